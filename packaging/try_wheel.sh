@@ -3,7 +3,7 @@
 #
 #   packaging/try_wheel.sh WHEEL [LIBRARY...]     libraries to install beside it: pandas, polars, …
 #
-# PYTHON: the interpreter, 3.10 or newer. Tests of libraries that are not installed are skipped, and
+# PYTHON: the interpreter, 3.9 or newer. Tests of libraries that are not installed are skipped, and
 # say so.
 set -euo pipefail
 wheel=$(realpath "$1")

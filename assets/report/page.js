@@ -2,10 +2,12 @@
 (() => {
   const rowsOf = JSON.parse(document.getElementById("rows").textContent);
   const grouped = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
-  const text = (cell) => cell === null ? "—" : typeof cell === "number" ? grouped(cell) : cell;
+  // A number with fewer figures than it has comes as what is shown, its value, and all its figures.
+  const text = (cell) => cell === null ? "—" : Array.isArray(cell) ? cell[0] : typeof cell === "number" ? grouped(cell) : cell;
 
   // The number that a cell shows, for sorting: "12,345 B", "-3.20 %", "1.5e-9"; what is none comes last.
   const number = (cell) => {
+    if (Array.isArray(cell)) return cell[1];
     if (typeof cell === "number") return cell;
     const found = /[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?/i.exec(cell ?? "");
     return found ? Number(found[0].replaceAll(",", "")) : NaN;
@@ -16,6 +18,10 @@
     if (kind === "size") [x, y] = [Math.abs(x), Math.abs(y)];
     return x - y;
   };
+
+  const cellOf = (cell) => cell.dataset.v === undefined
+    ? cell.textContent
+    : [cell.textContent, Number(cell.dataset.v), cell.title];
 
   class SortableTable {
     constructor(root) {
@@ -28,7 +34,7 @@
       // Rows in the text of the page stay the elements that they are; others are made when shown.
       this.rows = all
         ? all.map((cells, at) => ({ cells, line: lines[at] ?? null }))
-        : lines.map((line) => ({ cells: [...line.cells].map((cell) => cell.textContent), line }));
+        : lines.map((line) => ({ cells: [...line.cells].map(cellOf), line }));
       this.first = lines.length;
       this.isWhole = !all;
       this.order = this.rows;
@@ -90,6 +96,7 @@
         if (at === 0) element.scope = "row";
         if (this.heads[at].dataset.kind !== "text") element.className = "n";
         element.textContent = text(cell);
+        if (Array.isArray(cell)) element.title = cell[2];
         line.append(element);
       });
       row.line = line;

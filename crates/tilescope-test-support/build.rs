@@ -1,10 +1,10 @@
-//! Gives the crate a digest of the sources of the simulator, so that reports that tests keep never
+//! Passes a digest of the simulator's sources to the crate, so that reports that tests keep never
 //! outlive the simulator that wrote them.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-/// All that decides the bytes of a report.
+/// All sources that determine the bytes of a report.
 const SOURCES: [&str; 5] = [
     "../tilescope-onnx/src",
     "../tilescope-report/src",
@@ -27,7 +27,7 @@ fn main() {
     println!("cargo:rustc-env=TILESCOPE_SIMULATOR_DIGEST={:016x}", digest.finish());
 }
 
-/// The files in and below a path, in one order everywhere.
+/// The files in and below a path, in the same order on every machine.
 fn files(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.to_owned()];

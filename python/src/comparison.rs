@@ -1,4 +1,4 @@
-//! Two reports side by side.
+//! A comparison of two reports.
 
 use crate::errors::{arrow_error, report_error, unknown_name};
 use crate::report::{Report, text};
@@ -16,10 +16,10 @@ use tilescope_arrow::view_batch;
 use tilescope_report::ReportError;
 use tilescope_report::units::NumberFormat;
 
-/// The name of the page that says what changed.
+/// The name of the overview of changes.
 const OVERVIEW: &str = "overview";
 
-/// Two reports and what belongs together in them.
+/// Two reports with their aligned items.
 #[pyclass(frozen, module = "tilescope._tilescope")]
 pub(crate) struct Comparison {
     source: Arc<tilescope_report::Report>,
@@ -28,7 +28,7 @@ pub(crate) struct Comparison {
     unit: WorkUnit,
 }
 
-/// Compares two reports; figures of their runs are told `per` sample, update, … or run.
+/// Compares two reports; figures of their runs are `per` sample, update, … or run.
 #[pyfunction]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -42,7 +42,8 @@ pub(crate) fn compare(
         let per = per.unwrap_or_default();
         return Err(unknown_name(format!("figures are not told per {per:?}; known: {known}")));
     };
-    let (source, target) = (source.report.clone(), target.report.clone());
+    let source = source.report.clone();
+    let target = target.report.clone();
     let alignment = detached(py, || ReportAlignment::without_links(&source, &target));
     Ok(Comparison { alignment: alignment.map_err(report_error)?, source, target, unit })
 }
@@ -68,8 +69,7 @@ impl Comparison {
 
 #[pymethods]
 impl Comparison {
-    /// What it comes to: verdict, whether that is beyond the model's error, and per what figures
-    /// are told.
+    /// The result: the verdict, whether it exceeds the model's error, and the unit of figures.
     fn overview_json(&self, py: Python<'_>) -> PyResult<String> {
         let page = detached(py, || overview(&self.sides())).map_err(report_error)?;
         text(&json!({
@@ -79,7 +79,7 @@ impl Comparison {
         }))
     }
 
-    /// Names of what can be compared.
+    /// Names of the views that can be compared.
     #[staticmethod]
     fn views() -> Vec<&'static str> {
         std::iter::once(OVERVIEW).chain(COMPARISONS.iter().map(|one| one.view)).collect()
@@ -92,22 +92,24 @@ impl Comparison {
         Ok(tables.iter().map(|table| (table.name(), table.title.to_owned())).collect())
     }
 
-    /// Gates that the target does not pass.
+    /// Gates that the target violates.
     fn check_json(&self, py: Python<'_>, gates: Vec<String>) -> PyResult<String> {
         let gates: Result<Vec<Gate>, GateSyntaxError> =
             gates.iter().map(|gate| gate.parse()).collect();
         let gates = gates.map_err(|error| unknown_name(error.to_string()))?;
-        let check = || {
-            let per = self.sides().normalization()?;
-            violations(&gates, &self.source, &self.target, &per)
-        };
-        text(&detached(py, check).map_err(report_error)?)
+        text(
+            &detached(py, || {
+                let per = self.sides().normalization()?;
+                violations(&gates, &self.source, &self.target, &per)
+            })
+            .map_err(report_error)?,
+        )
     }
 
-    /// The page that says what changed, as Markdown.
+    /// The overview of changes, as Markdown.
     fn markdown(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
         let page = detached(py, || overview(&self.sides())).map_err(report_error)?;
-        Ok(markdown(&page, limit))
+        Ok(markdown(&page, std::iter::empty(), limit))
     }
 
     /// A table of differences: `memory/variables`, or the first of a view for `memory`.

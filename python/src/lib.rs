@@ -1,11 +1,11 @@
-//! The extension module `tilescope._tilescope`: reports, as the Python files beside it wrap them.
+//! The extension module `tilescope._tilescope`: reports, wrapped by the Python files beside it.
 //!
-//! It only reads. Whatever simulates or draws starts the program instead
+//! It only reads. Functions that simulate or draw start the program instead
 //! (`tilescope/_program.py`), so that Ctrl-C is a kill and a simulation that runs out of memory
-//! does not take a notebook along.
+//! does not end the notebook.
 //!
-//! Errors become the exceptions of `errors`. A panic is caught where Rust hands over to others: by
-//! PyO3 for calls from Python, and by `stream` for readers of Arrow streams.
+//! Errors become the exceptions of `errors`. Panics are caught at the boundaries of Rust: by PyO3
+//! for calls from Python, and by `stream` for readers of Arrow streams.
 
 mod comparison;
 mod errors;
@@ -31,7 +31,7 @@ mod module {
     #[pymodule_export]
     use crate::table::{Table, table_of_columns};
 
-    /// What `tilescope.pva` is made of.
+    /// The contents of `tilescope.pva`.
     #[pymodule]
     mod _pva {
         #[pymodule_export]

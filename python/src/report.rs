@@ -1,20 +1,22 @@
-//! An open report. Answers that are trees come as JSON text, which Python reads faster than objects
-//! can be made one by one here.
+//! An open report. Trees are returned as JSON text, which Python parses faster than objects can be
+//! created one by one here.
 
-use crate::errors::{report_error, table_error, unknown_name};
+use crate::errors::{report_error, sql_error, table_error, unknown_name};
 use crate::sql::{self, SqlColumns, SqlParameter};
 use crate::table::Table;
 use crate::threads::detached;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchQueryError, find};
+use tilescope_analysis::sql::{ListedColumn, ListedTable, list_tables};
 use tilescope_analysis::topics::{TOPICS, topic};
 use tilescope_analysis::{insights, summary};
 use tilescope_arrow::{RowSelection, read_table, tables};
+use tilescope_html::figure_svg;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{ReportError, ReportOrigin};
 
@@ -24,7 +26,7 @@ pub(crate) struct Report {
     pub(crate) report: Arc<tilescope_report::Report>,
 }
 
-/// Opens a directory that holds a `profile.pop`, or such a file under any name.
+/// Opens a directory that contains a `profile.pop`, or such a file under any name.
 #[pyfunction]
 pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Report> {
     let report = py.detach(|| tilescope_report::Report::open(&path)).map_err(report_error)?;
@@ -37,7 +39,7 @@ pub(crate) fn text(value: &impl serde::Serialize) -> PyResult<String> {
 }
 
 impl Report {
-    /// Reads without holding up other threads of Python.
+    /// Reads without blocking other threads of Python.
     fn read<T: Send>(
         &self,
         py: Python<'_>,
@@ -55,7 +57,7 @@ impl Report {
         self.report.path().to_owned()
     }
 
-    /// Whether tilescope wrote it.
+    /// True if tilescope wrote it.
     #[getter]
     fn is_own(&self) -> bool {
         self.report.origin() == ReportOrigin::Tilescope
@@ -84,7 +86,7 @@ impl Report {
     }
 
     fn insights_json(&self, py: Python<'_>) -> PyResult<String> {
-        // Without the file of what was tried, findings are what they are.
+        // Without the file of tried proposals, findings have no results.
         let (found, _) =
             self.read(py, |report| insights::insights_with_tried(report, NumberFormat::default()))?;
         text(&found)
@@ -113,7 +115,7 @@ impl Report {
         text(&json!({ "totals": found.totals, "hits": hits.collect::<Vec<Value>>() }))
     }
 
-    /// Columns of the answer to a question in SQL; parameters have a name or come in order.
+    /// Columns of the answer to an SQL query; parameters are named or positional.
     fn sql(
         &self,
         py: Python<'_>,
@@ -124,7 +126,7 @@ impl Report {
         sql::ask(py, &self.report, query, parameters, seconds)
     }
 
-    /// Names of the topics, each with the question that it answers.
+    /// Names of the topics, each with its question.
     #[staticmethod]
     fn topics() -> Vec<(&'static str, &'static str)> {
         TOPICS.iter().map(|topic| (topic.id, topic.about)).collect()
@@ -136,10 +138,57 @@ impl Report {
         text(&self.read(py, |report| topic.read(report))?)
     }
 
-    /// Names of the tables, each with what it holds.
+    /// Names of the tables, each with its description.
     #[staticmethod]
     fn tables() -> Vec<(String, String)> {
         tables().into_iter().map(|table| (table.name, table.about.to_owned())).collect()
+    }
+
+    /// Tables that SQL asks, with their columns, types and units, as JSON.
+    fn schema_json(&self, py: Python<'_>) -> PyResult<String> {
+        let listed = detached(py, || list_tables(&self.report)).map_err(sql_error)?;
+        let column = |of: &ListedColumn| {
+            json!({
+                "name": of.name,
+                "type": of.declaration,
+                "unit": Some(&of.unit).filter(|unit| !unit.is_empty()),
+                "about": of.about,
+            })
+        };
+        let table = |of: &ListedTable| {
+            let columns: Vec<Value> = of.columns.iter().map(column).collect();
+            (of.name.clone(), json!({ "about": of.about, "columns": columns }))
+        };
+        text(&listed.iter().map(table).collect::<serde_json::Map<String, Value>>())
+    }
+
+    /// Names of the figures of topics, each with what it shows.
+    #[staticmethod]
+    fn figures() -> Vec<(String, &'static str)> {
+        let named = TOPICS.iter().flat_map(|topic| {
+            topic.figures.iter().map(|of| (format!("{}/{}", topic.id, of.name), of.about))
+        });
+        named.collect()
+    }
+
+    /// A figure of a topic, the first where only the topic is named: its whole name, its title, what
+    /// it shows, and the picture as SVG.
+    fn figure_svg(&self, py: Python<'_>, name: &str, is_dark: bool) -> PyResult<[String; 4]> {
+        let (id, of_topic) = match name.split_once('/') {
+            Some((topic, figure)) => (topic, Some(figure)),
+            None => (name, None),
+        };
+        let asked = topic(id).map_err(|error| unknown_name(error.to_string()))?;
+        let known = asked.figures.iter();
+        let mut known = known.filter(|of| of_topic.is_none_or(|name| name == of.name));
+        let Some(found) = known.next() else {
+            let all: Vec<String> = Self::figures().into_iter().map(|(name, _)| name).collect();
+            let problem = format!("there is no figure {name:?}; there are: {}", all.join(", "));
+            return Err(unknown_name(problem));
+        };
+        let figure = self.read(py, |report| (found.read)(report))?;
+        let svg = figure_svg(&figure, found.about, is_dark);
+        Ok([format!("{id}/{}", found.name), figure.title, found.about.to_owned(), svg])
     }
 
     /// A table by name. `ipus` and `cycles` select rows of those tables that have them.
@@ -150,9 +199,28 @@ impl Report {
         name: &str,
         ipus: Option<Vec<u32>>,
         cycles: Option<(u64, u64)>,
+        group_by: Option<&str>,
     ) -> PyResult<Table> {
         let selection = RowSelection { ipus, cycles, tiles: None };
-        let table = detached(py, || read_table(&self.report, name, &selection));
+        let table = match group_by {
+            None => detached(py, || read_table(&self.report, name, &selection)),
+            Some(key) => {
+                let key = group_key(key)?;
+                if selection != RowSelection::default() {
+                    let words = "rows are selected or grouped, not both";
+                    return Err(PyValueError::new_err(words));
+                }
+                detached(py, || read_groups(&self.report, name, key))
+            }
+        };
         table.map(Table::new).map_err(table_error)
     }
+}
+
+/// The key that rows are grouped by.
+fn group_key(name: &str) -> PyResult<GroupKey> {
+    GroupKey::of_name(name).ok_or_else(|| {
+        let known = GroupKey::ALL.map(GroupKey::name).join(", ");
+        PyValueError::new_err(format!("rows are not grouped by {name:?}; known: {known}"))
+    })
 }

@@ -1,15 +1,15 @@
-//! Questions in SQL, answered as `tilescope query` does.
+//! SQL queries, answered as by `tilescope query`.
 
-use crate::errors::{report_error, unknown_name};
+use crate::errors::{sql_error, unknown_name};
 use crate::threads::detached;
 use pyo3::prelude::*;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tilescope_analysis::sql::{RowSink, SqlError, SqlQuestion, SqlValue, run};
+use tilescope_analysis::sql::{RowSink, SqlQuestion, SqlValue, run};
 use tilescope_report::Report;
 
-/// The value of a parameter, where it has one.
+/// The value of a parameter that is not NULL.
 #[derive(FromPyObject)]
 pub(crate) enum SqlParameter {
     Integer(i64),
@@ -18,7 +18,7 @@ pub(crate) enum SqlParameter {
     Blob(Vec<u8>),
 }
 
-/// A cell of an answer, where it holds something.
+/// A cell of an answer that is not NULL.
 #[derive(IntoPyObject)]
 pub(crate) enum SqlCell {
     Integer(i64),
@@ -30,7 +30,7 @@ pub(crate) enum SqlCell {
 /// Columns of an answer with their names.
 pub(crate) type SqlColumns = Vec<(String, Vec<Option<SqlCell>>)>;
 
-/// Keeps an answer column by column.
+/// Collects an answer column by column.
 #[derive(Default)]
 struct KeptColumns(SqlColumns);
 
@@ -54,7 +54,7 @@ impl RowSink for KeptColumns {
     }
 }
 
-/// The answer to a question within some seconds.
+/// The answer to a query within a time limit in seconds.
 pub(crate) fn ask(
     py: Python<'_>,
     report: &Arc<Report>,
@@ -62,21 +62,21 @@ pub(crate) fn ask(
     parameters: Vec<(Option<String>, Option<SqlParameter>)>,
     seconds: f64,
 ) -> PyResult<SqlColumns> {
-    let value = |value: Option<SqlParameter>| match value {
-        None => SqlValue::Null,
-        Some(SqlParameter::Integer(value)) => SqlValue::Integer(value),
-        Some(SqlParameter::Real(value)) => SqlValue::Real(value),
-        Some(SqlParameter::Text(text)) => SqlValue::Text(text),
-        Some(SqlParameter::Blob(bytes)) => SqlValue::Blob(bytes),
-    };
-    let parameters = parameters.into_iter().map(|(name, of)| (name, value(of))).collect();
+    let parameters = parameters.into_iter().map(|(name, parameter)| {
+        let value = match parameter {
+            None => SqlValue::Null,
+            Some(SqlParameter::Integer(value)) => SqlValue::Integer(value),
+            Some(SqlParameter::Real(value)) => SqlValue::Real(value),
+            Some(SqlParameter::Text(text)) => SqlValue::Text(text),
+            Some(SqlParameter::Blob(bytes)) => SqlValue::Blob(bytes),
+        };
+        (name, value)
+    });
+    let parameters = parameters.collect();
     let time_limit = Duration::try_from_secs_f64(seconds)
         .map_err(|_| unknown_name(format!("{seconds} is no time limit in seconds")))?;
     let question = SqlQuestion { parameters, time_limit, ..SqlQuestion::new(sql) };
     let mut kept = KeptColumns::default();
-    detached(py, || run(report, &question, &mut kept)).map_err(|error| match error {
-        SqlError::Report(error) => report_error(error),
-        error => unknown_name(error.to_string()),
-    })?;
+    detached(py, || run(report, &question, &mut kept)).map_err(sql_error)?;
     Ok(kept.0)
 }

@@ -1,12 +1,12 @@
-//! Record batches for readers outside: a panic must not run into their C code, which would end the
-//! whole interpreter.
+//! Record batches for external readers. A panic must not unwind into their C code, which would end
+//! the interpreter.
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tilescope_arrow::BatchIterator;
 
-/// A reader whose panics are errors.
+/// A reader that turns panics into errors.
 pub(crate) struct GuardedReader {
     schema: SchemaRef,
     batches: BatchIterator,
@@ -26,7 +26,7 @@ impl Iterator for GuardedReader {
         if self.broken {
             return None;
         }
-        // What a panic left half-way is never looked at again.
+        // The state after a panic is never used again.
         catch_unwind(AssertUnwindSafe(|| self.batches.next())).unwrap_or_else(|_| {
             self.broken = true;
             let problem = "reading panicked; please report this with the file";

@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyBytes, PyCapsule, PyFloat, PyInt, PyList};
 use std::sync::Arc;
 use tilescope_arrow::ArrowTable;
 
-/// Columns and rows, handed out by the Arrow PyCapsule interface.
+/// Columns and rows, exported through the Arrow PyCapsule interface.
 #[pyclass(frozen, module = "tilescope._tilescope")]
 pub(crate) struct Table {
     table: ArrowTable,
@@ -54,14 +54,25 @@ impl Table {
         self.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
+    /// Name, type, unit of the numbers and meaning of each column.
+    #[getter]
+    fn schema_rows(&self) -> Vec<(String, &'static str, Option<String>, Option<String>)> {
+        let schema = self.schema();
+        let row = |field: &std::sync::Arc<arrow_schema::Field>| {
+            let said = |key: &str| field.metadata().get(key).cloned();
+            (field.name().clone(), type_name(field.data_type()), said("unit"), said("about"))
+        };
+        schema.fields().iter().map(row).collect()
+    }
+
     /// The types of the columns, as a capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(self.schema().as_ref()).map_err(arrow_error)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The rows, as a capsule that hands out one batch after the other. Types are what they are:
-    /// a schema that is requested is not obeyed, as the interface allows.
+    /// The rows, as a capsule that returns one batch after another. A requested schema is ignored,
+    /// as the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -92,7 +103,7 @@ impl Table {
         while list.len() < limit {
             let Some(batch) = py.detach(|| reader.next()) else { break };
             let batch = batch.map_err(arrow_error)?;
-            // Ctrl-C does not wait for the last of 10^8 rows.
+            // Ctrl-C must not wait for the last of 10^8 rows.
             py.check_signals()?;
             let rows = batch.num_rows().min(limit - list.len());
             for row in 0..rows {
@@ -100,6 +111,17 @@ impl Table {
             }
         }
         Ok(list)
+    }
+}
+
+/// The type that values of a column have in Python.
+fn type_name(kind: &DataType) -> &'static str {
+    match kind {
+        DataType::Boolean => "bool",
+        DataType::Float32 | DataType::Float64 => "float",
+        DataType::Binary => "bytes",
+        kind if kind.is_integer() => "int",
+        _ => "str",
     }
 }
 
@@ -130,7 +152,7 @@ fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<
     }
 }
 
-/// A table of Python values: one type for each column, texts where they differ.
+/// A table of Python values: one type for each column, text for mixed columns.
 #[pyfunction]
 pub(crate) fn table_of_columns(columns: Vec<(String, Vec<Bound<'_, PyAny>>)>) -> PyResult<Table> {
     let arrays: Vec<(String, ArrayRef, bool)> = columns
@@ -143,37 +165,40 @@ pub(crate) fn table_of_columns(columns: Vec<(String, Vec<Bound<'_, PyAny>>)>) ->
     Ok(Table::whole(RecordBatch::try_from_iter_with_nullable(arrays).map_err(arrow_error)?))
 }
 
-/// Flags, whole numbers, real numbers or bytes where all are; else texts.
+/// Booleans, integers, floats or bytes if all values are; otherwise texts.
 fn array(values: &[Bound<'_, PyAny>]) -> PyResult<ArrayRef> {
-    let all = |is: fn(&Bound<'_, PyAny>) -> bool| values.iter().all(|of| of.is_none() || is(of));
+    let are_all =
+        |is: fn(&Bound<'_, PyAny>) -> bool| values.iter().all(|of| of.is_none() || is(of));
     if values.iter().all(|of| of.is_none()) {
         return Ok(Arc::new(StringArray::new_null(values.len())));
     }
-    // A flag is a number to Python: asked for first.
-    if all(|of| of.is_instance_of::<PyBool>()) {
+    // A bool is also an int in Python, so it is checked first.
+    if are_all(|of| of.is_instance_of::<PyBool>()) {
         let flags: Vec<Option<bool>> =
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
         return Ok(Arc::new(BooleanArray::from(flags)));
     }
-    if all(|of| of.is_instance_of::<PyInt>()) {
+    if are_all(|of| of.is_instance_of::<PyInt>()) {
         let whole: Result<Vec<Option<i64>>, _> = values.iter().map(|of| of.extract()).collect();
         if let Ok(whole) = whole {
             return Ok(Arc::new(Int64Array::from(whole)));
         }
     }
-    if all(|of| of.is_instance_of::<PyInt>() || of.is_instance_of::<PyFloat>()) {
+    if are_all(|of| of.is_instance_of::<PyInt>() || of.is_instance_of::<PyFloat>()) {
         let real: Vec<Option<f64>> =
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
         return Ok(Arc::new(Float64Array::from(real)));
     }
-    if all(|of| of.is_instance_of::<PyBytes>()) {
+    if are_all(|of| of.is_instance_of::<PyBytes>()) {
         let bytes: Vec<Option<Vec<u8>>> =
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
         return Ok(Arc::new(BinaryArray::from_iter(bytes)));
     }
-    let text = |of: &Bound<'_, PyAny>| -> PyResult<Option<String>> {
-        if of.is_none() { Ok(None) } else { Ok(Some(of.str()?.to_string())) }
-    };
-    let texts: Vec<Option<String>> = values.iter().map(text).collect::<PyResult<_>>()?;
+    let texts: Vec<Option<String>> = values
+        .iter()
+        .map(|of| -> PyResult<Option<String>> {
+            if of.is_none() { Ok(None) } else { Ok(Some(of.str()?.to_string())) }
+        })
+        .collect::<PyResult<_>>()?;
     Ok(Arc::new(StringArray::from_iter(texts)))
 }

@@ -1,8 +1,8 @@
-//! Threads that share the work of an answer.
+//! Thread pools for answers.
 //!
-//! Analyses use rayon, whose pool of a process is missing in one that was forked from it, as workers
-//! of data loaders are: whoever asked that pool there would wait for ever. So each thread of Python
-//! that asks has a pool of its own, made anew in another process.
+//! Analyses use rayon. Its pool does not survive a fork, as in workers of data loaders: a call to
+//! it there would block forever. Each thread of Python therefore has a pool of its own, created
+//! anew in another process.
 
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -10,11 +10,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 thread_local! {
-    /// The pool, and the process it was made in.
+    /// The pool, and the process that created it.
     static POOL: RefCell<Option<(u32, Rc<ThreadPool>)>> = const { RefCell::new(None) };
 }
 
-/// The pool of this thread; `None` where the system gives it no threads.
+/// The pool of this thread; `None` if the system gives it no threads.
 fn pool() -> Option<Rc<ThreadPool>> {
     let process = std::process::id();
     POOL.with_borrow_mut(|known| {
@@ -23,7 +23,7 @@ fn pool() -> Option<Rc<ThreadPool>> {
         {
             return Some(pool.clone());
         }
-        // Ending a pool whose threads are those of another process would wait for them.
+        // Dropping a pool with threads of another process would wait for them.
         std::mem::forget(known.take());
         let pool = Rc::new(ThreadPoolBuilder::new().build().ok()?);
         *known = Some((process, pool.clone()));
@@ -31,7 +31,7 @@ fn pool() -> Option<Rc<ThreadPool>> {
     })
 }
 
-/// Works without holding up other threads of Python, on all processors.
+/// Runs without blocking other threads of Python, on all processors.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     py.detach(|| match pool() {
         Some(pool) => pool.install(work),

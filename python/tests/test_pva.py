@@ -1,5 +1,6 @@
 """`tilescope.pva` as clients of libpva use it, on the reports that the repository keeps."""
 
+import ast
 import json
 import math
 import subprocess
@@ -9,7 +10,9 @@ import textwrap
 import unittest
 from pathlib import Path
 
+import tilescope
 from tilescope import ReportError, pva
+from tilescope._tilescope import _pva
 
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = ROOT / "sample_reports" / "mnist_pipeline"
@@ -237,6 +240,119 @@ class Operations(unittest.TestCase):
                 first, last = operation.firstStepIndex, operation.lastStepIndex
                 self.assertTrue(0 <= first <= last < len(steps))
         self.assertEqual(len({op.debugContext.id for op in operations}), len(operations))
+
+
+class Outlining(unittest.TestCase):
+    """Code that is there once and called several times, as clients of Poplar's reports count it."""
+
+    @classmethod
+    def setUpClass(cls):
+        # Equal layers, which share their code.
+        spec = {
+            "model": {"name": "matmul_chain", "m": 64, "k": 64, "n": 64, "p": 64, "training": False},
+            "target": {"name": "mk2", "type": "ipu"},
+        }
+        cls.directory = tempfile.TemporaryDirectory()
+        tilescope.simulate(spec, output=cls.directory.name, progress=False)
+        cls.reports = [pva.openReport(cls.directory.name), pva.openReport(MNIST)]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    def test_every_exchange_has_code_of_its_own(self):
+        exchanges = 0
+        for report in self.reports:
+            for program in report.compilation.programs:
+                if program.type == pva.Program.Type.DoExchange:
+                    exchanges += 1
+                    self.assertGreater(sum(program.codeBytesByTile), 0, program)
+        self.assertGreater(exchanges, 20)
+
+    def test_steps_run_programs_that_are_listed(self):
+        calls = 0
+        for report in self.reports:
+            listed = set(report.compilation.programs)
+            self.assertLessEqual({step.program for step in report.execution.steps}, listed)
+            live = [step.program for step in report.compilation.livenessProgramSteps]
+            self.assertLessEqual(set(live), listed)
+            calls += len(live) - len(set(live))
+        self.assertGreater(calls, 0)
+
+    def test_operations_miss_no_program(self):
+        """What popliner's `check_programs` asks for."""
+        kinds = (pva.Program.Type.OnTileExecute, pva.Program.Type.DoExchange)
+        for report in self.reports:
+            listed = {program for program in report.compilation.programs if program.type in kinds}
+            operations = pva.OperationAnalysis(report).operations
+            found = {program for of in operations for program in of.programs()}
+            missing = listed - found
+            self.assertLessEqual(len(missing), 0.05 * len(listed), missing)
+
+    def test_control_code_is_with_programs_that_have_none_below(self):
+        """Of what the program adds to that of an empty one, as in Poplar's reports."""
+        for report in self.reports:
+            programs = report.compilation.programs
+            every = sum(sum(program.controlCodeByTile) for program in programs if not program.children)
+            roots = set(programs) - {child for program in programs for child in program.children}
+            whole = sum(sum(program.controlCodeByTile) for program in roots)
+            self.assertGreater(every, 0)
+            self.assertGreaterEqual(every, 0.95 * whole)
+
+    def test_variables_of_a_program_are_those_of_all_its_calls(self):
+        compilation = self.reports[1].compilation
+        of_steps = {}
+        for step in compilation.livenessProgramSteps:
+            of_steps.setdefault(step.program._id, set()).update(var._id for var in step.program.vars)
+        for program in compilation.programs:
+            own = {var._id for var in program.vars}
+            self.assertEqual(own, of_steps.get(program._id, set()), program)
+
+    def test_cycles_of_all_steps_are_known_by_tile(self):
+        for report in self.reports:
+            for step in report.execution.steps:
+                longest = max(
+                    ipu.activeCycles.cyclesTo.max - ipu.activeCycles.cyclesFrom.min
+                    for ipu in step.ipus
+                )
+                self.assertLessEqual(max(step.cyclesByTile), longest)
+
+
+class Stubs(unittest.TestCase):
+    def test_they_have_the_members_of_the_classes(self):
+        path = Path(tilescope.__file__).with_name("pva.pyi")
+        classes = {
+            node.name: node
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.ClassDef)
+        }
+        own = {name: of for name, of in vars(_pva).items() if isinstance(of, type)}
+        del own["ListIterator"]
+        stubbed = {name.lstrip("_") for name in classes} - {"ProgramVisitor"}
+        self.assertEqual(stubbed, set(own))
+        for name, node in classes.items():
+            if name == "ProgramVisitor":
+                of = pva.ProgramVisitor
+            else:
+                of = own[name.lstrip("_")]
+            members = {
+                member.target.id if isinstance(member, ast.AnnAssign) else member.name
+                for member in node.body
+                if isinstance(member, (ast.AnnAssign, ast.FunctionDef, ast.ClassDef))
+            }
+            actual = {member for member in dir(of) if not member.startswith("__")}
+            declared = {member for member in members if not member.startswith("__")}
+            self.assertEqual(declared, actual, name)
+
+    def test_they_have_the_names_of_the_module(self):
+        path = Path(tilescope.__file__).with_name("pva.pyi")
+        names = set()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                names.add(node.name)
+        public = {name for name in names if not name.startswith("_")}
+        self.assertLessEqual(public, set(dir(pva)))
+        self.assertLessEqual(set(pva.__all__), public)
 
 
 class WholeReports(unittest.TestCase):

@@ -68,6 +68,19 @@ class Reports(unittest.TestCase):
                 self.assertEqual(len(rows), len(found), table)
                 self.assertEqual(len(set(found.columns)), len(found.columns), table)
 
+    def test_operations_are_grouped(self):
+        name = "operations/operations"
+        rows = self.report.table(name).to_pylist()
+        groups = self.report.table(name, group_by="operator").to_pylist()
+        self.assertEqual(sum(group["rows"] for group in groups), len(rows))
+        cycles = sum(row["cycles_run"] for row in rows)
+        self.assertEqual(sum(group["cycles_run"] for group in groups), cycles)
+        for arguments in [{"group_by": "nonsense"}, {"group_by": "layer", "ipus": [0]}]:
+            with self.assertRaises(ValueError, msg=arguments):
+                self.report.table(name, **arguments)
+        with self.assertRaises(ValueError):
+            self.report.table("steps", group_by="layer")
+
     def test_every_topic_says_what_tables_and_figures_have(self):
         for name in ["matmul_chain", "too_large"]:
             report = sample(name)

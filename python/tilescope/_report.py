@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._picture import Picture
+    from ._plot import Plot
+    from .types import (
+        ComparisonSummary,
+        Finding,
+        Summary,
+        SummaryTarget,
+        TableSchema,
+        TopicAnswer,
+        Why,
+    )
 
 
 def open(path: str | os.PathLike[str]) -> Report:
@@ -67,15 +77,15 @@ class Report:
         return self._core.warnings
 
     @property
-    def target(self) -> dict[str, Any]:
+    def target(self) -> SummaryTarget:
         """The machine: `num_ipus`, `tiles_per_ipu`, `bytes_per_tile`, `clock_hz`, …"""
         return self.summary()["target"]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """The key figures, as `tilescope summary --json` prints them. Bytes are of one replica."""
         return _json(self._core.summary_json())
 
-    def insights(self, prove: bool = False, **options: Any) -> list[dict[str, Any]]:
+    def insights(self, prove: bool = False, **options: Any) -> list[Finding]:
         """What is worth improving, the most important first: `rule`, `sentence`, `advice`, `gain`,
         …
 
@@ -87,7 +97,7 @@ class Report:
 
         return ask("insights", self.path, prove=prove, **options)
 
-    def why(self, at: str | None = None, **options: Any) -> dict[str, Any]:
+    def why(self, at: str | None = None, **options: Any) -> Why:
         """What the run waits for: its critical path, and slack and lead of each lane. With `at`
         (`"STEP:IPU:REPLICA"`) why a step takes as long as it does."""
         from ._commands import ask
@@ -170,6 +180,12 @@ class Report:
             raise ValueError("the report is closed")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    @property
+    def schema(self) -> dict[str, TableSchema]:
+        """The tables that `sql` asks, each with `about` (what a row is) and its `columns`: `name`,
+        `type` in SQL, `unit` and `about`. What `table` gives says the same of itself."""
+        return _json(self._core.schema_json())
+
     def find(self, query: str, limit: int = 1000) -> Table:
         """Steps, operations, programs, variables, tensors and vertices by name and by a small
         filter, the dearest of each list first: `in:steps Convolve cycles>1k`.
@@ -186,7 +202,7 @@ class Report:
         """Names of the topics, each with the question that it answers."""
         return dict(self._core.topics())
 
-    def topic(self, name: str) -> dict[str, Any]:
+    def topic(self, name: str) -> TopicAnswer:
         """Everything that a topic says: `facts`, `figures` (bars, points or lines with axes and
         units) and `tables`, as `tilescope export --view NAME --format json` writes it.
 
@@ -206,15 +222,20 @@ class Report:
         *,
         ipus: Sequence[int] | None = None,
         cycles: tuple[int, int] | None = None,
+        group_by: str | None = None,
     ) -> Table:
         """A table by name, see `tables`.
+
+        `group_by` adds up the rows of a table that names operations: one row for each `block`,
+        `layer` (kind of layer, `layer*/ff2/wu`), `part`, `operator`, `pass`, `stage` or `ipu`.
 
         `ipus` and `cycles` (first, and first behind the last) select executed steps: those of
         `steps` that share a cycle with the window.
 
         Raises `QueryError` where there is no such table.
         """
-        return Table(self._core.table(name, None if ipus is None else list(ipus), cycles), name)
+        selected = None if ipus is None else list(ipus)
+        return Table(self._core.table(name, selected, cycles, group_by), name)
 
     def sql(
         self,
@@ -239,6 +260,23 @@ class Report:
         another unit (`sample`, `update`, `run`, …).
         """
         return Comparison(self, target, per)
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Names of the figures, `limits/roofline` for example, each with what it shows."""
+        return dict(self._core.figures())
+
+    def plot(self, name: str, *, theme: str = "light") -> Plot:
+        """A figure of a topic as SVG, from the same numbers as in the window and on pages; of
+        `limits` the first figure. Notebooks show it, and no library is needed.
+
+        Raises `QueryError` where there is no such figure.
+        """
+        from ._plot import Plot
+
+        if theme not in ("light", "dark"):
+            raise ValueError(f"theme is light or dark, not {theme!r}")
+        return Plot(*self._core.figure_svg(name, theme == "dark"))
 
     def picture(
         self,
@@ -287,7 +325,7 @@ class Comparison:
         self.source = source
         self.target = target
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> ComparisonSummary:
         """What it comes to: `verdict` in sentences, `distinction` (whether the difference is beyond
         what the model may be wrong) and `normalization` (what figures of the run are told per)."""
         return _json(self._core.overview_json())
@@ -367,20 +405,17 @@ def _json(text: str) -> Any:
     return json.loads(text)
 
 
-def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def _lines(summary: Summary) -> list[tuple[str, str]]:
     """The figures of a report in short, as the command line prints them after a simulation."""
     target, memory, run = summary["target"], summary["memory"], summary["execution"]
     kind = "IPU" if target["type"] == "ipu" else "IPU Model"
-    lines = [
-        ("target", f"{target['num_ipus']} x {target['architecture']} ({kind})"),
-        ("memory", f"{memory['total_excluding_gaps']:,} B in use"),
-        (
-            "fullest tile",
-            f"{memory['max_tile_including_gaps']:,} B of {target['bytes_per_tile']:,} B",
-        ),
-    ]
-    if memory["out_of_memory_tiles"]:
-        lines.append(("out of memory", f"{memory['out_of_memory_tiles']:,} tiles"))
+    lines = [("target", f"{target['num_ipus']} x {target['architecture']} ({kind})")]
+    if memory is not None:
+        fullest = f"{memory['max_tile_including_gaps']:,} B of {target['bytes_per_tile']:,} B"
+        lines.append(("memory", f"{memory['total_excluding_gaps']:,} B in use"))
+        lines.append(("fullest tile", fullest))
+        if memory["out_of_memory_tiles"]:
+            lines.append(("out of memory", f"{memory['out_of_memory_tiles']:,} tiles"))
     if run is None:
         return [*lines, ("run", "the program was compiled but not run")]
     lines.append(("run", f"{run['total_cycles']:,} cycles, {run['seconds']:.6g} s"))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from .types import ColumnSchema
+
 # Rows that a notebook shows.
 _SHOWN = 20
 
@@ -82,6 +84,13 @@ class Table:
         """The first `limit` rows (all without it), a dict each."""
         columns = self.to_pydict(limit)
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+    @property
+    def schema(self) -> list[ColumnSchema]:
+        """`name`, `type` (of the values in Python), `unit` (of its numbers) and `about` of each
+        column; None where there is nothing to say."""
+        keys = ("name", "type", "unit", "about")
+        return [dict(zip(keys, row)) for row in self._core.schema_rows]  # type: ignore[misc]
 
     def to_arrow(self) -> pyarrow.Table:
         """As a table of pyarrow, which must be installed."""

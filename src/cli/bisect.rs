@@ -1,4 +1,5 @@
-//! `bisect`: which option makes the difference between two specs, and in which operations.
+//! `bisect`: finds the option that makes the difference between two specs, and the operations in
+//! which it does.
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::progress::ProgressReporter;
@@ -45,7 +46,7 @@ Examples:
   tilescope bisect mnist_pipeline mine.toml --budget 5m";
 
 fn arguments(command: clap::Command) -> clap::Command {
-    let end = |name: &'static str, value: &'static str, help: &'static str| {
+    let make_argument = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name)
             .value_name(value)
             .required(true)
@@ -54,8 +55,8 @@ fn arguments(command: clap::Command) -> clap::Command {
     };
     command
         .about("Find which option makes the difference between two specs, by simulating in between")
-        .arg(end("good", "GOOD", "A spec, or a report that has one"))
-        .arg(end("bad", "BAD", "What differs from it: a spec, or a report that has one"))
+        .arg(make_argument("good", "GOOD", "A spec, or a report that has one"))
+        .arg(make_argument("bad", "BAD", "What differs from it: a spec, or a report that has one"))
         .arg(
             Arg::new("figure")
                 .long("figure")
@@ -128,16 +129,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     let names = ["good", "bad"].map(|end| path_of(matches, end).display().to_string());
     let answer = BisectAnswer { names, difference, figure, found, operations, simulations };
-    match matches.get_flag("json") {
-        true => super::command::print_json(&answer.json()?, output),
-        false => {
-            let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
-            answer.print(limit.unwrap_or(usize::MAX), output)
-        }
+    if matches.get_flag("json") {
+        super::command::print_json(&answer.json()?, output)
+    } else {
+        let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
+        answer.print(limit.unwrap_or(usize::MAX), output)
     }
 }
 
-/// The text of a spec, or of the one that a report was simulated from.
+/// The text of a spec, or of the spec that a report was simulated from.
 fn spec_text(path: &Path) -> Result<String, CliError> {
     if is_report(path) {
         let report = open_path(path)?;
@@ -151,7 +151,7 @@ fn spec_text(path: &Path) -> Result<String, CliError> {
     Ok(simulate::build(&source)?.text)
 }
 
-/// The operations of the specs without and with a part, or with and without it put back.
+/// The operations of the specs without and with a part, or with and without it restored.
 fn operations(
     difference: &SpecDifference,
     part: &Part,
@@ -163,15 +163,17 @@ fn operations(
         PartOrigin::Changed => (UnitSet::new(), part.units.clone()),
         PartOrigin::PutBack => (all.difference(&part.units).copied().collect(), all),
     };
-    let simulated = |set: &UnitSet, name: &str| -> Result<Report, CliError> {
+    let simulate_set = |set: &UnitSet, name: &str| -> Result<Report, CliError> {
         let text = difference.between(set.iter().copied());
         let spec = Spec::build(&SpecSource::from_text(name, &text))?;
         let report = tilescope_sim::simulate(&spec, &directory.join(name), |_| ());
         open_path(&report?)
     };
-    let (source, target) = (simulated(&without, "without")?, simulated(&with, "with")?);
+    let source = simulate_set(&without, "without")?;
+    let target = simulate_set(&with, "with")?;
     let alignment = ReportAlignment::without_links(&source, &target)?;
-    let (numbers, unit) = (NumberFormat::default(), WorkUnit::Sample);
+    let numbers = NumberFormat::default();
+    let unit = WorkUnit::Sample;
     let sides =
         ComparedReports { source: &source, target: &target, alignment: &alignment, numbers, unit };
     let (tables, name) = match figure {
@@ -184,9 +186,9 @@ fn operations(
     Ok(table_named(&tables, Some(name))?.clone())
 }
 
-/// What is told of both specs.
+/// The answer about both specs.
 struct BisectAnswer {
-    /// The ends as they were named.
+    /// The names of the ends on the command line.
     names: [String; 2],
     difference: SpecDifference,
     figure: DifferenceFigure,
@@ -198,56 +200,63 @@ struct BisectAnswer {
 impl BisectAnswer {
     /// `options.num_io_tiles: 32 -> 64`
     fn keys_text(&self, units: &UnitSet) -> String {
-        let text = |key: &KeyDifference| {
-            format!("{}: {} -> {}", key.name(), shown(key.good.as_ref()), shown(key.bad.as_ref()))
-        };
-        self.keys(units).map(text).collect::<Vec<_>>().join(", ")
+        self.keys(units)
+            .map(|key| {
+                format!(
+                    "{}: {} -> {}",
+                    key.name(),
+                    shown(key.good.as_ref()),
+                    shown(key.bad.as_ref())
+                )
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
-    /// A change as a share of the whole; nothing where that is nothing.
+    /// A change as a share of the whole; `None` if the whole is zero.
     fn share(&self, units: i64) -> Option<f64> {
         let whole = self.found.whole();
-        (whole != 0).then(|| units as f64 / whole as f64)
+        if whole != 0 { Some(units as f64 / whole as f64) } else { None }
     }
 
     fn json(&self) -> Result<Value, CliError> {
-        let (found, figure) = (&self.found, self.figure);
-        let number = |units: i64| match figure {
+        let found = &self.found;
+        let figure = self.figure;
+        let make_number = |units: i64| match figure {
             DifferenceFigure::Cycles => json!(figure.value(units)),
             DifferenceFigure::Memory => json!(units),
         };
         let key =
             |key: &KeyDifference| json!({ "key": key.name(), "good": key.good, "bad": key.bad });
-        let part = |part: &Part| {
+        let describe_part = |part: &Part| {
             let units = part.explains.as_ref().ok().copied();
             json!({
                 "keys": self.keys(&part.units).map(key).collect::<Vec<_>>(),
-                "change": units.map(number),
+                "change": units.map(make_number),
                 "share": units.and_then(|units| self.share(units)),
                 "measured": part.origin.name(),
                 "problem": part.explains.as_ref().err(),
-            })
-        };
-        let pair = |pair: &PairInteraction| {
-            json!({
-                "parts": pair.parts,
-                "change": number(pair.units),
-                "share": self.share(pair.units),
             })
         };
         let interaction = found.interaction();
         Ok(json!({
             "figure": figure.name(),
             "unit": figure.words(),
-            "good": { "name": self.names[0], "value": number(found.good) },
-            "bad": { "name": self.names[1], "value": number(found.bad) },
-            "difference": number(found.whole()),
-            "parts": found.parts.iter().map(part).collect::<Vec<_>>(),
+            "good": { "name": self.names[0], "value": make_number(found.good) },
+            "bad": { "name": self.names[1], "value": make_number(found.bad) },
+            "difference": make_number(found.whole()),
+            "parts": found.parts.iter().map(describe_part).collect::<Vec<_>>(),
             "interaction": {
-                "change": number(interaction),
+                "change": make_number(interaction),
                 "share": self.share(interaction),
-                "pairs": found.pairs.iter().map(pair).collect::<Vec<_>>(),
-                "rest": number(found.rest()),
+                "pairs": found.pairs.iter().map(|pair| {
+            json!({
+                "parts": pair.parts,
+                "change": make_number(pair.units),
+                "share": self.share(pair.units),
+            })
+        }).collect::<Vec<_>>(),
+                "rest": make_number(found.rest()),
             },
             "cut_short": found.is_cut_short,
             "simulations": self.simulations,
@@ -256,7 +265,8 @@ impl BisectAnswer {
     }
 
     fn print(&self, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
-        let (found, figure) = (&self.found, self.figure);
+        let found = &self.found;
+        let figure = self.figure;
         for (end, name, units) in
             [("good", &self.names[0], found.good), ("bad", &self.names[1], found.bad)]
         {
@@ -267,21 +277,22 @@ impl BisectAnswer {
         }
         writeln!(output, "\nExplained by")?;
         let mut lines: Vec<[String; 3]> = Vec::new();
-        let percent = |units| match self.share(units) {
+        let format_share = |units| match self.share(units) {
             Some(share) => format!("{:.1} %", share * 100.0),
             None => String::new(),
         };
-        let line = |units, name: String| [figure.change_text(units), percent(units), name];
+        let make_line =
+            |units, name: String| [figure.change_text(units), format_share(units), name];
         for part in &found.parts {
             let keys = self.keys_text(&part.units);
             lines.push(match &part.explains {
-                Ok(units) => line(*units, keys),
+                Ok(units) => make_line(*units, keys),
                 Err(problem) => ["?".to_owned(), String::new(), format!("{keys} ({problem})")],
             });
         }
         for pair in &found.pairs {
             let [a, b] = pair.parts.map(|at| self.short_text(&found.parts[at].units));
-            lines.push(line(pair.units, format!("{a} together with {b}")));
+            lines.push(make_line(pair.units, format!("{a} together with {b}")));
         }
         let are_known = found.parts.iter().all(|part| part.explains.is_ok());
         let rest = match (are_known, found.pairs.is_empty()) {
@@ -289,8 +300,8 @@ impl BisectAnswer {
             (true, true) => "interaction of all",
             (true, false) => "other interaction",
         };
-        lines.push(line(found.rest(), rest.to_owned()));
-        lines.push(line(found.whole(), "all".to_owned()));
+        lines.push(make_line(found.rest(), rest.to_owned()));
+        lines.push(make_line(found.whole(), "all".to_owned()));
         let width =
             |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
         let widths = [width(0), width(1)];
@@ -320,7 +331,7 @@ impl BisectAnswer {
     }
 }
 
-/// A value as it is written in a spec, words without quotes.
+/// A value as written in a spec, but words without quotes.
 fn shown(value: Option<&toml::Value>) -> String {
     match value {
         None => "not set".to_owned(),

@@ -1,5 +1,5 @@
-//! `calibrate`: a measured report beside its simulation, constants of the cost model fitted to it, and
-//! what a change of the program would make of it.
+//! `calibrate`: compares a measured report with its simulation, fits constants of the cost model to
+//! it, and predicts the effect of a change of the program.
 
 mod constants;
 mod listing;
@@ -27,10 +27,10 @@ use tilescope_sim::specification::SpecSource;
 /// `tilescope calibrate`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "calibrate", arguments, run };
 
-/// Where fitted constants go if the user names no file.
+/// The file for fitted constants if the user names none.
 const DEFAULT_FILE: &str = "calibration.toml";
 
-/// Times that the constants are fitted anew, each time from a simulation with the last ones.
+/// The number of fits, each from a simulation with the latest constants.
 const ROUNDS: usize = 3;
 
 const AFTER_HELP: &str = "\
@@ -133,7 +133,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let base = simulations.run(&[], &SpecChanges::new())?;
     let base = &base.report;
     let aligned = MeasuredBesideSimulated::read(&measured, base)?;
-    // Syncs and stream copies are called alike in all programs.
+    // Syncs and stream copies have the same names in all programs.
     if !aligned.programs.iter().any(|program| program.kind == ProgramKind::OnTileExecute) {
         let problem = "no compute set of the report has the name of one that the spec makes: is \
                        this the spec of what was measured?";
@@ -157,14 +157,14 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let fitted = fitted(&simulations, chosen, (base, &aligned))?;
     let file = CalibrationFile::new(&measured, &fitted);
     let path = path_of(matches, "output");
-    let written = file.is_worth_it().then_some(path);
+    let written = if file.is_worth_it() { Some(path) } else { None };
     if let Some(path) = written {
         output_file::write(path, file.text().as_bytes())?;
     }
     listing.fit(&fitted, written, output)
 }
 
-/// The spec: as the user names it, or the one that the report was made from.
+/// The spec given by the user, or the one that the report was made from.
 fn spec_name(
     matches: &ArgMatches,
     measured: &Report,
@@ -183,39 +183,39 @@ fn spec_name(
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// What is changed of a measured run.
+/// The change of a measured run to predict.
 pub(super) enum SpecChange {
-    /// Keys with their values, as `--set` takes them.
+    /// Keys with their values, in the form of `--set`.
     Keys(Vec<String>),
-    /// All of the spec.
+    /// Another spec.
     Spec(String),
 }
 
 impl SpecChange {
-    /// The change to predict, if one is asked for.
+    /// The change to predict, if the user gives one.
     fn asked(matches: &ArgMatches) -> Option<Self> {
         if let Some(name) = matches.get_one::<String>("changed") {
             return Some(Self::Spec(name.clone()));
         }
         let keys = overrides(matches);
-        (!keys.is_empty()).then_some(Self::Keys(keys))
+        if keys.is_empty() { None } else { Some(Self::Keys(keys)) }
     }
 }
 
-/// Simulations of one spec, each by a child process: constants belong to the process.
+/// Runs simulations of one spec, each in a child process: constants belong to the process.
 struct Simulations {
     name: String,
     jobs: NonZeroUsize,
 }
 
-/// A simulated report, which is gone with it.
+/// A simulated report, deleted when it is dropped.
 struct SimulatedRun {
     report: Report,
     _directory: TemporaryDirectory,
 }
 
 impl Simulations {
-    /// Those of another spec.
+    /// Simulations of another spec.
     fn of(&self, name: &str) -> Self {
         Self { name: name.to_owned(), jobs: self.jobs }
     }
@@ -233,13 +233,13 @@ impl Simulations {
     }
 }
 
-/// Constants that were fitted, and how well.
+/// Constants that were fitted, with the quality of the fit.
 pub(super) struct FittedConstants {
-    /// As the spec has them.
+    /// Values in the spec.
     pub start: Vec<FitConstant>,
     /// The last fit.
     pub result: FitResult,
-    /// The first one: from constants that no operation was fitted to.
+    /// The first fit, from constants that were not fitted to any operation.
     pub first: FitResult,
     /// Error of a simulation with the fitted constants.
     pub simulated: f64,
@@ -274,12 +274,13 @@ fn fitted(
     }
     let start = constants.clone();
     let first = fit(&aligned.programs, &constants);
-    let (mut result, mut simulated) = (first.clone(), first.before);
+    let mut result = first.clone();
+    let mut simulated = first.before;
     let mut programs = aligned.programs.clone();
     for round in 0..ROUNDS {
         let next = if round == 0 { first.clone() } else { fit(&programs, &constants) };
         let changes = changes_of(&start, &next);
-        // Constants that only one of the fits could tell have values from different ones.
+        // Constants that only one of the fits could determine have values from different fits.
         if changes.is_empty() || fitted_keys(&next) != fitted_keys(&first) {
             break;
         }
@@ -301,13 +302,17 @@ fn fitted(
     Ok(FittedConstants { start, result, first, simulated })
 }
 
-/// The keys of the constants that a fit could tell.
+/// The keys of the constants that a fit could determine.
 fn fitted_keys(result: &FitResult) -> Vec<&str> {
-    let fitted = |of: &&ConstantFit| matches!(of.state, ConstantState::Fitted { .. });
-    result.constants.iter().filter(fitted).map(|of| of.constant.key.as_str()).collect()
+    result
+        .constants
+        .iter()
+        .filter(|of| matches!(of.state, ConstantState::Fitted { .. }))
+        .map(|of| of.constant.key.as_str())
+        .collect()
 }
 
-/// What a fit changes of the spec.
+/// The changes of the spec from a fit.
 fn changes_of(start: &[FitConstant], result: &FitResult) -> SpecChanges {
     let changed =
         start.iter().zip(&result.constants).filter(|(start, of)| start.value != of.value());

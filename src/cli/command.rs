@@ -1,4 +1,4 @@
-//! The parts of every command: its declaration, and arguments that several share.
+//! The common parts of commands: their declaration, and shared arguments.
 
 pub(crate) use super::error::CliError;
 use super::plain_output::stderr;
@@ -12,11 +12,11 @@ pub(crate) struct CliCommand {
     pub name: &'static str,
     /// Adds arguments and help.
     pub arguments: fn(clap::Command) -> clap::Command,
-    /// Does it.
+    /// Runs the command.
     pub run: fn(&ArgMatches, &mut dyn Write) -> Result<(), CliError>,
 }
 
-/// The option that names tilescope on the machine of a report.
+/// The option with the name of tilescope on the machine of a report.
 pub(super) const REMOTE_PROGRAM: &str = "remote-program";
 
 /// The argument that names a report.
@@ -28,12 +28,12 @@ pub(super) fn report_argument() -> Arg {
         .help("Report: a directory that contains profile.pop, a .pop file, a profile of another tool, or ssh://host/path")
 }
 
-/// The argument that asks for JSON.
+/// The flag for JSON output.
 pub(super) fn json_argument() -> Arg {
     Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text")
 }
 
-/// The path that an argument names, in whatever letters the file system allows.
+/// The path in an argument, which need not be UTF-8.
 pub(super) fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> &'a Path {
     matches.get_one::<PathBuf>(argument).map_or(Path::new(""), PathBuf::as_path)
 }

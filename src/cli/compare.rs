@@ -1,4 +1,4 @@
-//! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
+//! `compare`: compares two reports, with gates for jobs that watch cycles and memory.
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::gates::{self, CheckedGates};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
-    differences, gates_markdown, markdown, outcome, overview, side_titles, table_named,
+    differences, markdown, outcome, overview, side_titles, table_named,
 };
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 use tilescope_report::Report;
@@ -23,10 +23,10 @@ use tilescope_report::units::NumberFormat;
 /// `tilescope compare`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "compare", arguments, run };
 
-/// What is printed where the user names no view.
+/// The view that is printed by default.
 const OVERVIEW: &str = "overview";
 
-/// Rows of a table that are printed where the user names no number.
+/// The default number of rows of a printed table.
 const DEFAULT_LIMIT: &str = "20";
 
 const AFTER_HELP: &str = "\
@@ -45,14 +45,14 @@ Examples:
   tilescope compare baseline out --fail-over 2 --per update";
 
 fn arguments(command: clap::Command) -> clap::Command {
-    let report = |name: &'static str, value: &'static str, help: &'static str| {
+    let make_argument = |name: &'static str, value: &'static str, help: &'static str| {
         let path = clap::value_parser!(PathBuf);
         Arg::new(name).value_name(value).required(true).value_parser(path).help(help)
     };
     command
         .about("Compare two reports: source, target and difference")
-        .arg(report("source", "SOURCE", "Baseline: a report, or a spec, which is simulated"))
-        .arg(report(
+        .arg(make_argument("source", "SOURCE", "Baseline: a report, or a spec, which is simulated"))
+        .arg(make_argument(
             "target",
             "TARGET",
             "What to compare with it: a report, or a spec, which is simulated",
@@ -83,7 +83,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         .after_help(format!("{AFTER_HELP}\n\n{}\n\n{EXAMPLES}", gates::HELP))
 }
 
-/// `--per`: what figures of the run are told per.
+/// `--per`: the unit of figures of the run.
 pub(super) fn unit_argument() -> Arg {
     Arg::new("per")
         .long("per")
@@ -93,7 +93,7 @@ pub(super) fn unit_argument() -> Arg {
         .help("What cycles and executions of two reports are compared per")
 }
 
-/// The unit that the user asks for.
+/// The unit selected by the user.
 pub(super) fn unit_of(matches: &ArgMatches) -> WorkUnit {
     let name = matches.get_one::<String>("per").map_or("", String::as_str);
     WorkUnit::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or_default()
@@ -119,8 +119,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         )?;
     }
     let directory = TemporaryDirectory::new()?;
-    let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
-    let (source, target) = (open("source")?, open("target")?);
+    let open_side =
+        |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
+    let source = open_side("source")?;
+    let target = open_side("target")?;
     let alignment = ReportAlignment::without_links(&source, &target)?;
     let numbers = NumberFormat::default();
     let unit = unit_of(matches);
@@ -136,8 +138,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     if matches.get_flag("markdown") {
         let page = overview(&sides)?;
-        let gates_page = gates_markdown(gates.each());
-        write!(output, "{}{gates_page}", markdown(&page, limit))?;
+        write!(output, "{}", markdown(&page, gates.each(), limit))?;
         return gates.conclude();
     }
     let json = matches.get_flag("json");
@@ -148,13 +149,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         writeln!(output, "{note}\n")?;
     }
     if [OVERVIEW, "all"].contains(&view) {
-        // A job that passes its gates says so; what explains a difference is for one that does not,
-        // and for those who ask.
+        // A job that passes its gates prints just that. The explanation of a difference is for one
+        // that does not, and for explicit requests.
         let is_asked = json || matches.value_source("view") == Some(ValueSource::CommandLine);
-        let page = match gates.are_passed() && !is_asked {
-            true => outcome(&sides)?,
-            false => overview(&sides)?,
-        };
+        let page =
+            if gates.are_passed() && !is_asked { outcome(&sides)? } else { overview(&sides)? };
         views.insert("verdict".to_owned(), page.verdict.clone().into());
         views.insert("distinction".to_owned(), json_value(&page.distinction)?);
         if !json {
@@ -198,7 +197,7 @@ fn show(
     Ok(())
 }
 
-/// One table of differences as columns and rows.
+/// One table of differences, as columns and rows.
 pub(super) fn rows(
     source: &Report,
     (target, unit): (&Path, WorkUnit),
@@ -218,7 +217,7 @@ fn cut(table: &mut ComparisonTable, limit: usize) {
     table.rows.truncate(limit);
 }
 
-/// Widest first column; longer names push the rest of their row to the right.
+/// Width of the widest first column; longer names push the rest of their row to the right.
 const NAME_WIDTH: usize = 56;
 
 /// A table with up to `limit` rows, its sides under these titles.

@@ -1,5 +1,5 @@
-//! `completions`: what shells ask for to complete commands, options, bundled specs and their keys.
-//! The scripts ask this program, so that they never know less than it does.
+//! `completions`: completes commands, options, bundled specs and their keys for shells. The scripts
+//! call this program, so that they are never out of date.
 
 use super::command::{CliCommand, CliError};
 use super::specs::{all_keys, key_words};
@@ -18,30 +18,30 @@ use tilescope_sim::specification::BUNDLED_SPECS;
 /// `tilescope completions`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "completions", arguments, run };
 
-/// The variable by which a shell asks.
+/// The environment variable by which a shell requests completions.
 const VARIABLE: &str = "TILESCOPE_COMPLETE";
 
-/// Shells that can ask.
+/// The supported shells.
 const SHELLS: Shells<'static> = Shells(&[&BASH, &Elvish, &Fish, &POWERSHELL, &Zsh]);
 
-/// Bash with a script of our own: it takes the sign in `--set KEY=VALUE` for the end of a word.
+/// Bash with a script of our own: it splits words at the sign in `--set KEY=VALUE`.
 const BASH: AdaptedShell = AdaptedShell {
     shell: &Bash,
     script: Some(include_bytes!("completions/tilescope.bash")),
     quote: None,
 };
 
-/// PowerShell, which takes what is completed as it comes: words are quoted here where it would take
-/// them for more than one, or for something to run.
+/// PowerShell inserts completions verbatim, so words are quoted here if it would split or execute
+/// them.
 const POWERSHELL: AdaptedShell =
     AdaptedShell { shell: &Powershell, script: None, quote: Some(in_powershell) };
 
-/// A shell that clap knows, and what is different here.
+/// A shell supported by clap, with our changes.
 struct AdaptedShell {
     shell: &'static dyn EnvCompleter,
-    /// In place of clap's.
+    /// Replacement for clap's script.
     script: Option<&'static [u8]>,
-    /// How words are handed over.
+    /// Quoting of words.
     quote: Option<fn(&str) -> String>,
 }
 
@@ -81,7 +81,7 @@ impl EnvCompleter for AdaptedShell {
         let mut answer = Vec::new();
         self.shell.write_complete(command, words, directory, &mut answer)?;
         for line in String::from_utf8_lossy(&answer).lines() {
-            // A tab and what it means come behind a word.
+            // A tab and a description follow a word.
             let (word, meaning) = line.split_at(line.find('\t').unwrap_or(line.len()));
             writeln!(output, "{}{meaning}", quote(word))?;
         }
@@ -89,19 +89,20 @@ impl EnvCompleter for AdaptedShell {
     }
 }
 
-/// A word as PowerShell takes it for itself.
+/// A word quoted for PowerShell.
 fn in_powershell(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-./\\:=+~%".contains(letter);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "''")),
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "''"))
     }
 }
 
-/// How arguments that take specs are called in help texts; those of `compare` are two of them.
+/// The names of arguments for specs in help texts; `compare` has two of them.
 const SPECS: [&str; 3] = ["SPEC", "SOURCE", "TARGET"];
 
-/// How an argument that takes nothing but a bundled spec is called.
+/// The name of an argument that only accepts bundled specs.
 pub(super) const BUNDLED_SPEC: &str = "BUNDLED_SPEC";
 
 const AFTER_HELP: &str = "\
@@ -129,10 +130,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(shell.write_registration(VARIABLE, program, program, program, output)?)
 }
 
-/// Answers a shell that asks what could come next; whether one did.
+/// Answers a shell's request for completions. Returns true if there was one.
 ///
 /// # Errors
-/// A shell that is not known, and answers that cannot be written.
+/// The shell is unknown, or the answer cannot be written.
 pub(super) fn answered(given: &[OsString]) -> Result<bool, clap::Error> {
     let directory = std::env::current_dir().ok();
     CompleteEnv::with_factory(super::arguments)
@@ -141,7 +142,7 @@ pub(super) fn answered(given: &[OsString]) -> Result<bool, clap::Error> {
         .try_complete(given.iter().cloned(), directory.as_deref())
 }
 
-/// Adds to all arguments of a command that take specs or keys what these may be.
+/// Adds completions to all arguments of a command that accept specs or keys.
 pub(super) fn with_candidates(command: clap::Command) -> clap::Command {
     command.mut_args(argument_with_candidates)
 }
@@ -178,7 +179,7 @@ fn specs(typed: &OsStr) -> Vec<CompletionCandidate> {
     found
 }
 
-/// Keys of specs, and after the sign the words that a key takes.
+/// Keys of specs, and after the sign the words that a key accepts.
 fn keys(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let Some((path, value)) = typed.split_once('=') else {

@@ -1,4 +1,4 @@
-//! `convert`: a profile of another tool as a report for keeps.
+//! `convert`: converts a profile of another tool to a report.
 
 use super::command::{CliCommand, CliError, path_of};
 use clap::{Arg, ArgMatches};
@@ -34,6 +34,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let (file, directory) = (path_of(matches, "file"), path_of(matches, "output"));
+    let file = path_of(matches, "file");
+    let directory = path_of(matches, "output");
     Ok(writeln!(output, "{}", convert_profile(file, directory)?.display())?)
 }

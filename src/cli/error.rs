@@ -1,5 +1,5 @@
 //! The reasons why a command ends without its result: a variant for each kind of failure, its
-//! words, and its exit code.
+//! message, and its exit code.
 
 use std::error::Error;
 use std::io;
@@ -82,7 +82,7 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// 2 for what the user has to ask for otherwise, 3 for violated gates, else 1.
+    /// 2 for requests that the user must change, 3 for violated gates, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         let is_usage = match self {
             Self::Violated(_) => return 3,
@@ -140,7 +140,7 @@ impl From<SqlError> for CliError {
 /// Requests that the user has to change: exit code 2.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UsageError {
-    /// A request that contradicts itself, whatever the files are.
+    /// A request that contradicts itself, for any files.
     #[error("{0}")]
     Request(&'static str),
     #[cfg(not(all(feature = "gui", feature = "parquet")))]
@@ -163,7 +163,7 @@ pub(crate) enum UsageError {
     OutsideRun { text: String, run: Range<u64> },
     #[error("{option} {text}: the report has {has}")]
     NotInReport { option: &'static str, text: String, has: String },
-    /// A name of nothing that there is, with what could be meant.
+    /// An unknown name, with suggestions.
     #[error("there is no {what} {name:?}{hint}")]
     Unknown { what: &'static str, name: String, hint: String },
     #[error("samples have no {name:?}; they have {known}")]
@@ -190,7 +190,7 @@ pub(crate) enum UsageError {
     TooManySpecs(usize),
     #[error("{path} does not go with {other}: {difference}", path = .path.display(), other = .other.display())]
     OtherSpec { path: PathBuf, other: PathBuf, difference: String },
-    /// A file that what is asked for cannot be done with.
+    /// A file of the wrong kind for the request.
     #[error("{file} {is}", file = .file.display())]
     WrongFile { file: PathBuf, is: &'static str },
     #[cfg(any(feature = "gui", feature = "parquet"))]
@@ -208,16 +208,17 @@ pub(crate) enum UsageError {
     Search { error: SearchQueryError, text: String },
     #[error("cannot read {file}: {error}")]
     Measurements { file: String, error: io::Error },
-    /// A wrong input of the user, at a place: a row of measurements, or a spec of several.
+    /// An invalid input of the user, with its place: a row of measurements, or one of several
+    /// specs.
     #[error("{place}: {error}")]
     Input { place: String, error: AnyError },
     #[error("{0} (--yes simulates it all the same)")]
     TooLong(SimulateError),
-    /// A table or rows of it that no build with tables for other programs has.
+    /// An unknown table, or a selection of rows that it does not support.
     #[cfg(feature = "parquet")]
     #[error(transparent)]
     Table(AnyError),
-    /// The words of a child about a copy of a spec, with the name that the agent knows.
+    /// The message of a child about a copy of a spec, with the name that the agent uses.
     #[error("{0}")]
     SpecOfAgent(String),
 }
@@ -260,13 +261,13 @@ pub(crate) enum JobError {
     Child { change: String, problem: String },
     #[error("{count} inconsistencies found: {report}", report = .report.display())]
     Inconsistent { count: usize, report: PathBuf },
-    /// A report that lacks what is asked for.
+    /// A report that lacks the requested data.
     #[error("{problem}: {report}", report = .report.display())]
     NotRecorded { problem: &'static str, report: PathBuf },
-    /// Files that have nothing to answer with.
+    /// Files without any data for an answer.
     #[error("{0}")]
     Nothing(&'static str),
-    /// A program or a figure of `reproduce`, and what is the matter with it.
+    /// A problem of a program or figure of `reproduce`.
     #[error("{of}: {problem}")]
     Published { of: String, problem: String },
     #[error(
@@ -282,7 +283,7 @@ pub(crate) enum JobError {
     InFile { file: PathBuf, error: AnyError },
     #[error("the specs cannot be read: {0}")]
     Specs(AnyError),
-    /// The words of a child about a copy of a spec, with the name that the agent knows.
+    /// The message of a child about a copy of a spec, with the name that the agent uses.
     #[error("{0}")]
     SpecOfAgent(String),
     /// The error of an optional front end.

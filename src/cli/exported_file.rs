@@ -1,5 +1,5 @@
-//! A file that grows while it is exported: whole or not at all, and not at all once the user has
-//! enough.
+//! A file that is written during an export: completely or not at all, and not at all after the user
+//! interrupts.
 
 use super::command::CliError;
 use super::{interrupt, progress::ProgressReporter};
@@ -11,38 +11,38 @@ use std::path::{Path, PathBuf};
 use tilescope_report::atomic_file::{AtomicFile, AtomicFileError};
 use tilescope_report::check_open_reports;
 
-/// Bytes that are handed to the system at a time.
+/// Number of bytes passed to the system at a time.
 const BUFFER: usize = 1 << 20;
 
-/// Content on its way to a file, compressed if the name of the file asks for it.
+/// The content of a file, compressed if its name asks for that.
 enum Content {
     Plain(BufWriter<AtomicFile>),
-    /// What is written is gathered first: each call of the encoder costs more than a short write.
+    /// Writes are buffered first: each call of the encoder costs more than a short write.
     Compressed(Box<BufWriter<GzEncoder<BufWriter<AtomicFile>>>>),
 }
 
-/// A file in the making. Dropped before [`ExportedFile::finish`], it leaves nothing behind.
+/// A file under construction. If it is dropped before [`ExportedFile::finish`], it leaves nothing
+/// behind.
 pub(super) struct ExportedFile {
     content: Content,
     path: PathBuf,
-    /// Why it cannot be written, which those who write through others are not told.
+    /// The system's error, which some writers on top of this one do not pass on.
     failed: Option<io::Error>,
 }
 
 impl ExportedFile {
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let file = BufWriter::with_capacity(BUFFER, AtomicFile::create_growing(path)?);
-        let content = match path.extension().is_some_and(|ending| ending == "gz") {
-            true => {
-                let encoder = GzEncoder::new(file, Compression::fast());
-                Content::Compressed(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
-            }
-            false => Content::Plain(file),
+        let content = if path.extension().is_some_and(|ending| ending == "gz") {
+            let encoder = GzEncoder::new(file, Compression::fast());
+            Content::Compressed(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
+        } else {
+            Content::Plain(file)
         };
         Ok(Self { content, path: path.to_owned(), failed: None })
     }
 
-    /// Why writing failed: the system's reason, where there is one.
+    /// The error of a failed write: the system's reason, if there is one.
     pub(super) fn error(&mut self, other: impl Into<AnyError>) -> CliError {
         match self.failed.take() {
             Some(source) => AtomicFileError::Write { path: self.path.clone(), source }.into(),
@@ -53,15 +53,15 @@ impl ExportedFile {
     /// Gives the file its name.
     pub(super) fn finish(self) -> Result<(), CliError> {
         let Self { content, path, .. } = self;
-        let failed = |source| AtomicFileError::Write { path: path.clone(), source };
+        let to_error = |source| AtomicFileError::Write { path: path.clone(), source };
         let file = match content {
             Content::Plain(file) => file,
             Content::Compressed(encoder) => {
-                let encoder = encoder.into_inner().map_err(|error| failed(error.into_error()))?;
-                encoder.finish().map_err(failed)?
+                let encoder = encoder.into_inner().map_err(|error| to_error(error.into_error()))?;
+                encoder.finish().map_err(to_error)?
             }
         };
-        let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        let file = file.into_inner().map_err(|error| to_error(error.into_error()))?;
         check_open_reports()?;
         file.commit()?;
         Ok(())
@@ -89,7 +89,7 @@ impl Write for ExportedFile {
 impl ExportedFile {
     fn remember(&mut self, error: io::Error) -> io::Error {
         let again = io::Error::new(error.kind(), error.to_string());
-        // Interrupted writes are tried again.
+        // Interrupted writes are retried.
         if error.kind() != io::ErrorKind::Interrupted {
             self.failed.get_or_insert(error);
         }
@@ -97,7 +97,7 @@ impl ExportedFile {
     }
 }
 
-/// Tells the user how far an export is, and whether it is to go on.
+/// Shows the progress of an export, and checks for interrupts.
 pub(super) struct ExportProgress {
     reporter: ProgressReporter,
 }
@@ -108,7 +108,7 @@ impl ExportProgress {
         Self { reporter: ProgressReporter::new("exporting") }
     }
 
-    /// Says that `done` of `all` is written; false once the user has interrupted it.
+    /// Shows that `done` of `all` is written. Returns false after an interrupt by the user.
     pub(super) fn at(&mut self, done: u64, all: u64) -> bool {
         self.reporter.at(done as f64 / all.max(1) as f64);
         !interrupt::is_interrupted()

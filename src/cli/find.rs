@@ -1,4 +1,4 @@
-//! `find`: things of a report by name, and by a small typed filter.
+//! `find`: finds items of a report by name, and with a small typed filter.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use crate::cli::error::UsageError;
@@ -55,13 +55,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// Reads a query.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The problem and its position.
 pub(super) fn read_query(text: &str) -> Result<SearchQuery, CliError> {
     let read = text.parse();
     Ok(read.map_err(|error| UsageError::Search { error, text: text.to_owned() })?)
 }
 
-/// A thing that was found.
+/// An item that was found.
 pub(super) fn hit_json(hit: &CatalogueItem) -> Value {
     json!({
         "list": hit.thing.source(),
@@ -112,9 +112,12 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
         writeln!(output, "\n{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
     }
     for hit in found.hits.iter().take(limit) {
-        let (list, count) = (hit.thing.source().name(), grouped(hit.count));
-        let (cycles, size) = (number(hit.cycles.map(|cycles| cycles.0)), bytes(hit.bytes));
-        let (kind, name) = (&hit.kind, &hit.name);
+        let list = hit.thing.source().name();
+        let count = grouped(hit.count);
+        let cycles = number(hit.cycles.map(|cycles| cycles.0));
+        let size = bytes(hit.bytes);
+        let kind = &hit.kind;
+        let name = &hit.name;
         writeln!(output, "{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
     }
     let rest = found.hits.len().saturating_sub(limit);

@@ -1,4 +1,5 @@
-//! Gates of `compare`: what must not be true, what is told of it to people, jobs and their services.
+//! Gates of `compare`: conditions that must not hold, and reports of their violations to users,
+//! jobs and CI services.
 
 use super::command::CliError;
 use super::output_file;
@@ -12,14 +13,14 @@ use tilescope_analysis::compare::WorkNormalization;
 use tilescope_analysis::gates::{Gate, GateViolation, violations};
 use tilescope_report::Report;
 
-/// What `--fail-over` stands for, with the percentage in place of `{}`.
+/// The gates of `--fail-over`, with the percentage in place of `{}`.
 const FAIL_OVER: [&str; 4] =
     ["cycles > +{}%", "memory > +{}%", "max_tile > +{}%", "memory.out_of_memory_tiles > +0"];
 
-/// What services on which jobs run set, so that programs write annotations for them.
+/// The environment variable of a CI service that requests annotations.
 const GITHUB_VARIABLE: &str = "GITHUB_ACTIONS";
 
-/// How `--help` of `compare` explains gates.
+/// The explanation of gates in `--help` of `compare`.
 pub(super) const HELP: &str = "\
 A gate is a condition that fails the command: FIGURE (> | >= | < | <= | ==) LIMIT. Figures are the
 dotted paths of `tilescope summary --json`, or cycles, throughput, memory and max_tile. A limit is a
@@ -47,10 +48,10 @@ pub(super) fn arguments() -> [Arg; 3] {
     ]
 }
 
-/// The gates that the user asks for, each with what is wrong with it where that is so.
+/// The gates given by the user.
 ///
 /// # Errors
-/// Gates that cannot be understood, and percentages that are none.
+/// A gate cannot be parsed, or a percentage is invalid.
 pub(super) fn asked(matches: &ArgMatches) -> Result<Vec<Gate>, CliError> {
     let written = matches.get_many::<String>("fail-if").into_iter().flatten();
     let mut gates = written.map(|text| read_gate(text)).collect::<Result<Vec<Gate>, CliError>>()?;
@@ -68,49 +69,50 @@ pub(super) fn asked(matches: &ArgMatches) -> Result<Vec<Gate>, CliError> {
 /// Reads a gate.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The problem and its position.
 pub(super) fn read_gate(text: &str) -> Result<Gate, CliError> {
     Ok(text.parse::<Gate>()?)
 }
 
-/// Gates, and what is the matter with those that are not passed.
+/// Gates, with the violations among them.
 pub(super) struct CheckedGates {
     pub gates: Vec<Gate>,
     pub violations: Vec<GateViolation>,
 }
 
 impl CheckedGates {
-    /// Judges a target beside its source.
+    /// Checks a target against its source.
     ///
     /// # Errors
-    /// Parts of the files that cannot be read.
+    /// A part of the files cannot be read.
     pub(super) fn of(
         gates: Vec<Gate>,
         (source, target): (&Report, &Report),
         normalization: &WorkNormalization,
     ) -> Result<Self, CliError> {
-        let violations = match gates.is_empty() {
-            true => Vec::new(),
-            false => violations(&gates, source, target, normalization)?,
+        let violations = if gates.is_empty() {
+            Vec::new()
+        } else {
+            violations(&gates, source, target, normalization)?
         };
         Ok(Self { gates, violations })
     }
 
-    /// Each gate and, where it is violated, why.
+    /// Each gate with its violation, if any.
     pub(super) fn each(&self) -> impl Iterator<Item = (&str, Option<&GateViolation>)> {
         let mut violations = self.violations.iter().peekable();
-        // Violations come in the order of their gates.
+        // Violations are in the order of their gates.
         self.gates.iter().map(move |gate| {
             (gate.text(), violations.next_if(|violation| violation.gate == gate.text()))
         })
     }
 
-    /// Whether there are gates, and none is violated.
+    /// True if there are gates, and none is violated.
     pub(super) fn are_passed(&self) -> bool {
         !self.gates.is_empty() && self.violations.is_empty()
     }
 
-    /// Prints the gates that are passed; the others are the error that the job ends with.
+    /// Prints the passed gates; the others are in the error of the job.
     pub(super) fn print_passed(&self, output: &mut dyn io::Write) -> Result<(), CliError> {
         for (gate, _) in self.each().filter(|(_, violation)| violation.is_none()) {
             writeln!(output, "passed  {gate}")?;
@@ -118,7 +120,7 @@ impl CheckedGates {
         Ok(())
     }
 
-    /// Tells the job's service, and ends with what is violated.
+    /// Writes annotations for the CI service. Returns violations as an error.
     ///
     /// # Errors
     /// A gate is violated.
@@ -144,7 +146,8 @@ impl CheckedGates {
     }
 
     fn junit(&self) -> String {
-        let (tests, failures) = (self.gates.len(), self.violations.len());
+        let tests = self.gates.len();
+        let failures = self.violations.len();
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
         let _ = writeln!(text, "<testsuites name=\"tilescope\" {counts}>");
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn xml_has_no_marks_of_its_own_in_attributes() {
+    fn attributes_are_escaped_in_xml() {
         assert_eq!(xml("a < \"b\" & c\u{1}\n"), "a &lt; &quot;b&quot; &amp; c  ");
     }
 }

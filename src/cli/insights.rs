@@ -1,4 +1,4 @@
-//! `insights`: what is worth doing about a program, and whether it helps.
+//! `insights`: proposes improvements of a program, and tries them.
 
 use super::command::{CliCommand, CliError, json_argument, path_of};
 use super::output_file;
@@ -98,8 +98,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     print(&found, &InsightVerdict::read(&report, NumberFormat::default())?, output)
 }
 
-/// Keeps what was tried beside the report; a report in a place that is not written to is proven all
-/// the same.
+/// Saves the tried proposals beside the report. If that is not possible, the results are still
+/// printed.
 fn keep(report: &Report, tried: &TriedFindings) {
     let path = report.path().with_file_name(TRIED_FILE);
     let text = serde_json::to_string_pretty(tried).map_err(|error| error.to_string());

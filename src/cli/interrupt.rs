@@ -1,40 +1,39 @@
-//! Signals: what is half done and what is only for a while is removed before the program ends.
+//! Signals: unfinished and temporary files are removed before the program ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use tilescope_report::atomic_file::exit_without_leftovers;
 
-/// Whether the user wants the program to end.
+/// True after the user has interrupted the program.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Whether somebody looks at that, and ends by itself.
+/// True if the running command checks the flag and ends by itself.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// From here on a first interruption is only noted, for whoever asks; a second one ends the program
-/// at once.
+/// From here on, a first interrupt only sets the flag; a second one ends the program at once.
 pub(super) fn watch() {
     IS_WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// Whether there was an interruption.
+/// True if there was an interrupt.
 pub(super) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// The same for those who look by themselves.
+/// The flag, for code that checks it directly.
 pub(super) fn flag() -> Arc<AtomicBool> {
     INTERRUPTED.clone()
 }
 
-/// Has signals end the program without leftovers, and errors of the system end it in words.
+/// Makes signals end the program without leftovers, and turns system errors into messages.
 pub(super) fn end_cleanly() {
-    // Where the system gives no handler, an interruption ends the program as it always did.
+    // If the system refuses the handler, an interrupt ends the program as usual.
     let _ = ctrlc::set_handler(on_interruption);
     #[cfg(unix)]
     {
         use signal_hook::consts::{SIGABRT, SIGXFSZ};
-        // Writing beyond `ulimit -f` fails like a full disk, instead of ending the program.
+        // Writing beyond `ulimit -f` fails like a full disk instead of ending the program.
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-        // Rust says in words that memory is short, and aborts.
+        // Rust reports that memory is short, and aborts.
         let always = Arc::new(AtomicBool::new(true));
         let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, 1, always);
     }
@@ -45,6 +44,6 @@ fn on_interruption() {
     if is_first && IS_WATCHED.load(Ordering::Relaxed) {
         return;
     }
-    // As a shell has it for a program that was interrupted.
+    // The exit code of shells for an interrupted program.
     exit_without_leftovers(130);
 }

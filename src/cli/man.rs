@@ -1,4 +1,4 @@
-//! `man`: the pages of the manual, made from the help texts.
+//! `man`: generates the manual pages from the help texts.
 
 use super::COMMANDS;
 use super::command::{CliCommand, CliError};
@@ -64,7 +64,7 @@ impl ManualPage<'_> {
     fn render(&self, page: &mut dyn Write) -> io::Result<()> {
         let man = Man::new(self.command.clone())
             .title(self.name.to_uppercase())
-            // An empty one would be left out, and what follows stand in its place.
+            // An empty date would be left out, and the next field would take its place.
             .date(" ")
             .source(format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION")))
             .manual("User Commands");
@@ -76,7 +76,7 @@ impl ManualPage<'_> {
         self.rest().to_writer(page)
     }
 
-    /// What the help says behind the options, and where to read on.
+    /// The text after the options in the help, and references.
     fn rest(&self) -> Roff {
         let mut roff = Roff::new();
         let help = self.command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -85,7 +85,7 @@ impl ManualPage<'_> {
             None => (help, String::new()),
         };
         section(&mut roff, "NOTES", &notes);
-        // What the help of the program says behind them is a section of its own here.
+        // The rest of the program's help after the examples has a section of its own.
         let examples = examples.split("\n\n").next().unwrap_or_default();
         section(&mut roff, "EXAMPLES", examples);
         if self.name == PROGRAM {
@@ -109,15 +109,18 @@ const EXIT_STATUS: &str = "0 success, 1 the command failed, 2 usage error, 3 a g
 
 /// A line for each command.
 fn commands() -> String {
-    let line = |command: &super::command::CliCommand| {
-        let about = (command.arguments)(clap::Command::new(command.name));
-        let about = about.get_about().map(ToString::to_string).unwrap_or_default();
-        format!("  {:12} {about}", command.name)
-    };
-    COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")
+    COMMANDS
+        .iter()
+        .map(|command| {
+            let about = (command.arguments)(clap::Command::new(command.name));
+            let about = about.get_about().map(ToString::to_string).unwrap_or_default();
+            format!("  {:12} {about}", command.name)
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-/// A section: lines that are set in stay as they are, others are filled.
+/// A section: indented lines stay unchanged, others are filled.
 fn section(roff: &mut Roff, title: &str, text: &str) {
     if text.trim().is_empty() {
         return;

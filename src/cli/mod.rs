@@ -1,7 +1,7 @@
 //! The command line: one file per command, listed in [`COMMANDS`].
 //!
-//! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
-//! 2 wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader had enough.
+//! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed, 2
+//! wrong usage, 3 a violated gate. A closed pipe on stdout is success: the reader needs no more.
 
 mod bisect;
 mod calibrate;
@@ -59,7 +59,7 @@ use tilescope_experiments::program_error::ERRORS_VARIABLE;
 use tilescope_report::check_open_reports;
 use tilescope_report::remote::RemoteSettings;
 
-/// Every command, in the order of the help text.
+/// All commands, in the order of the help text.
 pub(crate) const COMMANDS: &[CliCommand] = &[
     simulate::COMMAND,
     specs::COMMAND,
@@ -90,7 +90,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     man::COMMAND,
 ];
 
-/// Old names of commands that are still understood, with the new ones.
+/// Old names of commands that are still accepted, with the new ones.
 const RENAMED_COMMANDS: &[(&str, &str)] = &[("seeds", "reproduce")];
 
 const AFTER_HELP: &str = "\
@@ -155,14 +155,12 @@ pub(crate) fn arguments() -> clap::Command {
     program
 }
 
-/// A command that takes reports, which may be on other machines, with the option that says which
-/// program is run there.
+/// A command that accepts reports on other machines, with the option for the program to run there.
 fn with_remote_program(command: clap::Command) -> clap::Command {
-    let names_report = |argument: &Arg| {
+    if !command.get_arguments().any(|argument| {
         let names = argument.get_value_names().unwrap_or_default();
         names.iter().any(|name| name.contains("REPORT"))
-    };
-    if !command.get_arguments().any(names_report) {
+    }) {
         return command;
     }
     command.arg(
@@ -172,10 +170,10 @@ fn with_remote_program(command: clap::Command) -> clap::Command {
     )
 }
 
-/// Puts into effect how reports on other machines are reached.
+/// Applies the settings for reports on other machines.
 fn set_remote_program(matches: &ArgMatches) {
     let matches = matches.subcommand().map_or(matches, |(_, own)| own);
-    // Not every command has it.
+    // Not every command has this option.
     let Ok(program) = matches.try_get_one::<String>(REMOTE_PROGRAM) else { return };
     let program = program.cloned();
     let progress: Option<fn(&str)> =
@@ -183,7 +181,7 @@ fn set_remote_program(matches: &ArgMatches) {
     RemoteSettings { program, progress, ..RemoteSettings::current() }.set();
 }
 
-/// Shows how far a copy is in a line of the terminal that the next text replaces.
+/// Shows the progress of a copy in a line of the terminal that the next text replaces.
 fn show_copy_progress(text: &str) {
     let _ = write!(stderr(), "\r\x1b[K{text}");
 }
@@ -207,7 +205,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     let matches = match arguments().try_get_matches_from(given.clone()) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help and version come this way too; a closed pipe is no reason to complain.
+            // Help and version come this way too; a closed pipe is no error.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -236,7 +234,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Replaces the old name of a command by the new one, and says so.
+/// Replaces the old name of a command by the new one, with a message.
 fn accept_old_command_name(given: &mut [OsString]) {
     let Some(word) = given.get_mut(1) else { return };
     let renamed = RENAMED_COMMANDS.iter().find(|(old, _)| word.as_os_str() == *old);
@@ -246,25 +244,32 @@ fn accept_old_command_name(given: &mut [OsString]) {
     }
 }
 
-/// A first argument that is no report but meant as a command: clap would take it for a report.
+/// A first argument that is no report but a misspelt command: clap would take it for a report.
 fn misspelt_command(given: &[OsString]) -> Option<String> {
     let word = given.get(1)?.to_str()?;
     let known = COMMANDS.iter().any(|command| command.name == word);
     if known || word.starts_with('-') || Path::new(word).exists() {
         return None;
     }
-    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
-    let best = COMMANDS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
-    if likeness(best.name) >= 0.6 {
+    let measure_likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
+    let best = COMMANDS
+        .iter()
+        .max_by(|a, b| measure_likeness(a.name).total_cmp(&measure_likeness(b.name)))?;
+    if measure_likeness(best.name) >= 0.6 {
         let problem = format!("there is no command or report named {word:?}");
         return Some(format!("{problem}; did you mean tilescope {}?", best.name));
     }
-    // Reports are paths; what is followed by more than a second one was meant for a command.
+    // Reports are paths; a word followed by more than a second one is meant as a command.
     let is_word = word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
-    (is_word && given.len() > 2).then(|| {
+    if is_word && given.len() > 2 {
         let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        format!("there is no command or report named {word:?}; commands: {}", names.join(", "))
-    })
+        Some(format!(
+            "there is no command or report named {word:?}; commands: {}",
+            names.join(", ")
+        ))
+    } else {
+        None
+    }
 }
 
 fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
@@ -277,10 +282,10 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    let get_path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
     window::open(
-        path("report"),
-        path("target").or(path("compare")),
+        get_path("report"),
+        get_path("target").or(get_path("compare")),
         matches.get_one::<String>("at").map(String::as_str),
     )
 }

@@ -1,4 +1,4 @@
-//! `model`: the numbers of the cost model that are on no data sheet, and what hangs on each.
+//! `model`: lists the numbers of the cost model that are on no data sheet, and their effects.
 
 mod sensitivity;
 
@@ -39,7 +39,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("Change only this constant; can be repeated"),
         )
         .arg(
-            // What the command asks of its own child processes: figures with one constant changed.
+            // Used for child processes of this command: figures with one constant changed.
             Arg::new("figures")
                 .long("figures")
                 .value_name("NAME=VALUE")
@@ -84,13 +84,13 @@ fn constant_json(constant: &CostConstant) -> Value {
     })
 }
 
-/// The constants by kind, the best known first.
+/// The constants by kind, the most certain first.
 fn table(output: &mut dyn Write) -> Result<(), CliError> {
     let width = cost_constants::all().map(|constant| constant.name.len()).max().unwrap_or(0);
     for kind in ConstantKind::ALL {
-        let constants = || cost_constants::all().filter(move |constant| constant.kind == kind);
-        writeln!(output, "{} ({})", kind.name(), constants().count())?;
-        for constant in constants() {
+        let iter_constants = || cost_constants::all().filter(move |constant| constant.kind == kind);
+        writeln!(output, "{} ({})", kind.name(), iter_constants().count())?;
+        for constant in iter_constants() {
             let value = format!("{} {}", constant.value_text(), constant.unit.name());
             writeln!(output, "  {:width$}  {value:22}  {}", constant.name, constant.meaning)?;
             let CostConstant { source, serves, .. } = constant;

@@ -1,4 +1,4 @@
-//! `onnx`: what an ONNX file holds, and what becomes of its operators.
+//! `onnx`: lists the content of an ONNX file, and the treatment of its operators.
 
 use super::command::{CliCommand, CliError, json_argument, path_of};
 use crate::cli::error::{JobError, UsageError};
@@ -20,22 +20,22 @@ use tilescope_sim::{EnoughIpus, compile, enough_ipus};
 /// `tilescope onnx`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
 
-/// What stands before the name of a symbolic dimension in a key.
+/// The prefix of keys of symbolic dimensions.
 const DIM_KEY: &str = "model.dim.";
 
-/// What stands before the name of an `If` that data decide.
+/// The prefix of keys of `If`s that depend on data.
 const BRANCH_KEY: &str = "model.branch.";
 
-/// What stands before the name of a `Loop` that data count.
+/// The prefix of keys of `Loop`s that depend on data.
 const TRIPS_KEY: &str = "model.trips.";
 
-/// The key of the most results of operators that have as many as data say.
+/// The key of the most results of operators whose number of results depends on data.
 const RESULTS_KEY: &str = "model.max_results";
 
-/// Most refused nodes that are listed.
+/// The most refused nodes that are listed.
 const MOST_REFUSED: usize = 10;
 
-/// The key of the batch, whatever its symbol is called.
+/// The key of the batch, for any name of its symbol.
 const BATCH_KEY: &str = "model.batch_size";
 
 fn arguments(command: clap::Command) -> clap::Command {
@@ -75,20 +75,21 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let path = path_of(matches, "file");
-    let failed = |error: OnnxError| JobError::InFile { file: path.to_owned(), error: error.into() };
-    let file = OnnxFile::open(path).map_err(failed)?;
+    let to_error =
+        |error: OnnxError| JobError::InFile { file: path.to_owned(), error: error.into() };
+    let file = OnnxFile::open(path).map_err(to_error)?;
     let dims = given_dims(matches, &file)?;
     let needs_dims = file.symbols().iter().any(|symbol| {
         let of_batch = dims.batch.filter(|_| symbol.is_batch);
         dims.by_name.get(&symbol.name).copied().or(of_batch).is_none()
     });
-    // A symbol without a value leaves figures open; one that does not exist is an error all the same.
+    // A symbol without a value leaves figures open, but an unknown one is an error.
     let has_wrong_names =
         dims.by_name.keys().any(|name| file.symbols().iter().all(|s| s.name != *name));
     let graph = if needs_dims && !has_wrong_names {
         None
     } else {
-        Some(file.resolve(&dims).map_err(failed)?)
+        Some(file.resolve(&dims).map_err(to_error)?)
     };
     let mut fit = None;
     if graph.is_some() && !matches.get_flag("no-fit") {
@@ -102,11 +103,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     listing.text(output)
 }
 
-/// Values of dimensions from `--set`; the batch is 1 without, as in a spec.
+/// Values of dimensions from `--set`; the batch defaults to 1, as in a spec.
 fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliError> {
     let mut dims = DimValues { batch: Some(1), ..DimValues::default() };
     for given in matches.get_many::<String>("set").into_iter().flatten() {
-        let wrong = || {
+        let to_error = || {
             let known: Vec<String> = file
                 .symbols()
                 .into_iter()
@@ -115,18 +116,18 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             UsageError::NoDimension { given: given.clone(), known }
         };
-        // The name of a dimension may have any characters.
-        let (key, value) = given.rsplit_once('=').ok_or_else(wrong)?;
+        // The name of a dimension may contain any characters.
+        let (key, value) = given.rsplit_once('=').ok_or_else(to_error)?;
         if let Some(name) = key.trim().strip_prefix(BRANCH_KEY) {
             let is_first = match value.trim() {
                 "then" => true,
                 "else" => false,
-                _ => return Err(wrong().into()),
+                _ => return Err(to_error().into()),
             };
             dims.branches.insert(name.to_owned(), is_first);
             continue;
         }
-        let value = value.trim().parse().map_err(|_| wrong())?;
+        let value = value.trim().parse().map_err(|_| to_error())?;
         if let Some(name) = key.trim().strip_prefix(TRIPS_KEY) {
             dims.trips.insert(name.to_owned(), value);
             continue;
@@ -137,25 +138,25 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
             }
             None if key.trim() == BATCH_KEY => dims.batch = Some(value),
             None if key.trim() == RESULTS_KEY => dims.max_results = Some(value),
-            None => return Err(wrong().into()),
+            None => return Err(to_error().into()),
         }
     }
     Ok(dims)
 }
 
-/// What is listed of a file, and of its graph if all dimensions have values.
+/// The listing of a file, and of its graph if all dimensions have values.
 struct OnnxListing<'a> {
     file: &'a OnnxFile,
     graph: Option<&'a OnnxGraph>,
-    /// Nodes that simulating it would refuse, each with the reason.
+    /// Nodes that a simulation would refuse, with the reasons.
     refused: Vec<(usize, String)>,
-    /// The result of compiling it, where that was asked for.
+    /// The result of compiling it, if requested.
     fit: Option<ModelFit>,
 }
 
-/// The fit of a model on the machine that simulating takes by itself.
+/// The fit of a model on the default machine of a simulation.
 enum ModelFit {
-    /// Why it cannot be simulated.
+    /// The reason why it cannot be simulated.
     Refused(String),
     Compiled {
         machine: String,
@@ -179,7 +180,8 @@ impl ModelFit {
         let source = SpecSource::find(name, overrides).map_err(|error| error.to_string())?;
         let spec = Spec::build(&source).map_err(|error| error.to_string())?;
         let compiled = compile(&spec).map_err(|error| error.to_string())?;
-        let (ipus, chip) = (spec.target.ipus, spec.target.chip.name);
+        let ipus = spec.target.ipus;
+        let chip = spec.target.chip.name;
         let doing = if spec.model.training { "training" } else { "inference" };
         Ok(Self::Compiled {
             machine: format!("{doing} on {ipus} x {chip}"),
@@ -223,7 +225,7 @@ impl ModelFit {
     }
 }
 
-/// An operator, how often it comes, and what becomes of it.
+/// An operator with its count and treatment.
 struct OpRow {
     op: String,
     count: u64,
@@ -231,8 +233,8 @@ struct OpRow {
 }
 
 impl OnnxListing<'_> {
-    /// Operators that are left, those whose place others took, and those that are folded. Without
-    /// values for all dimensions nothing is folded.
+    /// Operators that remain, that are replaced, and that are folded. Nothing is folded unless all
+    /// dimensions have values.
     fn ops(&self) -> Vec<OpRow> {
         let Some(graph) = self.graph else {
             let rows = self.file.op_counts().into_iter();
@@ -292,7 +294,7 @@ impl OnnxListing<'_> {
         })
     }
 
-    /// An operator; one that is not modelled with the first of its nodes.
+    /// An operator; one that is not modelled has the first of its nodes.
     fn op_json(&self, row: &OpRow) -> Value {
         let mut json = json!({ "op": row.op, "count": row.count, "state": row.state });
         let Some(graph) = self.graph else { return json };
@@ -348,11 +350,11 @@ impl OnnxListing<'_> {
     }
 }
 
-/// What becomes of an operator whose operands simulating does not accept.
+/// The treatment of an operator whose operands the simulation does not accept.
 const REFUSED: &str = "refused";
 
-/// What is known of an operator before sizes are: one that folds of shapes and constants, or is
-/// decided by them, is open.
+/// The treatment of an operator before sizes are known. It is open for one that may fold from
+/// shapes and constants, or may be decided by them.
 fn open_state(op: &str) -> &'static str {
     match op_state(op) {
         OpState::Unknown if composed_operators().any(|composed| composed == op) => {
@@ -363,13 +365,13 @@ fn open_state(op: &str) -> &'static str {
     }
 }
 
-/// The operator of the file that a node is, or is a part of.
+/// The operator in the file that a node is, or is a part of.
 fn written_op(graph: &OnnxGraph, at: usize) -> String {
     let source = graph.nodes[at].source();
     source.rsplit_once('@').map_or(source.clone(), |(op, _)| op.to_owned())
 }
 
-/// A dimension without a value, and a size to begin with.
+/// A dimension without a value, with an initial size.
 fn symbol_json(symbol: &Symbol, suggested: u64) -> Value {
     let places = symbol.places.iter();
     let places = places.map(|(input, axis)| json!({ "input": input, "axis": axis }));
@@ -382,11 +384,15 @@ fn symbol_json(symbol: &Symbol, suggested: u64) -> Value {
 }
 
 fn outputs_json(graph: &OnnxGraph) -> Vec<Value> {
-    let value = |id| {
-        let value = graph.value(id);
-        json!({ "name": value.name, "type": value.element.name(), "dims": value.dims })
-    };
-    graph.outputs.iter().copied().map(value).collect()
+    graph
+        .outputs
+        .iter()
+        .copied()
+        .map(|id| {
+            let value = graph.value(id);
+            json!({ "name": value.name, "type": value.element.name(), "dims": value.dims })
+        })
+        .collect()
 }
 
 fn dim_json(dim: &Dimension) -> Value {
@@ -398,10 +404,13 @@ fn dim_json(dim: &Dimension) -> Value {
 
 /// `input_ids: int64 [batch, sequence]`.
 fn describe_input(input: &GraphInput) -> String {
-    let dim = |dim: &Dimension| match dim {
-        Dimension::Known(size) => size.to_string(),
-        Dimension::Symbol(name) => name.clone(),
-    };
-    let dims: Vec<String> = input.dims.iter().map(dim).collect();
+    let dims: Vec<String> = input
+        .dims
+        .iter()
+        .map(|dim| match dim {
+            Dimension::Known(size) => size.to_string(),
+            Dimension::Symbol(name) => name.clone(),
+        })
+        .collect();
     format!("{}: {} [{}]", input.name, input.element, dims.join(", "))
 }

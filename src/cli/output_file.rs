@@ -1,15 +1,15 @@
-//! The one door for files that commands write: whole or not at all, never over a report or over what
-//! they are made of, and not from a report that was written to while it was read.
+//! Writes all output files of commands: completely or not at all, never over a report or over an
+//! input, and not from a report that was modified while it was read.
 
 use super::command::CliError;
 use crate::cli::error::UsageError;
 use std::path::Path;
 use tilescope_report::{atomic_file, check_open_reports};
 
-/// Refuses to write over a report or over one of the inputs. Commands that work for long ask first.
+/// Refuses to write over a report or over one of the inputs. Commands call this before long work.
 ///
 /// # Errors
-/// The file is one of those, or a directory.
+/// The file is one of these, or a directory.
 pub(super) fn check<'a>(
     file: &Path,
     mut inputs: impl Iterator<Item = &'a Path>,
@@ -26,7 +26,7 @@ pub(super) fn check<'a>(
 /// Writes a file.
 ///
 /// # Errors
-/// A report has its name or was written to meanwhile, or the system refuses.
+/// A report has its name or was modified meanwhile, or the system refuses.
 pub(super) fn write(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
     check_open_reports()?;
     Ok(atomic_file::write_whole(file, bytes)?)

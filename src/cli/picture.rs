@@ -1,10 +1,10 @@
-//! Pictures of what a command found, where this build can draw.
+//! Pictures of the results of commands, in builds that can draw.
 
 use super::command::CliError;
 use crate::cli::error::UsageError;
 use tilescope_experiments::answers::{SensitivityAnswer, SweepAnswer, TuneAnswer};
 
-/// What is drawn.
+/// The subject of a picture.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(feature = "gui"), expect(dead_code, reason = "this build draws nothing"))]
 pub(super) enum FoundPicture<'a> {
@@ -13,20 +13,20 @@ pub(super) enum FoundPicture<'a> {
     Tune(&'a TuneAnswer),
 }
 
-/// Refuses what no picture can be written to, before anything is simulated.
+/// Refuses files that cannot be pictures, before any simulation.
 #[cfg(not(feature = "gui"))]
 pub(super) fn check(_: &str) -> Result<(), CliError> {
     let lacks = "cannot draw pictures";
     Err(UsageError::NotBuilt { lacks, feature: "gui", instead: "JSON works" }.into())
 }
 
-/// Draws what was found into a file.
+/// Draws a result into a file.
 #[cfg(not(feature = "gui"))]
 pub(super) fn write(_: FoundPicture<'_>, file: &str) -> Result<(), CliError> {
     check(file)
 }
 
-/// Refuses what no picture can be written to, before anything is simulated.
+/// Refuses files that cannot be pictures, before any simulation.
 #[cfg(feature = "gui")]
 pub(super) fn check(file: &str) -> Result<(), CliError> {
     format(file).map(|_| ())
@@ -46,7 +46,7 @@ fn format(file: &str) -> Result<tilescope_gui::PictureFormat, CliError> {
     }
 }
 
-/// Draws what was found into a file.
+/// Draws a result into a file.
 #[cfg(feature = "gui")]
 pub(super) fn write(found: FoundPicture<'_>, file: &str) -> Result<(), CliError> {
     let drawn = match found {

@@ -1,22 +1,23 @@
-//! Output that a terminal shows and never obeys.
+//! Output without control characters for terminals.
 //!
-//! Names in reports are written by strangers. A terminal takes some characters as orders: to move
-//! its cursor, change its title, or fill the clipboard. They come out as `\u001b`, which shows what
-//! they are, and stays the same text inside JSON.
+//! Names in reports are untrusted. Some characters control a terminal: they move its cursor, change
+//! its title, or fill the clipboard. They are written as `\u001b`, which is readable, and the same
+//! text inside JSON.
 
 use std::io::{self, Write};
 
-/// A stream in which control characters other than line ends and tabs are spelled out, and so are
-/// those that turn the direction of writing.
+/// A stream that escapes control characters other than line ends and tabs, and characters that
+/// change the direction of writing.
 pub(super) struct PlainOutput<W> {
     inner: W,
-    /// The first bytes of a character that may have to be spelled out, until the last one comes.
+    /// The first bytes of a character that may need an escape, until it is complete.
     pending: Vec<u8>,
 }
 
 /// First byte of the control characters from U+0080 to U+009F in UTF-8.
 const C1_LEAD: u8 = 0xc2;
-/// First byte of the characters that turn the direction of writing: U+202A to U+202E, U+2066 to U+2069.
+/// First byte of the characters that change the direction of writing: U+202A to U+202E, U+2066 to
+/// U+2069.
 const TURN_LEAD: u8 = 0xe2;
 
 impl<W: Write> PlainOutput<W> {
@@ -30,8 +31,9 @@ impl<W: Write> PlainOutput<W> {
             ([TURN_LEAD], 0x80 | 0x81) => self.pending.push(byte),
             ([TURN_LEAD, middle @ 0x80], 0xaa..=0xae)
             | ([TURN_LEAD, middle @ 0x81], 0xa6..=0xa9) => {
-                let bits = |byte: u8| u16::from(byte & 0x3f);
-                self.spell_out(0x2000 | bits(*middle) << 6 | bits(byte), plain);
+                let high = u16::from(middle & 0x3f) << 6;
+                let low = u16::from(byte & 0x3f);
+                self.spell_out(0x2000 | high | low, plain);
             }
             _ => {
                 plain.append(&mut self.pending);
@@ -65,7 +67,7 @@ impl<W: Write> Write for PlainOutput<W> {
     }
 }
 
-/// Standard error, plain.
+/// Standard error with escapes.
 pub(super) fn stderr() -> PlainOutput<io::Stderr> {
     PlainOutput::new(io::stderr())
 }
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_as_it_is() {
+    fn plain_text_is_unchanged() {
         let text = "µs Ω ≤ 配置\tx\n·… → \u{202f}\u{2065}";
         assert_eq!(written(&[text.as_bytes()]), text);
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();

@@ -1,4 +1,5 @@
-//! Progress on stderr: a bar on a terminal, a line per percent for a parent process that asks.
+//! Progress on stderr: a bar on a terminal, a line per percent for a parent process that requests
+//! it.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -7,27 +8,27 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Environment variable that asks for machine-readable progress: `progress 42` lines on stderr.
+/// Environment variable that requests machine-readable progress: `progress 42` lines on stderr.
 pub(super) const LINES_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
-/// Least time between two lines with what was found.
+/// The least time between two lines with results.
 const FOUND_PERIOD: Duration = Duration::from_millis(250);
 
-/// What is found is told for at most one part in so many of the time.
+/// The factor by which the pause after a report exceeds the time that the report took.
 const FOUND_SHARE: u32 = 20;
 
-/// Shows how far a job is, until it is dropped.
+/// Shows the progress of a job, until it is dropped.
 pub(super) enum ProgressReporter {
-    /// A bar.
+    /// A progress bar.
     Bar(ProgressBar),
-    /// One line per whole percent: the last one that was written.
+    /// One line per whole percent: the last one written.
     Lines(AtomicU64),
-    /// Nothing: stderr is a file or a pipe.
+    /// No progress: stderr is a file or a pipe.
     Silent,
 }
 
 impl ProgressReporter {
-    /// The way that suits stderr; `job` says what is done: "simulating".
+    /// The kind that suits stderr; `job` names the work: "simulating".
     pub(super) fn new(job: &'static str) -> Self {
         if std::env::var_os(LINES_VARIABLE).is_some() {
             return Self::Lines(AtomicU64::new(u64::MAX));
@@ -43,7 +44,7 @@ impl ProgressReporter {
         })
     }
 
-    /// Says that `share` of the job is done.
+    /// Shows that `share` of the job is done.
     pub(super) fn at(&self, share: f64) {
         let percent = (share * 100.0) as u64;
         match self {
@@ -71,21 +72,21 @@ impl Drop for ProgressReporter {
     }
 }
 
-/// Tells a parent process that asks for lines what a search has found so far: `found {…}` on stderr,
-/// the JSON that it prints in the end.
+/// Reports the results of a search so far to a parent process that requests lines: `found {…}` on
+/// stderr, with the same JSON as the final output.
 pub(super) struct FoundReporter {
-    /// Not before this; nothing where no parent asks.
+    /// The earliest time of the next report; `None` without a parent that requests it.
     next: Mutex<Option<Instant>>,
 }
 
 impl FoundReporter {
-    /// Whoever asks for lines of progress is told.
+    /// Reports only if lines of progress are requested.
     pub(super) fn new() -> Self {
         let is_asked = std::env::var_os(LINES_VARIABLE).is_some();
         Self { next: Mutex::new(if is_asked { Some(Instant::now()) } else { None }) }
     }
 
-    /// Says what was found, unless that was said just now.
+    /// Reports the results, unless the last report was just now.
     pub(super) fn tell<T: Serialize>(&self, found: impl FnOnce() -> T) {
         let Ok(mut next) = self.next.lock() else { return };
         let began = Instant::now();

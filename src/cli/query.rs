@@ -1,4 +1,4 @@
-//! `query`: a question to a report in SQL.
+//! `query`: queries a report with SQL.
 
 mod elsewhere;
 #[cfg_attr(not(feature = "parquet"), path = "query/no_parquet_file.rs")]
@@ -25,12 +25,12 @@ use tilescope_report::remote::RemoteAddress;
 /// `tilescope query`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "query", arguments, run };
 
-/// Bytes of a question in a file.
+/// The most bytes of a query in a file.
 const MAX_SQL_BYTES: u64 = 1 << 20;
 
-/// How an answer is written; the first one where nothing is said.
+/// The formats of answers; the first one is the default.
 const FORMATS: [&str; 4] = ["table", "csv", "json", PARQUET];
-/// The one that is of no use on a screen, and may be begun again.
+/// The format that is not for screens, and may need a restart.
 const PARQUET: &str = "parquet";
 
 const AFTER_HELP: &str = "\
@@ -130,7 +130,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if matches.get_flag("list") {
         return list(output);
     }
-    // Before the report is opened: what is asked may be wrong by itself.
+    // Before the report is opened: the query itself may be wrong.
     let format = matches.get_one::<String>("format").map_or(FORMATS[0], String::as_str);
     let file = matches.get_one::<PathBuf>("output");
     if format == PARQUET {
@@ -166,7 +166,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(writeln!(output, "{}", file.display())?)
 }
 
-/// Writes an answer to a file: whole, or not at all.
+/// Writes an answer to a file: completely or not at all.
 fn write_file(
     file: &Path,
     answer: impl FnOnce(&mut dyn Write) -> Result<(), CliError>,
@@ -179,14 +179,14 @@ fn write_file(
     written.finish()
 }
 
-/// What the user asks.
+/// The user's request.
 pub(super) enum Asked {
     Ready(&'static ReadyQuery),
     Sql(String),
 }
 
 impl Asked {
-    /// What a text asks: it is the name of a ready question, or SQL.
+    /// Parses a text as the name of a prepared query, or as SQL.
     pub(super) fn of(text: &str) -> Result<Self, CliError> {
         if let Some(ready) = ReadyQuery::named(text) {
             return Ok(Self::Ready(ready));
@@ -207,7 +207,7 @@ impl Asked {
         Err(UsageError::unknown("ready question", text, hint).into())
     }
 
-    /// The SQL to ask a report with, if it has all that a ready question reads.
+    /// The SQL for a report, if that has all the data of a prepared query.
     pub(super) fn sql_for(self, report: &Arc<Report>) -> Result<String, CliError> {
         let ready = match self {
             Self::Sql(sql) => return Ok(sql),
@@ -217,15 +217,19 @@ impl Asked {
         if missing.is_empty() {
             return Ok(ready.sql.to_owned());
         }
-        let (name, missing) = (ready.name, missing.join(", "));
+        let name = ready.name;
+        let missing = missing.join(", ");
         Err(JobError::QuestionNotRecorded { name, missing }.into())
     }
 }
 
 fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
     if let Some(file) = matches.get_one::<PathBuf>("file") {
-        let failed = |error| JobError::ReadFile { file: file.clone(), error };
-        return read_sql(fs::File::open(file).map_err(failed)?).map(Asked::Sql);
+        return read_sql(
+            fs::File::open(file)
+                .map_err(|error| JobError::ReadFile { file: file.clone(), error })?,
+        )
+        .map(Asked::Sql);
     }
     let text = matches.get_one::<String>("sql").map_or("", String::as_str);
     if text == "-" {
@@ -250,7 +254,7 @@ fn answer(
     format: &str,
     output: &mut dyn Write,
 ) -> Result<(), SqlError> {
-    // Rows come one by one; what is below writes each time that it is called.
+    // Rows arrive one by one; the inner stream writes on every call.
     let mut buffered = BufWriter::with_capacity(1 << 16, output);
     let mut sink: Box<dyn RowSink + '_> = match format {
         "csv" => Box::new(CsvRows::new(&mut buffered)),
@@ -265,7 +269,7 @@ fn answer(
     Ok(())
 }
 
-/// Says what could be asked instead, where that is worth a word.
+/// Prints a suggestion for a better query, if there is one.
 fn hint(summary: &SqlSummary) {
     if let Some(hint) = summary.hint() {
         let _ = writeln!(super::stderr(), "hint: {hint}");

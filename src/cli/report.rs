@@ -1,4 +1,5 @@
-//! `report`: a report, or two compared, as one HTML page to send or to keep beside a job.
+//! `report`: writes a report, or a comparison of two, as one HTML page to send or to keep beside a
+//! job.
 
 use super::command::{CliCommand, CliError, path_of};
 use super::compare;
@@ -29,15 +30,15 @@ Examples:
   tilescope report baseline.pop out -o changes.html --fail-if 'execution.total_cycles > +2%'";
 
 fn arguments(command: clap::Command) -> clap::Command {
-    let report = |name: &'static str, value: &'static str, help: &'static str| {
+    let make_argument = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
     };
-    // A page shows gates by itself; `--junit` is of `compare`.
+    // A page shows gates itself; `--junit` belongs to `compare`.
     let gates = gates::arguments().into_iter().filter(|gate| gate.get_id() != "junit");
     command
         .about("Write a report, or two compared, as one self-contained HTML page")
-        .arg(report("report", "REPORT|SPEC", "Report: a directory that contains profile.pop, or a .pop file; or a spec, which is simulated first").required(true))
-        .arg(report("target", "TARGET", "Second report or spec: the page says what changed from the first to this one"))
+        .arg(make_argument("report", "REPORT|SPEC", "Report: a directory that contains profile.pop, or a .pop file; or a spec, which is simulated first").required(true))
+        .arg(make_argument("target", "TARGET", "Second report or spec: the page says what changed from the first to this one"))
         .arg(
             Arg::new("output")
                 .short('o')
@@ -58,17 +59,19 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     output_file::check(file, inputs.into_iter().flatten().map(PathBuf::as_path))?;
     let gates = gates::asked(matches)?;
     let directory = TemporaryDirectory::new()?;
-    let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
-    let first = open("report")?;
-    let name = |side| path_of(matches, side).display().to_string();
+    let open_side =
+        |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
+    let first = open_side("report")?;
+    let get_name = |side| path_of(matches, side).display().to_string();
     if matches.get_one::<PathBuf>("target").is_none() {
-        let name = name("report");
+        let name = get_name("report");
         let page = page(PageReport { report: &first, name: &name }, None)?;
         output_file::write(file, page.as_bytes())?;
         return Ok(writeln!(output, "{}", file.display())?);
     }
-    let second = open("target")?;
-    let (source, target) = (name("report"), name("target"));
+    let second = open_side("target")?;
+    let source = name("report");
+    let target = name("target");
     let alignment = ReportAlignment::without_links(&first, &second)?;
     let sides = ComparedReports {
         source: &first,

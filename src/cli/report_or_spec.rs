@@ -1,4 +1,4 @@
-//! Arguments that name a report, or a spec that is simulated to have one.
+//! Arguments for a report, or for a spec that is simulated to get one.
 
 use super::command::{CliError, open_path};
 use super::simulate;
@@ -11,18 +11,17 @@ use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE, Report};
 use tilescope_sim::specification::SpecSource;
 
-/// Whether a path names a report: everything else is the name or file of a spec.
+/// True if a path refers to a report: anything else is the name or file of a spec.
 pub(super) fn is_report(path: &Path) -> bool {
     let files = PROFILE_READERS.iter().map(|reader| reader.file_name).chain([REPORT_FILE]);
     let mut endings = files.filter_map(|file| Path::new(file).extension());
     is_remote(path) || path.is_dir() || endings.any(|ending| path.extension() == Some(ending))
 }
 
-/// Opens a report, or simulates a spec with what `overrides` change of it into `directory` and opens
-/// that.
+/// Opens a report, or simulates a spec with `overrides` into `directory` and opens the result.
 ///
 /// # Errors
-/// Reports that cannot be read, specs that are refused, and changes of a report.
+/// The report cannot be read, the spec is refused, or there are overrides for a report.
 pub(super) fn open_or_simulate(
     path: &Path,
     overrides: &[String],

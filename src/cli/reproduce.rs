@@ -1,4 +1,5 @@
-//! `reproduce`: every figure that Graphcore's guides and tutorials print, beside its simulation.
+//! `reproduce`: compares every figure that Graphcore's guides and tutorials print with its
+//! simulation.
 
 mod conditions;
 mod measurements;
@@ -40,26 +41,26 @@ fn arguments(command: clap::Command) -> clap::Command {
 #[derive(Clone, Debug, Serialize)]
 struct PublishedFigureRow<'a> {
     id: &'a str,
-    /// Text it comes from.
+    /// The text that it comes from.
     publication: &'a str,
     what: &'a str,
     published: f64,
     simulated: f64,
-    /// Relative error; absolute where the published figure is 0.
+    /// Relative error; absolute if the published figure is 0.
     error: f64,
-    /// Largest relative error, 0 for exact, nothing where nothing is claimed.
+    /// Largest relative error, 0 for exact, null if nothing is claimed.
     tolerance: serde_json::Value,
-    /// Where a relative tolerance is from.
+    /// The source of a relative tolerance.
     tolerance_from: Option<&'a str>,
-    /// Whether the simulation is within it.
+    /// True if the simulation is within it.
     pass: Option<bool>,
-    /// Why the simulation misses it, where it is known to.
+    /// The reason why the simulation misses it, if that is known.
     known_miss: Option<&'a str>,
     /// `predicted`, `fitted`, `input` or `illustrated`.
     kind: &'static str,
-    /// Whether all its programs fit in memory. A figure of one that does not never passes.
+    /// True if all its programs fit in memory. A figure of one that does not never passes.
     fits: bool,
-    /// Its residual, where it was predicted.
+    /// Its residual, if it was predicted.
     residual: Option<FigureResidual>,
     /// The band of a predicted time or rate.
     band: Option<Banded>,
@@ -69,7 +70,7 @@ struct PublishedFigureRow<'a> {
     verdict: FigureVerdict<'a>,
 }
 
-/// The residual of a published figure: a line of
+/// The residual of a published figure, as a line of
 /// `crates/tilescope-sim/src/error_bands/published.csv`.
 #[derive(Clone, Debug, Serialize)]
 struct FigureResidual {
@@ -77,7 +78,7 @@ struct FigureResidual {
     source: &'static str,
     /// True over predicted cycles or bytes.
     factor: f64,
-    /// Standard deviation of its logarithm that errors of the program's parts explain.
+    /// Standard deviation of its logarithm, as explained by errors of the program's parts.
     deviation: f64,
     /// The line.
     line: String,
@@ -98,7 +99,7 @@ impl FigureResidual {
     }
 }
 
-/// The conditions of a program beside those of the published run that it is compared with.
+/// The conditions of a program, compared with those of its published run.
 #[derive(Clone, Debug, Serialize)]
 struct ProgramConditions<'a> {
     program: &'a str,
@@ -155,7 +156,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     table::print(&rows, &published.fitted_constants, output)
 }
 
-/// A figure whose programs may be compared with it.
+/// A figure whose programs match its conditions.
 struct ComparedFigure<'a> {
     figure: &'a PublishedFigure,
     publication: &'a str,
@@ -166,8 +167,8 @@ struct ComparedFigure<'a> {
 ///
 /// # Errors
 ///
-/// Where a program does not run under the conditions of the publication: unlike things are not
-/// compared.
+/// If a program does not run under the conditions of the publication, because a comparison would be
+/// meaningless.
 fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, CliError> {
     let mut specs: BTreeMap<&str, Spec> = BTreeMap::new();
     for (name, program) in &published.programs {
@@ -177,7 +178,8 @@ fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, Cli
             return Err(JobError::Published { of: name.clone(), problem }.into());
         }
         if let Some(change) = spec.machine_changes.first() {
-            let (program, change) = (name.clone(), change.text_with_inherited());
+            let program = name.clone();
+            let change = change.text_with_inherited();
             return Err(JobError::ChangedMachine { program, change }.into());
         }
         specs.insert(name, spec);
@@ -190,23 +192,23 @@ fn compared_figure<'a>(
     specs: &BTreeMap<&str, Spec>,
     figure: &'a PublishedFigure,
 ) -> Result<ComparedFigure<'a>, CliError> {
-    let failed = |problem: String| JobError::Published { of: figure.id.clone(), problem };
+    let to_error = |problem: String| JobError::Published { of: figure.id.clone(), problem };
     let pairs = figure.pairs().ok_or_else(|| {
-        failed("give one published run for each program, or one for all".to_string())
+        to_error("give one published run for each program, or one for all".to_string())
     })?;
     let mut publication = "";
     let mut conditions = Vec::new();
     for (program, run) in pairs {
-        let unknown = || failed(format!("no program {program} with a published run {run}"));
-        let simulated = published.programs.get(program).ok_or_else(unknown)?;
-        let spec = specs.get(program).ok_or_else(unknown)?;
-        let published_run = published.published_runs.get(run).ok_or_else(unknown)?;
+        let to_unknown = || to_error(format!("no program {program} with a published run {run}"));
+        let simulated = published.programs.get(program).ok_or_else(to_unknown)?;
+        let spec = specs.get(program).ok_or_else(to_unknown)?;
+        let published_run = published.published_runs.get(run).ok_or_else(to_unknown)?;
         publication = &published_run.publication;
         let items = figure.items(spec.model.packing_factor);
         let beside = published_run.beside(simulated, spec, items);
         if let Some(unlike) = beside.iter().find(|condition| !condition.alike) {
             let ComparedCondition { name, published, simulated, .. } = unlike;
-            return Err(failed(format!(
+            return Err(to_error(format!(
                 "unlike things are not compared: {name} of {run} is {published}, of program \
                  {program} {simulated}"
             ))
@@ -217,7 +219,7 @@ fn compared_figure<'a>(
     Ok(ComparedFigure { figure, publication, conditions })
 }
 
-/// Simulates each program once and takes all figures from them.
+/// Simulates each program once and computes all figures from them.
 fn rows<'a>(
     programs: &BTreeMap<String, SpecWithOverrides>,
     compared: &'a [ComparedFigure<'a>],

@@ -1,11 +1,11 @@
-//! Between which bounds the time of a program lies that is in no report.
+//! Bounds on the time of a program without a report.
 
 use tilescope_analysis::confidence::{ErrorProneRun, LaneCycles, RunFactors};
 use tilescope_report::units::{Cycles, ProgramId};
 use tilescope_report::{CompilationReport, ProgramNodeTable};
 
-/// Of a run of `length` with so many cycles of the compute tiles of each IPU by program; `None`
-/// where nothing is known of errors.
+/// The factors of a run of `length`, with the cycles of the compute tiles of each IPU by program;
+/// `None` if no errors are known.
 pub(super) fn run_factors(
     compilation: &CompilationReport,
     length: Cycles,

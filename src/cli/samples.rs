@@ -55,7 +55,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let get_text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let conditions = matches.get_many::<String>("where").unwrap_or_default();
     let conditions: Vec<(&str, &str)> =
         conditions.map(|of| condition(of)).collect::<Result<_, _>>()?;
@@ -66,13 +66,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let report = report.path().to_owned();
         return Err(JobError::NotRecorded { problem, report }.into());
     }
-    let by = grouping(&report, text("by"))?;
+    let by = grouping(&report, get_text("by"))?;
     let mut filter = SampleFilter::new();
     for (name, value) in conditions {
         filter.push((grouping(&report, name)?, value.to_owned()));
     }
     let table = samples(&report, &by, &filter)?;
-    match text("format") {
+    match get_text("format") {
         "csv" => Ok(write!(output, "{}", table.csv())?),
         "json" => print_json(&table, output),
         _ => print(&table, output),
@@ -82,11 +82,12 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// Reads `region=encoder`.
 fn condition(text: &str) -> Result<(&str, &str), CliError> {
     let expects = "NAME=VALUE, such as kind=compute";
-    let wrong = || UsageError::Expects { expects, found: text.to_owned() };
-    Ok(text.split_once('=').ok_or_else(wrong)?)
+    Ok(text
+        .split_once('=')
+        .ok_or_else(|| UsageError::Expects { expects, found: text.to_owned() })?)
 }
 
-/// The grouping of a name that samples of a report have.
+/// The grouping by a name in the metadata of a report's samples.
 fn grouping(report: &Report, name: &str) -> Result<SampleGrouping, CliError> {
     let grouping = SampleGrouping::from_name(name);
     let SampleGrouping::Metadata(_) = grouping else { return Ok(grouping) };
@@ -101,11 +102,14 @@ fn grouping(report: &Report, name: &str) -> Result<SampleGrouping, CliError> {
 
 fn print_json(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {
     let heads: Vec<String> = table.columns.iter().map(|column| column.head()).collect();
-    let object = |row: &Vec<TableCell>| -> serde_json::Map<String, serde_json::Value> {
-        let values = row.iter().map(|cell| serde_json::to_value(cell).unwrap_or_default());
-        heads.iter().cloned().zip(values).collect()
-    };
-    let rows: Vec<_> = table.rows.iter().map(object).collect();
+    let rows: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| -> serde_json::Map<String, serde_json::Value> {
+            let values = row.iter().map(|cell| serde_json::to_value(cell).unwrap_or_default());
+            heads.iter().cloned().zip(values).collect()
+        })
+        .collect();
     super::command::print_json(&rows, output)
 }
 

@@ -1,4 +1,4 @@
-//! Arguments that searches have in common.
+//! Shared arguments of searches.
 
 use super::command::CliError;
 use super::simulate;
@@ -7,10 +7,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tilescope_sim::specification::Spec;
 
-/// The spec that is named, with what `--set` changes.
+/// The spec with this name, changed by `--set`.
 ///
 /// # Errors
-/// A spec that is refused.
+/// The spec is refused.
 pub(super) fn spec(name: &str, matches: &ArgMatches) -> Result<Spec, CliError> {
     simulate::build(&simulate::source(name, matches)?)
 }
@@ -24,7 +24,7 @@ pub(super) fn jobs_argument() -> Arg {
         .help("Simulations at once (default: one for each core)")
 }
 
-/// How many simulations run at once.
+/// The number of parallel simulations.
 pub(super) fn jobs(matches: &ArgMatches) -> NonZeroUsize {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     matches.get_one::<NonZeroUsize>("jobs").copied().unwrap_or(cores)

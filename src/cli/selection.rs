@@ -1,5 +1,5 @@
-//! Which part of a run is asked for: `--range`, `--ipus`, `--tiles`. All ranges are half-open, as in
-//! Rust and Python: `0..2` is 0 and 1.
+//! Selects a part of a run: `--range`, `--ipus`, `--tiles`. All ranges are half-open, as in Rust
+//! and Python: `0..2` is 0 and 1.
 
 use super::command::CliError;
 use crate::cli::error::UsageError;
@@ -29,7 +29,7 @@ pub(super) fn tiles_argument() -> Arg {
         .help("Only these tiles, numbered over all IPUs of the replica")
 }
 
-/// The cycles that the user asks for.
+/// The selected cycles.
 pub(super) fn window(
     matches: &ArgMatches,
     report: &Report,
@@ -40,29 +40,31 @@ pub(super) fn window(
     let run = report.trace()?;
     let run = run.map(|trace| trace.range()).unwrap_or_default();
     if !run.is_empty() && !window.overlaps(run) {
-        let (text, run) = (text.clone(), run.start.0..run.end.0);
+        let text = text.clone();
+        let run = run.start.0..run.end.0;
         return Err(UsageError::OutsideRun { text, run }.into());
     }
     Ok(Some(window))
 }
 
-/// The IPUs that the user asks for, in order.
+/// The selected IPUs, in order.
 pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u32>>, CliError> {
     let Some(text) = matches.get_one::<String>("ipus") else { return Ok(None) };
     let count = target.ipus_per_replica;
     let mut found = BTreeSet::new();
     for part in text.split(',') {
-        let range = match part.contains("..") {
-            true => half_open("--ipus", part)?,
-            false => {
-                let ipu = number("--ipus", part)?;
-                ipu..ipu.saturating_add(1)
-            }
+        let range = if part.contains("..") {
+            half_open("--ipus", part)?
+        } else {
+            let ipu = number("--ipus", part)?;
+            ipu..ipu.saturating_add(1)
         };
-        // Nothing is counted up that a replica does not have.
+        // IPUs that the replica does not have are never enumerated.
         if range.end > u64::from(count) {
             let last = count.saturating_sub(1);
-            let (option, text, has) = ("--ipus", text.clone(), format!("IPUs 0 to {last}"));
+            let option = "--ipus";
+            let text = text.clone();
+            let has = format!("IPUs 0 to {last}");
             return Err(UsageError::NotInReport { option, text, has }.into());
         }
         found.extend(range.filter_map(|ipu| u32::try_from(ipu).ok()));
@@ -70,7 +72,7 @@ pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u
     Ok(Some(found.into_iter().collect()))
 }
 
-/// The tiles that the user asks for, which only tables have.
+/// The selected tiles, which only tables have.
 #[cfg(feature = "parquet")]
 pub(super) fn tiles(matches: &ArgMatches, target: &Target) -> Result<Option<TileRange>, CliError> {
     let Some(text) = matches.get_one::<String>("tiles") else { return Ok(None) };
@@ -80,7 +82,9 @@ pub(super) fn tiles(matches: &ArgMatches, target: &Target) -> Result<Option<Tile
     match ends {
         (Ok(first), Ok(end)) if end <= all => Ok(Some(TileRange::new(TileId(first), TileId(end)))),
         _ => {
-            let (option, text, has) = ("--tiles", text.clone(), format!("tiles 0..{all}"));
+            let option = "--tiles";
+            let text = text.clone();
+            let has = format!("tiles 0..{all}");
             Err(UsageError::NotInReport { option, text, has }.into())
         }
     }
@@ -98,7 +102,7 @@ fn half_open(option: &'static str, text: &str) -> Result<Range<u64>, CliError> {
     Ok(range)
 }
 
-/// Reads `1000`, also as `1_000`.
+/// Reads `1000`; `1_000` is accepted too.
 fn number(option: &'static str, text: &str) -> Result<u64, CliError> {
     let digits = text.trim().replace('_', "");
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! `sensitivity`: what a program would gain on another machine, and with faster operations.
+//! `sensitivity`: the gains of a program on another machine, and with faster operations.
 
 use super::command::{CliCommand, CliError, json_argument};
 use super::picture::{self, FoundPicture};
@@ -16,7 +16,7 @@ use tilescope_sim::sensitivity::{FACTORS, SensitivityError, SensitivityRequest, 
 /// `tilescope sensitivity`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sensitivity", arguments, run };
 
-/// Widest bar of a gain, in letters.
+/// Length of the longest bar, in letters.
 const BAR: usize = 24;
 
 fn arguments(command: clap::Command) -> clap::Command {
@@ -68,7 +68,8 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 /// Reads a factor.
 fn factor(text: &str) -> Result<f64, String> {
-    let (from, to) = (FACTORS.start(), FACTORS.end());
+    let from = FACTORS.start();
+    let to = FACTORS.end();
     let found = text.parse().ok().filter(|factor| FACTORS.contains(factor));
     found.ok_or_else(|| format!("expected a number from {from} to {to}"))
 }
@@ -78,19 +79,23 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let picture = matches.get_one::<String>("output").map(String::as_str);
     picture.map_or(Ok(()), picture::check)?;
     let source = simulate::source(name, matches)?;
-    // Its warnings are said once.
+    // Its warnings are printed once.
     simulate::build(&source)?;
     let request = SensitivityRequest {
         factor: matches.get_one::<f64>("factor").copied().unwrap_or(2.0),
         operations: matches.get_one::<u16>("operations").copied().unwrap_or(0).into(),
     };
     let progress = ProgressReporter::new("simulating");
-    let errors = |compilation: &CompilationReport, cycles: Cycles, lanes: &[Vec<Cycles>]| {
-        run_factors(compilation, cycles, lanes).map(|factors| factors.program)
-    };
-    let found = sensitivity(&source, request, &errors, |share| {
-        progress.at(share);
-    });
+    let found = sensitivity(
+        &source,
+        request,
+        &|compilation, cycles, lanes| {
+            run_factors(compilation, cycles, lanes).map(|factors| factors.program)
+        },
+        |share| {
+            progress.at(share);
+        },
+    );
     let found = found.map_err(|error| match error {
         SensitivityError::Spec(error) => CliError::from(error),
         SensitivityError::Simulate(error) => error.into(),
@@ -125,7 +130,8 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
             (None, Some(problem)) => problem.clone(),
             (None, None) => "does not fit in memory".to_owned(),
         };
-        let (gain, bar) = (change_text(*change), bars.of(*change));
+        let gain = change_text(*change);
+        let bar = bars.of(*change);
         writeln!(output, "{title:width$}  {gain:>8}  {bar:BAR$}  {text}  ({detail})")?;
     }
     if operations.is_empty() {
@@ -134,25 +140,26 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
     writeln!(output, "\nOperations {factor} times as fast")?;
     let width = operations.iter().map(|of| of.name.len()).max().unwrap_or(0);
     for OperationAnswer { name, cycles, change, off_path_beyond, .. } in operations {
-        let (gain, bar, path) =
-            (change_text(*change), bars.of(*change), path_words(*off_path_beyond));
+        let gain = change_text(*change);
+        let bar = bars.of(*change);
+        let path = path_words(*off_path_beyond);
         let cycles = grouped(cycles.0);
         writeln!(output, "{name:width$}  {gain:>8}  {bar:BAR$}  {cycles:>14} cycles  {path}")?;
     }
     Ok(())
 }
 
-/// `-30.2 %`; a dash where there is nothing to compare.
+/// `-30.2 %`; a dash if there is nothing to compare.
 fn change_text(change: Option<f64>) -> String {
     change.map_or_else(|| "-".to_owned(), |change| format!("{:+.1} %", 100.0 * nearly_zero(change)))
 }
 
-/// No minus in front of what is printed as 0.
+/// Avoids a minus before a value that is printed as 0.
 fn nearly_zero(change: f64) -> f64 {
     if change.abs() < 0.0005 { 0.0 } else { change }
 }
 
-/// Bars as long as what is gained: the largest change of all fills the room.
+/// Bars proportional to the gains: the largest change fills the space.
 struct TextBars {
     largest: f64,
 }
@@ -162,7 +169,7 @@ impl TextBars {
         Self { largest: changes.flatten().map(f64::abs).fold(0.0, f64::max) }
     }
 
-    /// `####` for what is gained, `++++` for what is lost.
+    /// `####` for a gain, `++++` for a loss.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most its room")]
     fn of(&self, change: Option<f64>) -> String {
         let change = change.unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! `series`: many reports as one document.
+//! `series`: combines many reports into one document.
 
 mod revisions;
 mod text;
@@ -25,10 +25,10 @@ use tilescope_sim::specification::{Spec, SpecSource};
 /// `tilescope series`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "series", arguments, run };
 
-/// Rows of a table that are printed where the user names no number.
+/// The default number of rows of a printed table.
 const DEFAULT_LIMIT: &str = "20";
 
-/// Most specs that are simulated for a series.
+/// The most specs that are simulated for a series.
 const MAX_SPECS: usize = 200;
 
 const AFTER_HELP: &str = "\
@@ -162,7 +162,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let _ = writeln!(stderr(), "warning: {name} is left out: {problem}");
     }
     if let Some(file) = page {
-        // All figures are for programs.
+        // `all` figures are for programs; text shows the usual ones.
         let shown = if choice == FigureChoice::All { &FigureChoice::first() } else { &choice };
         let of = SeriesPage { series: &series.with_figures(shown), telling, name: &name(matches) };
         output_file::write(file, series_page(of)?.as_bytes())?;
@@ -180,15 +180,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a page of the series is called: its directory, or its revisions; nothing for several reports.
+/// The title of a page of the series: its directory, or its revisions; empty for several reports.
 fn name(matches: &ArgMatches) -> String {
-    let text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
+    let get_text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
     if matches.contains_id("git") {
-        return format!("{}: {}", text("git"), text("spec"));
+        return format!("{}: {}", get_text("git"), get_text("spec"));
     }
     let mut paths = matches.get_many::<PathBuf>("reports").into_iter().flatten();
     match (paths.next(), paths.next()) {
-        // The directory that one is in has a name, too.
+        // The current directory has a name, too.
         (Some(path), None) if path.file_name().is_none() => {
             path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
         }
@@ -197,7 +197,7 @@ fn name(matches: &ArgMatches) -> String {
     }
 }
 
-/// The figures that are asked for.
+/// The selected figures.
 fn choice(matches: &ArgMatches, json: bool) -> Result<FigureChoice, CliError> {
     match matches.get_many::<String>("figure") {
         Some(names) => Ok(FigureChoice::parse(names.map(String::as_str)).map_err(|error| {
@@ -222,12 +222,12 @@ fn unknown_run(series: &ReportSeries, name: &str) -> CliError {
     UsageError::Option { option: "--baseline", problem }.into()
 }
 
-/// What runs are read from: reports, and specs that are simulated to have some.
+/// The inputs of a series: reports, and specs to simulate.
 struct SeriesInputs {
     sources: Vec<SeriesSource>,
-    /// By the paths of their sources.
+    /// Specs, by the paths of their sources.
     specs: BTreeMap<PathBuf, SpecSource>,
-    /// What is not even tried.
+    /// Inputs that are refused without trying.
     refused: Vec<UnreadReport>,
 }
 
@@ -239,7 +239,8 @@ impl SeriesInputs {
         }
         let paths: Vec<&PathBuf> =
             matches.get_many::<PathBuf>("reports").into_iter().flatten().collect();
-        let (mut sources, mut specs) = (Vec::new(), BTreeMap::new());
+        let mut sources = Vec::new();
+        let mut specs = BTreeMap::new();
         for path in &paths {
             if is_report(path) {
                 sources.extend(find_reports(path, paths.len() == 1)?);
@@ -267,7 +268,7 @@ impl SeriesInputs {
     /// Simulates specs into a directory, then reads all reports.
     ///
     /// # Errors
-    /// Nothing that could be read.
+    /// No report could be read.
     fn read(mut self, choice: &FigureChoice, directory: &Path) -> Result<ReportSeries, CliError> {
         let mut refused = std::mem::take(&mut self.refused);
         let mut places = BTreeMap::new();
@@ -293,22 +294,22 @@ impl SeriesInputs {
             true
         });
         for run in &mut series.runs {
-            // Where it was simulated is gone when the command ends.
+            // The directory of the simulation is deleted when the command ends.
             if let Some(spec) = places.remove(&run.name) {
                 run.path = spec;
             }
         }
         series.unread.extend(refused);
         if series.runs.is_empty() {
-            let problem = |of: &UnreadReport| format!("{}: {}", of.name, of.problem);
-            let problems: Vec<String> = series.unread.iter().map(problem).collect();
+            let problems: Vec<String> =
+                series.unread.iter().map(|of| format!("{}: {}", of.name, of.problem)).collect();
             return Err(JobError::NoReport(problems).into());
         }
         Ok(series)
     }
 }
 
-/// Simulates a spec; what is wrong with it is text, since the rest goes on.
+/// Simulates a spec. An error is returned as text, because the other specs continue.
 fn simulate_into(spec: &SpecSource, place: &Path) -> Result<(), String> {
     let spec = Spec::build(spec).map_err(|error| error.to_string())?;
     tilescope_sim::simulate(&spec, place, |_| ()).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! `simulate` and `--headless`: a spec in, a report out.
+//! `simulate` and `--headless`: simulates a spec into a report.
 
 use super::command::{CliCommand, CliError};
 use super::progress::ProgressReporter;
@@ -19,16 +19,16 @@ use tilescope_sim::{
     BalancedStage, MOST_RECORDS, ProgramFigures, SimulateError, Simulation, balance, enough_ipus,
 };
 
-/// The spec of `--headless` without a name.
+/// The default spec of `--headless`.
 pub(super) const DEFAULT_SPEC: &str = "mnist_pipeline";
 
-/// Records of a run that takes long enough to be foreseen.
+/// The number of records from which on a run is announced with a forecast.
 const LONG_RUN: u64 = 10_000_000;
 
-/// Records of a run that is short enough to be costed again with the errors of the model in a trial.
+/// The number of records up to which a trial is costed again with the errors of the model.
 const BANDED_TRIAL: u64 = 2_000_000;
 
-/// Directory reports go to where the user names none.
+/// The default directory of reports.
 const DEFAULT_DIRECTORY: &str = "out";
 
 /// Names of layouts on the command line.
@@ -146,7 +146,7 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
 /// The figures of a simulated spec, with their errors.
 pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigures {
     let ProgramFigures { cycles, samples, fullest_tile, ipus } = simulation.figures();
-    let rate = |kind| machine_rate(simulation.running_costs(), kind);
+    let get_rate = |kind| machine_rate(simulation.running_costs(), kind);
     let compilation = simulation.compilation();
     let length = cycles.filter(|_| simulation.forecast().records <= BANDED_TRIAL);
     let lanes = length.and_then(|_| simulation.lane_cycles());
@@ -163,12 +163,12 @@ pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigure
         samples,
         fullest_tile_bytes: fullest_tile,
         ipus,
-        watts: rate(RunningCostKind::Power),
-        price_per_hour: rate(RunningCostKind::Price),
+        watts: get_rate(RunningCostKind::Power),
+        price_per_hour: get_rate(RunningCostKind::Price),
     }
 }
 
-/// Compiles a spec: what simulating would refuse is refused.
+/// Compiles a spec, and refuses everything that a simulation would refuse.
 fn check(
     source: &SpecSource,
     matches: &ArgMatches,
@@ -198,21 +198,20 @@ fn check(
     Ok(writeln!(output, "The spec is valid. {found}{unsure}")?)
 }
 
-/// What is known of a spec once it is compiled.
+/// The facts about a compiled spec.
 fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
-    let stage = |(blocks, ipu): (&[String], IpuId)| json!({ "blocks": blocks, "ipu": ipu.0 });
     json!({
         "records": simulation.forecast().records,
         "tiles_out_of_memory": simulation.tiles_out_of_memory(),
         "fullest_tile_bytes": simulation.fullest_tile().0,
         "tile_bytes": spec.target.chip.bytes_per_tile.0,
         "fit": memory_fit(simulation.compilation()),
-        "stages": simulation.stages().map(stage).collect::<Vec<_>>(),
+        "stages": simulation.stages().map(|(blocks, ipu)| json!({ "blocks": blocks, "ipu": ipu.0 })).collect::<Vec<_>>(),
     })
 }
 
-/// Simulates a spec as it is, and with the split of its blocks that was found to be the fastest; the
-/// report is that of the split.
+/// Simulates a spec unchanged, and with the fastest split of its blocks; the report is that of the
+/// split.
 fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let source = source(name, matches)?;
     let spec = Spec::build(&source)?;
@@ -264,15 +263,16 @@ pub(super) fn build(source: &SpecSource) -> Result<Spec, CliError> {
     Ok(spec)
 }
 
-/// What `--set` changes, as it was written.
+/// The changes of `--set`, verbatim.
 pub(super) fn overrides(matches: &ArgMatches) -> Vec<String> {
     matches.get_many("set").into_iter().flatten().cloned().collect()
 }
 
-/// The spec of this name or file, with what `--set` changes and the constants of `--calibration`.
+/// The spec with this name or file, with the changes of `--set` and the constants of
+/// `--calibration`.
 pub(super) fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
     let source = SpecSource::find(name, &overrides(matches))?;
-    // Only some of those who simulate take a file of constants; specs have them for all others.
+    // Only some commands accept a file of constants; for all others, specs contain them.
     match matches.try_get_one::<String>("calibration").ok().flatten() {
         Some(path) => Ok(source.with_calibration(path)?),
         None => Ok(source),
@@ -296,15 +296,15 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// Nodes of a file above which time and memory are told before they are taken.
+/// The number of nodes of a file above which time and memory are announced.
 const LARGE_FILE: usize = 50_000;
 
-/// Seconds and bytes that compiling takes for a node of a file, as measured with chains of 10^4 to
-/// 10^6 small operations: both grow with the nodes.
+/// Seconds and bytes for compiling a node of a file, measured with chains of 10^4 to 10^6 small
+/// operations: both grow with the nodes.
 const SECONDS_PER_NODE: f64 = 1e-4;
 const BYTES_PER_NODE: u64 = 12_000;
 
-/// What compiling so many nodes will take, where that is long.
+/// The forecast for compiling this number of nodes, if it takes long.
 fn compile_forecast(nodes: usize) -> Option<String> {
     if nodes < LARGE_FILE {
         return None;
@@ -315,8 +315,8 @@ fn compile_forecast(nodes: usize) -> Option<String> {
     Some(format!("{} nodes: compiling takes about {bytes} and {seconds} s", grouped(nodes)))
 }
 
-/// The compiled spec, if its run is not absurdly long or `--yes` was given; what a long run will
-/// take goes to stderr.
+/// The compiled spec, unless its run is absurdly long and `--yes` was not given. The forecast for a
+/// long run goes to stderr.
 fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, CliError> {
     let most = if matches.get_flag("yes") { u64::MAX } else { MOST_RECORDS };
     let nodes = spec.model.file.as_ref().map_or(0, |file| file.graph.nodes.len());
@@ -327,7 +327,7 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
         error @ SimulateError::TooLong { .. } => UsageError::TooLong(error).into(),
         error => CliError::from(error),
     })?;
-    // Only `simulate` lets the user choose.
+    // Only `simulate` has this option.
     let layout = matches.try_get_one::<String>("layout").ok().flatten();
     let chosen = layout.and_then(|name| LAYOUTS.iter().find(|(known, _)| known == name));
     let simulation = match chosen {
@@ -347,7 +347,7 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
     Ok(simulation)
 }
 
-/// Runs a program, prints its figures in short and returns the directory of the report.
+/// Runs a program, prints its main figures and returns the directory of the report.
 fn write_report<'a>(
     simulation: &Simulation,
     matches: &'a ArgMatches,
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_files_say_what_compiling_takes() {
+    fn compiling_large_files_is_announced() {
         assert_eq!(compile_forecast(LARGE_FILE - 1), None);
         let forecast = compile_forecast(1_000_000).expect("a large file");
         assert!(forecast.contains("1,000,000 nodes") && forecast.contains("100 s"), "{forecast}");

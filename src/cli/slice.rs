@@ -1,4 +1,4 @@
-//! `slice`: a part of a run as a smaller report.
+//! `slice`: writes a part of a run as a smaller report.
 
 use super::command::{CliCommand, CliError, open_report, report_argument};
 use super::progress::ProgressReporter;
@@ -50,17 +50,20 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let ipus = selection::ipus(matches, &target)?;
     let window = selection::window(matches, &report)?.unwrap_or_default();
     let progress = ProgressReporter::new("slicing");
-    let mut on_progress = |share| progress.at(share);
     let selection = SliceSelection { window, ipus };
-    let written = report.write_slice(&selection, directory, &mut on_progress, &interrupt::flag());
+    let written = report.write_slice(
+        &selection,
+        directory,
+        &mut |share| progress.at(share),
+        &interrupt::flag(),
+    );
     Ok(writeln!(output, "{}", written?.display())?)
 }
 
-/// Refuses to put a slice in the place of what it is cut from.
+/// Refuses to replace the report that the slice is cut from.
 fn keep_original(report: &Path, directory: &Path) -> Result<(), CliError> {
-    let whole = |path: &Path| path.canonicalize().ok();
-    let target = whole(&directory.join(tilescope_report::REPORT_FILE));
-    if target.is_some() && target == whole(report) {
+    let target = directory.join(tilescope_report::REPORT_FILE).canonicalize().ok();
+    if target.is_some() && target == report.canonicalize().ok() {
         let is = "is the report that is to be sliced; choose another directory";
         return Err(UsageError::WrongFile { file: directory.to_owned(), is }.into());
     }

@@ -76,8 +76,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Every key, those of specs first, then those of each model. Keys that not every model has come
-/// with its name; imported models are "onnx".
+/// Every key: first those of specs, then those of each model. Keys of single models come with the
+/// model's name; imported models are "onnx".
 pub(super) fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static SpecKey)> {
     let own = MODELS.iter().flat_map(|model| model.sizes.iter().map(|key| (Some(model.name), key)));
     KEYS.iter().map(|key| (is_import_key(&key.path).then_some("onnx"), key)).chain(own)
@@ -97,7 +97,7 @@ fn keys(as_json: bool, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Words that a key takes as its value.
+/// Words that a key accepts as its value.
 pub(super) fn key_words(key: &SpecKey) -> Vec<&'static str> {
     match key.value_type {
         SpecKeyType::OneOf(words) => words.to_vec(),
@@ -108,7 +108,7 @@ pub(super) fn key_words(key: &SpecKey) -> Vec<&'static str> {
     }
 }
 
-/// A key as editors need it.
+/// A key in the form for editors.
 fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
     let (kind, min, max) = match key.value_type {
         SpecKeyType::Integer(min, max) => ("integer", json!(min), json!(max)),
@@ -123,7 +123,7 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
         SpecKeyType::Stages => ("stages", Value::Null, Value::Null),
     };
     let words = match key.value_type {
-        // Editors have a box to tick for these.
+        // Editors show a checkbox for these.
         SpecKeyType::Boolean => Vec::new(),
         _ => key_words(key),
     };

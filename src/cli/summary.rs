@@ -1,10 +1,11 @@
-//! `summary`: the figures of a report.
+//! `summary`: prints the figures of a report.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::confidence::Confidence;
+use tilescope_analysis::headline::run_words;
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_analysis::imported_model::ImportedModelSummary;
 use tilescope_analysis::limits::{LimitsSummary, UnknownUtilisation};
@@ -12,8 +13,8 @@ use tilescope_analysis::replica_classes::sentence;
 use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
 use tilescope_report::units::{
-    Cycles, binary_bytes, exact_bytes, fine_percent, grouped, grouped_real, percent, seconds,
-    with_prefix,
+    Cycles, binary_bytes, fine_percent, grouped, grouped_real, percent, seconds, short_count,
+    short_cycles, with_prefix,
 };
 use tilescope_report::{BatchingConfig, Report, ReportPart};
 
@@ -69,7 +70,7 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
     let memory = figures.memory.as_ref().map_or_else(|| "not recorded".to_owned(), words);
     row(output, "memory", memory)?;
     if let Some(execution) = &figures.execution {
-        row(output, "run", execution_line(execution))?;
+        row(output, "run", run_words(execution))?;
     }
     if let Some(expected) = figures.confidence.as_ref().and_then(Confidence::short) {
         row(output, "expected", expected)?;
@@ -81,25 +82,9 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
     Ok(())
 }
 
-/// A note of the compiler, and whether it warns.
+/// A note of the compiler, with its label: warning or note.
 fn labelled(note: &str) -> (&'static str, &str) {
     note.strip_prefix("Warning: ").map_or(("Note", note), |text| ("Warning", text))
-}
-
-fn execution_line(execution: &ExecutionSummary) -> String {
-    let mut line = format!("{} cycles", grouped(execution.total_cycles.0));
-    match execution.seconds > 0.0 {
-        true => line.push_str(&format!(" = {}", seconds(execution.seconds))),
-        false => line.push_str(", clock unknown"),
-    }
-    if let (Some(samples), Some(rate)) = (execution.samples, execution.samples_per_second) {
-        line.push_str(&format!(
-            ", {} samples, {} per second",
-            grouped(samples),
-            grouped(rate as u64)
-        ));
-    }
-    line
 }
 
 fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Result<(), CliError> {
@@ -138,7 +123,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         ("Edges", figures.graph.edges),
         ("Variables", figures.graph.variables),
     ] {
-        let count = count.map_or_else(|| "not recorded".to_owned(), grouped);
+        let count = count.map_or_else(|| "not recorded".to_owned(), short_count);
         table.row(name, &count)?;
     }
     table.head("Memory")?;
@@ -183,7 +168,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// Samples of a host call, and what they are the product of.
+/// Samples of a host call, with their factors.
 fn samples_line(batching: &BatchingConfig) -> String {
     let BatchingConfig { micro_batch, gradient_accumulation, replicas, device_iterations } =
         batching;
@@ -201,10 +186,10 @@ fn print_memory(memory: &MemorySummary, table: &mut TwoColumnTable) -> Result<()
         ("Peak of not-always-live", memory.peak_not_always_live),
         ("Fullest tile", memory.max_tile_including_gaps),
     ] {
-        table.row(name, &exact_bytes(bytes.0))?;
+        table.row(name, &binary_bytes(bytes.0))?;
     }
     for (name, bytes) in memory.by_region.iter().chain(&memory.by_category) {
-        table.row(&format!("  {name}"), &exact_bytes(bytes.0))?;
+        table.row(&format!("  {name}"), &binary_bytes(bytes.0))?;
     }
     for (name, words) in memory.rows_of_fit() {
         table.row(name, &words)?;
@@ -220,7 +205,7 @@ fn print_execution(
     execution: &ExecutionSummary,
     table: &mut TwoColumnTable,
 ) -> Result<(), CliError> {
-    table.row("Run", &execution_line(execution))?;
+    table.row("Run", &run_words(execution))?;
     let balanced = report.has(ReportPart::ActiveTiles);
     for (index, ipu) in execution.ipus.iter().enumerate() {
         let shares: Vec<String> = ipu
@@ -232,8 +217,8 @@ fn print_execution(
         table.row(
             &format!("IPU {index}"),
             &format!(
-                "{} steps, tile balance {}: {}",
-                grouped(ipu.steps),
+                "{} steps, tile balance {}; of its cycles: {}",
+                short_count(ipu.steps),
                 if balanced { percent(ipu.tile_balance) } else { "not recorded".to_owned() },
                 shares.join(", "),
             ),
@@ -242,18 +227,18 @@ fn print_execution(
     print_path(execution, table)
 }
 
-/// What the run waits for, in a line for each activity and each lane.
+/// The waits of the run, with a line for each activity and each lane.
 fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     if execution.critical_path.is_empty() {
         return Ok(());
     }
     table.head("Critical path")?;
-    let known = |cycles: Option<Cycles>| cycles.map_or("not known".to_owned(), |c| c.to_string());
+    let known = |of: Option<Cycles>| of.map_or("not known".to_owned(), |of| short_count(of.0));
     for of in &execution.critical_path {
         let text = format!(
-            "{} of the path, {} cycles; exposed {}, hidden {}",
+            "{} of the path, {}; exposed {}, hidden {}",
             percent(of.path_share),
-            of.on_path,
+            short_cycles(of.on_path.0),
             known(of.exposed),
             known(of.hidden)
         );
@@ -263,18 +248,18 @@ fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Resul
         let text = format!(
             "{} of the path; mean slack {}, lead {}",
             percent(of.path_share),
-            Cycles::from_f64(of.slack.round()),
-            of.lead
+            short_count(Cycles::from_f64(of.slack.round()).0),
+            short_count(of.lead.0)
         );
         table.row(&of.title, &text)?;
     }
     Ok(())
 }
 
-/// What the run achieves of the peak, and where the rest goes.
+/// The share of the peak that the run achieves, and the losses.
 fn print_limits(limits: &LimitsSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Limits")?;
-    let ipu_cycles = grouped(limits.ipu_cycles.0);
+    let ipu_cycles = short_count(limits.ipu_cycles.0);
     match (limits.utilisation, limits.unknown) {
         (Some(share), _) => {
             let text = format!("{} of {ipu_cycles} IPU-cycles", fine_percent(share));
@@ -294,15 +279,16 @@ fn print_limits(limits: &LimitsSummary, table: &mut TwoColumnTable) -> Result<()
         table.row(&format!("  Peak of {}", peak.name), &text)?;
     }
     for of in &limits.waterfall {
-        table.row(&format!("  {}", of.step.title()), &fine_percent(of.share))?;
+        let share = format!("{} of the cycles of all IPUs", fine_percent(of.share));
+        table.row(&format!("  {}", of.step.title()), &share)?;
     }
     Ok(())
 }
 
-/// The loader alone, synthetic data and real data, and what a call is.
+/// Rates of the loader alone, of synthetic and of real data, and the parts of a call.
 fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     for of in &host.rates {
-        let rate = grouped(of.samples_per_second.round() as u64);
+        let rate = short_count(of.samples_per_second.round() as u64);
         let held_back = bottleneck_title(of.rate.bottleneck);
         let text = format!("{rate} samples per second, limited by {held_back}");
         table.row(source_title(of.rate.source), &text)?;
@@ -312,7 +298,7 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
         table.row(part_title(of.kind), &text)?;
     }
     for tensor in &host.tensors {
-        let text = format!("{}, {} a call", tensor.shape, exact_bytes(tensor.bytes.0));
+        let text = format!("{}, {} a call", tensor.shape, binary_bytes(tensor.bytes.0));
         table.row(&format!("  {} {}", tensor.direction, tensor.name), &text)?;
     }
     for (at, epoch) in host.epochs.iter().enumerate() {
@@ -336,7 +322,7 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
     Ok(())
 }
 
-/// How sure the figures of the run are.
+/// The certainty of the figures of the run.
 fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Confidence")?;
     for (name, band) in confidence.rows() {
@@ -348,7 +334,7 @@ fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Resu
     Ok(())
 }
 
-/// The file of an imported model, and what became of its nodes.
+/// The file of an imported model, and the treatment of its nodes.
 fn print_model(summary: &ImportedModelSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Model")?;
     for (name, text) in summary.rows() {
@@ -357,7 +343,7 @@ fn print_model(summary: &ImportedModelSummary, table: &mut TwoColumnTable) -> Re
     Ok(())
 }
 
-/// Two columns under headings.
+/// A table of two columns with headings.
 struct TwoColumnTable<'a> {
     output: &'a mut dyn Write,
 }

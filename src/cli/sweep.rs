@@ -1,4 +1,4 @@
-//! `sweep`: a spec with every combination of values.
+//! `sweep`: simulates a spec with every combination of values.
 
 mod table;
 
@@ -27,7 +27,7 @@ use tilescope_report::temporary_directory::TemporaryDirectory;
 /// `tilescope sweep`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sweep", arguments, run };
 
-/// Most points of a sweep: a year of simulations of a second each is more than anybody waits for.
+/// The most points of a sweep: at a second each, a third of a year of simulations.
 const MOST_POINTS: usize = 10_000_000;
 
 const AFTER_HELP: &str = "\
@@ -129,16 +129,17 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let died = found.points.iter().filter(|point| point.point.died()).count();
     if died > 0 {
-        let again = match matches.contains_id("results") {
-            true => "the same command tries them again",
-            false => "with --results, the others are kept while these are tried again",
+        let again = if matches.contains_id("results") {
+            "the same command tries them again"
+        } else {
+            "with --results, the others are kept while these are tried again"
         };
         return Err(JobError::Died { died, points: found.points.len(), again }.into());
     }
     Ok(())
 }
 
-/// What is asked of a sweep.
+/// The request of a sweep.
 struct SweepRequest {
     keys: Vec<VariedKey>,
     conditions: Vec<Condition>,
@@ -149,10 +150,10 @@ impl SweepRequest {
     fn read(matches: &ArgMatches, known: &EffectiveKeys) -> Result<Self, CliError> {
         let mut keys: Vec<VariedKey> = Vec::new();
         for text in matches.get_many::<String>("vary").into_iter().flatten() {
-            let usage = |problem| UsageError::Option { option: "--vary", problem };
-            let key = VariedKey::parse(text, known).map_err(usage)?;
+            let to_error = |problem| UsageError::Option { option: "--vary", problem };
+            let key = VariedKey::parse(text, known).map_err(to_error)?;
             if keys.iter().any(|other| other.path == key.path) {
-                return Err(usage(format!("{} varies twice", key.path)).into());
+                return Err(to_error(format!("{} varies twice", key.path)).into());
             }
             keys.push(key);
         }
@@ -167,7 +168,7 @@ impl SweepRequest {
     }
 }
 
-/// `--where`, on figures and on keys of these paths.
+/// `--where`, with conditions on figures and on keys of these paths.
 fn conditions(matches: &ArgMatches, paths: &[&str]) -> Result<Vec<Condition>, CliError> {
     let texts = matches.get_many::<String>("where").into_iter().flatten();
     let read = |text: &String| Condition::parse(text, paths);
@@ -175,8 +176,8 @@ fn conditions(matches: &ArgMatches, paths: &[&str]) -> Result<Vec<Condition>, Cl
     Ok(read.map_err(|problem| UsageError::Option { option: "--where", problem })?)
 }
 
-/// Simulates the points that are not in the file of results yet. Returns all, and the error that
-/// stopped it before the last one.
+/// Simulates the points that are missing in the file of results. Returns all points, and the error
+/// that stopped it early, if any.
 fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentError>), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     let shard = matches.get_one::<String>("shard").map(|text| Shard::parse(text)).transpose();
@@ -197,28 +198,29 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentErro
     let directory = TemporaryDirectory::new()?;
     let copy = SpecCopy::write(&spec.text, name, directory.path())?;
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), search::jobs(matches))?;
-    let answer = |known: &KnownOutcomes| {
+    let make_answer = |known: &KnownOutcomes| {
         SweepAnswer::new(&searched, keys.clone(), known.points(&changes), &conditions)
     };
-    let (progress, found) = (ProgressReporter::new("simulating"), FoundReporter::new());
+    let progress = ProgressReporter::new("simulating");
+    let found = FoundReporter::new();
     let (known, stopped) = grid::simulate(
         &changes,
         known,
         &GridRun { copy: &copy, runner: &runner, progress: &|share| progress.at(share) },
         results,
-        |known| found.tell(|| answer(known)),
+        |known| found.tell(|| make_answer(known)),
     );
-    Ok((answer(&known), stopped))
+    Ok((make_answer(&known), stopped))
 }
 
-/// The points of several files of results of one spec.
+/// Merges the points of several files of results of one spec.
 fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepAnswer, CliError> {
     let mut first: Option<(SearchedSpec, &Path)> = None;
     let mut points: BTreeMap<String, Point> = BTreeMap::new();
     let mut search = None;
     for path in files {
         let file = ResultsFile::read(path)?;
-        // Several paths through one set of points are none.
+        // Several paths through one set of points make no path.
         search = if files.len() == 1 { file.search()? } else { None };
         let spec = file.spec()?;
         match &first {
@@ -232,7 +234,7 @@ fn merged(files: &[&Path], matches: &ArgMatches) -> Result<SweepAnswer, CliError
         }
         for point in file.points()? {
             let known = points.entry(changes_text(&point.changes)).or_insert_with(|| point.clone());
-            // Whoever tried it again knows better.
+            // A later attempt takes precedence.
             if known.died() {
                 *known = point;
             }

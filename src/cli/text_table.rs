@@ -1,8 +1,8 @@
-//! Tables as lines of text, their columns below each other.
+//! Tables as lines of text, with aligned columns.
 
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 
-/// Heads and rows of a table; cells wider than `widest` move those behind them to the right.
+/// Heads and rows of a table; cells wider than `widest` push those after them to the right.
 pub(super) fn table_lines(table: &DataTable, widest: usize) -> Vec<String> {
     let mut lines = vec![table.columns.iter().map(|column| column.title.clone()).collect()];
     lines.extend(table.rows.iter().map(|row| row.iter().map(TableCell::text).collect()));
@@ -17,11 +17,11 @@ pub(super) fn aligned(
     alignments: &[ColumnAlignment],
     widest: usize,
 ) -> Vec<String> {
-    let width = |column: usize| {
+    let measure_column = |column: usize| {
         let widths = lines.iter().map(|line| line[column].chars().count());
         widths.max().unwrap_or(0).min(widest)
     };
-    let widths: Vec<usize> = (0..alignments.len()).map(width).collect();
+    let widths: Vec<usize> = (0..alignments.len()).map(measure_column).collect();
     let mut texts = Vec::new();
     for line in lines {
         let cells = line.iter().zip(alignments).zip(&widths);

@@ -1,5 +1,5 @@
-//! Commands that print text about a report of another machine: tilescope runs there, if it is installed,
-//! and its text is copied instead of the report.
+//! Runs commands that print text about a report on another machine: tilescope runs there, if it is
+//! installed, and its text is copied instead of the report.
 
 use super::command::{CliError, REMOTE_PROGRAM};
 use super::interrupt;
@@ -9,15 +9,15 @@ use std::io::Write;
 use std::path::Path;
 use tilescope_report::remote::{RemoteAddress, RemoteCommandError, run_there};
 
-/// Commands that print text about one report and write nothing.
+/// Commands that print text about one report and write no file.
 const COMMANDS: [&str; 5] = ["summary", "why", "insights", "find", "verify"];
 
-/// Options that such a command is run here with: `insights --prove` simulates on this machine.
+/// Options that keep a command on this machine: `insights --prove` simulates here.
 const LOCAL_OPTIONS: [&str; 2] = ["--prove", "--jobs"];
 
-/// Runs a command where its report is, with the arguments that were given, the program's name first.
-/// False if it is to be run here: it is another command, its report is on this machine, or the other
-/// machine has no tilescope.
+/// Runs a command on the machine of its report, with the given arguments, the program's name first.
+/// Returns false if the command must run here: it is another command, its report is local, or the
+/// other machine has no tilescope.
 pub(super) fn run(given: &[OsString], output: &mut dyn Write) -> Result<bool, CliError> {
     let Some(given) = given.iter().skip(1).map(|word| word.to_str()).collect::<Option<Vec<_>>>()
     else {
@@ -28,7 +28,8 @@ pub(super) fn run(given: &[OsString], output: &mut dyn Write) -> Result<bool, Cl
     if !is_text || given.iter().any(is_local) {
         return Ok(false);
     }
-    let (mut words, mut address) = (Vec::new(), None);
+    let mut words = Vec::new();
+    let mut address = None;
     let mut rest = given.iter().copied();
     while let Some(word) = rest.next() {
         match RemoteAddress::of_path(Path::new(word)) {
@@ -36,11 +37,11 @@ pub(super) fn run(given: &[OsString], output: &mut dyn Write) -> Result<bool, Cl
                 words.push(found.path().to_owned());
                 address = Some(found);
             }
-            // The command says what is wrong with its arguments.
+            // The command itself reports errors in its arguments.
             Ok(Some(_)) | Err(_) => return Ok(false),
             Ok(None) => {
                 match word.strip_prefix("--").and_then(|of| of.strip_prefix(REMOTE_PROGRAM)) {
-                    // The path of the program, which is not for the program itself, is the next word.
+                    // The path of the remote program is the next word, and not an argument of it.
                     Some("") => drop(rest.next()),
                     Some(_) => {}
                     None => words.push(word.to_owned()),
@@ -54,8 +55,8 @@ pub(super) fn run(given: &[OsString], output: &mut dyn Write) -> Result<bool, Cl
     answer(&address, &words, "", output)
 }
 
-/// Runs tilescope with these words where a report is, and writes its answer; false if the machine has no
-/// tilescope.
+/// Runs tilescope with these arguments on the machine of a report, and writes its answer. Returns
+/// false if the machine has no tilescope.
 pub(super) fn answer(
     address: &RemoteAddress,
     words: &[&str],
@@ -64,18 +65,18 @@ pub(super) fn answer(
 ) -> Result<bool, CliError> {
     match run_there(address, words, sql, output, &interrupt::flag()) {
         Ok(said) => write!(stderr(), "{said}")?,
-        // The report is copied and asked here.
+        // The report is copied and queried here.
         Err(RemoteCommandError::NoProgram(_)) => return Ok(false),
         Err(error) => return Err(failure(error)),
     }
     Ok(true)
 }
 
-/// The error that the command had there, with the same exit code.
+/// The error of the remote command, with the same exit code.
 fn failure(error: RemoteCommandError) -> CliError {
     match error {
         RemoteCommandError::Ended { code, said } => {
-            // Warnings come before it.
+            // Warnings precede it.
             let at = if said.starts_with("error: ") { Some(0) } else { said.find("\nerror: ") };
             let (before, problem) = said.split_at(at.unwrap_or(0));
             let _ = write!(stderr(), "{}", before.trim_start());

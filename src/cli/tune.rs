@@ -1,4 +1,4 @@
-//! `tune`: a guided search for a better spec.
+//! `tune`: searches for a better spec.
 
 mod summary;
 
@@ -39,6 +39,9 @@ simulates each test. Keys that affect the result change only if --free names the
 
 The same budget finds the same path, for any number of parallel simulations. With --results, a stopped
 search continues where it ended, and tilescope sweep --merge FILE lists all tests.
+
+A spec that does not fit in memory is first given the smallest change that makes it fit: one lever,
+then two at once, then three. Where only keys that must stay would do, the result names them.
 
 Conditions are those of tilescope sweep, on figures and on any key of the spec. Only programs that fit
 in memory count. Exit code 1 if no tested spec meets them.
@@ -139,7 +142,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let found = FoundReporter::new();
     let (path, stopped) = Tuner::begin(&space, &mut store)?.run(|path, store| {
         let answer = summary.answer(path, store);
-        // A failure here is reported when a point or the end cannot be written either.
+        // A failure here is reported later, when a point or the end cannot be written either.
         let _ = store.keep_path(&answer);
         found.tell(|| answer);
     });
@@ -165,7 +168,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
 }
 
-/// What may be changed, and what is asked of it.
+/// The keys that may change, with conditions.
 fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let keys = EffectiveKeys::of(spec);
     let texts = |name: &str| -> Vec<String> {
@@ -191,10 +194,10 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let conditions: Result<Vec<Condition>, String> = texts("where").iter().map(read).collect();
     let conditions =
         conditions.map_err(|problem| UsageError::Option { option: "--where", problem })?;
-    Ok(TuneSpace { keys, free, fixed, objective, conditions })
+    Ok(TuneSpace { free, fixed, conditions, ..TuneSpace::new(spec, objective) })
 }
 
-/// Writes the spec of a point, with a comment above it.
+/// Writes the spec of a point, with a comment on top.
 fn write_spec(
     comment: &str,
     point: &Point,

@@ -1,4 +1,4 @@
-//! `validate`: the cost model against measured rows.
+//! `validate`: compares the cost model with measured rows.
 
 use super::command::{CliCommand, CliError, json_argument};
 use crate::cli::error::UsageError;
@@ -109,7 +109,7 @@ fn rows(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), Cl
 }
 
 fn families(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), CliError> {
-    let share = |error: f64| format!("{:.1}%", 100.0 * error);
+    let format_share = |error: f64| format!("{:.1}%", 100.0 * error);
     writeln!(output, "\nMean absolute errors")?;
     writeln!(
         output,
@@ -121,10 +121,10 @@ fn families(validation: &ValidationSummary, output: &mut dyn Write) -> Result<()
             output,
             "{name:10} {:>5} {:>8} {:>8} {:>8} {:>9}",
             errors.rows,
-            share(errors.cycles_mape),
-            share(errors.cycles_worst),
-            errors.memory_mape.map_or_else(|| NOT_MEASURED.to_owned(), share),
-            errors.max_tile_mape.map_or_else(|| NOT_MEASURED.to_owned(), share),
+            format_share(errors.cycles_mape),
+            format_share(errors.cycles_worst),
+            errors.memory_mape.map_or_else(|| NOT_MEASURED.to_owned(), format_share),
+            errors.max_tile_mape.map_or_else(|| NOT_MEASURED.to_owned(), format_share),
         )?;
     }
     if !validation.skipped.is_empty() {

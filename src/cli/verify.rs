@@ -1,4 +1,4 @@
-//! `verify`: checks a report against its own laws.
+//! `verify`: checks the invariants of a report.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use super::progress::ProgressReporter;
@@ -47,11 +47,10 @@ fn print_json(
     findings: &[InvariantViolation],
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let finding = |found: &InvariantViolation| json!({ "law": found.law, "text": found.text });
     let all = json!({
         "report": report.path().to_string_lossy(),
         "consistent": findings.is_empty(),
-        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings": findings.iter().map(|found| json!({ "law": found.law, "text": found.text })).collect::<Vec<_>>(),
     });
     super::command::print_json(&all, output)
 }

@@ -1,4 +1,4 @@
-//! `why`: what a run waits for, and why a step takes as long as it does.
+//! `why`: explains the waits of a run, and the duration of a step.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use crate::cli::error::{JobError, UsageError};
@@ -10,13 +10,15 @@ use tilescope_analysis::critical_path::{
     path_totals, step_on_path, step_parts, why, why_run,
 };
 use tilescope_analysis::replica_classes::ipu_words;
-use tilescope_report::units::{Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent};
+use tilescope_report::units::{
+    Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent, short_count, short_cycles,
+};
 use tilescope_report::{ReplicaClasses, Report};
 
 /// `tilescope why`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "why", arguments, run };
 
-/// Things of the path that are explained.
+/// Number of items of the path that are explained.
 pub(super) const CHAINS: usize = 3;
 
 const AFTER_HELP: &str = "\
@@ -87,7 +89,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A step that is asked about, and where it is if that is said.
+/// A step given by the user, with its IPU and replica if given.
 struct AskedStep {
     step: StepId,
     ipu: Option<IpuId>,
@@ -96,7 +98,7 @@ struct AskedStep {
 
 impl AskedStep {
     fn parse(text: &str) -> Result<Self, CliError> {
-        let wrong = || {
+        let to_error = || {
             let expects =
                 "the number of an executed step, STEP:IPU as in 1234:1, or STEP:IPU:REPLICA";
             UsageError::OptionExpects {
@@ -105,32 +107,32 @@ impl AskedStep {
                 found: format!("{text:?}"),
             }
         };
-        let number = |part: &str| part.parse::<u32>().map_err(|_| wrong());
+        let parse_number = |part: &str| part.parse::<u32>().map_err(|_| to_error());
         let mut parts = text.split(':');
         let step = parts.next().unwrap_or_default().replace(',', "");
         let asked = Self {
-            step: StepId(step.parse().map_err(|_| wrong())?),
-            ipu: parts.next().map(number).transpose()?.map(IpuId),
-            replica: parts.next().map(number).transpose()?,
+            step: StepId(step.parse().map_err(|_| to_error())?),
+            ipu: parts.next().map(parse_number).transpose()?.map(IpuId),
+            replica: parts.next().map(parse_number).transpose()?,
         };
-        Ok(parts.next().is_none().then_some(asked).ok_or_else(wrong)?)
+        Ok(parts.next().is_none().then_some(asked).ok_or_else(to_error)?)
     }
 
-    /// Whether it is on the path, and why it takes as long as it does.
+    /// The place of the step on the path, and the reasons for its duration.
     fn answer(&self, report: &Report) -> Result<StepAnswer, CliError> {
         let classes = report.replica_classes()?;
         let StepPart { at, sub_lane, range } = self.find(report, &classes)?;
         let step = self.step;
         let state = step_on_path(report, step, at, sub_lane)?;
         let chain = why(report, step, at, sub_lane, NumberFormat::default())?;
-        let (Some(state), Some(chain)) = (state, chain) else {
-            return Err(JobError::StepOnNoLane(step).into());
-        };
-        let (place, cycles) = (ipu_words(&classes, at), range.length());
+        let Some(state) = state else { return Err(JobError::StepOnNoLane(step).into()) };
+        let Some(chain) = chain else { return Err(JobError::StepOnNoLane(step).into()) };
+        let place = ipu_words(&classes, at);
+        let cycles = range.length();
         Ok(StepAnswer { step, at, place, cycles, state, chain })
     }
 
-    /// The longest part of the step of those that are asked for.
+    /// The longest part of the step among those selected.
     fn find(&self, report: &Report, classes: &ReplicaClasses) -> Result<StepPart, CliError> {
         let step = self.step;
         let parts = step_parts(report, step)?;
@@ -172,11 +174,11 @@ fn at_step(
     print_chain(&chain, output)
 }
 
-/// What is known of a step.
+/// The facts about a step.
 pub(super) struct StepAnswer {
     step: StepId,
     at: ReplicaIpu,
-    /// Its IPU in words, and of which replicas where these differ.
+    /// Its IPU as text, with the replicas if these differ.
     place: String,
     cycles: Cycles,
     state: StepOnPath,
@@ -187,7 +189,7 @@ impl StepAnswer {
     /// Explains a step, `STEP[:IPU[:REPLICA]]`.
     ///
     /// # Errors
-    /// What is wrong with the text, and steps that there are not.
+    /// The text is invalid, or the step does not exist.
     pub(super) fn of(report: &Report, text: &str) -> Result<Self, CliError> {
         AskedStep::parse(text)?.answer(report)
     }
@@ -229,7 +231,7 @@ fn row_json(row: &PathRow) -> Value {
 
 /// A chain of answers.
 pub(super) fn chain_json(chain: &WhyChain) -> Value {
-    let link = |link: &WhyLink| {
+    let describe_link = |link: &WhyLink| {
         json!({
             "text": link.text,
             "detail": link.detail,
@@ -238,32 +240,33 @@ pub(super) fn chain_json(chain: &WhyChain) -> Value {
             "ipu": link.place.map(|place| place.at.ipu),
         })
     };
-    json!({ "links": chain.links.iter().map(link).collect::<Vec<_>>(), "options": chain.options })
+    json!({ "links": chain.links.iter().map(describe_link).collect::<Vec<_>>(), "options": chain.options })
 }
 
 fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
     let (shown, rest) = totals.rows.split_at(limit.min(totals.rows.len()));
     let width = shown.iter().map(|row| row.lane.chars().count()).max().unwrap_or(0).max(3);
-    let line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
-        let (share, cycles) = (percent(share), cycles.to_string());
+    let format_line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
+        let share = percent(share);
+        let cycles = short_count(cycles.0);
         format!("{share:>7} {cycles:>16}  {kind:17} {lane:width$}  {name}")
     };
-    writeln!(output, "Critical path: {} cycles", totals.cycles)?;
+    writeln!(output, "Critical path: {}", short_cycles(totals.cycles.0))?;
     let kinds = totals.by_kind().into_iter();
     let kinds = kinds.map(|(kind, share)| format!("{} {share}", kind.title()));
-    writeln!(output, "{}", kinds.collect::<Vec<_>>().join(", "))?;
-    let [share, cycles, kind, lane] = ["share", "cycles", "kind", "IPU"];
+    writeln!(output, "Of the path: {}", kinds.collect::<Vec<_>>().join(", "))?;
+    let [share, cycles, kind, lane] = ["of path", "cycles", "kind", "IPU"];
     writeln!(output, "\n{share:>7} {cycles:>16}  {kind:17} {lane:width$}  operation")?;
     for row in shown {
         let words = [row.kind.name(), &row.lane, &row.name];
-        writeln!(output, "{}", line(row.share, row.cycles, words))?;
+        writeln!(output, "{}", format_line(row.share, row.cycles, words))?;
     }
     if !rest.is_empty() {
         let of = totals.behind(limit);
         let name = format!("{} more (raise --limit to list them)", grouped(rest.len() as u64));
-        writeln!(output, "{}", line(of.value(), of.cycles(), ["", "", &name]))?;
+        writeln!(output, "{}", format_line(of.value(), of.cycles(), ["", "", &name]))?;
     }
-    writeln!(output, "{}", line(1.0, totals.cycles, ["", "", "the run"]))?;
+    writeln!(output, "{}", format_line(1.0, totals.cycles, ["", "", "the run"]))?;
     Ok(())
 }
 
@@ -273,9 +276,10 @@ fn print_slack(slacks: &[IpuSlack], output: &mut dyn Write) -> Result<(), CliErr
     writeln!(output, "\n{ipu:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
     for of in slacks {
         let name = &of.title;
-        let path = format!("{} ({})", of.path_cycles, percent(of.path_share));
-        let [waits, lead] = [of.waits, of.lead].map(|cycles| cycles.to_string());
-        let slack = Cycles::from_f64(of.slack.round()).to_string();
+        let share = percent(of.path_share);
+        let path = format!("{} ({share} of it)", short_count(of.path_cycles.0));
+        let [waits, lead] = [of.waits, of.lead].map(|cycles| short_count(cycles.0));
+        let slack = short_count(Cycles::from_f64(of.slack.round()).0);
         writeln!(output, "{name:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! Opens the desktop app, where it was built in.
+//! Opens the desktop app, if it is part of the build.
 
 use super::command::CliError;
 use std::path::Path;
 
-/// Opens the app on a report, at a place in it that a link leads to, on two of them compared, or on
-/// its home screen.
+/// Opens the app on a report, at a place given by a link, on a comparison of two, or on its home
+/// screen.
 #[cfg(feature = "gui")]
 pub(super) fn open(
     report: Option<&Path>,
@@ -15,7 +15,7 @@ pub(super) fn open(
     Ok(run.map_err(|error| super::error::JobError::Other(error.into()))?)
 }
 
-/// Says that there is no app in this build.
+/// The error of a build without the app.
 #[cfg(not(feature = "gui"))]
 pub(super) fn open(_: Option<&Path>, _: Option<&Path>, _: Option<&str>) -> Result<(), CliError> {
     let instead = "try tilescope --headless -o out, or tilescope --help";

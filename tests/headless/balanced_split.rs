@@ -1,12 +1,11 @@
-//! Splits of a model's blocks over IPUs that are found by trying: never longer than those that are at
-//! hand.
+//! Balanced splits of a model's blocks over IPUs are never longer than the given ones.
 
 use tilescope_report::units::Cycles;
 use tilescope_sim::specification::{BUNDLED_SPECS, Spec, SpecSource};
 use tilescope_sim::{Simulation, balance};
 use tilescope_test_tiers::{slow_tests, up_to};
 
-/// Cycles of a spec with automatic stages; none where it does not fit in memory.
+/// Cycles of a spec with automatic stages; `None` if it does not fit in memory.
 fn cycles_of_auto_stages(name: &str, auto: &str, overrides: &[&str]) -> Option<Cycles> {
     let auto = format!("options.auto_stage={auto}");
     let overrides: Vec<String> =
@@ -16,8 +15,8 @@ fn cycles_of_auto_stages(name: &str, auto: &str, overrides: &[&str]) -> Option<C
     Simulation::compile(&spec, u64::MAX).expect("compiles").figures().cycles
 }
 
-/// Specs whose blocks can be split over their IPUs: perceptrons, the bundled pipelines in small, and
-/// imported files.
+/// Specs whose blocks can be split over their IPUs: perceptrons, small versions of the bundled
+/// pipelines, and imported files.
 fn specs_to_split() -> Vec<(String, Vec<String>)> {
     let mut specs: Vec<(String, String)> = Vec::new();
     let sizes = ["7 64 2", "5 1024 3", "6 512 2", "7 256 4", "9 128 4"];
@@ -61,7 +60,7 @@ fn specs_to_split() -> Vec<(String, Vec<String>)> {
     specs.into_iter().map(|(name, more)| (name, words(&format!("{short} {more}")))).collect()
 }
 
-/// Splits are tried, the even one among them, which need not fit.
+/// The even split is among those tried, though it may not fit.
 #[test]
 fn a_balanced_split_is_never_longer_than_the_even_one() {
     let mut shorter = 0;
@@ -77,8 +76,7 @@ fn a_balanced_split_is_never_longer_than_the_even_one() {
     assert!(shorter > if slow_tests() { 5 } else { 1 }, "it is worth the search: {shorter}");
 }
 
-/// The same for splits that specs write: bundled pipelines in small, and one that is as uneven as
-/// can be.
+/// The same for splits in specs: small versions of bundled pipelines, and the most uneven split.
 #[test]
 fn a_balanced_split_is_never_longer_than_the_written_one() {
     let perceptron = "tests/data/specs/perceptron.toml";
@@ -90,7 +88,7 @@ fn a_balanced_split_is_never_longer_than_the_written_one() {
     for name in ["mnist_pipeline", "vit_base_pod16"].into_iter().take(up_to(1)) {
         specs.push((name, "options.replication_factor=1".to_owned()));
     }
-    // More micro-batches than splits are tried with.
+    // More micro-batches than the trials use.
     specs.push((perceptron, format!("{uneven} options.device_iterations=2000")));
     for (name, overrides) in specs {
         let mut overrides: Vec<String> = overrides.split(' ').map(str::to_owned).collect();

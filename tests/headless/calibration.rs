@@ -1,8 +1,8 @@
-//! `tilescope calibrate`: constants that a measured run was made with are found again, what cannot be
-//! told is said, and whatever is simulated with fitted constants says so.
+//! `tilescope calibrate` finds the constants behind a measured run, reports those it cannot
+//! determine, and every result from fitted constants is labelled.
 //!
-//! What is measured here is a simulation with other constants, stripped of everything that Poplar's
-//! files do not have, and blurred.
+//! The measured run is a simulation with other constants, without the data that Poplar's files
+//! lack, and with noise.
 
 use crate::common::{stderr, stdout, tilescope};
 use crate::report_support::stripped::write_stripped;
@@ -23,7 +23,7 @@ const CHANGES: [&str; 4] = [
     "options.gradient_accumulation=2",
 ];
 
-/// Constants of the machine that is measured.
+/// Constants of the measured machine.
 const MACHINE: [(&str, f64); 4] = [
     ("exchange_start_cycles", 450.0),
     ("compute_start_cycles", 120.0),
@@ -31,8 +31,8 @@ const MACHINE: [(&str, f64); 4] = [
     ("host_handshake_seconds", 2.0e-5),
 ];
 
-/// Constants that are fitted: those, one that hides behind others, and one of halves, of which
-/// the program has none.
+/// Constants to fit: those, one that is hidden by others, and one of halves, which the program does
+/// not use.
 const FITTED: [&str; 5] = [
     "exchange_start_cycles",
     "compute_start_cycles",
@@ -52,7 +52,7 @@ impl Place {
         self.0.path().join(name).to_string_lossy().into_owned()
     }
 
-    /// The spec of the program, with constants of the machine if it is the measured one.
+    /// The spec of the program, with the machine's constants for the measured run.
     fn spec(&self) -> String {
         let path = self.at("spec.toml");
         let base = self.simulated("base", &[]);
@@ -70,8 +70,8 @@ impl Place {
         Path::new(&out).join("profile.pop")
     }
 
-    /// A run with the constants of the machine as a file of another tool, its steps `noise` longer
-    /// or shorter.
+    /// A run with the constants of the machine as a file of another tool, with steps longer or
+    /// shorter by `noise`.
     fn measured(&self, noise: f64) -> String {
         let constants: Vec<String> = MACHINE
             .iter()
@@ -96,7 +96,7 @@ fn calibrate(measured: &str, spec: &str, more: &[&str]) -> Output {
     tilescope(&[&["calibrate", measured, spec], more].concat())
 }
 
-/// `--constant` of each of the constants that are fitted.
+/// `--constant` options for the constants to fit.
 fn constants() -> Vec<&'static str> {
     FITTED.iter().flat_map(|name| ["--constant", *name]).collect()
 }
@@ -107,7 +107,7 @@ fn constant<'a>(found: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn constants_of_a_machine_are_found_again() {
+fn constants_of_a_machine_are_recovered() {
     if skipped_in_the_fast_tier() {
         return;
     }
@@ -143,7 +143,8 @@ fn constants_of_a_machine_are_found_again() {
     every_place_says_that_it_is_calibrated(&place, &spec, &file);
 }
 
-/// What is simulated with fitted constants says so, keeps them, and is compared as what it is.
+/// Results of a simulation with fitted constants are labelled, keep the constants, and are compared
+/// as such.
 fn every_place_says_that_it_is_calibrated(place: &Place, spec: &str, file: &str) {
     let out = place.at("calibrated");
     let simulated = tilescope(&["simulate", spec, "--calibration", file, "-o", &out]);
@@ -161,7 +162,7 @@ fn every_place_says_that_it_is_calibrated(place: &Place, spec: &str, file: &str)
     assert_eq!(summary["target"]["calibration"].as_array().unwrap().len(), MACHINE.len());
     assert_eq!(summary["confidence"], Value::Null, "errors are those of other constants");
 
-    // The spec in the report has the constants: who simulates it again does so with them.
+    // The spec in the report has the constants, so a simulation of it uses them.
     let again = place.at("again.toml");
     fs::write(&again, Report::open(&out).unwrap().spec().unwrap()).unwrap();
     let figures = |arguments: &[&str]| {
@@ -170,14 +171,14 @@ fn every_place_says_that_it_is_calibrated(place: &Place, spec: &str, file: &str)
     };
     assert_eq!(figures(&[&again]), figures(&[spec, "--calibration", file]));
     assert_ne!(figures(&[&again]), figures(&[spec]));
-    // One process that compares both simulates each with its own constants.
+    // A process that compares both simulates each with its own constants.
     let both = stdout(&tilescope(&["compare", spec, &again, "--json"]));
     let both: Value = serde_json::from_str(&both).expect("JSON");
     assert!(both["verdict"].as_str().unwrap().contains("more cycles"), "{}", both["verdict"]);
 }
 
-/// Without a difference nothing is predicted to change, and a change is predicted as simulated where
-/// the measurement is the simulation.
+/// Without a difference no change is predicted. A predicted change equals the simulated one if the
+/// measurement is the simulation.
 #[test]
 fn a_change_scales_what_was_measured() {
     if skipped_in_the_fast_tier() {
@@ -204,7 +205,7 @@ fn a_change_scales_what_was_measured() {
     let factor = of("conv", "predicted") / of("conv", "measured");
     // Updates of weights run as often as before.
     assert!((1.5..2.05).contains(&factor), "twice the micro-batches: {factor}");
-    // The same as another spec.
+    // The same change in another spec.
     let changed = place.at("changed.toml");
     let text = std::fs::read_to_string(&spec).unwrap();
     let (before, after) = ("gradient_accumulation = 2", "gradient_accumulation = 4");
@@ -219,7 +220,7 @@ fn a_change_scales_what_was_measured() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_requests_are_refused() {
     let place = Place::new();
     let spec = place.spec();
     let measured = place.at("measured.pop");
@@ -247,7 +248,7 @@ fn what_makes_no_sense_is_refused() {
         2,
         "did you mean exchange_start_cycles?",
     );
-    // A simulation of itself leaves nothing to fit.
+    // Against its own simulation, there is nothing to fit.
     let nothing = calibrate(&measured, &spec, &["-o", &file, "--constant", "compute_start_cycles"]);
     assert!(stdout(&nothing).contains("Nothing was written"), "{}", stdout(&nothing));
     assert!(!Path::new(&file).exists());
@@ -270,13 +271,13 @@ fn what_makes_no_sense_is_refused() {
     refused(&["simulate", &spec, "--calibration", &place.at("none")], 2, "cannot read calibration");
 }
 
-/// What stands in a document between a mark and the next end.
+/// The text in a document between a mark and the next end.
 fn marked<'a>(text: &'a str, mark: &str) -> &'a str {
     let (_, rest) = text.split_once(&format!("<!-- {mark} -->\n")).expect("a mark");
     rest.split_once("<!-- end -->").expect("an end").0
 }
 
-/// The keys of the table with their bounds, as the document lists them.
+/// The keys of the table with their bounds, as in the document.
 fn bounds() -> String {
     let mut lines =
         vec!["| key | meaning | default | from | to |\n|---|---|---:|---:|---:|".to_owned()];
@@ -297,7 +298,7 @@ fn bounds() -> String {
     lines.join("\n") + "\n"
 }
 
-/// What the commands of the document's example print, the last of them.
+/// The output of the last of the commands in the document's example.
 fn example(text: &str) -> String {
     let place = Place::new();
     let (_, rest) = text.split_once("```toml\n").expect("a spec");

@@ -1,5 +1,5 @@
-//! Every run is one that a machine could do: what is read was written, who exchanges data has
-//! synced, and nothing moves more than it can. Changed runs are told.
+//! Every run is one that a machine could do: data are written before they are read, exchanges
+//! follow syncs, and no bandwidth is exceeded. Changed runs are detected.
 
 use crate::common::{RecordedRun, sets};
 use crate::critical_path::check_simulated;
@@ -15,7 +15,7 @@ use tilescope_sim::simulate;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::{product, sample, slow_tests};
 
-/// A small perceptron, or why it is refused.
+/// A small perceptron, or the reason why it is refused.
 fn perceptron(overrides: &[&str]) -> Result<Spec, String> {
     let source = SpecSource::find("tests/data/specs/perceptron.toml", &sets(&overrides.join(" ")));
     Spec::build(&source.expect("exists")).map_err(|error| error.to_string())
@@ -31,7 +31,7 @@ fn broken_laws(spec: &Spec) -> Vec<InvariantViolation> {
     report.verify().expect("can be checked")
 }
 
-/// Alternatives, each the overrides of [`sets`].
+/// Alternatives; each gives overrides of [`sets`].
 type Choices = &'static [&'static str];
 
 const EXECUTIONS: Choices = &[
@@ -141,8 +141,8 @@ const DOMAINS: Choices = &[
      location.accumulators.sharding_domain=all location.optimizer_state.sharding_domain=all",
 ];
 
-/// Checks the laws over combinations of some choices, and the refusals over all of them; gives how
-/// many combinations are allowed.
+/// Checks the invariants over combinations of some choices, and the refusals over all of them.
+/// Returns the number of allowed combinations.
 fn hold_over(choices: &[Choices]) -> usize {
     let axes: Vec<usize> = choices.iter().map(|alternatives| alternatives.len()).collect();
     let (mut rows, mut specs) = (Vec::new(), Vec::new());
@@ -186,7 +186,7 @@ fn micro_batches_in_parts_are_causal() {
 }
 
 #[test]
-fn every_way_through_the_io_tiles_is_causal() {
+fn every_use_of_io_tiles_is_causal() {
     let allowed = hold_over(&[EXECUTIONS, LOCATIONS, IO]);
     assert!(allowed > 80, "{allowed}");
     let allowed = hold_over(&[EXECUTIONS, IO, OUTPUTS]);
@@ -194,13 +194,13 @@ fn every_way_through_the_io_tiles_is_causal() {
 }
 
 #[test]
-fn every_way_to_add_up_over_the_replicas_is_causal() {
+fn every_sum_over_replicas_is_causal() {
     let allowed = hold_over(&[EXECUTIONS, LOCATIONS, REPLICAS, RTS_STATE]);
     assert!(allowed > 80, "{allowed}");
 }
 
 #[test]
-fn every_way_to_share_tensors_out_over_the_replicas_is_causal() {
+fn every_sharding_over_replicas_is_causal() {
     const ADAM: Choices = &["model.optimizer=adam"];
     const TWO_REPLICAS: Choices = &["replication_factor=2"];
     const SHARED_WEIGHTS: Choices = &[RTS_WEIGHTS[1]];
@@ -218,7 +218,7 @@ fn every_order_of_weight_updates_is_causal() {
     assert!(allowed > 30, "{allowed}");
 }
 
-/// Stages of single operations, of half a graph, that come back to an IPU, and three IPUs.
+/// Stages of single operations, of half a graph, that return to an IPU, and three IPUs.
 const ANNOTATIONS: Choices = &[
     "stages=[\"L0\",\"L1\",[\"L1/relu\",\"L2\"],\"L3\"]",
     "stages=[\"L0\",\"L1/*\",\"L3\"] target.ipus=3",
@@ -253,7 +253,7 @@ fn annotated_operations_and_their_gradients_run_where_they_are_put() {
 }
 
 #[test]
-fn stages_that_cannot_be_are_refused_with_the_nearest_operation() {
+fn impossible_stages_are_refused_with_the_nearest_operation() {
     for (stages, words) in [
         ("[\"L0\",\"L1/relo\"]", "did you mean L1/relu"),
         ("[\"L1\",\"L0\"]", "follow the order of the data"),
@@ -266,7 +266,7 @@ fn stages_that_cannot_be_are_refused_with_the_nearest_operation() {
     }
 }
 
-/// The laws that a run breaks after `change`.
+/// The invariants that a run breaks after `change`.
 fn laws_broken_by(
     overrides: &[&str],
     change: impl FnOnce(&CompiledProgram, &mut Vec<ExecutionStep>),
@@ -311,7 +311,7 @@ fn an_unchanged_run_breaks_no_law() {
 }
 
 #[test]
-fn a_load_before_its_store_is_told() {
+fn a_load_before_its_store_is_detected() {
     let found = laws_broken_by(&["options.execution=phased"], |compiled, steps| {
         let mid = ProgramKind::StreamCopyMid;
         let store =
@@ -319,7 +319,7 @@ fn a_load_before_its_store_is_told() {
         let name = &compiled.compilation.programs[steps[store].program.index()].name;
         let load_name = name.replace("/remoteStore", "/remoteLoad");
         let load = position(compiled, steps, |kind, name| kind == mid && name == load_name);
-        // The sync before both is nobody's in particular.
+        // The sync before both belongs to no particular one.
         for part in [-1, 0, 1] {
             let at = |place: usize| place.checked_add_signed(part).expect("is inside");
             let (first, later) = (steps[at(store)].program, steps[at(load)].program);
@@ -330,7 +330,7 @@ fn a_load_before_its_store_is_told() {
 }
 
 #[test]
-fn a_sync_without_one_of_its_ipus_is_told() {
+fn a_sync_without_one_of_its_ipus_is_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         let exchange = position(compiled, steps, |kind, _| kind == ProgramKind::GlobalExchange);
         steps[exchange - 1].ipus.remove(0);
@@ -340,7 +340,7 @@ fn a_sync_without_one_of_its_ipus_is_told() {
 }
 
 #[test]
-fn a_stream_copy_without_a_sync_is_told() {
+fn a_stream_copy_without_a_sync_is_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         let begin = position(compiled, steps, |kind, _| kind == ProgramKind::StreamCopyBegin);
         steps.remove(begin - 1);
@@ -349,7 +349,7 @@ fn a_stream_copy_without_a_sync_is_told() {
 }
 
 #[test]
-fn a_copy_between_stages_that_is_left_out_is_told() {
+fn a_missing_copy_between_stages_is_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         let exchanges = |step: &ExecutionStep| {
             let program = &compiled.compilation.programs[step.program.index()];
@@ -362,7 +362,7 @@ fn a_copy_between_stages_that_is_left_out_is_told() {
 }
 
 #[test]
-fn a_copy_that_is_too_fast_is_told() {
+fn a_copy_that_is_too_fast_is_detected() {
     for (overrides, kind, name) in [
         (&[][..], ProgramKind::StreamCopyMid, "host"),
         (&["options.execution=phased"][..], ProgramKind::StreamCopyMid, "remote_buffer"),
@@ -385,7 +385,7 @@ fn a_copy_that_is_too_fast_is_told() {
 }
 
 #[test]
-fn exchanges_between_tiles_that_are_too_fast_are_told() {
+fn exchanges_between_tiles_that_are_too_fast_are_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         for step in steps {
             let program = &compiled.compilation.programs[step.program.index()];
@@ -400,7 +400,7 @@ fn exchanges_between_tiles_that_are_too_fast_are_told() {
     assert_tells(&found, "bandwidths_hold", "the tile interface");
 }
 
-/// Four replicas, those of one instance with a slower host.
+/// Four replicas, with a slower host for those of one instance.
 const DIFFERING: [&str; 5] = [
     "options.replication_factor=4",
     "options.num_instances=2",
@@ -409,7 +409,7 @@ const DIFFERING: [&str; 5] = [
     "options.sync_replicas_independently=true",
 ];
 
-/// The place of the first copy between replicas.
+/// The index of the first copy between replicas.
 fn first_collective(compiled: &CompiledProgram, steps: &[ExecutionStep]) -> usize {
     position(compiled, steps, |kind, name| {
         kind == ProgramKind::GlobalExchange && name.ends_with("/crossReplicaCopy")
@@ -422,7 +422,7 @@ fn an_unchanged_run_of_differing_replicas_breaks_no_law() {
 }
 
 #[test]
-fn a_replica_that_leaves_a_sync_before_the_others_is_told() {
+fn a_replica_that_leaves_a_sync_before_the_others_is_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let sync = first_collective(compiled, steps) - 1;
         let (_, early) = &mut steps[sync].other_replicas[0];
@@ -433,7 +433,7 @@ fn a_replica_that_leaves_a_sync_before_the_others_is_told() {
 }
 
 #[test]
-fn a_replica_that_is_not_there_is_told() {
+fn a_missing_replica_is_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let sync = first_collective(compiled, steps) - 1;
         steps[sync].other_replicas.retain(|(class, _)| *class != ReplicaClassId(3));
@@ -443,7 +443,7 @@ fn a_replica_that_is_not_there_is_told() {
 }
 
 #[test]
-fn replicas_that_begin_a_copy_apart_are_told() {
+fn replicas_that_begin_a_copy_at_different_times_are_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let copy = first_collective(compiled, steps);
         let (_, late) = &mut steps[copy].other_replicas[0];
@@ -453,7 +453,7 @@ fn replicas_that_begin_a_copy_apart_are_told() {
 }
 
 #[test]
-fn what_another_replica_does_too_early_is_told() {
+fn an_early_step_of_another_replica_is_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let begin = position(compiled, steps, |kind, _| kind == ProgramKind::StreamCopyBegin);
         steps[begin - 1].other_replicas.retain(|(class, _)| *class != ReplicaClassId(2));
@@ -462,7 +462,7 @@ fn what_another_replica_does_too_early_is_told() {
 }
 
 #[test]
-fn copies_between_replicas_that_are_too_fast_for_their_links_are_told() {
+fn copies_between_replicas_that_are_too_fast_for_their_links_are_detected() {
     // Both IPUs on a side of the ladder share its links.
     for (overrides, words) in [
         (&["options.replication_factor=4"][..], "the links between replicas need"),
@@ -480,7 +480,7 @@ fn copies_between_replicas_that_are_too_fast_for_their_links_are_told() {
                 let program = &compiled.compilation.programs[step.program.index()];
                 if program.name.ends_with("/crossReplicaCopy") {
                     for on_ipu in &mut step.ipus {
-                        // As long as if the links had nothing else to move, or still less.
+                        // As long as if the links had nothing else to move, or even shorter.
                         let parts = if words == "together move" { 2 } else { 4 };
                         let start = compiled.system.collective_step_cycles;
                         let moving = on_ipu.to_max - on_ipu.from_min - start;

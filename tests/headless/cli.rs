@@ -1,11 +1,11 @@
-//! The command line as users and scripts see it, without a display.
+//! The command line as seen by users and scripts, without a display.
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
 use std::path::Path;
 use tilescope_test_tiers::skipped_in_the_fast_tier;
 
-/// Runs a command that must fail, and gives its exit code and message.
+/// Runs a command that must fail. Returns its exit code and message.
 fn failure(arguments: &[&str]) -> (i32, String) {
     let output = tilescope(arguments);
     assert!(stdout(&output).is_empty(), "a failure prints no result: {}", stdout(&output));
@@ -17,7 +17,7 @@ fn path(directory: &tempfile::TempDir, name: &str) -> String {
 }
 
 #[test]
-fn headless_writes_a_report_and_says_what_to_do_next() {
+fn headless_writes_a_report_and_suggests_a_next_step() {
     let directory = tempfile::tempdir().expect("directory");
     let out = path(&directory, "out");
     let output = tilescope(&["--headless", "-o", &out, "--set", "options.device_iterations=1"]);
@@ -33,7 +33,7 @@ fn headless_writes_a_report_and_says_what_to_do_next() {
 }
 
 #[test]
-fn verify_says_how_far_it_is_and_prints_its_findings_as_json() {
+fn verify_shows_progress_and_prints_its_findings_as_json() {
     let directory = tempfile::tempdir().expect("directory");
     let out = path(&directory, "out");
     assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
@@ -115,7 +115,7 @@ fn specs_are_listed_and_printed() {
 }
 
 #[test]
-fn the_old_name_of_a_command_is_understood_with_a_note() {
+fn the_old_name_of_a_command_is_accepted_with_a_note() {
     let [old, new] = ["seeds", "reproduce"].map(|name| tilescope(&[name, "--help"]));
     assert!(old.status.success());
     assert_eq!(stdout(&old), stdout(&new));
@@ -125,7 +125,7 @@ fn the_old_name_of_a_command_is_understood_with_a_note() {
 }
 
 #[test]
-fn broken_reports_exit_with_one_and_say_why() {
+fn broken_reports_exit_with_one_and_a_reason() {
     let directory = tempfile::tempdir().expect("directory");
     let make = |name: &str, bytes: &[u8]| {
         let file = path(&directory, name);
@@ -219,7 +219,7 @@ fn compare_prints_both_sides() {
     assert!(export.status.success(), "{}", stderr(&export));
     let text = std::fs::read_to_string(&csv).unwrap();
     assert!(text.starts_with("variable,source,target,diff,relative\n"), "{text}");
-    // Without a view, what changed is told on one page.
+    // Without a view, one page summarizes the changes.
     let page = stdout(&tilescope(&["compare", &small, &large, "--json"]));
     let page: serde_json::Value = serde_json::from_str(&page).unwrap();
     assert!(page["verdict"].as_str().unwrap().contains("more cycles"), "{page}");
@@ -241,9 +241,10 @@ fn compare_prints_both_sides() {
     }
 }
 
-/// Jobs that watch cycles and memory: worse fails with a code of its own, equal and better pass.
+/// Gates for jobs that watch cycles and memory: worse results fail with a separate exit code, equal
+/// and better ones pass.
 #[test]
-fn violated_gates_have_an_exit_code_of_their_own() {
+fn violated_gates_have_a_separate_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let small = simulated_product(&directory, "small", "model.m=200");
     let large = simulated_product(&directory, "large", "model.m=800");
@@ -254,7 +255,7 @@ fn violated_gates_have_an_exit_code_of_their_own() {
     for target in [&small, &large] {
         assert!(tilescope(&["compare", &large, target, "--fail-over", "0"]).status.success());
     }
-    // What explains a difference is for jobs that fail, and for those who ask.
+    // The explanation of a difference is for jobs that fail, and for explicit requests.
     let passed = ["compare", &large, &small, "--fail-if", "cycles > +2%"];
     let brief = stdout(&tilescope(&passed));
     assert!(brief.contains("Result") && brief.contains("passed  cycles > +2%"), "{brief}");
@@ -291,7 +292,7 @@ fn violated_gates_have_an_exit_code_of_their_own() {
         "{lines}"
     );
 
-    // What cannot be meant is no violation.
+    // An invalid gate is no violation.
     let (code, words) = failure(&["compare", &small, &large, "--fail-if", "execution.cyles > 1"]);
     assert_eq!(code, 2);
     assert!(words.contains("did you mean") && words.contains("^"), "{words}");
@@ -300,17 +301,15 @@ fn violated_gates_have_an_exit_code_of_their_own() {
     assert_eq!(code, 1, "a file that is not there is a failure");
 }
 
-/// Specs stand for the reports that they lead to; a report is equal to what its spec gives again.
+/// Specs are compared through their simulated reports; a report equals a new simulation of its
+/// spec.
 #[test]
 fn specs_are_compared_like_reports() {
     let directory = tempfile::tempdir().unwrap();
     let kept = simulated_product(&directory, "kept", "model.m=200");
     let spec = path(&directory, "small.toml");
     let text = stdout(&tilescope(&["specs", "matmul_chain"]));
-    let lines = text.lines().map(|line| match line.starts_with("m =") {
-        true => "m = 200",
-        false => line,
-    });
+    let lines = text.lines().map(|line| if line.starts_with("m =") { "m = 200" } else { line });
     std::fs::write(&spec, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let same = tilescope(&["compare", &kept, &spec, "--fail-if", "cycles != +0"]);
     assert_eq!(same.status.code(), Some(2), "there is no such comparison");
@@ -324,7 +323,7 @@ fn specs_are_compared_like_reports() {
 }
 
 #[test]
-fn keys_of_specs_are_listed_for_people_and_editors() {
+fn keys_of_specs_are_listed_for_users_and_editors() {
     let text = stdout(&tilescope(&["specs", "--keys"]));
     assert!(text.contains("options.gradient_accumulation: a whole number from 1 to"), "{text}");
     let json = stdout(&tilescope(&["specs", "--keys", "--json"]));
@@ -351,7 +350,7 @@ fn a_spec_is_checked_without_simulating_it() {
 }
 
 #[test]
-fn a_check_refuses_what_simulating_refuses() {
+fn a_check_refuses_the_same_specs_as_a_simulation() {
     let refused = [
         ("mnist_pipeline", "options.stages=[{blocks=\"B1\", ipu=9}]"),
         ("mnist_pipeline", "options.stages=[{blocks=\"B1,B2,B3,B9\"}]"),
@@ -370,9 +369,9 @@ fn a_check_refuses_what_simulating_refuses() {
     assert!(output.contains("does not fit in memory"), "{output}");
 }
 
-/// Splits of BERT-Large that would be faster need more memory than there is: they are not taken.
+/// Faster splits of BERT-Large need more memory than there is, so they are not used.
 #[test]
-fn a_balanced_split_fits_in_memory_where_one_does() {
+fn a_balanced_split_fits_in_memory_if_one_does() {
     if skipped_in_the_fast_tier() {
         return;
     }
@@ -398,9 +397,9 @@ fn a_balanced_split_fits_in_memory_where_one_does() {
     assert!(json.pointer("/execution/total_cycles").is_some_and(Value::is_u64), "{json}");
 }
 
-/// Names in reports are written by strangers, and terminals obey some characters.
+/// Names in reports are untrusted, and terminals obey some characters.
 #[test]
-fn names_give_no_orders_to_a_terminal() {
+fn names_cannot_control_a_terminal() {
     let directory = tempfile::tempdir().expect("directory");
     let mut report = tilescope_fixtures::ReportBuilder::new(1, 1);
     let work = report.compute("layer\u{1b}]52;c;cm0gLXJm\u{7}/conv\u{9b}2J", 10);
@@ -425,7 +424,7 @@ fn names_give_no_orders_to_a_terminal() {
 
 #[cfg(unix)]
 #[test]
-fn paths_that_are_no_unicode_open() {
+fn paths_that_are_not_unicode_open() {
     use std::os::unix::ffi::OsStrExt;
     let directory = tempfile::tempdir().expect("directory");
     let path = directory.path().join(std::ffi::OsStr::from_bytes(b"r\xe9port"));
@@ -472,7 +471,7 @@ fn absurdly_long_runs_are_refused_before_they_begin() {
     }
 }
 
-/// What the program tells a shell about the last of these words.
+/// The completions of the last of these words for a shell.
 fn completed(shell: &str, words: &[&str]) -> Vec<String> {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"))
         .args([&["--", "tilescope"], words].concat())
@@ -507,13 +506,13 @@ fn shells_complete_commands_specs_and_keys() {
         "options.pipeline_schedule=grouped",
     );
     has(&["simulate", "--"], "--output");
-    // Others say what it means, too.
+    // Other shells also get a description.
     let fish = completed("fish", &["simulate", "mnist"]);
     assert!(fish.iter().any(|line| line.starts_with("mnist_pipeline\t")), "{fish:?}");
 }
 
 #[test]
-fn powershell_gets_words_that_stay_one() {
+fn powershell_gets_quoted_words() {
     let directory = tempfile::tempdir().expect("directory");
     for name in ["my report.pop", "it's $HOME.pop", "plain.pop"] {
         std::fs::write(directory.path().join(name), "").expect("a file");
@@ -533,7 +532,7 @@ fn powershell_gets_words_that_stay_one() {
     assert!(keys.iter().any(|line| line.starts_with("options.num_io_tiles=\t")), "{keys:?}");
 }
 
-/// Runs a script in a shell that finds the program; nothing where there is no such shell.
+/// Runs a script in a shell that finds the program; `None` if there is no such shell.
 fn in_shell(shell: &str, arguments: &[&str]) -> Option<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_tilescope"));
     let places =
@@ -556,9 +555,9 @@ fn every_shell_has_a_script() {
     }
 }
 
-/// What bash hands to its completion function, and what it gets for it.
+/// Tests the input of bash's completion function and its result.
 #[test]
-fn bash_takes_a_key_with_its_value_for_one_word() {
+fn bash_completes_a_key_with_its_value_as_one_word() {
     for (line, words, typed, wanted) in [
         ("tilescope summ", "tilescope summ", "summ", "summary"),
         ("tilescope simulate mnist_", "tilescope simulate mnist_", "mnist_", "mnist_pipeline"),
@@ -586,7 +585,7 @@ fn bash_takes_a_key_with_its_value_for_one_word() {
              COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _tilescope tilescope '{typed}'; \
              echo \"${{COMPREPLY[*]}}\""
         );
-        // Not every machine has it.
+        // Not every machine has bash.
         let Some(said) = in_shell("bash", &["-c", &asks]) else { return };
         assert_eq!(said.trim_end(), wanted, "{line}");
     }
@@ -604,12 +603,12 @@ fn other_shells_take_their_scripts() {
     assert!(said.is_none_or(|said| said.trim() == "_clap_dynamic_completer_tilescope"));
 }
 
-/// A linter of scripts has nothing to say about that of bash.
+/// A linter of scripts has no complaints about the script for bash.
 #[test]
 fn the_script_of_bash_is_clean() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/completions/tilescope.bash");
     let checked = std::process::Command::new("shellcheck").arg(script).output();
-    // Not every machine has it.
+    // Not every machine has the linter.
     let Ok(checked) = checked else { return };
     assert!(checked.status.success(), "{}", stdout(&checked));
 }
@@ -633,7 +632,7 @@ fn every_command_has_a_page_of_the_manual() {
     let main = std::fs::read_to_string(Path::new(&pages).join("tilescope.1")).expect("a page");
     assert!(main.contains("tilescope\\-simulate(1)") && main.contains("EXIT STATUS"), "{main}");
     assert_eq!(std::fs::read_dir(&pages).expect("pages").count(), count);
-    // groff warns of what it does not understand; not every machine has it.
+    // groff warns of unknown requests; not every machine has it.
     let all: Vec<_> = std::fs::read_dir(&pages).expect("pages").flatten().collect();
     let groff = std::process::Command::new("groff")
         .args(["-Kutf8", "-man", "-ww", "-z", "-Tutf8"])
@@ -646,7 +645,7 @@ fn every_command_has_a_page_of_the_manual() {
 }
 
 #[test]
-fn unknown_commands_and_versions_are_said() {
+fn unknown_commands_are_reported_and_versions_printed() {
     let (code, words) = failure(&["frobnicate", "x", "y"]);
     assert_eq!(code, 2);
     assert!(words.contains("no command or report named \"frobnicate\""), "{words}");

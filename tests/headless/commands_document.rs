@@ -1,10 +1,10 @@
-//! `docs/commands.md` has the help text of every command, as the program prints it.
+//! Compares `docs/commands.md` with the help text of every command.
 
 use crate::common::{stdout, tilescope};
 use std::path::Path;
 use tilescope_analysis::gates::{Gate, figure_paths, short_names};
 
-/// What `tilescope ARGUMENTS --help` prints, as a section.
+/// The output of `tilescope ARGUMENTS --help`, as a section.
 fn section(arguments: &[&str]) -> String {
     let output = tilescope(&[arguments, &["--help"]].concat());
     assert!(output.status.success(), "{arguments:?}");
@@ -39,7 +39,7 @@ fn commands_document_has_the_help_of_every_command() {
     );
 }
 
-/// Lines in code blocks of a document that call the program.
+/// Lines in code blocks of a document that run the program.
 fn calls(document: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = std::fs::read_to_string(path).expect(document);

@@ -1,4 +1,4 @@
-//! Laws of comparing two reports, over all pairs of several kinds of reports.
+//! Invariants of comparisons of two reports, over all pairs of several kinds of reports.
 
 use crate::common;
 use crate::report_support::foreign::Foreign;
@@ -20,7 +20,7 @@ use tilescope_test_tiers::{pairs_of_entries, slow_tests, up_to};
 /// Writes one kind of report into a directory.
 type Write = fn(&Path);
 
-/// A loop that runs `turns` times; `more` puts another operation into every turn.
+/// A loop with `turns` iterations; `more` adds another operation to each.
 fn looped(turns: u64, more: bool, compute: u64) -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 8);
     let exchange = report.exchange("cs0_a/conv/Convolve/ExchangePre", 8);
@@ -95,7 +95,7 @@ fn reports() -> &'static [(&'static str, Report)] {
     &REPORTS.get_or_init(write).0
 }
 
-/// Asks for the comparison of two reports, figures of the run per `unit`.
+/// Passes the comparison of two reports, with figures of the run per `unit`, to a closure.
 fn with_sides<T>(
     source: &Report,
     target: &Report,
@@ -121,14 +121,14 @@ fn named<'a>(tables: &'a [ComparisonTable], title: &str) -> Option<&'a Compariso
     tables.iter().find(|table| table.title == title)
 }
 
-/// A row without the order and the words that depend on who is called source.
+/// A row without the parts that depend on the choice of the source.
 fn turned(row: &ComparisonRow) -> String {
     let row = row.clone().swapped();
     format!("{} {:?} {:?}", row.name, row.source, row.target)
 }
 
 #[test]
-fn a_report_differs_from_itself_in_nothing() {
+fn a_report_does_not_differ_from_itself() {
     let reports = reports();
     for (name, report) in reports {
         for table in tables(report, report).iter().flatten() {
@@ -145,7 +145,7 @@ fn a_report_differs_from_itself_in_nothing() {
     }
 }
 
-/// Rows as words, in an order that does not depend on who is called source.
+/// Rows as text, in an order that does not depend on the choice of the source.
 fn rows(found: &[Vec<ComparisonTable>], word: impl Fn(&ComparisonRow) -> String) -> Vec<String> {
     let all = found.iter().flatten().flat_map(|table| table.rows.iter().chain(&table.total));
     let mut rows: Vec<String> = all.map(word).collect();
@@ -153,7 +153,7 @@ fn rows(found: &[Vec<ComparisonTable>], word: impl Fn(&ComparisonRow) -> String)
     rows
 }
 
-/// Differences of rows add up to that of the total.
+/// Checks that the differences of rows add up to that of the total.
 fn adds_up(found: &[Vec<ComparisonTable>], words: &str) {
     for table in found.iter().flatten() {
         let Some(total) = &table.total else { continue };
@@ -163,7 +163,7 @@ fn adds_up(found: &[Vec<ComparisonTable>], words: &str) {
 }
 
 #[test]
-fn exchanging_source_and_target_turns_every_difference_around() {
+fn swapping_source_and_target_negates_every_difference() {
     let reports = reports();
     for (a, b) in pairs_of_entries(reports.len()) {
         let ((a_name, a), (b_name, b)) = (&reports[a], &reports[b]);
@@ -180,7 +180,7 @@ fn exchanging_source_and_target_turns_every_difference_around() {
     }
 }
 
-/// However a lane is cut into stretches, what they gain and lose is what the target gains and loses.
+/// For any division of a lane into stretches, their gains and losses add up to those of the target.
 #[test]
 fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
     let reports = reports();
@@ -206,7 +206,7 @@ fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
                     let drifts = drift(pair, &one, Some(&other), range, pieces).expect("reads");
                     let sum: i64 = drifts.iter().map(|drift| drift.change).sum();
                     assert_eq!(sum, difference, "{a_name} / {b_name}: {of_source:?}, {pieces}");
-                    // Each step of the source is counted once, and so is each that both have.
+                    // Each step of the source is counted once, and so is each common step.
                     let steps: u64 = drifts.iter().map(|drift| drift.steps).sum();
                     assert_eq!(steps, one.info().steps, "{a_name} / {b_name}: {of_source:?}");
                     let matched: u64 = drifts.iter().map(|drift| drift.matched).sum();
@@ -245,7 +245,7 @@ fn shares_are_of_the_source_and_the_largest_change_comes_first() {
     assert!(sorted > 10, "{sorted} tables begin with what changed most");
 }
 
-/// Figures are those of whole runs, however many steps are aligned.
+/// Figures are those of whole runs, for any number of aligned steps.
 #[test]
 fn figures_do_not_need_links() {
     let reports = reports();
@@ -285,7 +285,7 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
     assert_eq!(change("a/relu").source.steps, 0);
     assert_eq!(change("a/relu").target.steps, 50);
     assert_eq!(change("a/update").cycles(), 0);
-    // Links lead to executions of the program on either side.
+    // Links lead to executions of the program on both sides.
     let spot = change("a/conv/Convolve (OnTile");
     assert_eq!(spot.source.spot.expect("linked").step.range.length(), Cycles(500));
     assert_eq!(spot.target.spot.expect("linked").step.range.length(), Cycles(450));
@@ -296,7 +296,7 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
 }
 
 #[test]
-fn positions_go_there_and_back() {
+fn positions_map_there_and_back() {
     let reports = reports();
     let steps = ReportAlignment::read(&reports[0].1, &reports[1].1).expect("aligns").steps;
     for lane in &steps.expect("both ran").lanes {
@@ -312,7 +312,7 @@ fn positions_go_there_and_back() {
 }
 
 #[test]
-fn twice_the_accumulation_is_seen_as_such() {
+fn twice_the_accumulation_is_recognized() {
     let reports = reports();
     let (source, target) = (&reports[0].1, &reports[1].1);
     let found = page(source, target, WorkUnit::Sample);
@@ -322,7 +322,7 @@ fn twice_the_accumulation_is_seen_as_such() {
     assert_eq!(set.rows[0].target, Some(TableCell::Text("20".to_owned())));
 }
 
-/// Twice the work takes longer, and is not slower.
+/// Twice the work takes longer, but is not slower per sample.
 #[test]
 fn twice_the_work_is_not_slower() {
     let reports = reports();
@@ -356,7 +356,7 @@ fn twice_the_work_is_not_slower() {
 }
 
 #[test]
-fn reports_that_do_not_say_how_much_they_worked_on_are_compared_per_run() {
+fn reports_without_an_amount_of_work_are_compared_per_run() {
     let reports = reports();
     let report = |name: &str| &reports.iter().find(|(known, _)| *known == name).expect("known").1;
     let (simulated, foreign) = (report("mnist"), report("foreign"));
@@ -372,9 +372,9 @@ fn reports_that_do_not_say_how_much_they_worked_on_are_compared_per_run() {
     }
 }
 
-/// Activities, operations and steps explain all of the difference, whatever figures are told per.
+/// Activities, operations and steps explain the whole difference, for any unit of figures.
 #[test]
-fn what_explains_a_difference_adds_up_to_it() {
+fn explanations_add_up_to_the_difference() {
     let reports = reports();
     let mut explained = 0;
     for (index, (a_name, a)) in reports.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How sure the figures of a simulated run are.
+//! The certainty of figures of a simulated run.
 
 use crate::common::{report, stderr, stdout, tilescope};
 use tempfile::TempDir;
@@ -44,7 +44,7 @@ fn shares_add_up_and_the_band_is_around_the_figure() {
 }
 
 #[test]
-fn shares_say_what_the_cycles_rest_on() {
+fn shares_show_the_basis_of_cycles() {
     let share = |name: &str| confidence(&report(name, &[]).0).shares;
     assert!(share(CHAIN).measured > 0.6, "{:?}", share(CHAIN));
     assert!(share("heat_stencil").assumptions > 0.0, "{:?}", share("heat_stencil"));
@@ -88,7 +88,8 @@ fn errors_that_two_runs_have_in_common_cancel() {
     assert_eq!(distinction(&source, &source).0, None, "equal runs differ by nothing");
     let change = clear.expect("both say").change;
     let back = distinction(&larger, &source).0.expect("both say").change;
-    // The other way round it is the reciprocal; draws on the edge of a band may change places.
+    // In the opposite direction it is the reciprocal; random draws at the edge of a band may be
+    // reordered.
     assert!(((1.0 + change.low) * (1.0 + back.high) - 1.0).abs() < 1e-3, "{change:?} {back:?}");
 }
 
@@ -102,7 +103,7 @@ fn a_small_difference_is_not_distinguishable() {
 }
 
 #[test]
-fn summary_and_compare_say_it_in_text_and_json() {
+fn summary_and_compare_print_confidence_in_text_and_json() {
     let directory = TempDir::new().expect("directory");
     let out = directory.path().join("out").to_string_lossy().into_owned();
     let simulated = tilescope(&["simulate", CHAIN, "-o", &out]);
@@ -124,10 +125,10 @@ fn summary_and_compare_say_it_in_text_and_json() {
     assert!(compared["distinction"].is_null(), "{compared}");
 }
 
-/// The error of a prediction of a whole program does not cancel between two programs, and does
+/// The error of a prediction of a whole program does not cancel between two programs, but does
 /// between two runs of one.
 #[test]
-fn two_programs_are_told_apart_only_beyond_the_errors_of_each() {
+fn two_programs_are_distinguished_only_beyond_the_errors_of_each() {
     let (source, _one) = report(CHAIN, &[]);
     let (larger, _two) = report(CHAIN, &["model.m=1600"]);
     let (other, _three) = report("prearrange", &[]);
@@ -143,9 +144,9 @@ fn two_programs_are_told_apart_only_beyond_the_errors_of_each() {
     assert!(absolute.high() / absolute.low() > of_difference, "{absolute:?} {same:?}");
 }
 
-/// A program is as unsure as its host where it waits for it.
+/// A program is as uncertain as its host while it waits for it.
 #[test]
-fn the_band_is_wider_with_what_is_known_less() {
+fn the_band_is_wider_for_less_certain_parts() {
     let width = |report: &Report| {
         let cycles = confidence(report).cycles.expect("a band");
         cycles.high() / cycles.low()
@@ -172,7 +173,7 @@ fn a_window_over_the_whole_field_was_not_measured() {
     assert_eq!(basis("relu"), None, "nothing of the kind was measured");
 }
 
-/// At the limit of memory the model does not know, and says so wherever it says whether it fits.
+/// Near the limit of memory the model is not certain, and its answers show that.
 #[test]
 fn near_the_limit_a_program_fits_uncertainly() {
     let directory = TempDir::new().expect("directory");
@@ -194,9 +195,9 @@ fn near_the_limit_a_program_fits_uncertainly() {
 
 const PUBLISHED: &str = "crates/tilescope-sim/src/error_bands/published.csv";
 
-/// The residuals that bands of whole programs are made of are those that `reproduce` finds.
+/// The residuals behind bands of whole programs are those that `reproduce` finds.
 #[test]
-fn bands_are_made_of_what_reproduce_finds() {
+fn bands_agree_with_residuals_of_reproduce() {
     if skipped_in_the_fast_tier() {
         return;
     }

@@ -1,6 +1,7 @@
-//! Laws that costs of single operations obey on shapes nobody measured, whatever the family: no
-//! operation beats the machine, what it holds is counted, what is sent arrives, larger ones cost
-//! more, and a little larger ones a little more. Laws of plans are in `tests/headless/planner_properties.rs`.
+//! Invariants of costs of single operations on shapes without measurements, for every family: no
+//! operation beats the machine, all its memory is counted, all sent data arrive, larger operations
+//! cost more, and slightly larger ones slightly more. Invariants of plans are in
+//! `tests/headless/planner_properties.rs`.
 
 use crate::common::{self, encoder, layer_cycles, node_cycles, node_works};
 use proptest::prelude::*;
@@ -29,8 +30,8 @@ fn costs(family: &str, target: &str, configs: &[String]) -> Vec<RowCosts> {
     validation.rows
 }
 
-/// An operation: its row, its multiply-accumulates, and bytes of operands and result, which lie
-/// on the chip as long as it runs.
+/// An operation: its row, its multiply-accumulates, and bytes of operands and result, which are on
+/// the chip while it runs.
 #[derive(Clone, Debug)]
 struct Case {
     family: &'static str,
@@ -39,7 +40,7 @@ struct Case {
     bytes: u64,
 }
 
-/// Sizes of all magnitudes, odd ones among them.
+/// Sizes of all magnitudes, including odd ones.
 fn size(most: u64) -> impl Strategy<Value = u64> {
     let most = most as f64;
     (0.0..1.0f64).prop_map(move |share| most.powf(share) as u64)
@@ -68,7 +69,7 @@ fn convolution() -> impl Strategy<Value = Case> {
     ((2..60u64, 1..8u64, 1..4u64), channels, 1..5u64).prop_map(
         |((field, kernel, stride), (inputs, outputs, groups), batch)| {
             let kernel = kernel.min(field);
-            // Grouped convolutions have few channels in each.
+            // Grouped convolutions have few channels per group.
             let per = if groups > 1 { 8 } else { 200 };
             let [inputs, outputs] = [inputs.min(per), outputs.min(per)];
             let out = (field - kernel) / stride + 1;
@@ -160,7 +161,7 @@ proptest! {
     fn nothing_beats_the_machine(case in any_case(), target in prop::sample::select(vec!["mk1", "mk2", "bow"])) {
         let cost = &costs(case.family, target, std::slice::from_ref(&case.config))[0];
         let machine = IpuTarget::all_tiles_of(*find_chip(target).expect("a chip"));
-        // 16 units of four halves a cycle, the most any of these vertices has.
+        // 16 units of four halves per cycle, the most of any of these vertices.
         let peak = 64 * u64::from(machine.tiles);
         prop_assert!(cost.simulated_cycles >= Cycles(case.macs / peak), "{case:?} {cost:?}");
         let memory = cost.simulated_memory_bytes.expect("bytes of an operation");
@@ -170,7 +171,7 @@ proptest! {
     }
 }
 
-/// Sizes that are doubled: whole vectors and groups, so that no padding comes or goes.
+/// Sizes to be doubled: whole vectors and groups, so that padding does not change.
 fn whole() -> impl Strategy<Value = u64> {
     prop::sample::select(vec![16u64, 32, 64, 128, 256, 512])
 }
@@ -178,8 +179,8 @@ fn whole() -> impl Strategy<Value = u64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: long_cases(40), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Twice the work takes about as long at least. Executed cycles are not what a plan is chosen
-    /// by, so a larger product may have the luckier plan: a quarter is allowed.
+    /// Twice the work takes at least about the same time. Plans are not chosen by executed cycles,
+    /// so a larger product may have a luckier plan: a quarter is allowed.
     #[test]
     fn larger_operations_cost_more(
         sizes in [whole(), whole(), whole()],
@@ -205,8 +206,8 @@ proptest! {
         prop_assert!(cycles(&found[1]) > 0.75 * cycles(&found[0]), "{found:?}");
     }
 
-    /// Rows and columns of a field may trade places: with a kernel of one they are one dimension to
-    /// the forward and backward pass.
+    /// Rows and columns of a field are interchangeable: with a kernel of one they are one dimension
+    /// to the forward and backward pass.
     #[test]
     fn turned_convolutions_with_a_kernel_of_one_cost_the_same(
         [height, width] in [1..60u64, 1..60u64],
@@ -220,10 +221,10 @@ proptest! {
         prop_assert_eq!(ratio("conv", [config(height, width), config(width, height)]), 1.0);
     }
 
-    /// With larger kernels and strides they do not, in Poplar neither: vertices walk along columns,
-    /// the engine packs kernel rows, and kernels are split along rows only (poplibs
-    /// lib/poplin/ConvPlan.cpp). Of some thousand pairs none with whole groups of channels differs
-    /// by more than 1.21, and one in a hundred by more than 1.19; odd channels differ more.
+    /// With larger kernels and strides they are not, just as in Poplar: vertices walk along
+    /// columns, the engine packs kernel rows, and kernels are split along rows only (poplibs
+    /// lib/poplin/ConvPlan.cpp). Of several thousand pairs, none with whole groups of channels
+    /// differs by more than 1.21, and one in a hundred by more than 1.19; odd channels differ more.
     #[test]
     fn turned_convolutions_cost_about_the_same(
         [height, width] in [8..48u64, 8..48u64],
@@ -243,9 +244,9 @@ proptest! {
         prop_assert!(ratio < 1.35, "{ratio}");
     }
 
-    /// The same of poolings: their vertex walks along columns too, in lists of windows of one row
+    /// The same for poolings: their vertex walks along columns too, in lists of windows of one row
     /// (poplibs lib/popnn/PoolVertices.cpp), which strides along columns break up. Of four thousand
-    /// pairs none differs by more than 1.84.
+    /// pairs, none differs by more than 1.84.
     #[test]
     fn turned_poolings_cost_about_the_same(
         [height, width] in [8..60u64, 8..60u64],
@@ -264,8 +265,8 @@ proptest! {
         prop_assert!(ratio < 2.0, "{ratio}");
     }
 
-    /// Rows and columns of a product may trade places: the planner swaps the operands. They lie as
-    /// the swapped product wants them, so that the other one rearranges more (poplibs
+    /// Rows and columns of a product are interchangeable: the planner swaps the operands. Their
+    /// layout suits the swapped product, so the other one rearranges more (poplibs
     /// lib/poplin/ConvModel.cpp, addTransformCycleEstimate). Of 400 pairs of whole sizes none
     /// differs by more than 1.12; products with a single column differ up to five times.
     #[test]
@@ -278,7 +279,7 @@ proptest! {
     /// Neighbouring dimensions that are both reduced, or both kept, are one dimension to a
     /// reduction.
     #[test]
-    fn neighbours_of_a_reduction_trade_places(
+    fn neighbours_of_a_reduction_are_interchangeable(
         [outer, one, other, inner] in [1..20u64, 1..60u64, 1..60u64, 1..60u64],
         reduced in prop::sample::select(vec!["1,2", "0,3", "1,2,3", "0"]),
     ) {
@@ -290,14 +291,14 @@ proptest! {
     }
 }
 
-/// How many times as long one of two operations takes as the other, whichever is longer.
+/// The ratio of the longer to the shorter time of two operations.
 fn ratio(family: &str, configs: [String; 2]) -> f64 {
     let found = costs(family, "mk2", &configs);
     let [one, other] = [0, 1].map(|row: usize| found[row].simulated_cycles.as_f64());
     one.max(other) / one.min(other)
 }
 
-/// Lowers one operator alone.
+/// Lowers a single operator.
 fn lowered(
     machine: IpuTarget,
     operator: impl Operator + 'static,
@@ -306,8 +307,8 @@ fn lowered(
     common::lowered(machine, TensorRole::Input, operator, operands, true)
 }
 
-/// What all tiles receive, all tiles send, once per receiver; and every tile that takes part is a
-/// tile of the machine.
+/// Checks that all sent data are received, once per receiver, and that every tile that takes part
+/// exists.
 fn check_exchanges(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseError> {
     for (phase, _) in work.phases() {
         match &phase.kind {
@@ -328,7 +329,7 @@ fn check_exchanges(machine: &IpuTarget, work: &OperationWork) -> Result<(), Test
 proptest! {
     #![proptest_config(ProptestConfig { cases: long_cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Windows that touch but do not overlap read each element once, wherever tiles meet.
+    /// Windows that touch but do not overlap read each element once, for any division into tiles.
     #[test]
     fn poolings_receive_what_they_read(
         [height, width, size] in [1..12u64, 1..12u64, 1..5u64],
@@ -352,7 +353,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: long_cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_operators_send_arrives(
+    fn sent_data_arrive(
         [a, b, c, d] in [1..60u64, 1..60u64, 1..40u64, 1..12u64],
         [index, tiles] in [0..CHIPS.len() as u64, 2..1217u64],
     ) {
@@ -382,12 +383,12 @@ proptest! {
     }
 }
 
-/// Cycles of `x + bias` and of `x + y`, where y lies in another order and is copied first.
+/// Cycles of `x + bias` and of `x + y`, where y has another order and is copied first.
 fn sums(chip: &str, dtype: DType, [rows, columns]: [u64; 2]) -> [Cycles; 2] {
     let mut graph = GraphBuilder::new();
     graph.block("sums");
     let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
-    // What a program is given cannot be overwritten; activations can, by both.
+    // Inputs of a program cannot be overwritten; activations can, by both.
     let x = graph.tensor("x", ty(&[rows, columns]), TensorRole::Activation);
     let bias = graph.tensor("bias", ty(&[columns]), TensorRole::Parameter);
     let y = graph.tensor("y", ty(&[columns, rows]), TensorRole::Input);
@@ -407,10 +408,10 @@ fn chip() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["mk1", "mk2", "bow"])
 }
 
-/// Most cycles of one compute set that copies a few short rows on the tile, its sync among them.
+/// The most cycles of one compute set that copies a few short rows on the tile, including its sync.
 const ONE_SMALL_COPY: Cycles = Cycles(500);
 
-/// How many times as much one of two costs is as the other, whichever is more.
+/// The ratio of the higher to the lower of two costs.
 fn factor(one: Cycles, other: Cycles) -> f64 {
     one.max(other).as_f64() / one.min(other).as_f64()
 }
@@ -418,7 +419,7 @@ fn factor(one: Cycles, other: Cycles) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: long_cases(100), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Popops can copy the bias to every row and add that; what it does instead is no slower.
+    /// Popops can copy the bias to every row and add that; its other methods are no slower.
     #[test]
     fn a_bias_costs_no_more_than_a_sum(
         rows in size(4000), columns in size(4000), dtype in dtype(), chip in chip(),
@@ -427,8 +428,9 @@ proptest! {
         prop_assert!(bias <= sum, "{bias} against {sum}");
     }
 
-    /// Nor does a row tip it over where tiles end inside rows: there popops repeats the bias on the
-    /// tile before it adds, a compute set more, which only sums shorter than that one notice.
+    /// One more row does not make it expensive where tiles end inside rows: there popops repeats
+    /// the bias on the tile before it adds, which is one more compute set, visible only in sums
+    /// shorter than that.
     #[test]
     fn a_row_more_costs_a_bias_little(
         rows in size(4000), columns in size(4000), dtype in dtype(), chip in chip(),
@@ -443,7 +445,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: long_cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// In layers of any number of rows, as the product leaves its result.
+    /// In layers of any number of rows, with the layout that the product leaves.
     #[test]
     fn a_bias_costs_less_than_half_of_its_product(
         rows in size(4096),
@@ -454,14 +456,14 @@ proptest! {
         let layer = |rows| layer_cycles(chip, dtype, [rows, 64 * inputs, 32 * outputs]);
         let [product, bias] = layer(rows);
         prop_assert!(2 * bias < product, "{bias} of {product}");
-        // The product may take another plan with one row more: then the bias finds another layout.
+        // With one more row the product may take another plan, and the bias gets another layout.
         let [_, next] = layer(rows + 1);
         let both = [product + bias, product + next];
         prop_assert!(factor(both[0], both[1]) < 1.5, "{bias} against {next}");
     }
 }
 
-/// Rows that end inside vectors are brought to tiles as a whole, in named steps, and stay so.
+/// Rows that end inside vectors are gathered on tiles as a whole, in named steps, and stay there.
 #[test]
 fn softmax_of_odd_tokens_brings_rows_together() {
     let steps = |tokens: u64| {
@@ -475,9 +477,9 @@ fn softmax_of_odd_tokens_brings_rows_together() {
     assert_eq!(steps(729), ["SoftMax/rows/ExchangePre", "SoftMax/rows/PreArrange-1"]);
 }
 
-/// What heads of odd token counts cost beside even ones: queries and keys whose groups end inside
-/// tokens are copied half by half instead of transposed in blocks, and so are rows of scores and
-/// values. Every step has its name, and what is sent arrives.
+/// The cost of heads with odd token counts compared with even ones: queries and keys whose groups
+/// end inside tokens are copied half by half instead of transposed in blocks, and so are rows of
+/// scores and values. Every step has its name, and all sent data arrive.
 #[test]
 fn heads_of_odd_tokens_are_copied_half_by_half() {
     let attention = |tokens: u64| {

@@ -1,5 +1,5 @@
-//! The critical path goes through every run, whatever that is like, and what it says of a program
-//! holds when the program is changed.
+//! The critical path covers every kind of run, and its statements about a program hold when the
+//! program is changed.
 
 use crate::common::{self, stderr, stdout, tilescope};
 use crate::report_support::foreign::Foreign;
@@ -19,7 +19,7 @@ use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_test_tiers::cases;
 
-/// Everything that holds of any path.
+/// Checks the invariants of any path.
 fn check(trace: &Trace, path: &CriticalPath) {
     let all = path.stretches_in(path.range(), usize::MAX).unwrap();
     assert_eq!(all.len() as u64, path.stretch_count());
@@ -35,7 +35,7 @@ fn check(trace: &Trace, path: &CriticalPath) {
     for pair in all.windows(2) {
         assert_eq!(pair[0].range.end, pair[1].range.start, "no gap, no overlap");
     }
-    // A window may reach beyond the run.
+    // A window may extend beyond the run.
     let beyond = CycleRange::new(Cycles::ZERO, Cycles(u64::MAX));
     assert_eq!(path.stretches_in(beyond, usize::MAX).unwrap().len(), all.len());
     let of_lanes: Cycles = path.lanes().iter().map(|lane| lane.path_cycles).sum();
@@ -65,7 +65,7 @@ fn check_stretch(path: &CriticalPath, stretch: &PathStretch) {
     assert_eq!(path.stretch_at(stretch.range.start).unwrap().as_ref(), Some(stretch));
 }
 
-/// Windows have the part of the whole that lies in them, at any zoom.
+/// Checks that windows contain their part of the whole, at any zoom.
 fn check_windows(path: &CriticalPath, all: &[PathStretch]) {
     let CycleRange { start, end } = path.range();
     let length = end - start;
@@ -114,7 +114,8 @@ proptest! {
     }
 }
 
-/// Small programs of all kinds: on one IPU and several, with I/O tiles, phases, replicas, a slow host.
+/// Small programs of all kinds: on one IPU and several, with I/O tiles, phases, replicas, a slow
+/// host.
 const PROGRAMS: [(&str, &[&str]); 7] = [
     ("mnist_pipeline", &["options.device_iterations=2"]),
     ("io_overlap", &[]),
@@ -125,14 +126,15 @@ const PROGRAMS: [(&str, &[&str]); 7] = [
     ("image_blur", &[]),
 ];
 
-/// Everything that holds of the path of a simulated run: nothing of the run is left out.
+/// Checks the invariants of the path of a simulated run, including that nothing of the run is left
+/// out.
 pub(crate) fn check_simulated(report: &Report) {
     let path = checked(report);
     assert_eq!(path.totals().cycles.total(), path.range().length());
     check_sums(report);
 }
 
-/// What analyses say of a path adds up, whatever the report is like.
+/// Checks that analyses of a path add up, for any report.
 fn check_sums(report: &Report) {
     let totals = path_totals(report, None).unwrap().expect("a run");
     let cycles: Cycles = totals.rows.iter().map(|row| row.cycles).sum();
@@ -151,7 +153,7 @@ fn check_sums(report: &Report) {
             assert_eq!(exposed + hidden, of.cycles, "{of:?}");
         }
     }
-    // Where replicas differ, the path may be on others than the one whose cycles these are.
+    // If replicas differ, the path may be on others than the one with these cycles.
     let alike = !report.replica_classes().unwrap().differ();
     for (program, of) in exposure(report).unwrap().expect("the path is known") {
         assert!(!alike || of.on_path <= of.cycles, "{program:?}: {of:?}");
@@ -159,7 +161,7 @@ fn check_sums(report: &Report) {
     }
 }
 
-/// Also in `totals`, over all bundled specs, and in `causality`, over all executions.
+/// See also `totals`, over all bundled specs, and `causality`, over all executions.
 #[test]
 fn every_simulated_program_has_a_path_that_verifies() {
     for (name, set) in PROGRAMS {
@@ -184,11 +186,11 @@ fn reports_of_other_tools_have_a_path_that_verifies() {
     }
 }
 
-/// A report of a version that has not recorded who waits for whom has the same path.
+/// A report of a version without recorded waits has the same path.
 #[test]
 fn older_reports_have_the_same_path() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/versions/2.3-columns");
-    // Of an earlier run of the tests, its path would be cached.
+    // The path would be cached from an earlier run of the tests.
     let report = Report::open_with_cache(sample.join(REPORT_FILE), None).unwrap();
     assert!(report.known_critical_path().unwrap().is_none(), "no view waits for it");
     assert!(exposure(&report).unwrap().is_none());
@@ -196,9 +198,9 @@ fn older_reports_have_the_same_path() {
     check_sums(&report);
 }
 
-/// Sums in a file that are not those of its path are told, and are not shown.
+/// Sums in a file that contradict its path are reported, and are not shown.
 #[test]
-fn a_part_of_the_sums_is_not_taken_for_all() {
+fn incomplete_sums_are_not_used() {
     let programs = |report: &Report| {
         let path = report.critical_path().unwrap().expect("a run has a path");
         path.programs().unwrap()
@@ -225,7 +227,7 @@ fn a_part_of_the_sums_is_not_taken_for_all() {
     }
 }
 
-/// The chain of the step of a program that waits longest.
+/// The chain of the step of a program with the longest wait.
 fn longest_wait(report: &Report, name: &str) -> WhyChain {
     let (trace, programs) = (report.trace().unwrap().unwrap(), report.programs().unwrap());
     let mut best: Option<(Cycles, StepId, IpuId, u8)> = None;
@@ -259,14 +261,14 @@ fn a_wait_is_explained_down_to_its_options() {
         let step = report.step(place.step).unwrap().expect("to a step of the report");
         assert!(step.ipus.iter().any(|on| on.ipu == place.at.ipu));
     }
-    // The loader is waited for in what the run of a data loading program has most of.
+    // The loader is waited for in the most frequent step of a data loading program.
     let (report, _directory) = common::report("data_loading", &["options.device_iterations=5"]);
     let chains = why_run(&report, 3, NumberFormat::default()).unwrap();
     let of_host = |chain: &WhyChain| chain.options.iter().any(|key| key.contains("host"));
     assert!(chains.iter().any(of_host), "{chains:?}");
 }
 
-/// What names options names those that specs have.
+/// Every option that an explanation names is a key of specs.
 #[test]
 fn options_of_mechanisms_are_keys_of_specs() {
     let json = stdout(&tilescope(&["specs", "--keys", "--json"]));
@@ -324,7 +326,7 @@ fn a_program_that_was_not_run_has_no_path() {
 
 /// Changes of the path explain the whole difference of two runs.
 #[test]
-fn what_changed_on_the_path_is_what_changed() {
+fn changes_of_the_path_explain_the_difference() {
     let (source, _one) = common::report("mnist_pipeline", &["options.device_iterations=2"]);
     let set = ["options.device_iterations=2", "options.output_mode=\"final\""];
     let (target, _other) = common::report("mnist_pipeline", &set);

@@ -1,4 +1,4 @@
-//! The example in the documents is valid, the README names every view, links and paths lead to
+//! Checks the documents: the example is valid, the README names every view, links and paths lead to
 //! files, and names in ARCHITECTURE.md are names in the code.
 
 #[cfg(feature = "gui")]
@@ -65,16 +65,16 @@ fn links_between_documents_lead_to_files() {
     }
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Folders in which a path of the repository may begin.
+/// Directories in which a path of the repository may begin.
 const FOLDERS: [&str; 7] = ["crates/", "src/", "docs/", "assets/", "tests/", "xtask/", ".ci/"];
 
-/// The paths a span stands for: none if it is no path or has a `<placeholder>`, several if it has
-/// `{a,b}`.
+/// The paths that a span refers to: none if it is no path or has a `<placeholder>`, several if it
+/// has `{a,b}`.
 fn paths_of(span: &str) -> Vec<String> {
     let is_path = FOLDERS.iter().any(|folder| span.starts_with(folder));
     if !is_path || span.contains(['<', '*', ' ', '\n']) {
@@ -95,7 +95,7 @@ fn paths_in_documents_exist() {
             assert!(root().join(&path).exists(), "{name}: there is no {path}");
         }
     }
-    // Paths of the model's document begin at the sources of the simulator.
+    // Paths of the model's document are relative to the sources of the simulator.
     let text = document("docs/model.md");
     for path in code_spans(&text).filter(|span| span.contains('/') && !span.contains(' ')) {
         let places = [root().to_owned(), root().join("crates/tilescope-sim/src")];
@@ -114,7 +114,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_')
 }
 
-/// The last name of `Type::function` or `value.field`; none of what is no name.
+/// The last name of `Type::function` or `value.field`; `None` if the span is no name.
 fn last_name(span: &str) -> Option<&str> {
     let is_name = span.starts_with(|c: char| c.is_alphabetic())
         && span.chars().all(|c| c.is_alphanumeric() || "_:.".contains(c));
@@ -122,7 +122,7 @@ fn last_name(span: &str) -> Option<&str> {
     if is_name && !is_file { words(span).last() } else { None }
 }
 
-/// Every word of the code and of its manifest, comments left out.
+/// Every word of the code and of its manifest, without comments.
 fn words_of_the_code() -> BTreeSet<String> {
     let mut folders: Vec<PathBuf> = ["src", "crates", "tests"].map(|f| root().join(f)).into();
     let mut words_found = BTreeSet::new();
@@ -158,7 +158,7 @@ fn names_in_the_glossary_and_the_invariants_are_in_the_code() {
 }
 
 #[test]
-fn names_in_the_walks_stand_in_the_files_beside_them() {
+fn names_in_the_walks_are_in_the_files_beside_them() {
     let text = document("ARCHITECTURE.md");
     let steps = section(&text, "Walks").lines().filter(|line| line.starts_with(char::is_numeric));
     let steps: Vec<&str> = steps.collect();
@@ -173,8 +173,8 @@ fn names_in_the_walks_stand_in_the_files_beside_them() {
     }
 }
 
-/// Names between single stars in a help page: controls, tabs, columns. Those that end with a full stop
-/// are headings of paragraphs.
+/// Names between single stars in a help page: controls, tabs, columns. Names that end with a full
+/// stop are headings of paragraphs.
 fn named_controls(page: &str) -> impl Iterator<Item = &str> {
     let names = page.split('*').skip(1).step_by(2);
     names.filter(|name| !name.ends_with('.') && !name.is_empty())
@@ -199,14 +199,17 @@ fn sources_below(folder: &str) -> String {
 }
 
 #[test]
-fn help_pages_call_controls_as_the_window_does() {
+fn help_pages_use_the_names_of_the_windows_controls() {
     let gui = "crates/tilescope-gui/src";
     let shell = sources_below(&format!("{gui}/shell"));
     let mut pages = 0;
     for entry in std::fs::read_dir(root().join("assets/help")).expect("help pages") {
         let path = entry.expect("a page").path();
+        if path.is_dir() {
+            continue;
+        }
         let name = path.file_stem().expect("a name").to_string_lossy().replace('-', "_");
-        // A page about a view names what that view has, any other page what any view has.
+        // A page about a view names controls of that view, any other page controls of any view.
         let view = root().join(gui).join("views").join(&name);
         let folder =
             if view.is_dir() { format!("{gui}/views/{name}") } else { format!("{gui}/views") };
@@ -225,4 +228,29 @@ fn help_pages_call_controls_as_the_window_does() {
     for word in ["BSP", "slot", "phase", "iteration", "stage", "micro-batch"] {
         assert!(words.contains(&format!("| {word} |")), "{word} is not explained");
     }
+}
+
+/// Pages on mechanisms name keys and bundled specs that exist.
+#[test]
+fn pages_on_mechanisms_name_keys_and_specs_that_exist() {
+    let options = document("docs/options.md");
+    let mut pages = 0;
+    for entry in std::fs::read_dir(root().join("assets/help/mechanisms")).expect("help pages") {
+        let path = entry.expect("a page").path();
+        let text = std::fs::read_to_string(&path).expect("a page");
+        for span in code_spans(&text) {
+            let key = span.split([' ', '=']).next().unwrap_or_default();
+            if ["options.", "model.", "target."].iter().any(|table| key.starts_with(table)) {
+                assert!(options.contains(&format!("`{key}`")), "{}: no key {key}", path.display());
+            }
+        }
+        for line in text.lines().filter(|line| line.contains("bundled spec")) {
+            let (_, named) = line.split_once("bundled spec").expect("a name");
+            let spec = code_spans(named).next().expect("a name in backquotes");
+            let file = root().join(format!("assets/specs/{spec}.toml"));
+            assert!(file.exists(), "{}: no bundled spec {spec}", path.display());
+        }
+        pages += 1;
+    }
+    assert!(pages >= 15, "{pages} pages");
 }

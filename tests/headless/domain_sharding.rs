@@ -1,4 +1,4 @@
-//! Domain sharding: IPUs share the rows of a field, and swap halos.
+//! Domain sharding: IPUs share the rows of a field and exchange halos.
 
 use crate::common::{self, RecordedRun};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ fn stencil(ipus: u32, more: &[&str]) -> Spec {
     spec("heat_stencil", ipus, &[&FIELD, more].concat())
 }
 
-/// A small image network, by rows if there are several IPUs.
+/// A small image network, split by rows if there are several IPUs.
 fn network(ipus: u32, options: &str) -> Spec {
     model("name = \"resnet18\"\ntraining = false\nimage_size = 64", ipus, options)
 }
@@ -38,14 +38,14 @@ fn model(model: &str, ipus: u32, options: &str) -> Spec {
     Spec::build(&SpecSource::from_text("test", &text)).expect("is allowed")
 }
 
-/// The network of the tutorial on data loading, which is trained: convolutions without padding,
-/// pooling with a stride, group norm.
+/// The network of the tutorial on data loading, in training: convolutions without padding, pooling
+/// with a stride, group norm.
 fn tutorial(ipus: u32, side: u32, options: &str) -> Spec {
     let text = format!("name = \"classification\"\nimage_size = {side}\nbatch_size = 4");
     model(&text, ipus, options)
 }
 
-/// A residual network that is trained.
+/// A residual network in training.
 fn residual(ipus: u32, sizes: &str, options: &str) -> Spec {
     model(&format!("name = \"resnet18\"\n{sizes}"), ipus, options)
 }
@@ -60,7 +60,7 @@ fn link_bytes(compiled: &CompiledProgram) -> Bytes {
     compiled.parts.link_copies.iter().flat_map(|copy| &copy.flows).map(|flow| flow.bytes).sum()
 }
 
-/// Cycles of a run, whose laws are checked.
+/// Cycles of a run, after a check of its invariants.
 fn cycles(spec: &Spec) -> Cycles {
     let directory = tempdir().expect("a directory");
     simulate(spec, directory.path(), |_| {}).expect("simulates");
@@ -125,7 +125,7 @@ fn every_way_to_share_rows_is_causal() {
         "",
         "sync_pattern = \"single_pipeline\"\nnum_io_tiles = 32",
         "location.weights.on_chip = false",
-        // Weights may be shared out over replicas besides.
+        // Weights may also be sharded over replicas.
         "replication_factor = 2\nlocation.weights.replicated_tensor_sharding = true",
     ];
     for options in options.into_iter().take(up_to(1)) {
@@ -151,8 +151,8 @@ fn training_computes_every_row_once() {
             for kind in BY_ROWS {
                 assert_eq!(flops(&split, kind), flops(&whole, kind), "{size}: {kind} on {ipus}");
             }
-            // Sums and results of norms are apart, and adding gradients of halos comes on top; every
-            // IPU updates weights of its own.
+            // Sums and results of norms are counted separately, and adding gradients of halos is
+            // extra; every IPU updates its own weights.
             let all = |of: &CompiledProgram| -> u64 {
                 let operations = of.compilation.operations.iter();
                 let passes = operations.filter(|operation| operation.pass != TrainingPass::Update);
@@ -164,17 +164,16 @@ fn training_computes_every_row_once() {
     }
 }
 
-/// Bytes that cross between IPUs behind a pass of a micro-batch.
+/// Bytes that cross between IPUs after a pass of a micro-batch.
 fn link_bytes_behind(compiled: &CompiledProgram, pass: TrainingPass) -> Bytes {
     let copies = compiled.parts.link_copies.iter();
     let behind = copies.filter(|copy| copy.after.iter().all(|(_, of)| *of == pass));
     behind.flat_map(|copy| &copy.flows).map(|flow| flow.bytes).sum()
 }
 
-/// What is sent forward comes back as a gradient, but for the rows of the image, which is not
-/// trained.
+/// Data sent forward return as gradients, except for the rows of the image, which is not trained.
 #[test]
-fn gradients_of_halos_go_back() {
+fn gradients_of_halos_are_sent_back() {
     for ipus in [3, 2, 4].into_iter().take(up_to(1)) {
         let compiled = compile(&residual(ipus, "image_size = 64", "")).expect("compiles");
         let forward = link_bytes_behind(&compiled, TrainingPass::Forward);
@@ -184,10 +183,10 @@ fn gradients_of_halos_go_back() {
     }
 }
 
-/// Each IPU sends and receives all gradients of copied weights but its own share, twice: once added
-/// up, once as a sum.
+/// Each IPU sends and receives all gradients of copied weights except its own share, twice: once to
+/// be summed, once as a sum.
 #[test]
-fn gradients_are_added_up_over_the_ipus() {
+fn gradients_are_summed_over_the_ipus() {
     for (ipus, options) in [(2u64, ""), (4, ""), (4, "merge_collectives = true"), (3, "")] {
         let spec = tutorial(ipus as u32, 32, options);
         let compiled = compile(&spec).expect("compiles");
@@ -232,7 +231,7 @@ fn training_takes_less_memory_and_time_on_more_ipus() {
     );
 }
 
-/// All that decides about copies, syncs and where tensors are.
+/// Covers everything that affects copies, syncs and the location of tensors.
 #[test]
 fn every_way_to_train_by_rows_is_causal() {
     let syncs = ["full", "single_pipeline", "replica_and_ladder"];
@@ -253,7 +252,7 @@ fn every_way_to_train_by_rows_is_causal() {
             if !slow_tests() && (index + 2 * place) % 6 != 0 {
                 continue;
             }
-            // Each of the ways comes with each sync and with each location.
+            // Each of the variants comes with each sync and with each location.
             let (more, ipus) = (ways[(index + place) % 4], 2 + ((index + 2 * place) % 3) as u32);
             let options = format!("sync_pattern = \"{sync}\"\n{more}{location}");
             cycles(&tutorial(ipus, 24, &options));
@@ -286,7 +285,8 @@ fn replicas_that_are_trained_by_rows_are_causal() {
     }
 }
 
-/// Rows that do not divide, strides that leave fewer rows than IPUs, images of one row for each.
+/// Rows that do not divide evenly, strides that leave fewer rows than IPUs, and images with one row
+/// per IPU.
 #[test]
 fn odd_and_few_rows_are_trained() {
     let sides = [(3, 32), (4, 21), (2, 33), (5, 37), (8, 40)];
@@ -296,7 +296,7 @@ fn odd_and_few_rows_are_trained() {
     if !slow_tests() {
         return;
     }
-    // The last layers have four rows for eight IPUs: IPU 0 goes on alone, with weights of its own.
+    // The last layers have four rows for eight IPUs: IPU 0 continues alone, with its own weights.
     let compiled = compile(&residual(8, "image_size = 32", "")).expect("compiles");
     let ipus_of = |begins: &str| -> Vec<u32> {
         let operations = compiled.compilation.operations.iter();
@@ -309,7 +309,7 @@ fn odd_and_few_rows_are_trained() {
 }
 
 #[test]
-fn what_cannot_be_split_is_refused() {
+fn impossible_splits_are_refused() {
     let rows = "options.domain_sharding=rows";
     let inference = ["model.training=false", "options.gradient_accumulation=1"];
     let refusal =
@@ -322,7 +322,7 @@ fn what_cannot_be_split_is_refused() {
 }
 
 #[test]
-fn idle_ipus_are_told() {
+fn idle_ipus_are_reported() {
     let notes = |more: &[&str]| compile(&stencil(4, more)).expect("compiles").compilation.notes;
     let idle = notes(&["options.domain_sharding=none"]);
     assert!(idle.iter().any(|note| note.contains("IPUs 1, 2, 3 are idle")), "{idle:?}");
@@ -330,7 +330,7 @@ fn idle_ipus_are_told() {
 }
 
 #[test]
-fn steps_are_not_told_to_be_unbalanced_stages() {
+fn steps_are_not_reported_as_unbalanced_stages() {
     let directory = tempdir().expect("a directory");
     simulate(&stencil(4, &[]), directory.path(), |_| {}).expect("simulates");
     let report = Report::open(directory.path()).expect("opens");

@@ -1,4 +1,4 @@
-//! What is advised to whoever brings a model that does not fit.
+//! Advice for users with a model that does not fit.
 
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{EnoughIpus, compile, enough_ipus};
@@ -13,7 +13,7 @@ fn advised(spec: &str, overrides: &[&str]) -> (SpecSource, Option<EnoughIpus>) {
 
 const LAYERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/specs/perceptron.toml");
 
-/// Six layers of 196 MiB, of which an IPU holds some.
+/// Six layers of 196 MiB, some of which fit on an IPU.
 const LARGE: [&str; 4] =
     ["model.layers=6", "model.width=7168", "target.ipus=1", "options.gradient_accumulation=1"];
 
@@ -25,7 +25,7 @@ fn fits(source: &SpecSource, changes: &[String]) -> bool {
 }
 
 #[test]
-fn what_is_advised_fits_and_half_of_it_does_not() {
+fn the_advised_number_fits_and_half_of_it_does_not() {
     for overrides in [
         &[][..],
         &["model.training=false"],
@@ -50,8 +50,8 @@ fn what_is_advised_fits_and_half_of_it_does_not() {
 }
 
 #[test]
-fn nothing_is_advised_where_nothing_helps() {
-    // One block cannot be split, and a Pod that is full has no more IPUs.
+fn no_advice_if_nothing_helps() {
+    // A single block cannot be split, and a full Pod has no more IPUs.
     assert_eq!(advised("too_large", &[]).1, None);
     let full = ["target.name=pod4", "options.replication_factor=4"];
     assert_eq!(advised(LAYERS, &[&LARGE[..], &full].concat()).1, None);

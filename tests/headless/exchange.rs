@@ -1,5 +1,5 @@
-//! Exchanges in the run: no bound from below is above what was measured, sums are those of the
-//! steps, tiles arrive when they are done with the step before, and what is not known is absent.
+//! Exchanges of a run: no lower bound exceeds the measurement, sums are those of the steps, tiles
+//! arrive at the end of their previous step, and unknown values are absent.
 
 use crate::common;
 use crate::report_support::foreign::Foreign;
@@ -26,7 +26,7 @@ fn moves_data(kind: ProgramKind) -> bool {
     matches!(kind, DoExchange | GlobalExchange | StreamCopyMid)
 }
 
-/// What holds for the exchanges of every report that the simulator writes.
+/// Checks the exchanges of any report from the simulator.
 pub(crate) fn keep_their_laws(report: &Report, name: &str) {
     let found = exchange_cycles(report).expect("reads");
     let trace = report.trace().expect("reads").expect("a run");
@@ -70,7 +70,7 @@ fn keeps_its_laws(row: &ExchangeCycles, what: &str) {
     }
 }
 
-/// Cycles and bytes of all rows together are those of the steps.
+/// Checks that cycles and bytes of all rows are those of the steps.
 fn sums_are_those_of_the_steps(
     report: &Report,
     trace: &Trace,
@@ -105,7 +105,7 @@ fn sums_are_those_of_the_steps(
     assert_eq!(table.expect("reads").rows.len(), rows.len(), "{name}");
 }
 
-/// Between tiles of an IPU, bytes sent are bytes received, each once per receiver.
+/// Checks that between tiles of an IPU, bytes sent are bytes received, once per receiver.
 fn what_is_sent_arrives(report: &Report, name: &str) {
     let programs = report.programs().expect("reads");
     let target = report.target().expect("reads");
@@ -140,7 +140,8 @@ fn what_is_sent_arrives(report: &Report, name: &str) {
     }
 }
 
-/// Spreads are what steps say themselves: from the first to the last end of the busy step before.
+/// Checks that spreads agree with the steps: from the first to the last end of the previous busy
+/// step.
 fn tiles_arrive_when_they_are_done(
     report: &Report,
     trace: &Trace,
@@ -196,7 +197,7 @@ fn small() -> (ReportBuilder, ProgramId) {
         bytes_delivered: Bytes(bytes_out),
         ..TileTraffic::default()
     };
-    // Tile 3 sends 240 bytes, 60 cycles at least; tile 0 takes part in nothing.
+    // Tile 3 sends 240 bytes, at least 60 cycles; tile 0 takes part in nothing.
     let tiles = [(1, tile(100, 0)), (2, tile(140, 0)), (3, tile(0, 240))];
     let traffic = &mut report.parts.exchanges[0];
     traffic.tiles = TileRuns::empty();
@@ -225,7 +226,7 @@ fn opened(report: &ReportBuilder) -> (Report, tempfile::TempDir) {
 }
 
 #[test]
-fn figures_of_a_small_exchange_are_those_worked_out_by_hand() {
+fn figures_of_a_small_exchange_agree_with_manual_ones() {
     let (report, _directory) = opened(&small().0);
     let found = exchange_cycles(&report).unwrap();
     let [row] = &found.rows[..] else { panic!("{found:?}") };
@@ -234,7 +235,7 @@ fn figures_of_a_small_exchange_are_those_worked_out_by_hand() {
     assert_eq!((run.executions, run.cycles), (2, Cycles(180)));
     assert_eq!((run.mean_start(), run.mean_transfer()), (Some(Cycles(20)), Cycles(70)));
     assert_eq!((row.mean_least(), run.avoidable()), (Some(Cycles(60)), Some(Cycles(20))));
-    // Tile 3 is done after 90 cycles, tiles 1 and 2 are after 130.
+    // Tile 3 is done after 90 cycles, tiles 1 and 2 after 130.
     let arrivals = run.arrivals.unwrap();
     assert_eq!((arrivals.mean_spread(), arrivals.widest), (Cycles(40), Cycles(40)));
     assert_eq!((arrivals.last, arrivals.last_tiles), (Some(TileId(1)), 2));
@@ -260,7 +261,7 @@ fn figures_of_a_small_exchange_are_those_worked_out_by_hand() {
 }
 
 #[test]
-fn without_cycles_of_tiles_nobody_knows_when_they_arrive_or_begin() {
+fn without_cycles_of_tiles_arrivals_are_unknown() {
     let (mut builder, exchange) = small();
     builder.parts.compute_sets[0].cycles = TileRuns::empty();
     builder.parts.exchanges[0].cycles = TileRuns::empty();
@@ -276,14 +277,14 @@ fn without_cycles_of_tiles_nobody_knows_when_they_arrive_or_begin() {
         why.sentence(run.executions),
         "Its executions follow OnTileExecute, whose cycles by tile are not recorded."
     );
-    // The first step of an IPU follows nothing.
+    // The first step of an IPU has no predecessor.
     let row = found.rows.iter().find(|row| row.ipu == IpuId(1)).unwrap();
     let why = row.run.unwrap().arrivals.unwrap_err();
     assert_eq!(why.sentence(1), "Its executions have no step before them.");
 }
 
 #[test]
-fn what_was_only_compiled_has_bounds_and_took_nothing() {
+fn a_compiled_program_has_bounds_and_no_cycles() {
     let (mut builder, exchange) = small();
     builder.steps.clear();
     let (report, _directory) = opened(&builder);

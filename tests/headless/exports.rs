@@ -1,4 +1,4 @@
-//! `export` and `slice`: what leaves a report is what is in it, in every format.
+//! `export` and `slice`: exported data equal those of the report, in every format.
 
 use crate::common::{report, stderr, stdout, tilescope};
 use crate::report_support::foreign::Foreign;
@@ -12,7 +12,7 @@ use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_test_tiers::{slow_tests, up_to};
 
-/// Bytes of a file that `export` writes of a report.
+/// Bytes of a file that `export` writes for a report.
 fn exported(report: &Path, rest: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("out.bin");
@@ -38,7 +38,7 @@ enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Takes a message of protocol buffers apart.
+/// Parses a message of protocol buffers.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     fn varint(bytes: &mut &[u8]) -> u64 {
         let mut value = 0;
@@ -103,17 +103,17 @@ struct Slice {
     cycles: u64,
 }
 
-/// What a trace of Perfetto says.
+/// The contents of a trace of Perfetto.
 #[derive(Default)]
 struct PerfettoTracks {
     names: BTreeMap<u64, String>,
     slices: BTreeMap<u64, Vec<Slice>>,
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
-    /// Arrows by number: how often each begins or passes, and ends.
+    /// Arrows by number, with the counts of their beginnings or passes and of their ends.
     flows: BTreeMap<u64, [usize; 2]>,
 }
 
-/// Reads a trace as Perfetto's documentation says, and checks what it asks of sequences.
+/// Reads a trace according to Perfetto's documentation, and checks its requirements on sequences.
 fn perfetto(bytes: &[u8]) -> PerfettoTracks {
     let mut found = PerfettoTracks::default();
     let mut open: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();
@@ -206,7 +206,7 @@ fn perfetto(bytes: &[u8]) -> PerfettoTracks {
     found
 }
 
-/// Slices in the order of their ends are disjoint or within each other.
+/// Checks that slices are disjoint or nested.
 fn nests(slices: &[Slice]) {
     for (at, slice) in slices.iter().enumerate() {
         let before = slices[..at].iter().rev().take_while(|other| other.end > slice.start);
@@ -216,12 +216,12 @@ fn nests(slices: &[Slice]) {
     }
 }
 
-/// Categories of steps; those of marks are other names.
+/// True for categories of steps; those of marks have other names.
 fn is_step(slice: &Slice) -> bool {
     StepActivity::ALL.iter().any(|activity| activity.name() == slice.category)
 }
 
-/// Cycles and number of steps by IPU and activity, as the report has them.
+/// Cycles and number of steps by IPU and activity, from the report.
 fn by_activity(trace: &Trace) -> BTreeMap<(String, String), u64> {
     let mut sums = BTreeMap::new();
     for lane in (0..trace.lanes().len()).filter_map(|at| trace.lane(at)) {
@@ -280,7 +280,7 @@ fn a_trace_for_perfetto_has_the_totals_of_the_report() {
         assert_eq!(counted("bytes in"), bytes);
         let bytes: u64 = totals().map(|all| all.bytes_out.total().0).sum();
         assert_eq!(counted("bytes out"), bytes);
-        // Marks are all there, once for each IPU that they are on.
+        // All marks are present, once for each IPU that they are on.
         let runs = found.slices.values().flatten().filter(|slice| slice.category == "run").count();
         let lanes_of_ipus = trace.lanes().iter().filter(|lane| lane.sub_lane == 0).count();
         assert_eq!(runs, report.runs().unwrap().len() * lanes_of_ipus);
@@ -339,7 +339,7 @@ fn a_trace_for_chrome_has_the_totals_of_the_report() {
     });
     assert_eq!(sums(all), by_activity(&trace));
     for slices in slices.values_mut() {
-        // Viewers put a slice into the one around it, of which they come in the order of starts.
+        // Viewers nest a slice in the enclosing one, by the order of starts.
         assert!(slices.windows(2).all(|pair| pair[0].start <= pair[1].start));
         slices.sort_by_key(|slice| (slice.end, std::cmp::Reverse(slice.start)));
         nests(slices);
@@ -370,10 +370,10 @@ fn window_totals(
         .collect()
 }
 
-/// A program, what it does, and four sums.
+/// A program, its activity, and four sums.
 type ProgramFigures = (Option<u32>, &'static str, u64, u64, u64, u64);
 
-/// Sums of programs that do not hang on where steps lie.
+/// Sums of programs that do not depend on the positions of steps.
 fn figures(totals: &[ProgramStepTotals]) -> Vec<ProgramFigures> {
     let of = |of: &ProgramStepTotals| {
         let program = of.program.map(|id| id.0);
@@ -382,7 +382,7 @@ fn figures(totals: &[ProgramStepTotals]) -> Vec<ProgramFigures> {
     totals.iter().map(of).collect()
 }
 
-/// Cuts a window out of a report and holds it against the original.
+/// Cuts a window out of a report and compares it with the original.
 fn check_slice(
     directory: &Path,
     report: &Report,
@@ -398,7 +398,7 @@ fn check_slice(
     let output = tilescope(&words);
     assert!(output.status.success(), "{words:?}: {}", stderr(&output));
     let slice = Report::open_with_cache(&out, None).unwrap();
-    // What is odd about the whole is odd about a part of it.
+    // Anomalies of the whole are anomalies of a part.
     let before = report.verify().unwrap();
     let broken: Vec<_> =
         slice.verify().unwrap().into_iter().filter(|of| !before.contains(of)).collect();
@@ -444,7 +444,7 @@ fn a_slice_verifies_and_has_the_sums_of_its_window() {
             let compiled = (slice.compilation().unwrap(), report.compilation().unwrap());
             assert_eq!(compiled.0.variables, compiled.1.variables);
             assert_eq!(compiled.0.programs, compiled.1.programs);
-            // Samples are told of whole host calls alone.
+            // Samples are only given for whole host calls.
             let is_whole = (from, to) == (0, 100);
             assert_eq!(slice.batching().unwrap().is_some(), is_whole);
             assert!(slice.has(ReportPart::Marks));
@@ -474,7 +474,7 @@ fn a_slice_of_a_long_run_is_kept_as_columns() {
     let runs = slice.runs().unwrap();
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[0].cycles, slice.trace().unwrap().unwrap().range());
-    // Slices of a slice are slices.
+    // A slice of a slice is a slice.
     check_slice(
         slice.path().parent().unwrap(),
         &slice,
@@ -506,7 +506,7 @@ fn slices_of_foreign_reports_are_reports() {
 }
 
 #[test]
-fn options_mean_something_or_are_refused() {
+fn unused_options_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
     assert!(tilescope(&["simulate", "matmul_chain", "-o", out.to_str().unwrap()]).status.success());

@@ -1,4 +1,4 @@
-//! Finding things: against counting by hand, and from the command line.
+//! Searches: compared with manual counts, and from the command line.
 
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
@@ -33,7 +33,7 @@ fn names(found: &SearchResults) -> Vec<&str> {
 }
 
 #[test]
-fn words_find_what_holds_them_in_any_case_and_nothing_else() {
+fn words_find_exactly_the_names_that_contain_them() {
     let by_word = found("CONV");
     let holds = |item: &&CatalogueItem| item.name.to_lowercase().contains("conv");
     let expected = PIPELINE.catalogue.items.iter().filter(holds).count();

@@ -1,5 +1,5 @@
-//! `docs/format.md` lists the tables of the file as the schema has them, and describes every version
-//! and every blob.
+//! Compares the tables in `docs/format.md` with the schema; every version and every blob must be
+//! described.
 
 use crate::common::{stdout, tilescope};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn format_document_lists_every_table_and_column() {
     assert!(text == expected, "docs/format.md differs: UPDATE_DOCS=1 cargo test format_document");
 }
 
-/// Names of tables with the lines about their columns, as the schema has them.
+/// Names of tables with the lines about their columns, from the schema.
 fn columns() -> Vec<(String, String)> {
     let schema = tilescope_report::schema::document();
     let mut found = Vec::new();
@@ -76,7 +76,7 @@ fn format_document_has_a_row_for_every_version() {
     for version in known.chain((0..=minor).map(|minor| format!("{major}.{minor}"))) {
         assert!(row(&version).is_some(), "docs/format.md does not say what is new in {version}");
     }
-    // What says since when it is there is named in the row of that version.
+    // Everything with a "since" version is named in the row of that version.
     let schema = tilescope_report::schema::document();
     for table in schema.split("### `").skip(1) {
         let name = table.split('`').next().expect("a name");
@@ -101,7 +101,7 @@ fn format_document_has_a_row_for_every_version() {
     }
 }
 
-/// The Python of the document, run on its own beside `tilescope query`.
+/// Runs the Python of the document on its own, and compares it with `tilescope query`.
 #[test]
 fn format_document_reads_blobs_in_python() {
     let (_, text) = document();
@@ -131,7 +131,7 @@ fn format_document_reads_blobs_in_python() {
     assert_eq!(expected.len(), 9000);
     let mut script = String::from("import sqlite3, sys, zlib\n");
     code.iter().for_each(|part| script += part);
-    // Writing into a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         script,
         "

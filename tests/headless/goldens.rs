@@ -1,5 +1,6 @@
-//! Compiled programs as text: a file of `tests/goldens` holds a spec and, behind a line of dashes,
-//! plans, programs, vertices, cycles and bytes of what it is compiled to. `UPDATE=1` rewrites them.
+//! Compiled programs as text: a file of `tests/goldens` has a spec and, after a line of dashes,
+//! plans, programs, vertices, cycles and bytes of the result of compiling it. `UPDATE=1` rewrites
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +11,7 @@ use tilescope_report::units::{Bytes, ComputeSetId, Cycles};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation, compile};
 
-/// Ends the spec.
+/// The end of the spec.
 const DASHES: &str = "----\n";
 
 fn files() -> Vec<PathBuf> {
@@ -67,7 +68,7 @@ fn describe_programs(compiled: &CompilationReport, operation: usize, lines: &mut
     }
 }
 
-/// Cycles of the slowest tile, tiles that work, and vertices by type.
+/// Cycles of the slowest tile, number of working tiles, and vertices by type.
 fn describe_set(compiled: &CompilationReport, set: ComputeSetId) -> (u64, u64, String) {
     let set = &compiled.compute_sets[set.index()];
     let busy = || set.cycles.iter().filter(|(_, cycles)| **cycles > Cycles::ZERO);
@@ -84,7 +85,7 @@ fn describe_set(compiled: &CompilationReport, set: ComputeSetId) -> (u64, u64, S
 }
 
 #[test]
-fn programs_are_compiled_as_the_goldens_say() {
+fn programs_compile_to_their_goldens() {
     let files = files();
     assert!(files.len() >= 8);
     let mut different = Vec::new();

@@ -1,5 +1,5 @@
-//! The host as a machine: cores and links that instances share, calls that are explained, epochs,
-//! and what a call takes and returns.
+//! The host as a machine: cores and links that instances share, explained calls, epochs, and the
+//! inputs and outputs of a call.
 
 use crate::common::{self, RecordedRun};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use tilescope_test_tiers::cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 
-/// What the report of a spec says about its host.
+/// The host's part of the report of a spec.
 fn host_of(spec: &Spec) -> HostReport {
     let compiled = compile(spec).expect("compiles");
     dry_run(&compiled, spec).host.expect("a model of samples")
@@ -45,7 +45,7 @@ fn host_bytes_per_second(overrides: &[&str]) -> f64 {
 }
 
 #[test]
-fn no_host_moves_more_than_its_links_however_many_replicas_it_feeds() {
+fn no_host_exceeds_its_links_for_any_number_of_replicas() {
     for replicas in [1, 2, 4, 8] {
         let moved = host_bytes_per_second(&[
             "model.batch_size=512",
@@ -59,7 +59,7 @@ fn no_host_moves_more_than_its_links_however_many_replicas_it_feeds() {
 }
 
 #[test]
-fn twice_the_hosts_are_never_slower_and_faster_where_links_or_cores_are_short() {
+fn twice_the_hosts_are_never_slower_and_faster_if_links_or_cores_are_scarce() {
     let fed = |what: &[&str], hosts: u32| {
         let hosts = format!("options.num_hosts={hosts}");
         let machine =
@@ -87,7 +87,7 @@ fn twice_the_hosts_are_never_slower_and_faster_where_links_or_cores_are_short() 
 }
 
 #[test]
-fn more_workers_are_never_slower_and_all_the_same_beyond_the_cores() {
+fn more_workers_are_never_slower_and_equal_beyond_the_cores() {
     let loaded = |workers: u32| {
         let workers = format!("options.host.num_workers={workers}");
         let loader = [
@@ -106,9 +106,9 @@ fn more_workers_are_never_slower_and_all_the_same_beyond_the_cores() {
     assert!(rates[3] == rates[4] && rates[3] == rates[5], "{rates:?}");
 }
 
-/// Nothing of the host is busy all the time, and yet the IPUs stand still for half of the call.
+/// No part of the host is busy all the time, and yet the IPUs are stalled for half of the call.
 #[test]
-fn copies_that_ipus_wait_for_are_told() {
+fn copies_that_stall_ipus_are_reported() {
     let (report, _kept) = common::report("mnist_pipeline", &["options.device_iterations=1"]);
     let rates = report.host().expect("reads").expect("recorded").rates;
     let [synthetic, real] = &rates[..] else { panic!("{rates:?}") };
@@ -118,7 +118,7 @@ fn copies_that_ipus_wait_for_are_told() {
 }
 
 #[test]
-fn callback_threads_share_the_replicas_out() {
+fn callback_threads_divide_the_replicas() {
     let called = |threads: &[&str]| {
         let busy = ["options.host.seconds_per_micro_batch=1e-3", "options.replication_factor=8"];
         let host = host(&[&busy[..], &["options.device_iterations=8"], threads].concat());
@@ -186,7 +186,7 @@ fn real_rate(report: &Report) -> f64 {
 }
 
 #[test]
-fn real_data_are_what_the_run_of_the_report_makes() {
+fn the_rate_of_real_data_is_that_of_the_run() {
     for overrides in [
         &[][..],
         &["options.host.loader=async", "options.host.seconds_per_sample=1e-4"],
@@ -205,7 +205,7 @@ fn real_data_are_what_the_run_of_the_report_makes() {
 }
 
 #[test]
-fn synthetic_data_are_what_a_program_of_synthetic_data_makes() {
+fn the_rate_of_synthetic_data_is_that_of_a_program_with_them() {
     let foreseen = rate(&host(&[]), HostDataSource::SyntheticData).expect("rate");
     let made = host(&["options.host.loader=synthetic"]);
     let compiled = rate(&made, HostDataSource::SyntheticData).expect("rate");
@@ -215,7 +215,7 @@ fn synthetic_data_are_what_a_program_of_synthetic_data_makes() {
 }
 
 #[test]
-fn the_tutorial_of_data_loading_is_told_in_one_table() {
+fn the_tutorial_on_data_loading_fits_in_one_table() {
     let (report, _directory) = common::report("data_loading", &[]);
     let host = report.host().expect("host").expect("recorded");
     let published = [70_523.0, 22_170.0, 17_150.0];
@@ -225,7 +225,8 @@ fn the_tutorial_of_data_loading_is_told_in_one_table() {
     }
     let shapes: Vec<_> =
         host.tensors.iter().map(|tensor| (tensor.is_input, tensor.shape.as_slice())).collect();
-    // 50 device iterations of 16 images go in, the last micro-batch's results come back.
+    // 50 device iterations of 16 images are the input, and the last micro-batch's results are the
+    // output.
     assert!(shapes.contains(&(true, &[800, 1, 128, 128])) && shapes.contains(&(false, &[16, 10])));
     // `len(training_data)` of 10,000 samples in calls of 800.
     assert_eq!((host.epochs[0].calls, host.epochs[0].left_out), (12, 400));
@@ -261,7 +262,7 @@ fn fewer_and_smaller_results_and_inputs_take_fewer_bytes() {
 }
 
 #[test]
-fn the_shape_of_what_a_call_takes_is_as_large_as_its_bytes() {
+fn shapes_of_a_calls_inputs_agree_with_their_bytes() {
     let sizes = [("float32", 4), ("int32", 4), ("float16", 2), ("uint8", 1), ("int8", 1)];
     for input in ["model", "float16", "int8"] {
         let set = format!("options.input_type={input}");
@@ -285,7 +286,7 @@ fn hosts_that_cannot_share_the_instances_are_refused() {
 }
 
 #[test]
-fn only_what_was_simulated_has_a_host() {
+fn only_simulated_reports_have_a_host() {
     let report = common::report("adder", &[]);
     assert_eq!(report.0.host().expect("host"), None);
 }
@@ -294,7 +295,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(32)))]
 
     #[test]
-    fn epochs_work_on_every_sample_or_leave_out_what_fills_no_call(
+    fn epochs_use_every_sample_or_drop_the_last_incomplete_call(
         samples in 1u64..5_000,
         epochs in 1u64..4,
         workers in 1u64..9,
@@ -324,7 +325,7 @@ proptest! {
             prop_assert!(epoch.calls * call >= epoch.samples && (epoch.calls - 1) * call < epoch.samples);
             prop_assert!(epoch.seconds >= epoch.calls as f64 * seconds * 0.999_999);
         }
-        // Those that follow begin no later than the first.
+        // Later epochs begin no later than the first.
         prop_assert!(host.epochs.windows(2).all(|pair| pair[1].seconds <= pair[0].seconds));
     }
 }

@@ -1,4 +1,4 @@
-//! Ways in which a host calls programs: what publications say of them, and what a run makes of it.
+//! Paths by which a host calls programs: the publications about them, and their effect on a run.
 
 use crate::common::{report, spec};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ fn execution(report: &Report) -> ExecutionSummary {
     summary(report).expect("summary").execution.expect("executed")
 }
 
-/// The run of the data-loading tutorial that an edition prints a rate of.
+/// The run of the data-loading tutorial for a rate printed in an edition.
 fn tutorial(path: &str, rate: &TutorialRate) -> Report {
     let loader = if rate.synthetic { "synthetic" } else { "async" };
     let overrides = [
@@ -30,7 +30,7 @@ fn band_of_rate(report: &Report) -> Banded {
     confidence.samples_per_second.expect("a rate")
 }
 
-/// The law of the table: every printed rate lies in the band of its run.
+/// The invariant of the table: every printed rate is inside the band of its run.
 #[test]
 fn bands_hold_every_edition_of_the_tutorial() {
     let mut held = 0;
@@ -44,9 +44,10 @@ fn bands_hold_every_edition_of_the_tutorial() {
     assert!(held >= 12, "{held} rates");
 }
 
-/// The table leaves as much of a call unexplained as its publication leaves beside the program.
+/// The table leaves the same part of a call unexplained as its publication leaves beside the
+/// program.
 #[test]
-fn times_of_calls_are_what_editions_leave() {
+fn unexplained_times_agree_with_the_editions() {
     for path in HOST_PATHS {
         for figure in path.figures {
             let of_one = figure.rates.iter().find(|rate| rate.synthetic && rate.replicas == 1);
@@ -61,9 +62,9 @@ fn times_of_calls_are_what_editions_leave() {
     }
 }
 
-/// Figures that `reproduce` prints are in the table of host paths as they are there.
+/// Figures that `reproduce` prints are equal to those in the table of host paths.
 #[test]
-fn the_table_has_the_figures_that_are_reproduced() {
+fn the_table_has_the_reproduced_figures() {
     let text = include_str!("../../assets/published_figures.toml");
     let file: toml::Table = text.parse().expect("TOML");
     let figures = file["figure"].as_array().expect("figures");
@@ -84,9 +85,9 @@ fn the_table_has_the_figures_that_are_reproduced() {
     }
 }
 
-/// Times that the user gives are surer than those of a framework whose releases differ.
+/// Times given by the user are more certain than those of a framework whose releases differ.
 #[test]
-fn a_time_of_ones_own_has_a_narrower_band() {
+fn a_given_time_has_a_narrower_band() {
     let width = |changes: &[&str]| {
         let changes = [changes, &["options.host.loader=synthetic"]].concat();
         let band = band_of_rate(&report("data_loading", &changes).0);
@@ -100,7 +101,7 @@ const MNIST: [&str; 2] = ["options.host.framework=poptorch", "options.device_ite
 
 /// The field's most common advice, on a program of its most common framework.
 #[test]
-fn more_iterations_a_call_are_proposed_and_help() {
+fn more_iterations_per_call_are_proposed_and_help() {
     let (before, _one) = report("mnist_pipeline", &MNIST);
     let found = insights(&before, NumberFormat::default()).expect("findings");
     let first: &InsightFinding = found.first().expect("advice");
@@ -117,7 +118,7 @@ fn more_iterations_a_call_are_proposed_and_help() {
 }
 
 #[test]
-fn what_follows_from_a_framework_gives_way_to_what_is_written() {
+fn explicit_settings_override_defaults_of_a_framework() {
     for path in HOST_PATHS {
         let framework = format!("options.host.framework={}", path.name);
         let seconds = |changes: &[&str]| {

@@ -1,11 +1,11 @@
-//! `tilescope report`: pages as users and jobs ask for them, and as a browser shows them.
+//! `tilescope report`: pages for users and jobs, and their rendering in a browser.
 
 use crate::common::{sample, stderr, stdout, tilescope};
 use crate::report_support::foreign::Foreign;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes a page of some reports, and gives its text.
+/// Writes a page of some reports. Returns its path and text.
 fn page(directory: &Path, reports: &[&str]) -> (PathBuf, String) {
     let file = directory.join("page.html");
     let arguments = [&["report"][..], reports, &["-o", file.to_str().unwrap()]].concat();
@@ -26,7 +26,7 @@ fn a_report_is_a_page() {
 }
 
 #[test]
-fn a_spec_is_simulated_and_named_as_it_was_asked_for() {
+fn a_spec_is_simulated_and_keeps_its_given_name() {
     let directory = tempfile::tempdir().unwrap();
     let (_, text) = page(directory.path(), &["matmul_chain"]);
     assert!(text.contains("<title>matmul_chain</title>"));
@@ -34,7 +34,7 @@ fn a_spec_is_simulated_and_named_as_it_was_asked_for() {
 }
 
 #[test]
-fn a_page_never_takes_the_place_of_a_report() {
+fn a_page_never_replaces_a_report() {
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("renamed.html");
     std::fs::copy(Path::new(&sample("matmul_chain")).join("profile.pop"), &report).unwrap();
@@ -64,7 +64,7 @@ fn gates_are_on_the_page_and_in_the_exit_code() {
     assert_eq!(output.status.code(), Some(2), "a gate needs a second report");
 }
 
-/// Looks at pages in headless Chromium, where there is one.
+/// Checks pages in headless Chromium, if it is installed.
 #[test]
 fn browsers_show_pages_as_they_should() {
     let has = |program: &str| {
@@ -77,7 +77,7 @@ fn browsers_show_pages_as_they_should() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    // A page is as wide as its screen, however long the path of a report.
+    // A page is as wide as its screen, for a report path of any length.
     let long = directory.path().join("a_directory_with_no_place_to_break_a_line".repeat(4));
     std::fs::create_dir(&long).unwrap();
     let foreign = long.join("foreign.pop");

@@ -1,4 +1,4 @@
-//! Insights: every rule finds what it looks for, and none of them invents anything.
+//! Insights: every rule finds its problem, and none invents one.
 
 use crate::common;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use tilescope_report::{
 
 const KIB: u64 = 1024;
 
-/// Replicas that have no room for all of the optimiser state.
+/// Replicas without memory for all of the optimiser state.
 const OPTIMIZER_STATE_ON_FULL_TILES: &[&str] = &[
     "model.width=5120",
     "model.classes=5120",
@@ -26,11 +26,11 @@ const OPTIMIZER_STATE_ON_FULL_TILES: &[&str] = &[
     "options.replication_factor=4",
 ];
 
-/// Convolutions that have no room for code of their own.
+/// Convolutions without memory for code of their own.
 const CODE_ON_FULL_TILES: &[&str] =
     &["model.precision=float32", "model.batch_size=44", "options.enable_outlining=false"];
 
-/// A program that does everything wrong at once.
+/// A program with all problems at once.
 fn bad() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 8);
     report.parts.target.replicas = 2;
@@ -106,7 +106,7 @@ fn bad() -> ReportBuilder {
         let start = index as u64 * 1000;
         report.run(program, start..start + 1000);
     }
-    // A copy that does not wait tells how long a handshake is.
+    // A copy without a wait shows the length of a handshake.
     report.run(call, 7000..8000).run(control, 8000..8010);
     report.mark(MarkKind::Phase, "ramp-up", 0..3);
     report.mark(MarkKind::Phase, "main", 3..5);
@@ -133,7 +133,7 @@ fn nearly_full() -> ReportBuilder {
     report
 }
 
-/// A program that does nothing wrong.
+/// A program without problems.
 fn good() -> ReportBuilder {
     let mut report = ReportBuilder::new(1, 4);
     let work = report.compute("layer/matmul/Convolve", 1000);
@@ -152,7 +152,7 @@ fn found(report: &ReportBuilder) -> Vec<InsightFinding> {
     found
 }
 
-/// What holds of every finding: it is a sentence, its gain is a share, its place exists.
+/// Checks every finding: it is a sentence, its gain is a share, its place exists.
 fn check(report: &Report, found: &[InsightFinding]) {
     let programs = report.programs().expect("reads");
     let tiles = report.target().expect("reads").tiles_per_replica();
@@ -181,8 +181,8 @@ fn check(report: &Report, found: &[InsightFinding]) {
     }
 }
 
-/// A link to the trace leads to a step of the IPU and the program that the finding speaks of, and to
-/// cycles in which it can be seen.
+/// Checks that a link to the trace leads to a step of the IPU and the program in the finding, and
+/// to cycles in which it is visible.
 fn speaks_of_its_step(report: &Report, finding: &InsightFinding) {
     let place = &finding.place;
     let found = located_step(report, place).expect("reads").expect("a step");
@@ -200,10 +200,10 @@ fn speaks_of_its_step(report: &Report, finding: &InsightFinding) {
 }
 
 #[test]
-fn every_rule_finds_what_it_looks_for() {
+fn every_rule_finds_its_problem() {
     let mut fired: BTreeSet<&str> = found(&bad()).iter().map(|finding| finding.rule).collect();
     fired.extend(found(&nearly_full()).iter().map(|finding| finding.rule));
-    // Proposals are about specs.
+    // Proposals concern specs.
     for (spec, overrides) in [
         ("mnist_pipeline", &["options.recomputation=pipeline"][..]),
         ("mnist_pipeline", &["options.location.optimizer_state.on_chip=false"][..]),
@@ -227,7 +227,7 @@ fn every_rule_finds_what_it_looks_for() {
 }
 
 #[test]
-fn pictures_are_told_by_their_shape() {
+fn image_models_are_recognized_by_their_shape() {
     let advised = |file: &str| {
         let (report, _directory) = common::report(file, &[]);
         let found = insights(&report, NumberFormat::default()).expect("reads");
@@ -239,28 +239,29 @@ fn pictures_are_told_by_their_shape() {
 }
 
 #[test]
-fn rules_have_names_of_their_own() {
+fn rules_have_unique_names() {
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(names.len(), RULES.len());
     assert!(RULES.iter().all(|rule| !rule.description.is_empty()));
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is_wrong() {
+fn a_program_without_problems_has_no_findings() {
     assert_eq!(found(&good()), []);
     assert_eq!(found(&ReportBuilder::new(1, 4)), []);
 }
 
 #[test]
-fn what_does_not_fit_comes_first() {
+fn problems_of_memory_come_first_if_a_program_does_not_fit() {
     let found = found(&bad());
     assert_eq!(found[0].rule, "out_of_memory");
     assert!(found[0].sentence.contains("Tile 0") && found[0].sentence.contains("176 KiB"));
 }
 
-/// A program that runs is asked about its time, one that does not about its memory.
+/// For a program that runs, findings about time come first; for one that does not, findings about
+/// memory.
 #[test]
-fn findings_answer_the_question_of_the_program_first() {
+fn the_most_urgent_findings_come_first() {
     for spec in ["mnist_pipeline", "matmul_chain", "offload", "too_large"] {
         let (report, _directory) = common::report(spec, &[]);
         let numbers = NumberFormat::default();
@@ -281,7 +282,7 @@ fn findings_answer_the_question_of_the_program_first() {
     }
 }
 
-/// What is recommended for the bundled program that does not fit makes it fit.
+/// The advice for the bundled program that does not fit makes it fit.
 #[test]
 fn the_advice_for_a_program_that_is_too_large_makes_it_fit() {
     let (report, _directory) = common::report("too_large", &[]);

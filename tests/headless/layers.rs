@@ -1,5 +1,5 @@
-//! The tables of ARCHITECTURE.md: crates, held against the manifests that the compiler enforces, and
-//! floors of the window and of the simulator, held against the paths that their modules name.
+//! Checks the tables of ARCHITECTURE.md: crates against the manifests that the compiler enforces,
+//! and floors of the window and of the simulator against the paths in their modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Name -> names it may know, by the table of ARCHITECTURE.md below this head.
+/// Name -> names that it may import, from the table of ARCHITECTURE.md below this heading.
 fn table(head: &str) -> BTreeMap<String, BTreeSet<String>> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let (_, rows) = text.split_once(head).expect("the table");
@@ -22,7 +22,7 @@ fn table(head: &str) -> BTreeMap<String, BTreeSet<String>> {
     .collect()
 }
 
-/// Crate -> crates of this workspace its manifest depends on, tests left out.
+/// Crate -> crates of this workspace in its manifest, without tests.
 fn manifests() -> BTreeMap<String, BTreeSet<String>> {
     let crates = std::fs::read_dir(root().join("crates")).expect("crates");
     let mut directories: Vec<PathBuf> = crates.map(|entry| entry.expect("entry").path()).collect();
@@ -66,7 +66,8 @@ fn crates_know_only_what_the_table_allows() {
     assert_eq!(table, manifests());
 }
 
-/// A source file of a crate built in floors without comments and tests, its floor, and how deep its module is.
+/// A source file of a crate with floors, without comments and tests, with its floor and the depth
+/// of its module.
 struct FloorSource {
     file: PathBuf,
     floor: String,
@@ -87,7 +88,7 @@ impl FloorSource {
     }
 }
 
-/// Everything of a crate but its root, which only gathers what others may use, and tests.
+/// All sources of a crate except its root, which only gathers public items, and tests.
 fn floor_sources(name: &str) -> Vec<FloorSource> {
     let directory = root().join(format!("crates/{name}/src"));
     let no_floor = ["src/lib.rs", "tests.rs"];
@@ -103,7 +104,7 @@ fn window_sources() -> Vec<FloorSource> {
     floor_sources("tilescope-gui")
 }
 
-/// The floors of the simulator, the lowest first, as ARCHITECTURE.md has them in a row.
+/// The floors of the simulator, the lowest first, from the row in ARCHITECTURE.md.
 fn floors_of_the_simulator() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let (_, row) = text.split_once("as the absence of circles: ").expect("the row");
@@ -111,7 +112,8 @@ fn floors_of_the_simulator() -> Vec<String> {
     row.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// What paths of a module so deep name in the root of the crate: modules, or items of it.
+/// The names in the root of the crate that paths of a module at this depth refer to: modules, or
+/// items of the root.
 fn names_in_root(code: &str, depth: usize) -> Vec<String> {
     let mut names = Vec::new();
     for (at, start) in code.match_indices("crate::").chain(code.match_indices("super::")) {
@@ -134,7 +136,7 @@ fn names_in_root(code: &str, depth: usize) -> Vec<String> {
     names
 }
 
-/// The name a path begins with, or those of a group.
+/// The first name of a path, or those of a group.
 fn first_names(path: &str) -> Vec<String> {
     let word = |text: &str| {
         let word = text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_');
@@ -169,7 +171,7 @@ fn floors_of_the_window_import_only_those_below() {
     assert_eq!(known, table.keys().collect(), "every module is on a floor");
     for FloorSource { file, floor, depth, code } in &sources {
         for name in names_in_root(code, *depth) {
-            // What the root itself defines is made of all floors: it is above them.
+            // Items of the root itself use all floors, so they are above them.
             let is_item = !table.contains_key(&name);
             let allowed = if is_item { floor == "shell" } else { table[floor].contains(&name) };
             assert!(allowed || *floor == name, "{}: {floor} imports {name}", file.display());
@@ -193,7 +195,7 @@ fn floors_of_the_simulator_import_only_those_before_them() {
 }
 
 #[test]
-fn paths_to_the_root_are_found_however_they_are_written() {
+fn paths_to_the_root_are_found_in_any_notation() {
     let code = "use crate::a::X;\nuse super::super::{b, c::{D, E}, f::{self}};\nsuper::near::g();\n\
                 pub(crate) fn h() { super::super::i() }";
     assert_eq!(names_in_root(code, 2), ["a", "b", "c", "f", "i"]);
@@ -207,7 +209,8 @@ fn the_model_of_the_window_sees_no_display() {
     }
 }
 
-/// Starts of a text size or a gap; a plain number that follows is none of the theme's scale.
+/// Patterns before a text size or a gap. A plain number after one of them is not from the theme's
+/// scale.
 const SIZED: [&str; 7] = [
     "add_space(",
     ".size(",
@@ -234,7 +237,7 @@ fn sizes_of_text_and_gaps_are_those_of_the_theme() {
 }
 
 #[test]
-fn every_source_file_says_what_it_is_for() {
+fn every_source_file_has_a_description() {
     for file in all_sources() {
         let text = std::fs::read_to_string(&file).expect("source");
         let tests_only = file.file_name().is_some_and(|name| name == "tests.rs");

@@ -1,4 +1,5 @@
-//! Where operands lie and how large products are computed: what the memory guide says it changes.
+//! Layouts of operands and methods for large products, with the effects described in the memory
+//! guide.
 
 use crate::common;
 use tilescope_analysis::summary::{ReportSummary, summary};
@@ -6,7 +7,7 @@ use tilescope_report::units::Cycles;
 use tilescope_report::{MarkFilter, MarkKind};
 use tilescope_sim::compile;
 
-/// Vertices that copy, by name, of a bundled spec.
+/// Copying vertices of a bundled spec, by name.
 fn copies(overrides: &[&str]) -> Vec<(String, u64)> {
     let compiled = compile(&common::spec("prearrange", overrides)).expect("compiles");
     let sets = compiled.compilation.compute_sets.iter();
@@ -20,7 +21,7 @@ fn copies(overrides: &[&str]) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn operands_that_lie_differently_are_rearranged_by_many_strided_copies() {
+fn operands_with_other_layouts_are_rearranged_by_many_strided_copies() {
     let bad = copies(&[]);
     assert!(bad.iter().map(|(_, count)| count).sum::<u64>() > 1_472, "{bad:?}");
     assert_eq!(copies(&["model.columns_first=0"]), []);
@@ -66,7 +67,7 @@ fn a_factor_without_a_dimension_is_refused() {
 }
 
 #[test]
-fn the_host_has_a_timeline_of_its_own() {
+fn the_host_has_a_separate_timeline() {
     let marks = |kind: MarkKind, overrides: &[&str]| {
         let one = [&["options.device_iterations=1"], overrides].concat();
         let (report, _directory) = common::report("mnist_pipeline", &one);
@@ -83,7 +84,7 @@ fn the_host_has_a_timeline_of_its_own() {
 }
 
 #[test]
-fn phases_say_that_tensors_are_off_the_chip() {
+fn phases_show_tensors_that_are_off_the_chip() {
     let keep = "options.location.weights.on_chip=true";
     let spec = common::spec("mnist_pipeline", &["options.execution=phased", keep]);
     let said = |what: &str| {

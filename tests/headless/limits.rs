@@ -1,4 +1,4 @@
-//! Limits: sums are exact, no bound is above what was measured, and what is not known is absent.
+//! Limits: sums are exact, no bound exceeds the measurement, and unknown values are absent.
 
 use crate::common;
 use crate::report_support::foreign::Foreign;
@@ -22,7 +22,7 @@ use tilescope_report::{
 };
 use tilescope_sim::targets::find_chip;
 
-/// What holds for the limits of every report that the simulator writes.
+/// Checks the limits of any report from the simulator.
 pub(crate) fn keep_their_laws(report: &Report, name: &str) {
     let found = limits(report).expect("reads");
     let Some(run) = &found.run else { panic!("{name}: a run") };
@@ -48,7 +48,7 @@ pub(crate) fn keep_their_laws(report: &Report, name: &str) {
         assert!(!explain(row, &found.machine, NumberFormat::default()).is_empty(), "{what}");
     }
 
-    // Rows and syncs are all that ran.
+    // Rows and syncs cover everything that ran.
     let trace = report.trace().expect("reads").expect("a run");
     let runs = program_runs(&trace).expect("reads");
     let programs = report.programs().expect("reads");
@@ -74,7 +74,7 @@ pub(crate) fn keep_their_laws(report: &Report, name: &str) {
     let told = summary(report).expect("reads").limits.expect("a run");
     assert_eq!(told.utilisation, Some(utilisation), "{name}");
 
-    // No point lies above a roof of its own.
+    // No point is above its own roof.
     let roofline = roofline(&found.machine, &found.rows, None);
     for point in &roofline.points {
         for roof in &roofline.roofs {
@@ -96,7 +96,7 @@ pub(crate) fn keep_their_laws(report: &Report, name: &str) {
     }
 }
 
-/// Sums of one operation, and shares of what the machine can do.
+/// Checks the sums of one operation, and its shares of the machine's peak.
 fn keeps_its_laws(of: &OperationLimits, what: &str) {
     let ideal = of.ideal.unwrap_or_else(|| panic!("{what}: a bound"));
     assert!(ideal.cycles <= of.total(), "{what}: {ideal:?} of {}", of.total());
@@ -129,8 +129,8 @@ fn keeps_its_laws(of: &OperationLimits, what: &str) {
     }
 }
 
-/// One operation on the first of two IPUs of four tiles: an exchange, a rearrangement, a product,
-/// a copy between IPUs that belongs to nothing, and a sync.
+/// One operation on the first of two IPUs of four tiles: an exchange, a rearrangement, a product, a
+/// copy between IPUs without an operation, and a sync.
 fn small() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 4);
     let rate = |engine, input, flops_per_cycle| ComputeRate {
@@ -179,7 +179,7 @@ fn small() -> ReportBuilder {
     set.cycles = cycles;
     let own = &mut report.parts.operations[operation.index()];
     (own.flops, own.element_type, own.inner_runs) = (10_240, Some(ArithmeticType::Half), Some(2));
-    // All of it twice, since a product is two turns of a loop; in the second turn nothing differs.
+    // Everything twice, because a product is two iterations of a loop; the second is identical.
     for start in [0, 1000] {
         let at = |from: u64, to: u64| start + from..start + to;
         report.run_on(exchange, IpuId(0), at(0, 150));
@@ -213,15 +213,15 @@ fn row<'a>(rows: &'a [LimitsRow], name: &str) -> &'a LimitsRow {
 }
 
 #[test]
-fn figures_of_a_small_program_are_those_worked_out_by_hand() {
+fn figures_of_a_small_program_agree_with_manual_ones() {
     let (report, _directory) = opened(&small());
     let found = limits(&report).unwrap();
     let product = row(&found.rows, "layer/matmul");
     let of = &product.limits;
-    // Of each turn: 150 + 60 + 220 cycles.
+    // Per iteration: 150 + 60 + 220 cycles.
     assert_eq!(of.total(), Cycles(2 * 430));
     let classes = [
-        // 500 cycles of tiles over four of them.
+        // 500 cycles of tiles, over four tiles.
         (CycleClass::Compute, 2 * 125),
         (CycleClass::Balance, 2 * 75),
         (CycleClass::Exchange, 2 * 120),
@@ -234,14 +234,15 @@ fn figures_of_a_small_program_are_those_worked_out_by_hand() {
         assert_eq!(cycles, Cycles(expected), "{class:?}");
     }
     assert_eq!(of.bound(), Some(CycleClass::Compute));
-    // Two turns are one execution of 10,240 FLOPs; 128 a cycle on four tiles.
+    // Two iterations are one execution of 10,240 FLOPs; 128 per cycle on four tiles.
     assert_eq!((of.flops, of.vertex_flops), (Some(10_240), Some(40_960)));
     let split = of.compute.unwrap();
     assert_eq!((split.at_peak, split.padding), (Cycles(20), Cycles(60)));
     assert_eq!(split.below_peak, Cycles(250 - 20 - 60));
     assert_eq!(of.padded(), Some(0.75));
     assert_eq!(of.of_peak, Some(10_240.0 / (860.0 * 4.0 * 128.0)));
-    // Each turn sends 1,600 B from four tiles of 4 B a cycle: 100 cycles, which is the largest bound.
+    // Each iteration sends 1,600 B from four tiles at 4 B per cycle: 100 cycles, which is the
+    // largest bound.
     let ideal = of.ideal.unwrap();
     assert_eq!((ideal.cycles, ideal.bound), (Cycles(200), CycleClass::Exchange));
     assert_eq!(of.wasted(), Some(Cycles(660)));
@@ -261,7 +262,7 @@ fn figures_of_a_small_program_are_those_worked_out_by_hand() {
     assert_eq!(run.all[WaterfallStep::Achieved], Cycles(20));
     assert_eq!(run.utilisation(), Some(20.0 / 3200.0));
     assert_eq!(run.all[WaterfallStep::SyncAndStart], Cycles(120 + 4 * 70));
-    // IPU 1 has nothing but copies and syncs.
+    // IPU 1 has only copies and syncs.
     let other = run.waterfall(Some(IpuId(1))).unwrap();
     assert_eq!(other[WaterfallStep::Idle], Cycles(1600 - 2 * 170));
 }
@@ -282,8 +283,8 @@ fn vector_units_are_slower_than_the_matrix_engine() {
     report.parts.vertex_types[0].name = "popops::ScaledAddSupervisor<half,half>".to_owned();
     let (report, _directory) = opened(&report);
     let found = limits(&report).unwrap();
-    // 10,240 FLOPs at 8 a cycle on four tiles are more than were worked, so that the law of engines
-    // is broken; the split stays within what there is.
+    // 10,240 FLOPs at 8 per cycle on four tiles need more cycles than there were, so the invariant
+    // of engines is broken; the split stays within the total.
     let split = row(&found.rows, "layer/matmul").limits.compute.unwrap();
     assert_eq!((split.at_peak, split.at_amp_peak), (Cycles(250), Cycles(20)));
     let run = found.run.as_ref().unwrap();
@@ -292,8 +293,8 @@ fn vector_units_are_slower_than_the_matrix_engine() {
 }
 
 #[test]
-fn what_is_not_recorded_is_absent_with_its_reason() {
-    // Before format 2.6 nobody knew how often operations run in their loops.
+fn missing_data_are_absent_with_a_reason() {
+    // Before format 2.6 the number of runs of operations in loops was not recorded.
     let mut old = small();
     old.parts.operations[0].inner_runs = None;
     let (report, _directory) = opened(&old);
@@ -305,7 +306,7 @@ fn what_is_not_recorded_is_absent_with_its_reason() {
     assert_eq!((of.flops, of.ideal, of.wasted()), (None, None, None));
     assert_eq!(of.tile_balance, Some(250.0 / 400.0), "what needs no FLOPs is there");
 
-    // Nobody knows the chip.
+    // A report of an unknown chip.
     let mut strange = small();
     strange.parts.compute_rates.clear();
     strange.parts.target.architecture = "Mk9".to_owned();
@@ -313,7 +314,7 @@ fn what_is_not_recorded_is_absent_with_its_reason() {
     let run = limits(&report).unwrap().run.clone().unwrap();
     assert_eq!(run.unknown, Some(UnknownUtilisation::UnknownChip));
 
-    // Compiled and not run.
+    // A program that is compiled and not run.
     let mut compiled = small();
     compiled.steps.clear();
     let (report, _directory) = opened(&compiled);
@@ -349,7 +350,7 @@ fn files_of_other_tools_have_what_their_steps_tell() {
     assert!(run.all[WaterfallStep::Unknown] > Cycles::ZERO);
     for row in &found.rows {
         let of = &row.limits;
-        // Neither FLOPs nor bytes are recorded: only changes of layouts have a bound, which is none.
+        // Neither FLOPs nor bytes are recorded: only layout changes have a bound, which is zero.
         let bounded = [
             CycleClass::Compute,
             CycleClass::Exchange,
@@ -391,7 +392,7 @@ fn waiting_for_the_host_is_a_class_of_its_own() {
 
 /// What is known of chips for files that do not say it is what the simulator says of them.
 #[test]
-fn chips_of_other_files_are_as_fast_as_those_that_are_simulated() {
+fn rates_of_chips_of_other_files_agree_with_the_simulator() {
     for (spec, chip) in [("mnist_pipeline", "mk2"), ("adder", "mk1")] {
         let tiles = find_chip(chip).expect("a chip").tiles;
         let (ours, _directory) = common::report(spec, &["options.device_iterations=1"]);
@@ -429,7 +430,7 @@ fn executions_are_counted_whole_where_programs_run_in_loops() {
 }
 
 #[test]
-fn limits_are_worked_out_once() {
+fn limits_are_computed_once() {
     let (report, _directory) = common::report("matmul_chain", &[]);
     assert!(Arc::ptr_eq(&limits(&report).unwrap(), &limits(&report).unwrap()));
 }

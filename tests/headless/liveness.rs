@@ -1,4 +1,4 @@
-//! Laws of liveness figures, on simulated reports.
+//! Invariants of liveness figures, on simulated reports.
 
 use crate::common;
 use crate::report_support::foreign::Foreign;
@@ -39,7 +39,7 @@ fn check(report: &Report) {
             assert_eq!(sum, curve.others[step as usize], "{source:?} step {step}");
         }
     }
-    // A tile's peak is what its memory says.
+    // A tile's peak is that of its memory.
     let memory = report.tile_memory().expect("reads");
     for tile in [0, 1, target.tiles_per_ipu - 1].map(TileId) {
         let curve = curve(report, LivenessScope::Tile(tile)).expect("reads").expect("recorded");
@@ -63,7 +63,8 @@ fn check(report: &Report) {
     }
 }
 
-/// The memory of a tile by address is its liveness, and nothing lies where something else does.
+/// Checks that the memory of a tile by address agrees with its liveness, and that no variables
+/// overlap.
 fn check_addresses(report: &Report, tile: TileId) {
     let curve = curve(report, LivenessScope::Tile(tile)).expect("reads").expect("recorded");
     let timeline = by_address(report, tile).expect("reads").expect("recorded");
@@ -75,7 +76,7 @@ fn check_addresses(report: &Report, tile: TileId) {
             assert!(placed.addresses.start >= end, "tile {tile} step {step}: {}", placed.name);
             end = placed.addresses.end;
         }
-        // Free and live bytes are all there are.
+        // Free and live bytes add up to the total.
         let free = timeline.free_in(step..step + 1).bytes();
         assert_eq!(free + curve.total(step as usize), timeline.capacity, "tile {tile} {step}");
     }

@@ -1,5 +1,5 @@
-//! Machines that nobody can buy: constants that a spec changes, what follows from them, and that
-//! every place says so.
+//! Machines that cannot be bought: constants changed by a spec, their effects, and their labels
+//! everywhere.
 
 use crate::common::{self, spec, stderr, stdout, tilescope};
 use serde_json::Value;
@@ -20,15 +20,15 @@ fn keys() -> Vec<&'static str> {
     KEYS.iter().map(|key| &*key.path).filter(|path| path.starts_with(TABLE)).collect()
 }
 
-/// A program whose figures hang on a constant.
+/// A program whose figures depend on a constant.
 fn program_for(key: &str) -> (&'static str, Vec<&'static str>) {
     match key.trim_start_matches(TABLE) {
         "remote_bytes_per_second" => ("offload", vec![]),
-        // The collectives of replicas go up and down.
+        // The collectives of replicas use both directions.
         "link_ladder_bytes_per_second" => {
             ("mnist_pipeline", vec!["options.device_iterations=2", "options.replication_factor=4"])
         }
-        // 128 replicas of one IPU stand in two racks.
+        // 128 replicas of one IPU fill two racks.
         "link_gateway_bytes_per_second" => {
             let replicas = ["options.replication_factor=128", "options.stages=[]"];
             (
@@ -44,7 +44,7 @@ fn figures(spec: &Spec) -> ProgramFigures {
     Simulation::compile(spec, MOST_RECORDS).expect("it compiles").figures()
 }
 
-/// The value of a key that is in effect.
+/// The effective value of a key.
 fn value(spec: &Spec, key: &str) -> String {
     let found = spec.effective_values.iter().find(|(path, _)| path == key);
     found.unwrap_or_else(|| panic!("{key} has a value")).1.clone()
@@ -93,9 +93,9 @@ fn every_constant_changes_something() {
     }
 }
 
-/// What a machine has already is no change, down to the last byte of the report.
+/// A value that the machine has already is no change, down to the last byte of the report.
 #[test]
-fn the_same_constants_are_the_same_bytes() {
+fn equal_constants_give_equal_bytes() {
     for name in ["matmul_chain", "offload"] {
         let real = spec(name, &[]);
         let same: Vec<String> =
@@ -103,7 +103,7 @@ fn the_same_constants_are_the_same_bytes() {
         let mut same = with(name, &[], &same);
         assert_eq!(same.machine_changes, []);
         assert_eq!(same.effective_values, real.effective_values);
-        // A report keeps the words of its spec, which differ.
+        // A report keeps the text of its spec, which differs.
         same.text.clone_from(&real.text);
         let bytes = |spec: &Spec| {
             let directory = tempfile::tempdir().expect("directory");
@@ -116,7 +116,7 @@ fn the_same_constants_are_the_same_bytes() {
 }
 
 #[test]
-fn what_no_machine_can_have_is_refused() {
+fn impossible_constants_are_refused() {
     let of_times = ["internal_sync_cycles", "external_sync_cycles", "host_handshake_seconds"];
     for key in keys() {
         for bad in ["0", "-1", "nan", "inf", "1e30", "\"much\"", "true", "[4]"] {
@@ -157,7 +157,7 @@ fn what_no_machine_can_have_is_refused() {
     }
 }
 
-/// Only the memory of a tile is changed: interleaved memory keeps its share of it.
+/// If only the memory of a tile is changed, interleaved memory keeps its share of it.
 #[test]
 fn interleaved_memory_keeps_its_share() {
     let offset = |bytes: u64| {
@@ -169,11 +169,11 @@ fn interleaved_memory_keeps_its_share() {
     assert_eq!(offset(64 * 1024), (16 * 1024).to_string());
 }
 
-/// A machine that has more of something is not slower. Where it is, planner or schedule chose
-/// otherwise, which costs little.
+/// A machine with more of something is not slower. Exceptions come from other choices of planner or
+/// schedule, and cost little.
 #[test]
 fn faster_is_never_slower() {
-    /// What plans that are chosen by estimates may cost.
+    /// The largest loss from plans that are chosen by estimates.
     const TOLERANCE: f64 = 0.01;
     let faster = [
         ("target.machine.exchange_bytes_per_cycle", 2.0),
@@ -239,7 +239,7 @@ fn grouped(number: u32) -> String {
     tilescope_report::units::grouped(number.into())
 }
 
-/// Extremes of every range either run or say why not.
+/// Extremes of every range either run or are refused with a reason.
 #[test]
 fn ends_of_ranges_are_simulated_or_refused() {
     for key in keys() {
@@ -277,7 +277,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn every_place_says_that_a_machine_is_not_real() {
+fn every_place_labels_a_changed_machine() {
     let directory = tempfile::tempdir().expect("directory");
     let place = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     let (real, changed) = (place("real"), place("changed"));
@@ -307,7 +307,7 @@ fn every_place_says_that_a_machine_is_not_real() {
     assert!(summary["confidence"].is_object());
 }
 
-/// Energy and cost are those of the machine as published, of the user's own figures, or not there.
+/// Energy and cost are those of the published machine, of the user's own figures, or absent.
 #[test]
 fn energy_and_cost_are_whole_or_absent() {
     let directory = tempfile::tempdir().expect("directory");
@@ -363,9 +363,9 @@ fn energy_and_cost_are_whole_or_absent() {
     }
 }
 
-/// Per million samples, and never a difference of what is not known or in another currency.
+/// Per million samples, and never as a difference of unknown values or of different currencies.
 #[test]
-fn comparisons_of_energy_and_cost_are_of_like_things() {
+fn energy_and_cost_are_compared_only_in_equal_units() {
     let directory = tempfile::tempdir().expect("directory");
     let place = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     let make = |name: &str, set: &[&str]| {

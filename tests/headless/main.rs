@@ -1,6 +1,6 @@
-//! Tests of everything but the window: simulator, reports, analyses, command line, documents.
+//! Tests of everything except the window: simulator, reports, analyses, command line, documents.
 //!
-//! One program, and not one for each file: linking is most of what building tests costs.
+//! One program instead of one for each file: linking takes most of the time of building tests.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -42,6 +42,7 @@ mod merged_stages;
 mod model_document;
 mod models;
 mod neighbour_laws;
+mod number_law;
 mod onnx_annotations;
 mod onnx_command;
 mod onnx_import;

@@ -1,6 +1,6 @@
-//! The matmul chain against the profile of Graphcore's matmul tutorial on a Mk2 (graphcore/tutorials,
-//! tutorial 4): float 800x500 by 500x400, then by 400x200. Single operations are in
-//! `tests/headless/validate.rs`.
+//! Compares the matmul chain with the profile of Graphcore's matmul tutorial on a Mk2
+//! (graphcore/tutorials, tutorial 4): float 800x500 by 500x400, then by 400x200. Single operations
+//! are in `tests/headless/validate.rs`.
 
 use crate::common;
 use rusqlite::{Connection, OpenFlags};
@@ -24,20 +24,20 @@ fn simulated() -> (ReportSummary, Vec<Step>) {
     (summary(&report).expect("a summary"), steps.collect::<Result<_, _>>().expect("steps"))
 }
 
-/// Cycles of the steps whose name holds one of these.
+/// Cycles of the steps whose name contains one of these.
 fn cycles(steps: &[Step], names: &[&str]) -> f64 {
     let named = |step: &&Step| names.iter().any(|name| step.0.contains(name));
     steps.iter().filter(named).map(|(_, cycles)| cycles).sum()
 }
 
-/// Refuses what is further from the profile than so many percent.
+/// Fails if a value differs from the profile by more than `percent` percent.
 fn within(what: &str, simulated: f64, profiled: f64, percent: f64) {
     println!("{what}: {simulated}, profiled {profiled}");
     assert!((simulated / profiled - 1.0).abs() * 100.0 < percent, "{what}: {simulated}");
 }
 
 #[test]
-fn the_chain_is_what_the_profile_shows() {
+fn the_chain_agrees_with_the_profile() {
     let (summary, steps) = simulated();
     assert_eq!(summary.graph.compute_sets, Some(9));
     within("vertices", summary.graph.vertices.unwrap() as f64, 16_877.0, 5.0);
@@ -49,7 +49,7 @@ fn the_chain_is_what_the_profile_shows() {
     assert_eq!(memory.by_region["interleaved"], Bytes(8_960_000));
     assert_eq!(memory.by_category["constant"], Bytes(99_000));
 
-    // What is always live, by kind; the guide prints kilobytes of 1024 bytes.
+    // Always-live memory, by kind; the guide prints kilobytes of 1024 bytes.
     for (category, kilobytes) in [
         ("vertexInstanceState", 271.0),
         ("vertexFieldData", 222.0),
@@ -67,7 +67,7 @@ fn the_chain_is_what_the_profile_shows() {
     within("Reduce0", cycles(&steps, &["m4/Conv_1/Reduce0"]), 3_430.0, 10.0);
 }
 
-/// Bytes live at each step, always-live ones included.
+/// Bytes live at each step, including always-live ones.
 fn live(overrides: &[&str]) -> (Report, LivenessCurve, tempfile::TempDir) {
     let (report, directory) = common::report("matmul_chain", overrides);
     let curve = curve(&report, LivenessScope::Whole).expect("reads").expect("recorded");
@@ -83,7 +83,7 @@ fn mebibytes(report: &Report, curve: &LivenessCurve, name: &str) -> f64 {
 }
 
 #[test]
-fn liveness_is_what_the_profile_shows() {
+fn liveness_agrees_with_the_profile() {
     let (report, curve, _directory) = live(&[]);
     let at = |name: &str| mebibytes(&report, &curve, name);
     within("always live", curve.always.as_f64() / f64::from(1 << 20), 3.2, 5.0);
@@ -95,9 +95,9 @@ fn liveness_is_what_the_profile_shows() {
     assert_eq!(curve.total(peak).as_f64() / f64::from(1 << 20), at("m4/Conv_1/Convolve"));
 }
 
-/// The chain it is compared with there: 1600x700 by 700x400.
+/// The chain in that comparison: 1600x700 by 700x400.
 #[test]
-fn the_larger_chain_is_what_the_comparison_shows() {
+fn the_larger_chain_agrees_with_the_comparison() {
     let (_report, curve, _directory) = live(&["model.m=1600", "model.k=700"]);
     let peak = curve.total(curve.peak().expect("steps"));
     within("peak", peak.as_f64() / f64::from(1 << 20), 94.5, 2.0);

@@ -1,4 +1,4 @@
-//! `mcp` as agents see it: messages in, messages out.
+//! `mcp` as seen by agents: messages in, messages out.
 
 use crate::common::{self, stdout, tilescope};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Longest answer of a tool, in bytes.
+/// The longest answer of a tool, in bytes.
 const MAX_ANSWER: usize = 32_000;
 
 /// Runs the program with these lines as its input.
@@ -62,7 +62,7 @@ fn nothing_outside_of_the_root_is_read() {
     }
 }
 
-/// Whoever ends it in the middle of a simulation finds nothing of it.
+/// Ending it in the middle of a simulation leaves no files.
 #[cfg(unix)]
 #[test]
 fn ended_in_the_middle_it_leaves_nothing_behind() {
@@ -76,7 +76,7 @@ fn ended_in_the_middle_it_leaves_nothing_behind() {
         .stdout(Stdio::null())
         .spawn()
         .expect("the program starts");
-    // Held to the end: it would end with its input.
+    // Held to the end: the program would end with its input.
     let mut input = child.stdin.take().expect("an input");
     let call = json!({ "name": "facts", "arguments": { "report": "bert_large_pod16" } });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
@@ -112,7 +112,7 @@ impl Workplace {
         self.directory.path().join("tmp")
     }
 
-    /// Replies to requests, in their order.
+    /// Replies to requests, in the order of those.
     fn replies(&self, requests: &[Value]) -> Vec<Value> {
         let lines: String = (0..)
             .zip(requests)
@@ -125,15 +125,18 @@ impl Workplace {
             .collect();
         let output = served(&lines, &self.temporary());
         assert!(output.status.success(), "{output:?}");
-        let replies: Vec<Value> =
+        let mut replies: Vec<Value> =
             stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        // What is done first is answered first.
+        replies.sort_by_key(|reply| reply["id"].as_u64());
+        assert_eq!(replies.len(), requests.len());
         for (id, reply) in (0..).zip(&replies) {
             assert_eq!((&reply["jsonrpc"], &reply["id"]), (&json!("2.0"), &json!(id)));
         }
         replies
     }
 
-    /// Answers of tools, each with whether it is an error.
+    /// Answers of tools, each with an error flag.
     fn answers(&self, calls: &[(&str, Value)]) -> Vec<(Value, bool)> {
         let request = |(tool, arguments): &(&str, Value)| json!({ "method": "tools/call", "params": { "name": tool, "arguments": arguments } });
         let replies = self.replies(&calls.iter().map(request).collect::<Vec<_>>());
@@ -143,8 +146,15 @@ impl Workplace {
             assert!(text.len() <= MAX_ANSWER, "{} bytes", text.len());
             let is_error = result["isError"].as_bool().expect("a flag");
             match is_error {
-                true => (text.into(), true),
-                false => (serde_json::from_str(text).expect("JSON"), false),
+                true => {
+                    assert_eq!(result.get("structuredContent"), None);
+                    (text.into(), true)
+                }
+                false => {
+                    let answer: Value = serde_json::from_str(text).expect("JSON");
+                    assert_eq!(result["structuredContent"], answer);
+                    (answer, false)
+                }
             }
         };
         replies.into_iter().map(answer).collect()
@@ -162,7 +172,7 @@ impl Workplace {
         answer.as_str().expect("words").to_owned()
     }
 
-    /// Everything below it.
+    /// All files below it.
     fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         let mut directories = vec![self.directory.path().to_owned()];
@@ -197,10 +207,57 @@ fn questions(report: &str) -> Vec<(&'static str, Value)> {
         ("table", json!({ "table": "specs" })),
         ("table", json!({ "table": "keys", "contains": "io_tiles" })),
         ("figure", json!({ "report": report, "topic": "limits", "figure": "waterfall" })),
+        ("picture", json!({ "report": report, "view": "limits" })),
         ("insights", json!({ "report": report })),
         ("try_change", json!({ "report": report, "changes": changes })),
+        ("tune", json!({ "report": report, "budget": 3 })),
         ("compare", json!({ "source": report, "target": report, "target_changes": changes })),
+        ("bisect", json!({ "good": report, "bad": report, "bad_changes": changes, "budget": 4 })),
+        ("series", json!({ "reports": [report, "matmul_chain"], "per": "run" })),
     ]
+}
+
+/// Where a value does not fit a JSON schema, of what the schemas of tools use.
+fn misfits(value: &Value, schema: &Value, place: &str) -> Vec<String> {
+    let kinds = match &schema["type"] {
+        Value::String(kind) => vec![kind.as_str()],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => return Vec::new(),
+    };
+    let is_of = |kind: &&str| match *kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => false,
+    };
+    if !kinds.iter().any(is_of) {
+        return vec![format!("{place} is no {kinds:?}: {value}")];
+    }
+    let mut found = Vec::new();
+    for entry in value.as_array().into_iter().flatten() {
+        found.extend(misfits(entry, &schema["items"], &format!("{place}[]")));
+    }
+    let Some(fields) = value.as_object() else { return found };
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    found.extend(
+        required
+            .filter(|name| !fields.contains_key(*name))
+            .map(|name| format!("no {place}.{name}")),
+    );
+    for (name, field) in fields {
+        match schema["properties"].get(name) {
+            Some(schema) => found.extend(misfits(field, schema, &format!("{place}.{name}"))),
+            None if schema["additionalProperties"] == false => {
+                found.push(format!("{place}.{name} is not declared"));
+            }
+            None => {}
+        }
+    }
+    found
 }
 
 #[test]
@@ -225,14 +282,23 @@ fn every_tool_answers_and_leaves_nothing_behind() {
         }
         assert!(tool["description"].as_str().is_some_and(|about| about.len() > 40), "{tool}");
     }
-    for ((tool, _), (answer, is_error)) in questions.iter().zip(workplace.answers(&questions)) {
+    for ((tool, arguments), (answer, is_error)) in
+        questions.iter().zip(workplace.answers(&questions))
+    {
+        if *tool == "picture" && cfg!(not(feature = "gui")) {
+            assert!(is_error && answer.as_str().is_some_and(|text| text.contains("gui")));
+            continue;
+        }
         assert!(!is_error, "{tool}: {answer}");
+        let described = tools.iter().find(|described| described["name"] == *tool);
+        let schema = &described.expect("a tool")["outputSchema"];
+        assert_eq!(misfits(&answer, schema, tool), [""; 0], "{arguments}");
     }
     assert_eq!(workplace.files(), before);
 }
 
 #[test]
-fn every_tool_says_what_is_wrong_with_its_arguments() {
+fn every_tool_reports_errors_in_its_arguments() {
     let workplace = Workplace::new();
     for (tool, mut arguments) in questions(&workplace.report()) {
         arguments["nonsense"] = json!(1);
@@ -308,7 +374,7 @@ fn figures_are_those_of_the_command_line() {
 }
 
 #[test]
-fn lists_are_cut_and_say_so() {
+fn lists_are_cut_with_a_note() {
     let workplace = Workplace::new();
     let sql = "SELECT tile, total FROM memory_by_tile ORDER BY tile";
     let arguments = json!({ "report": workplace.report(), "sql": sql, "limit": 2 });
@@ -318,7 +384,7 @@ fn lists_are_cut_and_say_so() {
     let table = workplace.answer("table", arguments);
     let rows = table["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 3);
-    // Half of the 1,472 tiles would be more than an answer may have.
+    // Half of the 1,472 tiles would exceed the limit of an answer.
     assert_eq!(rows[2]["left_off"], 1_470);
     let arguments = json!({ "report": workplace.report(), "table": "memory", "limit": 1000 });
     let whole = workplace.answer("table", arguments);
@@ -328,7 +394,7 @@ fn lists_are_cut_and_say_so() {
 }
 
 #[test]
-fn links_lead_to_places_of_reports_that_stay() {
+fn links_lead_to_places_of_permanent_reports() {
     let workplace = Workplace::new();
     let topic = "execution-trace";
     let arguments = json!({ "report": workplace.report(), "topic": topic });
@@ -342,7 +408,7 @@ fn links_lead_to_places_of_reports_that_stay() {
 }
 
 #[test]
-fn gains_are_proven_and_gates_judged() {
+fn gains_are_proven_and_gates_checked() {
     let workplace = Workplace::new();
     let arguments = json!({
         "report": "prefetch", "prove": true, "limit": 50,
@@ -393,7 +459,78 @@ fn a_client_is_greeted_in_its_version_and_hostile_lines_are_refused() {
     let replies: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(replies.len(), 6);
-    assert!(replies[..4].iter().all(|reply| reply["error"]["code"].is_i64()), "{text}");
-    assert!(replies[4]["result"]["isError"] == true && !text.contains('\u{1b}'), "{text}");
-    assert_eq!(replies[5]["result"], json!({}));
+    let refused = replies.iter().filter(|reply| reply["error"]["code"].is_i64());
+    assert_eq!(refused.count(), 4, "{text}");
+    let of = |id: u64| replies.iter().find(|reply| reply["id"] == id).expect("a reply");
+    assert!(of(2)["result"]["isError"] == true && !text.contains('\u{1b}'), "{text}");
+    assert_eq!(of(3)["result"], json!({}));
+}
+
+/// A question that takes its time holds up no other.
+#[test]
+fn questions_are_answered_at_the_same_time() {
+    let workplace = Workplace::new();
+    let call = |id: u64, arguments: Value| {
+        let call = json!({ "name": "facts", "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call }).to_string()
+    };
+    let spec = json!({ "report": "mnist_pipeline", "changes": { "options.device_iterations": 3 } });
+    let ping = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" }).to_string();
+    // Both of the first are about one spec, which is simulated once.
+    let lines = [
+        call(1, spec.clone()),
+        call(2, spec),
+        call(3, json!({ "report": workplace.report() })),
+        ping,
+    ];
+    let output = served(&format!("{}\n", lines.join("\n")), &workplace.temporary());
+    let replies: Vec<Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let ids: Vec<u64> = replies.iter().filter_map(|reply| reply["id"].as_u64()).collect();
+    assert_eq!(ids.len(), 4, "{replies:?}");
+    assert_eq!(ids[0], 9, "{ids:?}");
+    let of = |id: u64| &replies[ids.iter().position(|known| *known == id).expect("answered")];
+    assert_eq!(of(1)["result"], of(2)["result"]);
+    assert_eq!(of(3)["result"]["isError"], false);
+    assert_eq!(std::fs::read_dir(workplace.temporary()).expect("a directory").count(), 0);
+}
+
+#[cfg(feature = "gui")]
+#[test]
+fn pictures_are_images() {
+    let workplace = Workplace::new();
+    let arguments =
+        json!({ "report": workplace.report(), "view": "execution-trace", "theme": "dark" });
+    let call = json!({ "name": "picture", "arguments": arguments });
+    let reply = workplace.replies(&[json!({ "method": "tools/call", "params": call })]).remove(0);
+    let image = &reply["result"]["content"][1];
+    assert_eq!((&image["type"], &image["mimeType"]), (&json!("image"), &json!("image/png")));
+    // The signature of a PNG file.
+    assert!(image["data"].as_str().is_some_and(|data| data.starts_with("iVBORw0KGgo")));
+    let problem = workplace.error("picture", json!({ "report": workplace.report(), "view": "x" }));
+    assert!(problem.contains("execution-trace"), "{problem}");
+}
+
+/// Searches name specs as the agent does, not the copies that children read.
+#[test]
+fn searches_tell_of_the_spec_that_was_named() {
+    let workplace = Workplace::new();
+    let report = workplace.report();
+    let tuned = workplace.answer("tune", json!({ "report": report, "budget": 3, "limit": 2 }));
+    assert_eq!(tuned["spec"], report.as_str());
+    assert!(!tuned.to_string().contains("spec.toml"), "{tuned}");
+    let changes = json!({ "model.m": 256 });
+    let arguments =
+        json!({ "good": report, "bad": "matmul_chain", "bad_changes": changes, "budget": 6 });
+    let found = workplace.answer("bisect", arguments);
+    assert_eq!(found["bad"]["name"], "matmul_chain");
+    let whole = found["difference"].as_f64().expect("a difference");
+    let parts = found["parts"].as_array().expect("parts").iter();
+    let sum: f64 = parts.filter_map(|part| part["change"].as_f64()).sum();
+    let rest = found["interaction"]["change"].as_f64().expect("a rest");
+    assert!((sum + rest - whole).abs() < 1e-6 * whole.abs(), "{found}");
+    let problem = workplace.error("tune", json!({ "report": report, "free": ["model.x"] }));
+    assert!(problem.contains("model.x"), "{problem}");
+    let problem = workplace.error("series", json!({ "reports": [] }));
+    assert!(problem.contains("reports"), "{problem}");
 }

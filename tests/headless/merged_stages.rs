@@ -1,4 +1,4 @@
-//! Neighbouring stages on one IPU are one stage, as PopART merges them, whoever wrote them.
+//! Neighbouring stages on one IPU are one stage, as merged by PopART, whatever their origin.
 
 use crate::common;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn file(name: &str, overrides: &[&str]) -> Spec {
     common::spec(&format!("{}/tests/data/onnx/{name}", env!("CARGO_MANIFEST_DIR")), overrides)
 }
 
-/// The figures that tell programs apart, and what is on each tile.
+/// The figures that distinguish programs, and the memory of each tile.
 fn program(spec: &Spec) -> (ProgramFigures, TileRuns<TileMemory>) {
     let figures = Simulation::compile(spec, MOST_RECORDS).expect("compiles").figures();
     assert!(figures.cycles.is_some(), "it fits");
@@ -36,7 +36,8 @@ fn notes(spec: &Spec) -> String {
     compile(spec).expect("compiles").model_notes.join("\n")
 }
 
-/// `AutoStage.AutoIncrement` of PopTorch makes a stage of each block, `SameAsIpu` one for each IPU.
+/// `AutoStage.AutoIncrement` of PopTorch makes a stage for each block, `SameAsIpu` one for each
+/// IPU.
 #[test]
 fn a_stage_for_each_block_is_one_for_each_ipu() {
     let [each_block, each_ipu] = ["auto_increment", "same_as_ipu"];
@@ -52,7 +53,7 @@ fn a_stage_for_each_block_is_one_for_each_ipu() {
         &[&trained[..], &["options.stash_convention=memory_guide"]].concat(),
         &[&trained[..], &["options.replication_factor=2", "model.optimizer=adam"]].concat(),
         &["model.loss=identity", "options.gradient_accumulation=1", "options.device_iterations=5"],
-        // As many micro-batches as fill two stages, where none are said and where they are.
+        // Enough micro-batches to fill two stages, by default and explicitly.
         &["model.loss=identity"],
         &["model.loss=identity", "options.gradient_accumulation=3"],
     ] {
@@ -78,8 +79,8 @@ fn a_stage_for_each_block_is_one_for_each_ipu() {
     assert!(problem.contains("2 micro-batches cannot fill a pipeline of 2 stages"), "{problem}");
 }
 
-/// `test_pipeline_stage_merging` of PopART (tests/integration/pipelining_tests): three stages on two
-/// IPUs run with three micro-batches, and with recomputation the input alone is stashed.
+/// `test_pipeline_stage_merging` of PopART (tests/integration/pipelining_tests): three stages on
+/// two IPUs run with three micro-batches, and with recomputation only the input is stashed.
 #[test]
 fn the_test_of_popart_holds() {
     let overrides = [
@@ -104,7 +105,7 @@ fn the_test_of_popart_holds() {
     assert_eq!(stashes, ["x_in/stash"]);
 }
 
-/// The model of a text as a file.
+/// Writes the model of a text as a file.
 fn written(directory: &TempDir, text: &str) -> String {
     let path = directory.path().join("layers.onnx");
     std::fs::write(&path, onnx_text::model(text).bytes()).expect("written");
@@ -125,7 +126,7 @@ fn layers(directory: &TempDir, own: &[Option<(usize, u32)>]) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(long_cases(100)))]
-    /// Whether stages are merged by hand or not, in a file or in a spec, the program is the same.
+    /// Merging stages by hand, in a file or in a spec, gives the same program.
     #[test]
     fn stages_may_be_merged_by_hand(
         ipus in prop::collection::vec(0u32..3, 2..6), trained: bool, sharded: bool,
@@ -165,7 +166,7 @@ proptest! {
     }
 }
 
-/// Stages of a spec are merged as those of a file are, and what each block costs stays the same.
+/// Stages of a spec are merged like those of a file, and the cost of each block stays the same.
 #[test]
 fn stages_of_a_spec_are_merged() {
     let overrides = ["target.ipus=2", "options.gradient_accumulation=4"];
@@ -177,20 +178,20 @@ fn stages_of_a_spec_are_merged() {
         "[{blocks=['B1'],ipu=0},{blocks=['B2'],ipu=0},{blocks=['B3'],ipu=1},{blocks=['B4'],ipu=1}]";
     let together = "[['B1','B2'],['B3','B4']]";
     assert_eq!(program(&spec(own)), program(&spec(together)));
-    // Another stage between them keeps two on one IPU apart.
+    // Another stage in between keeps two on one IPU apart.
     let there_and_back =
         "[{blocks=['B1'],ipu=0},{blocks=['B2'],ipu=1},{blocks=['B3'],ipu=0},{blocks=['B4'],ipu=1}]";
     let problem = refusal(&spec(there_and_back));
     assert!(problem.contains("4 micro-batches cannot fill a pipeline of 4 stages"), "{problem}");
-    // The place of a stage in messages is that in the list.
+    // The number of a stage in messages is its index in the list.
     let problem =
         refusal(&spec("[{blocks=['B1'],ipu=0},{blocks=['B2'],ipu=0},{blocks=['B3','B4'],ipu=2}]"));
     assert!(problem.contains("stage 2 is on IPU 2"), "{problem}");
 }
 
-/// TensorFlow and PopXL keep stages as they are written, and so do phases.
+/// TensorFlow and PopXL keep stages as written, and so do phases.
 #[test]
-fn others_keep_neighbours_apart() {
+fn other_frameworks_keep_neighbours_apart() {
     let spec = |overrides: &[&str]| file("four_blocks_auto_increment.onnx", overrides);
     for framework in ["keras", "popxl"] {
         let framework = format!("options.host.framework={framework}");
@@ -200,7 +201,7 @@ fn others_keep_neighbours_apart() {
             problem.contains("3 micro-batches cannot fill a pipeline of 4 stages"),
             "{problem}"
         );
-        // Without a number they are as many as fill four stages.
+        // The default number fills four stages.
         assert_eq!(stages(&spec(&["model.loss=identity", &framework])).len(), 4);
         let sharded = ["model.loss=identity", "options.execution=sharded", &framework];
         assert_eq!(stages(&spec(&sharded)).len(), 2);

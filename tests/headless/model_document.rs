@@ -1,6 +1,5 @@
-//! `docs/model.md` has a table of every constant of the cost model, and one of how the host calls
-//! programs; no other constant of the simulator is fitted or assumed. `tilescope model` prints the
-//! constants.
+//! `docs/model.md` has a table of every constant of the cost model, and one of host paths; no other
+//! constant of the simulator is fitted or assumed. `tilescope model` prints the constants.
 
 use crate::common::{stderr, stdout, tilescope};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A text with these rows in the table between a head and what follows it.
+/// A text with these rows in the table between a heading and its end.
 fn with_rows(text: &str, head: &str, end: &str, rows: impl Iterator<Item = String>) -> String {
     let head = format!("{head}\n");
     let (before, rest) = text.split_once(&head).expect("the head of the table");
@@ -73,8 +72,8 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     nested.flatten().collect()
 }
 
-/// Names of constants, and of keys of specs, whose documentation says that they were fitted or
-/// assumed.
+/// Names of constants, and of keys of specs, that are fitted or assumed according to their
+/// documentation.
 fn unsure(source: &str) -> Vec<&str> {
     let mut documentation = String::new();
     let mut found = Vec::new();
@@ -117,7 +116,7 @@ fn model_lists_every_constant() {
 }
 
 #[test]
-fn sensitivity_says_what_a_tenth_of_a_constant_changes() {
+fn sensitivity_prints_the_effect_of_a_tenth_of_a_constant() {
     let output = tilescope(&[
         "model",
         "--sensitivity",

@@ -1,4 +1,4 @@
-//! Built-in models against their literature, and all of them compiled at a small size.
+//! Compares built-in models with their literature, and compiles all of them at a small size.
 
 use tilescope_report::TrainingPass;
 use tilescope_sim::compile;
@@ -23,11 +23,12 @@ fn graph(model: &str) -> ModelGraph {
     (spec.model.definition.build)(&spec.model).expect("sizes fit")
 }
 
-/// Built-in models with what is published of them.
+/// Built-in models with their published figures.
 const PUBLISHED: &str = include_str!("../data/published_models.txt");
 
 /// The graph of each published model, its trainable values, the multiply-accumulates of its forward
-/// pass on one sample, and by what share these may be off: what is counted besides products differs.
+/// pass on one sample, and the allowed deviation of these: definitions differ in what they count
+/// besides products.
 fn published() -> impl Iterator<Item = (&'static str, ModelGraph, u64, f64, f64)> {
     PUBLISHED.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let [model, parameters, macs, tolerance] = line.split(" | ").collect::<Vec<_>>()[..] else {
@@ -40,7 +41,7 @@ fn published() -> impl Iterator<Item = (&'static str, ModelGraph, u64, f64, f64)
 }
 
 #[test]
-fn models_have_the_parameters_and_do_the_work_of_the_literature() {
+fn models_have_the_parameters_and_work_of_the_literature() {
     for (model, graph, parameters, macs, tolerance) in published() {
         assert_eq!(graph.parameter_count(), parameters, "{model}");
         let found = product_macs(&graph) as f64;
@@ -58,7 +59,7 @@ fn product_macs(graph: &ModelGraph) -> u64 {
     forward.map(|node| literature_macs(graph, node)).sum()
 }
 
-/// Multiply-accumulates as the literature counts them: convolutions with all zeros beside their
+/// Multiply-accumulates as counted in the literature: convolutions including the zeros beside their
 /// input.
 fn literature_macs(graph: &ModelGraph, node: &GraphNode) -> u64 {
     let (weights, output) = (graph.tensor(node.inputs[1]), graph.tensor(node.outputs[0]));
@@ -70,7 +71,7 @@ fn literature_macs(graph: &ModelGraph, node: &GraphNode) -> u64 {
     }
 }
 
-/// Sizes that compile in moments.
+/// Sizes that compile quickly.
 fn small(model: &str) -> String {
     let transformer = "layers = 2, hidden = 64, heads = 2";
     let sizes = match model {
@@ -96,9 +97,9 @@ fn small(model: &str) -> String {
 }
 
 /// A layout has as many elements as its tensor: none is lost where parts are uneven or a stride
-/// leaves zeros, none is counted twice.
+/// leaves zeros, and none is counted twice.
 #[test]
-fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
+fn every_tensor_of_every_model_has_a_complete_layout() {
     let training =
         TrainingConfig { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
     for name in model::names() {
@@ -122,12 +123,12 @@ fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
     }
 }
 
-/// Not fitting in memory is a result, so it is no failure here.
+/// Not fitting in memory is a result, and so no failure here.
 #[test]
 fn every_model_compiles_in_training_and_inference() {
     let ways = [(true, "float16"), (true, "mixed"), (false, "float32")];
     for (place, name) in model::names().into_iter().enumerate() {
-        // The same blocks as ResNet-18.
+        // ResNet-18 has the same blocks.
         if !slow_tests() && name == "resnet50" {
             continue;
         }

@@ -1,14 +1,14 @@
-//! What a token or a sample more changes in a layer of BERT-Base: little, or the report says what
-//! to do. `cargo bench --bench neighbours` looks at all sizes.
+//! The effect of one more token or sample in a layer of BERT-Base: it is small, or the report has
+//! advice. `cargo bench --bench neighbours` compares all sizes.
 
 use crate::common::{encoder_operations, encoder_spec, layer_cost, operation_cliffs};
 use tilescope_sim::compile;
 use tilescope_test_tiers::{slow_tests, up_to};
 
-/// The throughput of neighbours differs by less.
+/// The limit on the ratio of the throughput of neighbours.
 const LAYER: f64 = 1.3;
 
-/// Batches and tokens, over 1 to 32 and 64 to 512, that are compared with the next token.
+/// Batches and tokens, from 1 to 32 and 64 to 512, that are compared with the next token.
 const TOKENS: [[u64; 2]; 10] = [
     [8, 128],
     [8, 127],
@@ -22,11 +22,11 @@ const TOKENS: [[u64; 2]; 10] = [
     [32, 90],
 ];
 
-/// The same, compared with the next sample. The second sample halves what starting steps costs
-/// each, which is no cliff.
+/// The same, compared with the next sample. A second sample halves the cost of starting steps per
+/// sample, which is no cliff.
 const SAMPLES: [[u64; 2]; 5] = [[3, 128], [9, 130], [24, 392], [30, 128], [31, 64]];
 
-/// The tokens that the report of such layers says to pad to.
+/// The number of tokens to pad to, as advised by the report of such layers.
 fn advised_tokens([batch, tokens]: [u64; 2]) -> Option<u64> {
     let compiled = compile(&encoder_spec([batch, tokens])).expect("compiles");
     let begins = format!("Rows of {tokens} tokens end inside vectors");
@@ -35,7 +35,7 @@ fn advised_tokens([batch, tokens]: [u64; 2]) -> Option<u64> {
     behind.split(' ').next()?.parse().ok()
 }
 
-/// What is advised is tried: it takes fewer cycles for the same sequences.
+/// Tries the advice: it must take fewer cycles for the same sequences.
 #[track_caller]
 fn assert_is_explained([batch, tokens]: [u64; 2], what: &str) {
     let padded = advised_tokens([batch, tokens]).unwrap_or_else(|| panic!("{what} in silence"));
@@ -44,7 +44,7 @@ fn assert_is_explained([batch, tokens]: [u64; 2], what: &str) {
     assert!(with < given, "{what}: {padded} tokens take {with} instead of {given}");
 }
 
-/// Checks two neighbours; how many operations differ much, all of them explained.
+/// Checks two neighbours. Returns the number of operations that differ much, all of them explained.
 fn explained(neighbours: [[u64; 2]; 2]) -> usize {
     let found = neighbours.map(encoder_operations);
     let [one, other] = found.each_ref().map(|operations| layer_cost(operations));
@@ -53,7 +53,7 @@ fn explained(neighbours: [[u64; 2]; 2]) -> usize {
     let cliffs = operation_cliffs([&found[0], &found[1]]);
     for cliff in &cliffs {
         let what = format!("{} of {neighbours:?}: {:.1} times", cliff.name, cliff.factor);
-        // Elsewhere plans of neighbours are alike; what differs is how rows end.
+        // Elsewhere plans of neighbours are alike; the ends of rows make the difference.
         assert!(cliff.name.contains("attention/"), "{what}");
         assert_is_explained(neighbours[cliff.dearer], &what);
     }

@@ -1,4 +1,4 @@
-//! PopART's attributes of single nodes and inputs mean what they mean in PopART.
+//! PopART's attributes of single nodes and inputs have the same meaning as in PopART.
 
 use crate::common;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ fn changed(mut spec: Spec, change: impl FnOnce(&mut OnnxGraph)) -> Spec {
     spec
 }
 
-/// The spec with attributes for the nodes that get any.
+/// The spec with attributes added to some nodes.
 fn annotated(
     spec: Spec,
     of: impl Fn(usize, &OnnxNode) -> Vec<(&'static str, AttributeValue)>,
@@ -48,7 +48,7 @@ fn figures(spec: &Spec) -> ProgramFigures {
     Simulation::compile(spec, MOST_RECORDS).expect("compiles").figures()
 }
 
-/// What tells programs apart: figures, and what is on each tile.
+/// The figures that distinguish programs, and the memory of each tile.
 fn program(spec: &Spec) -> (ProgramFigures, TileRuns<TileMemory>) {
     let compiled = compile(spec).expect("compiles");
     (figures(spec), compiled.compilation.tile_memory)
@@ -76,7 +76,7 @@ fn program_names(report: &Report) -> Vec<String> {
 
 const INT: fn(i64) -> AttributeValue = AttributeValue::Int;
 
-/// The stage of each node of the tutorial's network, by the linear layers and convolutions in it.
+/// The stage of each node of the tutorial's network, by its linear layers and convolutions.
 fn stage_of(at: usize, nodes: usize) -> i64 {
     (at * 4 / nodes) as i64
 }
@@ -97,7 +97,7 @@ fn stages_share_ipus_in_any_order() {
         })
     };
     for of in operations(&stages(None)) {
-        // A stash lies where the tensor is needed again, which may be another stage than its own.
+        // A stash is where the tensor is needed again, which may be another stage than its own.
         if ["stash", "restore"].contains(&of.kind.as_str()) {
             continue;
         }
@@ -105,7 +105,7 @@ fn stages_share_ipus_in_any_order() {
         let stage: u32 = block.trim_start_matches("stage").parse().expect("a number");
         assert_eq!(of.ipu.map(|ipu| ipu.0), Some(stage % 2), "{}", of.name);
     }
-    // A node between two of one stage takes that; between different ones it cannot know.
+    // A node between two of one stage belongs to that stage; between different ones it is unknown.
     let whole = figures(&stages(None));
     assert_eq!(figures(&stages(Some(1))), whole);
     let border = (1..nodes).find(|at| stage_of(*at, nodes) != stage_of(at - 1, nodes));
@@ -113,7 +113,7 @@ fn stages_share_ipus_in_any_order() {
     assert!(problem.contains("between stage 0") && problem.contains("and stage 1"), "{problem}");
 }
 
-/// Layers one behind the other, each with attributes, as a file.
+/// Consecutive layers, each with attributes, as a file.
 fn annotated_layers(directory: &TempDir, attributes: &[&[(&str, i64)]]) -> String {
     let mut model = OnnxFileBuilder::new(17).input(value_info("x0", FLOAT, &[32, 64]));
     for (at, own) in attributes.iter().enumerate() {
@@ -133,7 +133,7 @@ const STAGE: &str = "__pipeline_stage";
 const IPU: &str = "__ipu_number";
 const PHASE: &str = "__execution_phase";
 
-/// The block and IPU of each of the layers: gradients are where the layer is.
+/// The block and IPU of each of the layers: gradients are on the IPU of their layer.
 fn places(spec: &Spec) -> Vec<(String, u32)> {
     let mut found: BTreeMap<String, (String, u32)> = BTreeMap::new();
     for of in operations(spec).iter().filter(|of| of.name.starts_with("layer") && of.flops > 0) {
@@ -149,9 +149,9 @@ fn placed(expected: &[(&str, u32)]) -> Vec<(String, u32)> {
     expected.iter().map(|(block, ipu)| ((*block).to_owned(), *ipu)).collect()
 }
 
-/// IPUs by themselves are virtual graphs: one after the other, in whatever order data visit them.
+/// IPUs without stages are virtual graphs: one after the other, in any order along the data.
 #[test]
-fn ipus_alone_are_visited_in_any_order() {
+fn ipus_without_stages_may_come_in_any_order() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |ipus: &[i64]| {
         let own: Vec<[(&str, i64); 1]> = ipus.iter().map(|ipu| [(IPU, *ipu)]).collect();
@@ -162,7 +162,7 @@ fn ipus_alone_are_visited_in_any_order() {
         let there_and_back = common::spec(&file(&[0, 1, 0, 1]), &[training]);
         let expected = [("ipu0", 0), ("ipu1", 1), ("ipu0_2", 0), ("ipu1_2", 1)];
         assert_eq!(places(&there_and_back), placed(&expected));
-        // The same as stages, one after the other.
+        // The same as consecutive stages.
         let stages: Vec<[(&str, i64); 2]> =
             [0, 1, 2, 3].map(|stage| [(STAGE, stage), (IPU, stage % 2)]).to_vec();
         let stages: Vec<&[(&str, i64)]> = stages.iter().map(<[_; 2]>::as_slice).collect();
@@ -178,7 +178,7 @@ fn ipus_alone_are_visited_in_any_order() {
     assert!(figures(&common::spec(&file(&[0, 0, 1, 2]), &pipelined)).cycles.is_some());
     let problem = refusal(&common::spec(&file(&[0, 1, 0, 1]), &pipelined));
     assert!(problem.contains("ipu0_2") && problem.contains("__pipeline_stage"), "{problem}");
-    // A node that says nothing is where its neighbours are, if they agree.
+    // A node without attributes belongs to its neighbours, if they agree.
     let own: [&[(&str, i64)]; 4] = [&[(IPU, 1)], &[], &[(IPU, 1)], &[(IPU, 0)]];
     let spec = common::spec(&annotated_layers(&directory, &own), &[]);
     assert_eq!(places(&spec), placed(&[("ipu1", 1), ("ipu1", 1), ("ipu1", 1), ("ipu0", 0)]));
@@ -187,8 +187,8 @@ fn ipus_alone_are_visited_in_any_order() {
     assert!(problem.contains("layer1") && problem.contains("between IPU 1"), "{problem}");
 }
 
-/// Phases run one after the other from streaming memory, on the IPU that they name, else on one of
-/// the set that their number's parity tells.
+/// Phases run one after the other from streaming memory, on the IPU that they name, or else on one
+/// of the set given by the parity of their number.
 #[test]
 fn phases_are_phases_on_their_ipus() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -220,7 +220,7 @@ fn phases_are_phases_on_their_ipus() {
         let expected = [("phase0", 1), ("phase1", 0), ("phase2", 3), ("phase3", 2)];
         assert_eq!(places(&crossed), placed(&expected));
     }
-    // The same as stages that are run as phases.
+    // The same as stages that run as phases.
     let stages: Vec<Vec<(&str, i64)>> =
         (0..4).map(|stage| vec![(STAGE, stage), (IPU, stage % 2)]).collect();
     let staged = common::spec(&file(&stages), &["options.execution=phased"]);
@@ -250,8 +250,9 @@ fn products(directory: &TempDir, weights: &[&str], output: &str, nodes: Vec<Node
     path.to_string_lossy().into_owned()
 }
 
-/// PopTorch's test of two by two IPUs: phases on IPUs 0 and 2, and on 1 and 3. Each phase takes what
-/// the other IPU of the one before it made, and phase 1 what the other made in phase 1 itself.
+/// PopTorch's test of two by two IPUs: phases on IPUs 0 and 2, and on 1 and 3. Each phase reads the
+/// result of the other IPU of the previous phase, and phase 1 also that of the other IPU in phase
+/// 1.
 fn two_by_two(directory: &TempDir) -> String {
     let mut nodes = Vec::new();
     for (phase, from, to) in [(0, 'x', 'a'), (1, 'a', 'b'), (1, 'b', 'c'), (2, 'c', 'd')] {
@@ -266,8 +267,8 @@ fn two_by_two(directory: &TempDir) -> String {
     products(directory, &weights, "e", nodes)
 }
 
-/// A phase on several IPUs: each does its own part at the same time, and what they hand each other
-/// crosses before it is over.
+/// In a phase on several IPUs, each does its own part at the same time, and data between them cross
+/// before the phase ends.
 #[test]
 fn phases_run_on_several_ipus_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -313,11 +314,11 @@ fn phases_run_on_several_ipus_at_once() {
             assert!(one.start < other.end && other.start < one.end, "{one:?} {other:?}");
         }
         assert!(cycles("phase1_ipu1 forward").end <= cycles("phase1_ipu3_2 forward").start);
-        // Weights of all steps of a phase are there before it begins.
+        // Weights of all steps of a phase are loaded before it begins.
         let names = program_names(&report);
         assert!(names.iter().any(|name| name.contains("wc0/remoteLoad")), "{names:?}");
     }
-    // One after the other takes longer.
+    // Consecutive execution takes longer.
     let cycles = |second: (i64, i64), last: (i64, i64)| {
         let nodes = vec![
             product("x", "w0", "a0", 0, 0),
@@ -330,11 +331,11 @@ fn phases_run_on_several_ipus_at_once() {
     assert!(cycles((0, 2), (1, 1)) < cycles((1, 1), (2, 0)));
 }
 
-/// What several IPUs of a phase read of the host, of weights and of each other.
+/// Tests the reads of several IPUs of a phase: from the host, of weights and of each other.
 #[test]
-fn ipus_of_a_phase_read_what_is_there() {
+fn ipus_of_a_phase_read_available_data() {
     let directory = tempfile::tempdir().expect("a directory");
-    // An input goes to both IPUs that read it at once, and by way of the first to those behind.
+    // An input goes to both IPUs that read it at once, and through the first to later ones.
     let nodes = vec![
         product("x", "w0", "a", 0, 0),
         product("x", "w1", "b", 0, 2),
@@ -365,7 +366,7 @@ fn ipus_of_a_phase_read_what_is_there() {
         let file = products(&directory, &["w0", "w1"], "c", nodes);
         report(&common::spec(&file, overrides));
     }
-    // A weight on two IPUs at once is one weight only as long as it is not trained.
+    // A weight on two IPUs at once is one weight only while it is not trained.
     let nodes = || {
         vec![
             product("x", "w0", "a", 0, 0),
@@ -379,7 +380,7 @@ fn ipus_of_a_phase_read_what_is_there() {
     for words in ["\"w0\"", "phase0_ipu0", "phase0_ipu2", "one IPU"] {
         assert!(problem.contains(words), "{problem}");
     }
-    // A node that names no IPU is with what it reads, unless that is on several.
+    // A node without an IPU is with its inputs, unless these are on several.
     let mut open = nodes();
     open[2] = Node::new("MatMul", &["a", "b"], &["c"]).named("c").int(PHASE, 0);
     let problem = common::refusal(&products(&directory, &["w0"], "c", open), &[]);
@@ -392,14 +393,14 @@ fn is_product(node: &OnnxNode) -> bool {
     ["MatMul", "Gemm", "Conv"].contains(&node.op.as_str())
 }
 
-/// Planner's choices of the operations of a kind.
+/// Planner's choices for the operations of a kind.
 fn plans(operations: &[ModelOperation], holds: impl Fn(&ModelOperation) -> bool) -> Vec<String> {
     let of_kind = operations.iter().filter(|of| holds(of));
     of_kind.filter_map(|of| of.plan.clone()).collect()
 }
 
 #[test]
-fn one_operation_is_planned_as_it_says() {
+fn attributes_set_the_plan_of_one_operation() {
     let plain = operations(&spec("guide_mnist.onnx", &[]));
     let first = plain.iter().find(|of| of.kind == "conv2d").expect("convolutions").name.clone();
     for value in [
@@ -421,9 +422,9 @@ fn one_operation_is_planned_as_it_says() {
     }
 }
 
-/// Where all operations say it, it is the option of the program.
+/// An attribute on all operations equals the option of the program.
 #[test]
-fn what_all_say_is_the_option_of_the_program() {
+fn attributes_on_all_operations_equal_the_option_of_the_program() {
     let cases: [(&str, Vec<(&'static str, AttributeValue)>); 4] = [
         (
             "options.available_memory_proportion=0.002",
@@ -459,7 +460,7 @@ fn what_all_say_is_the_option_of_the_program() {
     }
 }
 
-/// Names of what the backward pass runs again, a name for each operation.
+/// Names of recomputed operations of the backward pass.
 fn again(spec: &Spec) -> Vec<String> {
     let (report, _directory) = report(spec);
     let operations = report.operations().expect("reads");
@@ -470,7 +471,7 @@ fn again(spec: &Spec) -> Vec<String> {
 const RECOMPUTE: &str = "__recompute_output_in_backward_pass";
 
 #[test]
-fn single_results_are_kept_or_computed_again() {
+fn single_results_are_kept_or_recomputed() {
     let base = |mode: &str| {
         let mode = format!("options.recomputation={mode}");
         spec("guide_mnist.onnx", &["model.loss=cross_entropy", &mode])
@@ -491,7 +492,7 @@ fn single_results_are_kept_or_computed_again() {
     assert!(all.iter().any(|name| name.contains("Relu")), "{all:?}");
     assert!(fewer.iter().all(|name| !name.contains("Relu")), "{fewer:?}");
     assert!(fewer.len() < all.len());
-    // A node of its own marks what makes its data.
+    // A separate node marks the producers of its data.
     let checkpoint = changed(base("auto"), |graph| {
         let relu = graph.nodes.iter().position(|node| node.op == "Relu").expect("a ReLU");
         let mut node = graph.nodes[relu].clone();
@@ -522,7 +523,7 @@ fn single_results_are_kept_or_computed_again() {
 }
 
 #[test]
-fn single_results_wait_in_streaming_memory() {
+fn single_results_are_stored_in_streaming_memory() {
     let base = || {
         let options =
             ["model.loss=cross_entropy", "target.ipus=2", "options.gradient_accumulation=4"];
@@ -556,7 +557,7 @@ fn with_inputs(spec: Spec, properties: &[(&str, &str)]) -> Spec {
 }
 
 #[test]
-fn inputs_come_when_and_where_they_say() {
+fn inputs_are_loaded_according_to_their_attributes() {
     let base = |options: &[&str]| {
         let common =
             ["options.num_io_tiles=32", "options.device_iterations=6", "options.output_mode=final"];
@@ -571,7 +572,7 @@ fn inputs_come_when_and_where_they_say() {
     let on_compute_tiles = with_inputs(base(&[]), &[("__tile_set", "0")]);
     assert_ne!(figures(&on_compute_tiles), just_in_time);
     report(&on_compute_tiles);
-    // Whoever says the opposite of the program wins over it.
+    // An explicit opposite takes precedence over the program's option.
     let overlap = base(&["options.overlap_io=loops"]);
     let held_back = with_inputs(overlap.clone(), &[("__exchange_strategy", "0")]);
     assert!(figures(&overlap).cycles < figures(&held_back).cycles);
@@ -581,10 +582,13 @@ fn inputs_come_when_and_where_they_say() {
 }
 
 #[test]
-fn what_is_not_followed_is_told() {
-    let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
-        true => vec![("__schedule_priority", AttributeValue::Float(2.0)), ("__tile_set", INT(1))],
-        false => Vec::new(),
+fn ignored_attributes_are_reported() {
+    let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| {
+        if is_product(node) {
+            vec![("__schedule_priority", AttributeValue::Float(2.0)), ("__tile_set", INT(1))]
+        } else {
+            Vec::new()
+        }
     });
     let (report, _directory) = report(&spec);
     let imported = report.imported_model().expect("an imported model");
@@ -595,7 +599,7 @@ fn what_is_not_followed_is_told() {
 }
 
 #[test]
-fn what_popart_would_not_take_is_refused() {
+fn attributes_that_popart_refuses_are_refused() {
     let cases = [
         ("__available_memory", AttributeValue::Float(1.5), "from 0 to 1"),
         ("__available_memory", INT(1), "from 0 to 1"),
@@ -605,9 +609,8 @@ fn what_popart_would_not_take_is_refused() {
         ("__output_tensor_location", AttributeValue::Ints(vec![9]), "storage 9"),
     ];
     for (name, value, expected) in cases {
-        let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
-            true => vec![(name, value.clone())],
-            false => Vec::new(),
+        let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| {
+            if is_product(node) { vec![(name, value.clone())] } else { Vec::new() }
         });
         let problem = refusal(&spec);
         assert!(problem.contains(expected) && problem.contains(name), "{problem}");
@@ -616,7 +619,7 @@ fn what_popart_would_not_take_is_refused() {
     assert!(refusal(&strange).contains("OverlapLoops"), "{}", refusal(&strange));
 }
 
-/// Copies stay what libpva calls them, whatever tiles do them.
+/// Copies keep libpva's names, for any tiles that do them.
 #[test]
 fn an_overlapped_input_is_a_stream_copy() {
     let options = ["options.num_io_tiles=32", "options.device_iterations=3"];

@@ -18,7 +18,7 @@ fn json(arguments: &[&str]) -> Value {
 
 /// Figures of the guides' network, with a state for each operator.
 #[test]
-fn what_a_file_holds() {
+fn the_content_of_a_file_is_listed() {
     let path = file("guide_classification.onnx");
     let listing = json(&[&path.to_string_lossy()]);
     assert_eq!(listing["opset"], 13);
@@ -36,15 +36,15 @@ fn what_a_file_holds() {
     );
 }
 
-/// Whether a model fits is what simulating it would say.
+/// The answer on fitting is the same as that of a simulation.
 #[test]
-fn a_file_fits_or_is_told_what_would_do() {
+fn a_file_fits_or_gets_advice() {
     let fitting = json(&[&file("guide_classification.onnx").to_string_lossy()]);
     assert_eq!(fitting["memory"]["fit"], "fits", "{}", fitting["memory"]);
     assert_eq!(fitting["memory"]["enough_ipus"], Value::Null);
     let left_out = json(&[&file("guide_classification.onnx").to_string_lossy(), "--no-fit"]);
     assert_eq!(left_out["memory"], Value::Null);
-    // Eight layers of 151 MB each, of which an IPU holds five.
+    // Eight layers of 151 MB each, five of which fit on an IPU.
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("large.onnx");
     let mut text = "x0 f32:1,6144\n".to_owned();
@@ -85,7 +85,7 @@ fn a_file_fits_or_is_told_what_would_do() {
     assert!(reason.contains("Mystery"), "{reason}");
 }
 
-/// The batch is 1 without a word, as in a spec.
+/// The batch defaults to 1, as in a spec.
 #[test]
 fn dimensions_multiply_the_work() {
     let path = file("mnist_dynamic_batch.onnx");
@@ -96,10 +96,10 @@ fn dimensions_multiply_the_work() {
     assert_eq!(macs(&[&path, "--set", "model.batch_size=8"]), 8 * one);
 }
 
-/// What a dialog asks before the model is imported: sizes to begin with, outputs, loss, stages,
-/// and which nodes are not modelled.
+/// The questions of a dialog before a model is imported: initial sizes, outputs, loss, stages, and
+/// nodes that are not modelled.
 #[test]
-fn what_a_dialog_asks() {
+fn the_questions_of_a_dialog_are_answered() {
     let of = |name: &str| json(&[&file(name).to_string_lossy()]);
     let dynamic = of("mnist_dynamic_batch.onnx");
     let batch = &dynamic["symbols"][0];
@@ -114,7 +114,7 @@ fn what_a_dialog_asks() {
         (&4.into(), &4.into())
     );
     assert!(annotated["content_hash"].as_str().is_some_and(|hash| hash.len() >= 32));
-    // An operator of another name, at the same place of a file that says all shapes.
+    // An operator of another name, at the same place of a file with all shapes.
     let bytes = std::fs::read(file("mnist_dynamo.onnx")).expect("read");
     let at = bytes.windows(4).position(|word| word == b"Gemm").expect("a product");
     let renamed = [&bytes[..at], b"Ghem", &bytes[at + 4..]].concat();
@@ -129,7 +129,7 @@ fn what_a_dialog_asks() {
     assert!(unknown["node"].as_str().is_some_and(|node| node.contains("linear")), "{unknown}");
 }
 
-/// What a check says of a model: its stages, and whether it fits.
+/// The answers of a check of a model: its stages, and its fit.
 #[test]
 fn a_check_lists_stages_and_memory() {
     let path = file("guide_mnist_4stages.onnx");

@@ -1,4 +1,5 @@
-//! Laws of imported models: against the built-in ones, and against changes that mean nothing.
+//! Invariants of imported models: compared with the built-in ones, and under changes without
+//! meaning.
 
 use crate::common;
 use tilescope_analysis::insights::insights;
@@ -44,7 +45,7 @@ fn the_network_of_the_tutorial_is_the_built_in_one() {
     let same = |name: &str, stages: &[&str]| {
         let mut overrides: Vec<String> = PIPELINE.iter().map(ToString::to_string).collect();
         overrides.extend(stages.iter().map(ToString::to_string));
-        // All else as the built-in program has it.
+        // Everything else as in the built-in program.
         let set = built_in.text.lines().filter(|line| line.contains(" = "));
         let mut section = "";
         for line in built_in.text.lines() {
@@ -76,10 +77,10 @@ fn every_small_file_compiles_with_all_defaults() {
     }
 }
 
-/// Files made after bug reports of other programs: each is simulated, and multiplies as much as its
-/// shapes say.
+/// Files after bug reports of other programs: each is simulated, with the multiplications that its
+/// shapes give.
 #[test]
-fn files_that_others_refused_are_simulated() {
+fn files_refused_by_other_programs_are_simulated() {
     let cases: [(&str, &[&str], u64); 9] = [
         ("empty_past", &[], 262_144),
         (
@@ -103,7 +104,7 @@ fn files_that_others_refused_are_simulated() {
     }
 }
 
-/// What the user says of branches and turns is in the spec of the report, and is checked.
+/// The user's decisions on branches and iterations are in the spec of the report, and are checked.
 #[test]
 fn decisions_are_checked_and_kept() {
     let kept = spec("if_on_input.onnx", &["model.branch.if=else"]);
@@ -116,7 +117,7 @@ fn decisions_are_checked_and_kept() {
     assert!(nobody.contains("\"loop\""), "{nobody}");
 }
 
-/// Names mean nothing to the machine.
+/// Names have no meaning to the machine.
 #[test]
 fn other_names_of_values_change_no_figure() {
     for name in ["mnist_dynamo.onnx", "transformer.onnx"] {
@@ -133,7 +134,7 @@ fn other_names_of_values_change_no_figure() {
 }
 
 #[test]
-fn a_file_that_decides_less_is_told_what_to_set() {
+fn open_decisions_of_a_file_name_their_keys() {
     let unknown = refusal("mnist_dynamic_batch.onnx", &["model.dim.bacth=4"]);
     assert!(unknown.contains("did you mean batch"), "{unknown}");
     let fixed = refusal("guide_mnist.onnx", &["model.batch_size=3"]);
@@ -147,9 +148,9 @@ fn a_file_that_decides_less_is_told_what_to_set() {
     assert!(builtin.to_string().contains("unknown key"), "{builtin}");
 }
 
-/// Nobody has to say how many micro-batches fill a pipeline.
+/// The number of micro-batches that fill a pipeline is found automatically.
 #[test]
-fn pipelines_are_full_by_themselves() {
+fn pipelines_are_filled_by_default() {
     for (overrides, iterations, accumulation) in [
         (&["target.ipus=4"][..], 4, 1),
         (&["target.ipus=4", "model.loss=cross_entropy"], 1, 7),
@@ -171,17 +172,17 @@ fn pipelines_are_full_by_themselves() {
         assert_eq!(found, (iterations, accumulation), "{overrides:?}");
         assert!(figures(&spec).cycles.is_some());
     }
-    // A file of one block stays on one IPU, whatever there is.
+    // A file of one block stays on one IPU, for any number of IPUs.
     let one = spec("mean_112.onnx", &["target.ipus=4"]);
     assert_eq!(one.options.device_iterations, 1);
 }
 
-/// By how much a figure differs from another.
+/// The relative difference of two figures.
 fn change(of: u64, from: u64) -> f64 {
     of as f64 / from as f64 - 1.0
 }
 
-/// A network from a file of either exporter is the built-in one, under the same spec.
+/// A network from a file of either exporter equals the built-in one, under the same spec.
 #[test]
 fn exported_networks_are_the_built_in_ones() {
     let resnet = ["model.batch_size=4"];
@@ -229,7 +230,7 @@ fn exported_networks_are_the_built_in_ones() {
     }
 }
 
-/// The share of the run that slower forms of an imported graph take, as insights name them.
+/// The share of the run in slower forms of an imported graph, according to insights.
 fn share_of_slower_forms(spec: &Spec) -> f64 {
     let directory = tempfile::tempdir().expect("a directory");
     let file = common::report_file(spec, directory.path());
@@ -246,7 +247,7 @@ fn share_of_slower_forms(spec: &Spec) -> f64 {
 }
 
 /// Networks of full size from files take the bytes of the built-in ones within a twentieth, and
-/// their cycles too, but for forms of the file that an insight names with what they cost.
+/// also their cycles, except for forms of the file that an insight names with their costs.
 #[test]
 fn exported_networks_of_full_size_are_the_built_in_ones() {
     if skipped_in_the_fast_tier() {
@@ -303,9 +304,9 @@ fn product_flops(spec: &Spec) -> u64 {
     products.map(|of| of.flops).sum()
 }
 
-/// Joining nodes changes how a graph runs, not what it multiplies.
+/// Fusing nodes changes how a graph runs, not its multiplications.
 #[test]
-fn joined_nodes_multiply_as_much() {
+fn fused_nodes_have_the_same_multiplications() {
     let files = [
         ("transformer.onnx", false),
         ("bert_dynamo.onnx", false),
@@ -322,7 +323,7 @@ fn joined_nodes_multiply_as_much() {
     }
 }
 
-/// Nodes come in any order in which each reads only what was computed before.
+/// Nodes may come in any order in which each reads only earlier results.
 #[test]
 fn another_order_of_nodes_changes_no_flops() {
     for name in ["bert.onnx", "bert_dynamo.onnx", "transformer.onnx"] {
@@ -334,8 +335,7 @@ fn another_order_of_nodes_changes_no_flops() {
     }
 }
 
-/// The graph with its nodes in the order in which the last output asks for them, the last operand
-/// first.
+/// The graph with its nodes in depth-first order from the last output, the last operand first.
 fn depth_first(graph: &tilescope_onnx::OnnxGraph) -> tilescope_onnx::OnnxGraph {
     use tilescope_onnx::{ValueId, ValueSource};
     let maker = |value: ValueId| match graph.value(value).source {
@@ -367,9 +367,9 @@ fn depth_first(graph: &tilescope_onnx::OnnxGraph) -> tilescope_onnx::OnnxGraph {
     turned
 }
 
-/// Any number that a file computes can be made small, and what cannot be is told.
+/// Any number that a file computes can be minimized; other outputs are refused with a message.
 #[test]
-fn training_begins_at_any_number() {
+fn any_number_can_be_the_loss() {
     let trained = |name: &str, overrides: &[&str]| {
         let overrides = [&["model.training=true"], overrides].concat();
         assert!(figures(&spec(name, &overrides)).cycles.is_some(), "{name}");
@@ -388,7 +388,7 @@ fn training_begins_at_any_number() {
     assert!(frozen.contains("no weight that is trained leads to this loss"), "{frozen}");
 }
 
-/// Two linear layers, with weights as they are or turned around by a node of their own.
+/// Two linear layers, with weights as they are or transposed by a separate node.
 fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
     let sizes = [64, 96, 32];
     let model = OnnxFileBuilder::new(17).input(value_info("x0", FLOAT, &[2, 16, sizes[0]]));
@@ -397,11 +397,12 @@ fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
             ["w", "t", "p", "b", "x"].map(|name| format!("{name}{at}"));
         let result = format!("x{}", at + 1);
         let (rows, columns) = (sizes[at], sizes[at + 1]);
-        let model = match turned {
-            true => model
+        let model = if turned {
+            model
                 .tensor(weight(&weights, &[columns, rows]))
-                .node(Node::new("Transpose", &[&weights], &[&used]).ints("perm", &[1, 0])),
-            false => model.tensor(weight(&used, &[rows, columns])),
+                .node(Node::new("Transpose", &[&weights], &[&used]).ints("perm", &[1, 0]))
+        } else {
+            model.tensor(weight(&used, &[rows, columns]))
         };
         if !bias {
             return model.node(Node::new("MatMul", &[&before, &used], &[&result]));
@@ -414,10 +415,11 @@ fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
     layer(layer(model, 0), 1).output("x2")
 }
 
-/// Who stores the weights of a linear layer a row for each output turns them around before the
-/// product: forward and backward pass are those of a layer whose weights lie as the product wants.
+/// Files that store the weights of a linear layer with a row for each output transpose them before
+/// the product: forward and backward pass are those of a layer whose weights have the product's
+/// layout.
 #[test]
-fn weights_that_are_turned_around_cost_nothing() {
+fn transposed_weights_cost_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let of = |turned: bool, bias: bool, training: &str| {
         let path = directory.path().join("linear.onnx");
@@ -437,24 +439,24 @@ fn weights_that_are_turned_around_cost_nothing() {
     }
 }
 
-/// Samples are counted along the batch, wherever it is.
+/// Samples are counted along the batch axis, whatever its position.
 #[test]
 fn samples_are_counted_along_the_batch() {
     let samples = |name: &str, overrides: &[&str]| figures(&spec(name, overrides)).samples;
     assert_eq!(samples("guide_mnist.onnx", &[]), 40);
     assert_eq!(samples("mnist_dynamic_batch.onnx", &["model.batch_size=6"]), 6);
-    // [35 steps, 20 samples] and states [2, 20, 200]: the second axis is what all have in common.
+    // [35 steps, 20 samples] and states [2, 20, 200]: the second axis is common to all.
     assert_eq!(samples("lstm.onnx", &[]), 20);
     assert_eq!(samples("lstm.onnx", &["model.batch_size=35"]), 35);
     let wrong = refusal("lstm.onnx", &["model.batch_size=7"]);
     assert!(wrong.contains("no input has a dimension of 7"), "{wrong}");
-    // Axis 1 of what an LSTM reads counts its sequences.
+    // Axis 1 of the input of an LSTM counts its sequences.
     assert_eq!(samples("lstm_time_major.onnx", &[]), 16);
-    // Positions of masked tokens hang on samples too, but not one by one.
+    // Positions of masked tokens depend on samples too, but not one by one.
     assert_eq!(samples("bert.onnx", &["model.batch_size=2"]), 2);
 }
 
-/// A pooling over the whole field takes what the mean over it takes.
+/// A pooling over the whole field takes the time of a mean over it.
 #[test]
 fn a_pooling_of_the_whole_field_is_a_mean() {
     let cycles = |name: &str| {
@@ -465,15 +467,15 @@ fn a_pooling_of_the_whole_field_is_a_mean() {
     assert!((0.8..1.2).contains(&ratio), "{ratio}");
 }
 
-/// A file is known by what it begins with.
+/// A file is recognized by its first bytes.
 #[test]
-fn a_file_of_another_name_is_simulated_all_the_same() {
+fn a_file_of_another_name_is_simulated() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("model.bin");
     std::fs::copy(file("guide_mnist.onnx"), &path).expect("copied");
     let named = path.to_string_lossy().into_owned();
     assert_eq!(figures(&common::spec(&named, &[])), figures(&spec("guide_mnist.onnx", &[])));
-    // 120 graphs in each other.
+    // 120 nested graphs.
     let wrap = |tag: u8, inner: &[u8]| {
         let mut message = vec![tag];
         let mut length = inner.len();
@@ -500,9 +502,9 @@ fn a_file_of_another_name_is_simulated_all_the_same() {
     assert!(of_simulate.contains(of_onnx.trim_start_matches("error: ").trim()), "{of_simulate}");
 }
 
-/// Files that were damaged: each is read, or refused with a sentence, and never a panic.
+/// Each damaged file is read, or refused with a sentence, without a panic.
 #[test]
-fn damaged_files_are_told() {
+fn damaged_files_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("damaged.onnx");
     let named = path.to_string_lossy().into_owned();

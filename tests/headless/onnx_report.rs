@@ -1,4 +1,4 @@
-//! What a report says of the file that its model was imported from.
+//! The parts of a report about the file that its model was imported from.
 
 use crate::common::{self, stderr, stdout, tilescope};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn spec(path: &Path, overrides: &[&str]) -> Spec {
 }
 
 #[test]
-fn operations_say_which_nodes_they_are_of() {
+fn operations_name_their_nodes() {
     let (report, _directory) =
         common::report(&file("bert_dynamo_train.onnx").to_string_lossy(), &[]);
     let operations = report.operations().expect("reads");
@@ -29,7 +29,7 @@ fn operations_say_which_nodes_they_are_of() {
     };
     let found: Vec<&str> = operations.iter().filter_map(|of| of.source.as_deref()).collect();
     assert!(found.contains(&"Softmax@18") && found.contains(&"MatMul@18, Add@18"), "{found:?}");
-    // Modules of dynamo stand before the names of nodes, and gradients are of their nodes.
+    // Names of nodes have the modules of dynamo as a prefix, and gradients belong to their nodes.
     let layer = operations.iter().filter(|of| of.name.starts_with("layer.1/attention/qkv/"));
     assert!(layer.count() > 2);
     assert_eq!(source("node_Split_23/grad"), source("node_Split_23"));
@@ -41,7 +41,7 @@ fn operations_say_which_nodes_they_are_of() {
 }
 
 #[test]
-fn the_file_is_named_with_what_became_of_it() {
+fn the_file_is_named_with_the_treatment_of_its_nodes() {
     let (report, directory) = common::report(&file("bert.onnx").to_string_lossy(), &[]);
     let model = imported_model(&report).expect("reads").expect("imported");
     assert!(model.model.path.ends_with("tests/data/onnx/bert.onnx"));
@@ -58,9 +58,9 @@ fn the_file_is_named_with_what_became_of_it() {
     assert_eq!(imported_model(&built_in).expect("reads"), None);
 }
 
-/// Whoever simulates a report's spec again learns that the file is another one by now.
+/// A second simulation of a report's spec warns if the file has changed.
 #[test]
-fn a_file_that_has_changed_is_told() {
+fn a_changed_file_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("model.onnx");
     std::fs::copy(file("guide_mnist.onnx"), &path).expect("copied");
@@ -83,7 +83,7 @@ fn a_file_that_has_changed_is_told() {
     assert!(gone.to_string().contains("model.onnx"), "{gone}");
 }
 
-/// The network of the tutorial with an activation that nobody knows.
+/// The network of the tutorial with an unknown activation.
 fn with_unknown(overrides: &[&str]) -> Spec {
     let mut spec = spec(&file("guide_mnist.onnx"), overrides);
     let of_spec = spec.model.file.as_mut().expect("imported");
@@ -96,7 +96,7 @@ fn with_unknown(overrides: &[&str]) -> Spec {
 }
 
 #[test]
-fn what_rests_on_unknown_operators_is_told_everywhere() {
+fn figures_with_unknown_operators_are_labelled_everywhere() {
     let refused = Simulation::compile(&with_unknown(&[]), MOST_RECORDS).err();
     let refused = refused.expect("it is refused").to_string();
     assert!(
@@ -113,7 +113,7 @@ fn what_rests_on_unknown_operators_is_told_everywhere() {
         let share = model.unmodelled.expect("some are not modelled");
         assert_eq!((share.nodes, model.model.unknown.len()), (3, 1), "{loss}");
         let (cycles, bytes) = (share.cycles.expect("it ran"), share.bytes.expect("recorded"));
-        // They work in place: no variable is made for them.
+        // They work in place: no variable is created for them.
         assert!(cycles > 0.0 && cycles < 0.5 && bytes < 0.5, "{cycles} {bytes}");
         let operations = report.operations().expect("reads");
         let passes = operations.iter().filter(|of| of.kind == "unknown").count();

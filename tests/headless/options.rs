@@ -1,4 +1,4 @@
-//! Options as published programs set them.
+//! Options as in published programs.
 
 use crate::common::{self, RecordedRun};
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::up_to;
 
-/// Where nothing is trained, a pipeline that fills and drains too often is given more micro-batches a
-/// call, and never an accumulation, which would be refused.
+/// Without training, the proposal for a pipeline that fills and drains too often is more
+/// micro-batches per call, and never an accumulation, which would be refused.
 #[test]
-fn what_is_proposed_for_an_inference_is_no_accumulation() {
+fn no_accumulation_is_proposed_for_inference() {
     let mut proposed = 0;
     for iterations in [4, 7] {
         let overrides = [
@@ -39,9 +39,9 @@ fn what_is_proposed_for_an_inference_is_no_accumulation() {
     assert_eq!(proposed, 2, "the pipeline fills and drains for each call");
 }
 
-/// A deeper buffer never takes longer, however deep, and says what it takes of the host.
+/// A deeper buffer never takes longer, for any depth, and its memory on the host is reported.
 #[test]
-fn buffers_may_be_as_deep_as_published_programs_have_them() {
+fn buffers_may_be_as_deep_as_in_published_programs() {
     let spread = [
         "options.device_iterations=300",
         "options.host.seconds_per_micro_batch=100e-6",
@@ -60,7 +60,7 @@ fn buffers_may_be_as_deep_as_published_programs_have_them() {
     assert!(notes.iter().any(|note| note.ends_with("at prefetch depth 256")), "{notes:?}");
 }
 
-/// The smallest transformer of that configuration in which plans of the IPUs differ.
+/// The smallest transformer of that configuration with different plans on its IPUs.
 const SMALL: [&str; 3] =
     ["model.layers=4", "options.gradient_accumulation=9", "model.vocab_size=1024"];
 
@@ -76,9 +76,10 @@ fn small_transformer(proportion: &str, more: &[&str]) -> CompiledProgram {
     compile(&spec).expect("compiles")
 }
 
-/// A list of equal values is the value: the same plans, cycles and bytes, wherever stages come from.
+/// A list of equal values equals the single value: the same plans, cycles and bytes, for any origin
+/// of stages.
 #[test]
-fn equal_proportions_are_one() {
+fn equal_proportions_equal_a_single_one() {
     let balanced = ["options.stages=[]", "options.auto_stage=balanced"];
     for stages in [&[SMALL_STAGES][..], &balanced].into_iter().take(up_to(1)) {
         let each = small_transformer("[0.13, 0.13, 0.13, 0.13]", stages).compilation;
@@ -129,9 +130,9 @@ fn a_list_has_a_proportion_for_each_ipu() {
     }
 }
 
-/// Every stream above 128 MiB is warned of, and none below.
+/// Every stream above 128 MiB has a warning, and no smaller one.
 #[test]
-fn streams_that_are_too_long_are_told() {
+fn streams_that_are_too_long_are_reported() {
     let file = "tests/data/onnx/long_stream.onnx";
     let warnings = |spec: &str, overrides: &[&str]| {
         let notes = compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes;
@@ -152,9 +153,9 @@ fn streams_that_are_too_long_are_told() {
     assert_eq!(warnings("mnist_pipeline", &[]), [""; 0]);
 }
 
-/// An option that changes nothing has a note.
+/// An option without effect has a note.
 #[test]
-fn options_that_change_nothing_are_told() {
+fn options_without_effect_are_reported() {
     let notes = |spec: &str, overrides: &[&str]| {
         compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes.join("\n")
     };
@@ -174,8 +175,8 @@ fn options_that_change_nothing_are_told() {
     assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
 }
 
-/// Layers that are named are computed in parts, with their gradients, and no others: what all of them
-/// become where all are named is what they become where none is.
+/// Named layers are computed in parts, with their gradients, and no others. Naming all layers and
+/// naming none give the same results.
 #[test]
 fn named_layers_alone_are_computed_in_parts() {
     let sizes = [
@@ -216,7 +217,7 @@ fn named_layers_alone_are_computed_in_parts() {
     }
 }
 
-/// A layer that is not there, or cannot be cut so, is refused.
+/// A layer that does not exist, or cannot be divided, is refused.
 #[test]
 fn layers_that_cannot_be_computed_in_parts_are_refused() {
     let cut = |factor: &str| format!("options.serialize_matmul_factor={factor}");
@@ -261,7 +262,7 @@ fn precise(sizes: &str, precision: &str, of: &[(&str, &str)]) -> CompilationRepo
     compile(&spec).expect("compiles").compilation
 }
 
-/// Bytes that are ever used, on all tiles.
+/// Bytes that are used at any time, on all tiles.
 fn used_bytes(of: &CompilationReport) -> Bytes {
     let tiles = of.tile_memory.iter();
     tiles
@@ -269,7 +270,7 @@ fn used_bytes(of: &CompilationReport) -> Bytes {
         .sum()
 }
 
-/// Kinds of operations that have the type of the model leave it as it is.
+/// Kinds of operations in the type of the model leave it unchanged.
 #[test]
 fn kinds_in_the_precision_of_the_model_change_nothing() {
     for sizes in [SMALL_BERT, CLASSIFICATION, RESNET].into_iter().take(up_to(2)) {
@@ -335,13 +336,13 @@ fn float32_norms_are_trained_in_float32() {
             assert_eq!(half.get(name), Some(shape), "{name}");
         }
     }
-    // Of each norm scale and shift, their accumulators and their first moments.
+    // Scale and shift of each norm, their accumulators and their first moments.
     assert_eq!(of_norms, 4 * 2 * 3, "{single:?}");
 }
 
-/// A key of a precision that changes nothing is told.
+/// A precision key without effect has a note.
 #[test]
-fn precisions_that_change_nothing_are_told() {
+fn precisions_without_effect_are_reported() {
     let norm = "model.precision_of.norm=float16";
     let single = common::spec("offload", &["model.precision=float32", norm]);
     let notes = compile(&single).expect("compiles").compilation.notes;
@@ -350,9 +351,10 @@ fn precisions_that_change_nothing_are_told() {
     assert!(refusal.contains("as_is"), "{refusal}");
 }
 
-/// A model with more blocks than IPUs says what splits it, and each of these does.
+/// The message for a model with more blocks than IPUs proposes ways to split it, and each of them
+/// works.
 #[test]
-fn more_blocks_than_ipus_are_split_as_the_message_says() {
+fn more_blocks_than_ipus_are_split_as_the_message_proposes() {
     for (name, blocks) in [("vit", 5), ("gpt2", 5), ("bert", 5)].into_iter().take(up_to(2)) {
         for ipus in [3, 2].into_iter().take(up_to(1)) {
             let text = format!(
@@ -379,8 +381,8 @@ fn more_blocks_than_ipus_are_split_as_the_message_says() {
     }
 }
 
-/// With wide loads of weights products and convolutions take fewer cycles, on the vertices that have
-/// them; nothing has them unless they are asked for.
+/// With wide loads of weights, products and convolutions take fewer cycles, on the vertices that
+/// support them; they are off by default.
 #[test]
 fn wide_weight_loads_save_cycles() {
     for (sizes, precision) in [
@@ -412,10 +414,10 @@ fn wide_weight_loads_save_cycles() {
     }
 }
 
-/// Advice on precision goes by the types of operations: a file in half precision is not told to
-/// become what it is, one in single precision is.
+/// Advice on precision depends on the types of operations: a file in half precision gets none, one
+/// in single precision does.
 #[test]
-fn files_are_advised_by_the_types_that_they_have() {
+fn advice_for_files_depends_on_their_types() {
     let directory = tempfile::tempdir().expect("a directory");
     for (kind, to, is_single) in [("f16", 10, false), ("f32", 1, true)] {
         let path = directory.path().join(format!("{kind}.onnx"));
@@ -435,18 +437,16 @@ fn files_are_advised_by_the_types_that_they_have() {
     assert!(refusal.contains("types of an ONNX file"), "{refusal}");
 }
 
-/// A file is worked on in parts of its micro-batch, whether it has a symbol for samples or fixes them:
-/// all samples count, whole operations are there for each part, and activations are smaller.
+/// The micro-batch of a file is processed in parts, whether the file has a symbol for samples or
+/// fixes their number: all samples count, whole operations exist for each part, and activations are
+/// smaller.
 #[test]
-fn files_are_worked_on_in_parts() {
+fn files_are_processed_in_parts() {
     let factor = |factor: u64| format!("options.batch_serialization_settings.factor={factor}");
     let fixed = "tests/data/onnx/phased_batch_parts.onnx";
     let symbolic = "tests/data/onnx/mnist_dynamic_batch.onnx";
     for (file, samples, parts) in [(fixed, 32, [4, 2]), (symbolic, 33, [3, 11])] {
-        let batch = match file == symbolic {
-            true => vec!["model.batch_size=33"],
-            false => Vec::new(),
-        };
+        let batch = if file == symbolic { vec!["model.batch_size=33"] } else { Vec::new() };
         let compiled = |parts: u64| {
             let factor = factor(parts);
             let spec = common::spec(file, &[&batch[..], &[&factor]].concat());
@@ -467,10 +467,10 @@ fn files_are_worked_on_in_parts() {
         let refusal = common::refusal(file, &[&batch[..], &[&uneven]].concat());
         assert!(refusal.contains("5 equal parts"), "{refusal}");
     }
-    // In phases, as the tutorial has it.
+    // In phases, as in the tutorial.
     let phased = ["options.execution=phased", "target.ipus=2", &factor(4)];
     compile(&common::spec(fixed, &phased)).expect("compiles");
-    // Samples that are written into a shape cannot be fewer.
+    // A fixed number of samples in a shape cannot be reduced.
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("reshape.onnx");
     let text = "x f32:8,6\nn i64:3=8,2,3\ny = Reshape x n\nz = Relu y";

@@ -1,4 +1,4 @@
-//! What an IPU runs several times is compiled once: one body, called by each use.
+//! Repeated code of an IPU is compiled once: one body, called by each use.
 
 use crate::common;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fn layers(more: &[&str]) -> (Report, TempDir) {
 }
 
 #[test]
-fn equal_layers_are_compiled_once_and_take_as_long() {
+fn equal_layers_are_compiled_once_and_take_the_same_time() {
     let (once, _kept) = layers(&[]);
     let (unrolled, _too) = layers(&["options.enable_outlining=false"]);
     let cycles = |report: &Report| summary(report).unwrap().execution.unwrap().total_cycles;

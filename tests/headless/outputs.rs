@@ -1,12 +1,12 @@
-//! Files that commands write: never over a report, and nothing is left of one that was not finished.
+//! Output files of commands: never over a report, and no trace of an unfinished one.
 
 use crate::common::{sample, stderr, stdout, tilescope};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Every option that names a file to write, with a command that would write `FILE`; of those that
-/// write a directory the name of the file is their own.
+/// Every option for an output file, with a command that would write `FILE`; commands that write a
+/// directory determine the file name themselves.
 const OUTPUTS: &[(&str, &[&str])] = &[
     ("sensitivity --output", &["sensitivity", "matmul_chain", "-o", "FILE"]),
     ("sweep --results", &["sweep", "matmul_chain", "--results", "FILE", "--vary", "model.m=8,16"]),
@@ -22,7 +22,7 @@ const OUTPUTS: &[(&str, &[&str])] = &[
     ("report --output", &["report", "REPORT", "-o", "FILE"]),
 ];
 
-/// Names of commands and their options that write a file, from the help texts.
+/// Names of commands with options for an output file, from the help texts.
 fn options_that_write() -> BTreeSet<String> {
     let help = stdout(&tilescope(&["--help"]));
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -102,7 +102,7 @@ mod signals {
 
     const PROGRAM: &str = env!("CARGO_BIN_EXE_tilescope");
 
-    /// A run of more records than a machine writes until a test has seen the file.
+    /// A run with more records than a machine writes before the test has seen the file.
     const LONG: [&str; 4] = ["simulate", "mnist_pipeline", "--yes", "--set"];
     const ITERATIONS: &str = "options.device_iterations=10000";
 
@@ -131,7 +131,7 @@ mod signals {
     }
 
     #[test]
-    fn a_limit_on_the_size_of_files_is_an_error_in_words() {
+    fn a_limit_on_the_size_of_files_gives_a_message() {
         let directory = tempfile::tempdir().unwrap();
         // The shell counts blocks of 512 or 1,024 bytes.
         let mut command = common::limited_tilescope("ulimit -f 64");
@@ -144,7 +144,7 @@ mod signals {
     }
 
     #[test]
-    fn a_pipe_under_the_name_of_a_report_is_refused_in_words() {
+    fn a_pipe_under_the_name_of_a_report_is_refused_with_a_message() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("profile.pop");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -159,7 +159,7 @@ mod signals {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_name_that_is_no_utf_8_is_written() {
+    fn a_name_that_is_not_utf_8_is_written() {
         use std::os::unix::ffi::OsStrExt;
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(std::ffi::OsStr::from_bytes(b"memory\xff.csv"));

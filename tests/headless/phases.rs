@@ -1,4 +1,4 @@
-//! Phases: when they load what lives in streaming memory, and batches that they work on in parts.
+//! Phases: the times of their loads from streaming memory, and batches that they process in parts.
 
 use crate::common::{self, RecordedRun, refusal};
 use std::collections::BTreeMap;
@@ -18,16 +18,16 @@ const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 const SETTINGS: &str = "options.execution_phase_settings";
 const FACTOR: &str = "options.batch_serialization_settings.factor";
 
-/// A perceptron in phases, whose sets of IPUs load apart.
+/// A perceptron in phases, whose sets of IPUs load separately.
 fn phased(more: &[&str]) -> Spec {
     let phased = ["options.execution=phased", "options.sync_pattern=replica_and_ladder"];
     common::spec(PERCEPTRON, &[&phased[..], more].concat())
 }
 
-/// What a run takes and moves.
+/// Time and traffic of a run.
 struct Figures {
     cycles: Cycles,
-    /// Bytes from and to streaming memory, by the kind of what is moved.
+    /// Bytes from and to streaming memory, by the kind of data.
     moved: BTreeMap<String, Bytes>,
     /// Exchanges with streaming memory.
     exchanges: usize,
@@ -58,13 +58,13 @@ fn figures(spec: &Spec) -> Figures {
     }
 }
 
-/// Weight, bias, accumulator or state: activations are by themselves.
+/// Weight, bias, accumulator or state: activations are separate.
 fn kind_of(name: &str) -> String {
     let kinds = ["Accum___", "Accl", "weight", "bias"];
     kinds.into_iter().find(|kind| name.contains(kind)).unwrap_or("activations").to_owned()
 }
 
-/// Simulates; the report keeps all laws.
+/// Simulates a spec, and checks the invariants of the report.
 fn keeps_laws(spec: &Spec) {
     let directory = tempdir().expect("a directory");
     simulate(spec, directory.path(), |_| {}).expect("simulates");
@@ -72,7 +72,7 @@ fn keeps_laws(spec: &Spec) {
     assert_eq!(report.verify().expect("can be checked"), [], "{:?}", spec.text);
 }
 
-/// Copies from and to streaming memory, and when stages work.
+/// Copies from and to streaming memory, and the work of stages.
 struct RemoteCopies(RecordedRun);
 
 /// A copy of a tensor between an IPU and streaming memory.
@@ -107,7 +107,7 @@ impl RemoteCopies {
         self.0.of_kind(MarkKind::Stage).chain(self.0.of_kind(MarkKind::Update))
     }
 
-    /// Whether a step is of the forward pass of a stage.
+    /// True if a step belongs to the forward pass of a stage.
     fn is_forward(&self, ipu: IpuId, step: u64) -> bool {
         self.stages().any(|mark| {
             let own = mark.ipu == Some(ipu) && mark.pass == Some(TrainingPass::Forward);
@@ -120,13 +120,13 @@ impl RemoteCopies {
         updates.any(|mark| (mark.steps.start.0..mark.steps.end.0).contains(&step))
     }
 
-    /// Whether a stage begins to work between two steps.
+    /// True if a stage begins to work between two steps.
     fn works_between(&self, first: u64, last: u64) -> bool {
         self.stages().any(|mark| (first..last).contains(&mark.steps.start.0))
     }
 }
 
-/// The IPUs of a set share the layers of a phase where that is worth the copies between them.
+/// The IPUs of a set share the layers of a phase if that is worth the copies between them.
 #[test]
 fn more_pairs_of_ipus_make_phases_faster_and_never_slower() {
     for (width, batch, accumulation, speedup) in
@@ -145,15 +145,15 @@ fn more_pairs_of_ipus_make_phases_faster_and_never_slower() {
         };
         let (one_pair, two_pairs, four_pairs) = (cycles(2), cycles(4), cycles(8));
         let place = format!("{batch} x {width}: {one_pair}, {two_pairs} and {four_pairs} cycles");
-        // What is not split still crosses from pair to pair once, over half as many links.
+        // Data that are not split still cross from pair to pair once, over half as many links.
         assert!(two_pairs <= 1.03 * one_pair && four_pairs <= 1.03 * two_pairs, "{place}");
         assert!(one_pair >= speedup * two_pairs, "{place}");
     }
 }
 
-/// What is loaded was stored before, and its place on the chip was needed in between.
+/// Loaded data were stored before, and their place on the chip was needed in between.
 #[test]
-fn phases_load_what_was_stored_and_is_not_there() {
+fn phases_load_only_data_that_were_stored_and_removed() {
     let sets = ["options.execution=phased", "options.device_iterations=1"];
     let spec = common::spec("mnist_pipeline", &sets);
     let compiled = compile(&spec).expect("compiles");
@@ -169,7 +169,7 @@ fn phases_load_what_was_stored_and_is_not_there() {
             assert!(seen.works_between(before.step, load.step), "{place}: stored for nothing");
             restored += u32::from(!before.load);
         }
-        // The last stage goes back at once: its weights are still there.
+        // The last stage starts its backward pass at once: its weights are still there.
         if tensor.starts_with("layer4/") {
             let loads = copies.iter().filter(|copy| copy.load && !seen.is_update(copy.step));
             assert_eq!(loads.count() as u64, spec.options.gradient_accumulation, "{tensor}");
@@ -184,7 +184,7 @@ fn io_schedule(kind: &str, schedule: &str) -> String {
     format!("{SETTINGS}.{kind}_io_schedule={schedule}")
 }
 
-/// Schedules of weights, activations and accumulators, all of them.
+/// All schedules of weights, activations and accumulators.
 fn io_schedules() -> impl Iterator<Item = Vec<String>> {
     (0..8u32).map(|choice| {
         let word = |at: u32| if choice >> at & 1 == 0 { "preload" } else { "on_demand" };
@@ -226,13 +226,13 @@ fn every_way_to_load_is_causal() {
     }
 }
 
-/// The same bytes are moved whenever that is. What is preloaded comes beside the phase before, and
-/// takes memory from then on.
+/// The same bytes are moved at any time. Preloaded data are loaded beside the previous phase, and
+/// take memory from then on.
 ///
-/// It saves time only where the products of a phase take as long as the loads of the next one. Where
-/// they do not, preloading can even lose: the phase before cannot hand its gradients over, and begin
-/// with loads of its own, until the next one has loaded everything. On demand it takes them over
-/// sooner, and both load at once.
+/// This saves time only if the products of a phase take as long as the loads of the next one.
+/// Otherwise preloading can even lose: the previous phase cannot pass on its gradients and start
+/// its own loads until the next one has loaded everything. On demand, the next phase takes them
+/// over sooner, and both load at once.
 #[test]
 fn preloading_takes_memory_for_time() {
     let bound_by_loads = ["model.width=1024", "model.batch_size=256"];
@@ -253,8 +253,8 @@ fn preloading_takes_memory_for_time() {
     }
 }
 
-/// Without gradient accumulation a phase updates its weights behind its backward pass. Its state
-/// comes with the weights, or when the gradient is there.
+/// Without gradient accumulation a phase updates its weights after its backward pass. Its state is
+/// loaded with the weights, or when the gradient is available.
 #[test]
 fn state_is_loaded_with_the_weights_or_for_the_update() {
     let sizes = ["model.width=1024", "options.gradient_accumulation=1", "model.optimizer=adam"];
@@ -282,7 +282,7 @@ fn state_is_loaded_with_the_weights_or_for_the_update() {
     assert!(early.fullest >= late.fullest);
 }
 
-/// Copies of all weights of a phase, step by step, follow each other, and are one exchange.
+/// Copies of all weights of a phase, step by step, follow each other and are one exchange.
 #[test]
 fn updates_in_batches_merge_their_copies() {
     let [one_by_one, together] = ["interleaving", "batch"].map(|order| {
@@ -294,9 +294,9 @@ fn updates_in_batches_merge_their_copies() {
     assert!(one_by_one.cycles > together.cycles && one_by_one.fullest <= together.fullest);
 }
 
-/// Clustered loads bring the optimiser's state at the beginning of the phase that updates with it:
-/// the same bytes, before everything that the phase does, and not later than step by step. Where
-/// updates follow behind the phases, they are those of a batch.
+/// Clustered loads bring the optimiser's state at the beginning of the phase with the update: the
+/// same bytes, before all work of the phase, and not later than step by step. If updates come after
+/// the phases, they equal those of a batch.
 #[test]
 fn clustered_loads_come_first() {
     let state_by_io_tiles =
@@ -343,7 +343,7 @@ fn clustered_loads_come_first() {
 }
 
 #[test]
-fn blocks_are_dealt_over_as_many_phases() {
+fn blocks_are_distributed_over_the_given_phases() {
     for phases in [1, 2, 3, 8] {
         let key = format!("{SETTINGS}.phases={phases}");
         let spec = phased(&["model.layers=8", "target.ipus=2", key.as_str()]);
@@ -359,13 +359,13 @@ fn forward_and_backward_flops(compiled: &CompiledProgram) -> u64 {
     passes.map(|operation| operation.flops).sum()
 }
 
-/// Compute batches do what the micro-batch did, and sums of gradients besides; weights and
-/// accumulators are moved as often as before.
+/// Compute batches do the work of the micro-batch, and sums of gradients in addition; weights and
+/// accumulators are moved the same number of times.
 #[test]
 fn weights_are_loaded_once_for_all_compute_batches() {
     for accumulation in ["options.gradient_accumulation=1", "options.gradient_accumulation=4"] {
-        // Two IPUs, a set each: more of a set share the layers of a phase where that is worth it, which
-        // is another split for other batches.
+        // Two IPUs, one per set: several per set share the layers of a phase if that is worth it,
+        // which would give another split for other batches.
         let sizes = ["model.width=256", "model.batch_size=64", "target.ipus=2", accumulation];
         let whole = phased(&sizes);
         let (flops, before) =
@@ -380,7 +380,7 @@ fn weights_are_loaded_once_for_all_compute_batches() {
     }
 }
 
-/// Tensors between operations are as small as those of a compute batch.
+/// Tensors between operations have the size of a compute batch.
 #[test]
 fn compute_batches_take_less_memory() {
     let sizes = ["model.width=512", "model.batch_size=4096", "options.recomputation=auto"];
@@ -394,7 +394,7 @@ fn compute_batches_take_less_memory() {
     assert!(fullest[1..].is_sorted_by(|fewer, more| fewer > more), "{fullest:?}");
 }
 
-/// All models that have samples, in all executions.
+/// All models that have samples, in all execution strategies.
 #[test]
 fn every_model_with_samples_is_split_by_samples() {
     let models = [
@@ -419,7 +419,7 @@ fn every_model_with_samples_is_split_by_samples() {
     }
 }
 
-/// All phases on the same IPUs: what I/O tiles load comes beside the phase before.
+/// All phases on the same IPUs: I/O tiles load beside the previous phase.
 #[test]
 fn one_set_of_ipus_loads_by_io_tiles() {
     let kinds = ["weights", "accumulators", "optimizer_state", "activations"];
@@ -442,8 +442,8 @@ fn one_set_of_ipus_loads_by_io_tiles() {
     }
 }
 
-/// Phases exist for models that do not fit: a tile holds the weights of some layers, however many
-/// there are.
+/// Phases exist for models that do not fit: a tile holds the weights of some layers, for any number
+/// of layers.
 #[test]
 fn the_fullest_tile_does_not_grow_with_the_layers() {
     for accumulation in [1, 3] {
@@ -469,13 +469,13 @@ fn the_fullest_tile_does_not_grow_with_the_layers() {
     }
 }
 
-/// Most bytes of data that live at once on a tile, without code and what else is always there.
+/// The most bytes of data that are live at once on a tile, without code and always-live data.
 fn data_of_fullest_tile(compiled: &CompiledProgram) -> Bytes {
     let tiles = compiled.compilation.tile_memory.iter();
     tiles.map(|(_, of)| of.peak_not_always_live).max().expect("there are tiles")
 }
 
-/// Tensors that leave the chip while they are not used make no tile fuller, but for the code that moves it.
+/// Off-loading unused tensors makes no tile fuller, except by the code of the copies.
 #[test]
 fn off_loading_makes_no_tile_fuller_than_its_code() {
     const LOCATIONS: [&str; 3] = ["weights", "accumulators", "optimizer_state"];
@@ -516,7 +516,7 @@ fn off_loading_makes_no_tile_fuller_than_its_code() {
 }
 
 #[test]
-fn what_has_no_effect_is_refused() {
+fn settings_without_effect_are_refused() {
     let phased = "options.execution=phased";
     let weights = io_schedule("weight", "on_demand");
     assert!(refusal(PERCEPTRON, &[&weights]).contains("there are no phases"));

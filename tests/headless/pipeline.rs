@@ -1,4 +1,4 @@
-//! The order of a training pipeline, proven on the report.
+//! The order of a training pipeline, checked on the report.
 
 use crate::common;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
     report.marks(&filter).expect("marks")
 }
 
-/// A perceptron of as many layers as stages, one on each IPU.
+/// A perceptron with one layer per stage, and one stage on each IPU.
 fn perceptron(stages: usize, accumulation: usize) -> (Report, tempfile::TempDir) {
     let text = |key: &str, value: usize| format!("{key}={value}");
     let overrides = [
@@ -22,7 +22,7 @@ fn perceptron(stages: usize, accumulation: usize) -> (Report, tempfile::TempDir)
     common::report("tests/data/specs/perceptron.toml", &overrides)
 }
 
-/// Turns of each micro-batch in the order of their time.
+/// Passes of each micro-batch in order of time.
 fn journeys(report: &Report) -> BTreeMap<u64, Vec<(IpuId, TrainingPass)>> {
     let mut turns = marks(report, MarkKind::Stage);
     turns.sort_by_key(|turn| turn.cycles.start);
@@ -51,7 +51,7 @@ fn every_micro_batch_goes_forward_through_all_stages_and_back() {
 }
 
 /// With `N = S - 1` hops to the last stage the first IPU keeps `2N + 1` micro-batches in flight:
-/// that many slots fill the pipeline, and in the last of them all IPUs make both passes.
+/// that number of slots fills the pipeline, and in the last of them all IPUs run both passes.
 #[test]
 fn all_ipus_are_busy_from_slot_two_n_plus_one() {
     for stages in [2usize, 4, 8] {
@@ -94,7 +94,7 @@ fn weights_are_updated_once_per_accumulation() {
     for ipu in (0..4).map(IpuId) {
         assert_eq!(updates.iter().filter(|update| update.ipu == Some(ipu)).count(), 2);
     }
-    // Every update lies behind all turns of its iteration.
+    // Every update comes after all passes of its iteration.
     for iteration in marks(&report, MarkKind::Iteration) {
         let inside = |mark: &&TraceMark| {
             mark.steps.start >= iteration.steps.start && mark.steps.end <= iteration.steps.end

@@ -1,4 +1,4 @@
-//! What must hold for every plan and everything lowered from it, on random shapes.
+//! Invariants of every plan and its lowering, on random shapes.
 
 use proptest::prelude::*;
 use tilescope_report::units::{Bytes, Cycles, TileId};
@@ -17,7 +17,7 @@ use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, find_chip};
 use tilescope_test_tiers::{cases, long_cases};
 
-/// Of a forward pass in training, with that share of memory and those partials.
+/// Options of a forward pass in training, with that share of memory and those partials.
 fn training_options(share: f64, partials_type: DType) -> ConvOptions {
     let available_memory_proportion = Proportion::new(share);
     let library =
@@ -32,7 +32,7 @@ fn machine(name: &str) -> IpuTarget {
 fn any_machine() -> impl Strategy<Value = IpuTarget> {
     (0..CHIPS.len(), 1..1500u64).prop_map(|(index, tiles)| {
         let whole = IpuTarget::all_tiles_of(*CHIPS[index]);
-        // Half of the time all of them.
+        // All tiles in half of the cases.
         IpuTarget {
             tiles: if tiles % 2 == 0 { whole.tiles } else { whole.tiles.min(tiles as u32) },
             ..whole
@@ -85,7 +85,8 @@ prop_compose! {
     }
 }
 
-/// Groups of few channels: what the matrix engine slides over rows with as many kernel columns.
+/// Groups of few channels, for the matrix engine's mode that slides over rows with several kernel
+/// columns.
 fn grouped_convolution() -> impl Strategy<Value = ConvParams> {
     (any_convolution(), 1..5u64, 4..64u64).prop_map(|(params, channels, conv_groups)| ConvParams {
         input_type: DType::Half,
@@ -118,7 +119,7 @@ fn works(machine: &IpuTarget, plans: &ConvTrainingPlans) -> [OperationWork; 3] {
     .map(|(plan, operands)| conv::lower(machine, plan, &operands).work)
 }
 
-/// Whether the transform keeps every multiply-accumulate: it neither turns padding into operands
+/// True if the transform keeps every multiply-accumulate: it neither turns padding into operands
 /// nor combines groups, which multiplies with zeros.
 fn keeps_macs(plan: &ConvPlan) -> bool {
     let transform = plan.transform();
@@ -197,7 +198,7 @@ proptest! {
             let layouts = conv::planned_layouts(&machine, plan);
             prop_assert_eq!(layouts.input.bytes.total(), plan.params.input_elements() * element);
             prop_assert_eq!(layouts.weights.bytes.total(), plan.params.weight_elements() * element);
-            // The tiles of a part have what they added up, each element once.
+            // The tiles of a part have their sums, each element once.
             if plan.partition.out_channels_serial == 1 {
                 let element = plan.params.output_type.bytes();
                 let results = plan.transformed.shape.output_elements() * element;
@@ -206,11 +207,11 @@ proptest! {
         }
     }
 
-    /// Vertices of a product take what the planner expects: there is no padding that a tile could
-    /// be spared. Sums of at most 16 are left out: they are kept in a narrower type, on
-    /// another vertex than the planner expects.
+    /// Vertices of a product take the planned time: there is no padding that a tile could skip.
+    /// Sums of at most 16 are left out: they are stored in a narrower type, by another vertex than
+    /// planned.
     #[test]
-    fn products_take_what_was_planned(machine in any_machine(), params in any_matmul()) {
+    fn products_take_the_planned_time(machine in any_machine(), params in any_matmul()) {
         let params = ConvParams { in_channels: params.in_channels + 16, ..params };
         let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::MatMul)).expect("a plan");
         let work = conv::forward(&machine, &plan, OperandSource::Planned, OperandSource::Planned);
@@ -221,9 +222,9 @@ proptest! {
             _ => Cycles::ZERO,
         };
         let planned = plan.estimate.calculate;
-        // The planner estimates the largest part. A smaller one may take a little longer: workers
-        // with equal shares wait for the one started last, and the loop of the 1x1 vertex begins
-        // at three outputs.
+        // The planner estimates the largest part. A smaller one may take slightly longer: workers
+        // with equal shares wait for the one started last, and the loop of the 1x1 vertex begins at
+        // three outputs.
         let near = 10 * cycles >= 9 * planned && 10 * cycles <= 11 * planned;
         prop_assert!(near, "{cycles} of {planned}");
     }
@@ -267,7 +268,7 @@ proptest! {
             plan(&machine, &params, &options).expect("a plan")
         };
         let (a, b) = (planned(less), planned(more));
-        // The bound that was really used: it may have been raised.
+        // The bound that was used in the end: it may have been raised.
         let bytes = |plan: &ConvPlan| plan.bound.bytes().unwrap_or(Bytes::MAX);
         let (small, large) = if bytes(&a) <= bytes(&b) { (a, b) } else { (b, a) };
         prop_assert!(large.estimate.total_cycles <= small.estimate.total_cycles);
@@ -332,7 +333,7 @@ proptest! {
     }
 }
 
-/// Shapes that make no sense, and what is said about them.
+/// Invalid shapes have an explanation.
 #[test]
 fn impossible_shapes_are_explained() {
     let machine = machine("mk2");
@@ -356,9 +357,9 @@ fn impossible_shapes_are_explained() {
     assert!(error.expect_err("no plan").to_string().contains("tiles"));
 }
 
-/// An operand of fewer elements than there are tiles is sent by the tiles where it lies.
+/// An operand with fewer elements than tiles is sent by the tiles where it is.
 #[test]
-fn small_operands_come_from_where_they_lie() {
+fn small_operands_are_sent_from_their_own_tiles() {
     let machine = machine("mk2");
     let params = ConvParams {
         input_type: DType::Float,
@@ -374,11 +375,11 @@ fn small_operands_come_from_where_they_lie() {
     }
 }
 
-/// Every element type, those that nothing multiplies among them.
+/// Every element type, including those without multiplication.
 const TYPES: &[DType] =
     &[DType::Float, DType::Half, DType::Quarter, DType::Int, DType::UInt8, DType::Bool];
 
-/// Sizes that break things: nothing, one, odd ones, powers of two up to the largest.
+/// Critical sizes: zero, one, odd ones, powers of two up to the largest.
 fn any_size() -> impl Strategy<Value = u64> {
     prop_oneof![
         6 => 1..40u64,
@@ -455,7 +456,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: long_cases(250), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the shape, planning and lowering end without a panic: with a plan or an error.
+    /// For any shape, planning and lowering end without a panic, with a plan or an error.
     #[test]
     fn absurd_shapes_do_no_harm(
         params in absurd_params(),

@@ -1,4 +1,4 @@
-//! Advice is tried: what `tilescope insights --prove` claims and measures, over many specs.
+//! Tries the advice of `tilescope insights --prove`: its claims and measurements, over many specs.
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
@@ -8,13 +8,13 @@ use tilescope_analysis::insights::RULES;
 use tilescope_sim::specification::keys::KEYS;
 use tilescope_test_tiers::{skipped_in_the_fast_tier, slow_tests};
 
-/// A spec and what is changed of it.
+/// A spec and its changes.
 type ProvenSpec = (&'static str, &'static [&'static str]);
 
-/// Specs without changes that the fast tier tries.
+/// Unchanged specs for the fast tier.
 const FAST_SPECS: [&str; 4] = ["dense_layer", "io_overlap", "prefetch", "too_large"];
 
-/// Bundled specs that are simulated in a moment, and programs that spend their time otherwise.
+/// Bundled specs with quick simulations, and programs that spend their time differently.
 const SPECS: &[ProvenSpec] = &[
     ("mnist_pipeline", &[]),
     ("io_overlap", &[]),
@@ -50,7 +50,7 @@ const SPECS: &[ProvenSpec] = &[
     ),
 ];
 
-/// Programs that do not fit, or only just.
+/// Programs that do not fit, or only just do.
 const FULL_SPECS: &[ProvenSpec] = &[
     ("too_large", &[]),
     ("mnist_pipeline", &["model.batch_size=2000"]),
@@ -71,13 +71,13 @@ const FULL_SPECS: &[ProvenSpec] = &[
     ),
 ];
 
-/// Keys, or tables of keys, that no rule proposes to set, and why.
+/// Keys, or tables of keys, that no rule proposes, with the reasons.
 fn not_proposed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = include_str!("../data/not_proposed.txt").lines();
     lines.map(|line| line.split_once(" | ").expect("a key and a reason"))
 }
 
-/// Keys that are changed one at a time, as `sweep` takes them: the other words of options, other
+/// Keys that are changed one at a time, in the syntax of `sweep`: the other words of options, other
 /// numbers.
 const SINGLE_CHANGES: &[&str] = &[
     "model.precision=float32,mixed,float16",
@@ -98,13 +98,13 @@ struct Tried {
     spec: String,
     rule: String,
     changes: String,
-    /// Whether it is to save memory, and not time.
+    /// True if it aims to save memory, not time.
     saves_memory: bool,
     /// The bound on its gain, as a share of the time, or of the memory of the fullest tile.
     claim: f64,
-    /// What it gained of that; `None` where it was not simulated to the end.
+    /// Its gain in the same unit; `None` if it was not simulated to the end.
     gain: Option<f64>,
-    /// What became of the time of a sample; `None` where there is nothing to compare.
+    /// The change of the time per sample; `None` if there is nothing to compare.
     time: Option<f64>,
     outcome: String,
 }
@@ -115,7 +115,7 @@ fn changes_text(finding: &Value) -> String {
     changes.collect::<Vec<_>>().join(", ")
 }
 
-/// Tries the proposals of a spec, in the order in which they are printed.
+/// Tries the proposals of a spec, in the order of the output.
 fn proven((spec, changed): &ProvenSpec) -> Vec<Tried> {
     let mut arguments = vec!["insights", spec, "--prove", "--json"];
     arguments.extend(changed.iter().flat_map(|change| ["--set", change]));
@@ -142,14 +142,14 @@ fn proven((spec, changed): &ProvenSpec) -> Vec<Tried> {
     found.iter().filter_map(tried).collect()
 }
 
-/// Ranks of values: 0 for the least, equal ones share the mean of theirs.
+/// Ranks of values: 0 for the least; equal ones share their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
     let equal = |value: f64| values.iter().filter(|other| **other == value).count() as f64;
     values.iter().map(|value| below(*value) + (equal(*value) - 1.0) / 2.0).collect()
 }
 
-/// How well one list is in the order of another: Spearman's correlation of ranks.
+/// The agreement of the orders of two lists: Spearman's rank correlation.
 fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     let (a, b) = (ranks(a), ranks(b));
     let mean = (a.len() as f64 - 1.0) / 2.0;
@@ -163,7 +163,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share).replace("-0.0 %", "0.0 %")
 }
 
-/// The table of `docs/insights.md` about time.
+/// The table about time in `docs/insights.md`.
 fn table_of_time(all: &[Tried]) -> String {
     let mut lines = vec![
         "| spec | rule | changes | gain at most | measured |".to_owned(),
@@ -177,7 +177,7 @@ fn table_of_time(all: &[Tried]) -> String {
     lines.join("\n")
 }
 
-/// The table of `docs/insights.md` about memory.
+/// The table about memory in `docs/insights.md`.
 fn table_of_memory(all: &[Tried]) -> String {
     let mut lines = vec![
         "| spec | rule | changes | saved at most | measured | fits | time per sample |".to_owned(),
@@ -198,7 +198,7 @@ fn table_of_memory(all: &[Tried]) -> String {
     lines.join("\n")
 }
 
-/// The table of `docs/insights.md` with all keys.
+/// The table of all keys in `docs/insights.md`.
 fn table_of_keys() -> String {
     let mut lines = vec!["| key | rules |".to_owned(), "|---|---|".to_owned()];
     for key in KEYS.iter() {
@@ -208,15 +208,18 @@ fn table_of_keys() -> String {
             lines.push(format!("| `{}` | {} |", key.path, rules.join(", ")));
         }
     }
-    lines.extend(not_proposed().map(|(key, reason)| match KEYS.iter().any(|of| of.path == key) {
-        true => format!("| `{key}` | none: {reason} |"),
-        false => format!("| all others of `[{key}]` | none: {reason} |"),
+    lines.extend(not_proposed().map(|(key, reason)| {
+        if KEYS.iter().any(|of| of.path == key) {
+            format!("| `{key}` | none: {reason} |")
+        } else {
+            format!("| all others of `[{key}]` | none: {reason} |")
+        }
     }));
     lines.join("\n")
 }
 
-/// How many gains are within 0.5 and 1.1 of their claim, of those that are shown; and how well claims
-/// are in the order of gains.
+/// The number of gains within 0.5 and 1.1 of their claims, among those shown, and the rank
+/// correlation of claims and gains.
 fn near_their_claims(all: &[Tried]) -> (usize, usize, f64) {
     let shown = |tried: &Tried| Some((tried.claim, tried.gain.filter(|gain| *gain >= 0.005)?));
     let shown: Vec<(f64, f64)> = all.iter().filter_map(shown).collect();
@@ -226,11 +229,11 @@ fn near_their_claims(all: &[Tried]) -> (usize, usize, f64) {
 }
 
 #[test]
-fn what_is_advised_was_tried() {
+fn advice_holds_when_it_is_tried() {
     let is_fast = |(spec, changes): &&ProvenSpec| changes.is_empty() && FAST_SPECS.contains(spec);
     let specs = SPECS.iter().chain(FULL_SPECS).filter(|spec| slow_tests() || is_fast(spec));
     let all: Vec<Tried> = specs.flat_map(proven).collect();
-    // A bound is a bound, but for cycles that are rounded.
+    // A bound must hold, up to rounding of cycles.
     for Tried { spec, rule, changes, claim, gain, .. } in &all {
         assert!(
             gain.is_none_or(|gain| gain <= claim + 0.001),
@@ -252,7 +255,7 @@ fn what_is_advised_was_tried() {
     let (close, shown, correlation) = near_their_claims(&of_time);
     assert!(close * 100 >= shown * 85, "{close} of {shown} save nearly as much time as claimed");
     assert!(correlation > 0.8, "rank correlation {correlation}");
-    // What is claimed of memory leaves out what the planner does with the room.
+    // Claims about memory ignore the planner's use of the freed space.
     let (close, shown, correlation) = near_their_claims(&of_memory);
     assert!(shown * 10 >= of_memory.len() * 9, "{shown} of {} save memory", of_memory.len());
     assert!(close * 10 >= shown * 6, "{close} of {shown} save nearly as much as claimed");
@@ -272,7 +275,7 @@ fn documented_among_others(tried: Vec<Tried>) {
     }
 }
 
-/// Every key is proposed by a rule, or there is a reason why not.
+/// Every key is proposed by a rule or has a reason why not.
 #[test]
 fn every_key_is_proposed_or_has_a_reason() {
     let proposed: BTreeSet<&str> = RULES.iter().flat_map(|rule| rule.keys).copied().collect();
@@ -294,7 +297,7 @@ fn every_key_is_proposed_or_has_a_reason() {
     documented("keys and their rules", &table_of_keys());
 }
 
-/// How the tables of the document are made anew.
+/// The command that regenerates the tables of the document.
 const UPDATE: &str =
     "UPDATE_DOCS=1 TILESCOPE_SLOW_TESTS=1 cargo test --test headless proven_insights";
 
@@ -302,10 +305,10 @@ fn document() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/insights.md")
 }
 
-/// Tests run at the same time: each writes its tables into what the others have written.
+/// Tests run in parallel: each inserts its tables into the output of the others.
 static DOCUMENT: Mutex<()> = Mutex::new(());
 
-/// `docs/insights.md` has this table at a place of its own.
+/// Checks that `docs/insights.md` has this table at its place.
 fn documented(place: &str, table: &str) {
     let _alone = DOCUMENT.lock();
     const END: &str = "\n<!-- end -->";
@@ -322,7 +325,7 @@ fn documented(place: &str, table: &str) {
 }
 
 #[test]
-fn what_cannot_be_tried_is_said() {
+fn proposals_that_cannot_be_tried_are_reported() {
     let report = crate::common::tilescope(&["insights", "no such spec", "--prove"]);
     assert_eq!(report.status.code(), Some(2), "{}", stderr(&report));
     let directory = tempfile::tempdir().expect("directory");
@@ -335,7 +338,7 @@ fn what_cannot_be_tried_is_said() {
     assert!(stderr(&both).contains("--set changes a spec"), "{}", stderr(&both));
 }
 
-/// A change that is printed is one that `--set` takes, and gains what was said.
+/// A printed change is accepted by `--set`, and has the stated gain.
 #[test]
 fn a_proposal_can_be_followed_by_hand() {
     let figures = |arguments: &[&str]| -> Value {
@@ -358,8 +361,8 @@ fn a_proposal_can_be_followed_by_hand() {
     }
 }
 
-/// The least time per sample of a sweep over one key; none where the spec has no such key, or nothing
-/// of it runs.
+/// The least time per sample of a sweep over one key; `None` if the spec has no such key, or no
+/// point of it runs.
 fn best_of_sweep(spec: &str, varied: &str) -> Option<f64> {
     let output = tilescope(&["sweep", spec, "--vary", varied, "--format", "json"]);
     let found: Value = serde_json::from_str(&stdout(&output)).ok()?;
@@ -367,7 +370,7 @@ fn best_of_sweep(spec: &str, varied: &str) -> Option<f64> {
     points.iter().filter_map(|point| point["seconds_per_sample"].as_f64()).reduce(f64::min)
 }
 
-/// Seconds per sample of a spec as it is.
+/// Seconds per sample of an unchanged spec.
 fn time_per_sample(spec: &str) -> f64 {
     let output = tilescope(&["simulate", spec, "--figures"]);
     let figures: Value = serde_json::from_str(&stdout(&output)).expect("figures");
@@ -380,7 +383,7 @@ fn the_best_single_change_is_proposed() {
     if skipped_in_the_fast_tier() {
         return;
     }
-    // Twice and half of what the spec says.
+    // Twice and half of the value in the spec.
     let specs = [
         (
             "mnist_pipeline",
@@ -407,5 +410,27 @@ fn the_best_single_change_is_proposed() {
         let gains = proven(&(spec, &[])).into_iter().filter_map(|tried| tried.gain);
         let proposed = bundled * (1.0 - gains.reduce(f64::max).expect("something was proposed"));
         assert!(proposed <= 1.05 * best, "{spec}: {bundled} s, proposed {proposed}, best {best}");
+    }
+}
+
+/// The proof of a program that does not fit begins with the smallest change that makes it fit, and goes
+/// on with one that is certain to.
+#[test]
+fn a_program_that_does_not_fit_is_told_how_it_would() {
+    let output = tilescope(&["insights", "too_large", "--prove", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Vec<Value> = serde_json::from_str(&stdout(&output)).expect("a list");
+    let keys = |finding: &Value| -> Vec<String> {
+        finding["changes"].as_object().expect("changes").keys().cloned().collect()
+    };
+    let fits = |finding: &&Value| finding["measured"]["outcome"] == "now_fits";
+    let fitting: Vec<&Value> = found.iter().take_while(fits).collect();
+    assert_eq!(keys(fitting[0]), ["model.precision", "target.name"]);
+    let is_certain =
+        |finding: &Value| !finding["sentence"].as_str().expect("words").contains("uncertain");
+    assert!(!is_certain(fitting[0]), "619 of 624 KiB");
+    assert!(fitting[1..].iter().all(|finding| is_certain(finding)) && fitting.len() > 1);
+    for finding in fitting {
+        assert!(!finding["cost"].as_str().expect("words").is_empty());
     }
 }

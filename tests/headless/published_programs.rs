@@ -1,5 +1,5 @@
-//! Bundled specs against what is published of the programs they stand for. Each figure names its
-//! source and how far the simulation is off; one that comes closer or goes away is told.
+//! Compares bundled specs with publications about their programs. Each figure names its source and
+//! the known error of the simulation; a larger or smaller error fails.
 
 use crate::common;
 use rusqlite::{Connection, OpenFlags};
@@ -29,7 +29,7 @@ impl Run {
         self.database.query_row(sql, [], |row| row.get(0)).expect(sql)
     }
 
-    /// Cycles of the steps of one type whose program's name is like this.
+    /// Cycles of the steps of one type whose program's name matches this.
     fn cycles(&self, kind: &str, like: &str) -> f64 {
         self.number(&format!(
             "SELECT CAST(TOTAL(u.cycles) AS REAL) FROM steps s
@@ -47,7 +47,7 @@ impl Run {
     }
 }
 
-/// Refuses another error than the known one, in percent.
+/// Fails if the error differs from the known one, in percent.
 fn is_off_by(what: &str, simulated: f64, published: f64, known: f64) {
     let error = 100.0 * (simulated / published - 1.0);
     println!("{what}: {simulated}, published {published} ({error:+.1} %)");
@@ -56,7 +56,7 @@ fn is_off_by(what: &str, simulated: f64, published: f64, known: f64) {
     assert!((error - known).abs() < 0.5, "{}", words());
 }
 
-/// Bytes of a mebibyte.
+/// Bytes per mebibyte.
 const MEBIBYTE: f64 = 1_048_576.0;
 
 /// A dense layer 4096 to 1024 with 16 samples on a Mk2 (graphcore/tutorials, pva_utils_test.py).
@@ -100,8 +100,8 @@ fn an_adder() {
         ("vertexInstanceState", 14_640.0, -0.1),
         ("variable", 39_108.0, -0.4),
         ("hostExchangePacketHeader", 10_512.0, -7.5),
-        // Copies of two floats between single tiles: their messages are counted as a whole
-        // tensor's.
+        // Copies of two floats between single tiles: their messages are counted like those of a
+        // whole tensor.
         ("internalExchangeCode", 60_792.0, 4.0),
     ] {
         is_off_by(category, run.category(category), published, known);
@@ -119,8 +119,8 @@ fn a_matrix_times_a_vector() {
     is_off_by("host exchange", run.cycles("StreamCopyMid", "%"), 6_663_550.8, 0.1);
 }
 
-/// 1000 steps of the heat equation on 8000 x 8000 floats in 0.30 s on a GC200
-/// (simehaa/IPU README.md).
+/// 1000 steps of the heat equation on 8000 x 8000 floats in 0.30 s on a GC200 (simehaa/IPU
+/// README.md).
 #[test]
 fn a_heat_stencil() {
     let run = Run::new("heat_stencil", &[]);
@@ -130,8 +130,8 @@ fn a_heat_stencil() {
 }
 
 /// A blur of an image of four channels on a GC2 (thorbenlouw/lbm-graphcore
-/// experiments/gaussian-blur-scaling/exchange-vs-compute.csv). Which of its three images was
-/// profiled is not said; one sweep over the largest has the published exchange.
+/// experiments/gaussian-blur-scaling/exchange-vs-compute.csv). The source does not state which of
+/// its three images was profiled; one sweep over the largest has the published exchange.
 #[test]
 fn an_image_blur() {
     for (precision, [exchange, compute, copies], known) in [
@@ -163,26 +163,26 @@ fn a_weight_update_of_the_mnist_pipeline() {
     is_off_by("cycles of an update", twice - once, 1_211_970.0, -0.8);
 }
 
-/// Inference of one bundled spec of a training, on one Mk2.
+/// Inference with a bundled spec for training, on one Mk2.
 const INFERENCE: &str = "model.training=false model.packing_factor=1 target.name=mk2 \
     target.ipus=1 stages=[] replication_factor=1 gradient_accumulation=1 recomputation=none \
     available_memory_proportion=0.6 location.optimizer_state.on_chip=true \
     location.optimizer_state.replicated_tensor_sharding=false";
 
-/// What squad_large_128_inf.json and bert.py of graphcore/examples nlp/bert/popart ask for beside
-/// that: answers to questions, and PopART's default of constant weights.
+/// Further settings of squad_large_128_inf.json and bert.py of graphcore/examples nlp/bert/popart:
+/// answers to questions, and PopART's default of constant weights.
 const SQUAD: &str = "model.name=bert_squad model.vocab_size=30400 constant_weights=true \
     stochastic_rounding=false";
 
-/// Programs that ran in public fit: the largest batches of the benchmarks of graphcore/examples on
-/// one IPU (nlp/bert/popart and vision/cnns/tensorflow1, benchmarks.yml), and many replicas.
+/// Programs that are known to run fit: the largest batches of the benchmarks of graphcore/examples
+/// on one IPU (nlp/bert/popart and vision/cnns/tensorflow1, benchmarks.yml), and many replicas.
 #[test]
 fn programs_that_ran_fit() {
     if skipped_in_the_fast_tier() {
         return;
     }
-    // Of four sequences, which ran with poplibs' default proportion, the compiler has to find one:
-    // with the default seven tiles are up to 760 bytes too large.
+    // With four sequences, which ran with poplibs' default proportion, the compiler must search for
+    // one: with the default seven tiles are up to 760 bytes too large.
     let large = "model.batch_size=4 available_memory_proportion=auto";
     let images = "target.name=mk2 model.batch_size=80 num_io_tiles=64 overlap_io=loops \
                   host.loader=sync input_type=uint8 normalise_on_ipu=true";

@@ -1,4 +1,4 @@
-//! `tilescope query`: what it prints, where it writes, how it ends; and `docs/recipes.md`.
+//! `tilescope query`: its output, its files, its exit codes; and `docs/recipes.md`.
 
 use crate::common::{self, stderr, stdout, tilescope};
 use crate::report_support::foreign::Foreign;
@@ -54,7 +54,7 @@ fn query_prints_tables_csv_and_json() {
         let summary: serde_json::Value = serde_json::from_str(&stdout(&summary)).expect("JSON");
         let cycles = summary["execution"]["total_cycles"].as_u64().expect("cycles");
         assert_eq!(stdout(&total), format!("total\n{cycles}\n"));
-        // No name is an order to the terminal.
+        // No name controls the terminal.
         let names = tilescope(&["query", &place, "SELECT DISTINCT name FROM program_cycles"]);
         assert!(!stdout(&names).contains('\x1b'));
     }
@@ -71,7 +71,7 @@ fn query_writes_a_whole_file_or_none() {
     assert_eq!(stdout(&good), format!("{name}\n"));
     let written = std::fs::read_to_string(&file).expect("a file");
     assert_eq!(written.lines().count(), 101);
-    // What fails half way leaves what was there.
+    // A failure half way leaves the existing file unchanged.
     let sql = "SELECT CASE WHEN id < 50 THEN id ELSE zeroblob(1000000000) END FROM steps";
     let bad = tilescope(&["query", &place, sql, "--format", "csv", "-o", &name]);
     assert_eq!(bad.status.code(), Some(1), "{}", stderr(&bad));
@@ -85,8 +85,8 @@ fn query_writes_a_whole_file_or_none() {
     assert!(Report::open(directory.path()).is_ok());
 }
 
-/// Columns of a Parquet file with their types, and its rows as `--format json` has them: blobs as
-/// hexadecimal digits.
+/// Columns of a Parquet file with their types, and its rows in the form of `--format json`, with
+/// blobs as hexadecimal digits.
 #[cfg(feature = "parquet")]
 fn parquet_rows(file: &Path) -> (Vec<(String, String)>, Vec<serde_json::Value>) {
     use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -116,7 +116,7 @@ fn parquet_rows(file: &Path) -> (Vec<(String, String)>, Vec<serde_json::Value>) 
     (columns.collect(), rows)
 }
 
-/// More rows than a batch has.
+/// More rows than a batch.
 const MANY: &str = "FROM steps_between a, steps_between b";
 
 #[cfg(feature = "parquet")]
@@ -134,7 +134,7 @@ fn parquet_has_what_json_has() {
             "i:INT64 r:DOUBLE t:BYTE_ARRAY b:BYTE_ARRAY n:BYTE_ARRAY",
         ),
         ("SELECT 1 AS a, 'y' AS a".to_owned(), "a:INT64 a_2:BYTE_ARRAY"),
-        // Without rows there is what the report declares.
+        // Without rows, the declarations of the report determine the types.
         (
             "SELECT id, cycles, cycles + 1 AS more FROM steps_by_ipu JOIN steps ON id = step_id \
              WHERE id < 0"
@@ -142,7 +142,7 @@ fn parquet_has_what_json_has() {
             "id:INT64 cycles:INT64 more:BYTE_ARRAY",
         ),
         (format!("SELECT a.cycles, b.name {MANY}"), "cycles:INT64 name:BYTE_ARRAY"),
-        // What columns are turns out in a later batch.
+        // A later batch determines the type of a column.
         (format!("SELECT {late} ELSE a.cycles END AS late {MANY}"), "late:INT64"),
         (format!("SELECT {late} WHEN a.ipu = 0 THEN 1 ELSE 0.5 END AS late {MANY}"), "late:DOUBLE"),
     ];
@@ -159,7 +159,7 @@ fn parquet_has_what_json_has() {
         assert!(types.is_empty() || said.join(" ") == *types, "{sql}: {said:?}");
         assert_eq!(rows.len(), json.len(), "{sql}");
         for (row, mut expected) in rows.iter().zip(json) {
-            // Whole numbers among real ones are real, which is all that changes.
+            // Integers among real numbers become real; nothing else changes.
             for (name, _) in columns.iter().filter(|(_, of)| of == "DOUBLE") {
                 let value = expected[name].as_f64();
                 expected[name] = value.map_or(serde_json::Value::Null, Into::into);
@@ -283,7 +283,7 @@ fn query_ends_with_the_right_code() {
     assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
 }
 
-/// In processes of their own: the bound on memory is one of a process.
+/// In separate processes: the limit on memory applies to a process.
 #[test]
 fn bombs_go_out() {
     let directory = report(StepLayout::Columns);
@@ -332,13 +332,13 @@ fn bombs_go_out() {
         let code = output.status.code();
         assert!(matches!(code, Some(1 | 2)), "{sql}: {code:?} {}", stderr(&output));
         assert!(stderr(&output).starts_with("error: "), "{sql}: {}", stderr(&output));
-        // However long one function of SQLite's goes on.
+        // Even if a single function of SQLite runs for long.
         assert!(began.elapsed().as_secs() < 60, "{sql}: {:?}", began.elapsed());
     }
 }
 
 #[test]
-fn a_question_comes_from_a_file_or_standard_input() {
+fn a_query_comes_from_a_file_or_standard_input() {
     let directory = report(StepLayout::Rows);
     let file = directory.path().join("question.sql");
     std::fs::write(&file, "-- how many\nSELECT count(*) AS steps FROM steps;\n").expect("written");
@@ -354,7 +354,7 @@ fn a_question_comes_from_a_file_or_standard_input() {
 }
 
 #[test]
-fn a_reader_who_has_enough_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let directory = report(StepLayout::Columns);
     let mut program = Command::new(env!("CARGO_BIN_EXE_tilescope"))
         .args([
@@ -375,7 +375,7 @@ fn a_reader_who_has_enough_is_no_failure() {
 }
 
 #[test]
-fn other_sqlites_are_told_how_to_ask() {
+fn other_sqlite_programs_get_a_hint() {
     let directory = report(StepLayout::Columns);
     let file = directory.path().join("profile.pop");
     let db = rusqlite::Connection::open(&file).expect("opens");
@@ -422,7 +422,7 @@ fn other_sqlites_are_told_how_to_ask() {
     }
 }
 
-/// Takes rows and forgets them.
+/// Accepts rows and drops them.
 struct Forgotten;
 
 impl RowSink for Forgotten {
@@ -435,7 +435,7 @@ impl RowSink for Forgotten {
     }
 }
 
-/// Reports of every kind there is: simulated ones, those of every version, of other tools.
+/// Reports of all kinds: simulated ones, those of every version, of other tools.
 fn all_kinds(scratch: &Path) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found: Vec<PathBuf> = ["matmul_chain", "mnist_pipeline", "too_large"]
@@ -456,7 +456,7 @@ fn all_kinds(scratch: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_ready_question_is_answered_or_not_recorded() {
+fn every_prepared_query_is_answered_or_not_recorded() {
     let scratch = tempfile::tempdir().expect("directory");
     let kinds = all_kinds(scratch.path());
     assert!(kinds.len() > 8, "{kinds:?}");
@@ -482,7 +482,7 @@ fn every_ready_question_is_answered_or_not_recorded() {
 }
 
 #[test]
-fn ready_questions_have_names_of_their_own() {
+fn prepared_queries_have_unique_names() {
     for (at, ready) in READY_QUERIES.iter().enumerate() {
         assert!(READY_QUERIES[..at].iter().all(|other| other.name != ready.name), "{}", ready.name);
         assert!(!ready.name.contains(' ') && !ready.about.is_empty());
@@ -509,7 +509,7 @@ fn totals_are_those_of_the_summary() {
     assert_eq!(found.0, Some(SqlValue::Integer(compute as i64)));
 }
 
-/// Keeps one value.
+/// Stores one value.
 #[derive(Default)]
 struct One(Option<SqlValue>);
 
@@ -533,12 +533,13 @@ fn blocks(document: &str, language: &str) -> Vec<String> {
     starts.filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
 }
 
-/// Python with the libraries of the recipes: `TILESCOPE_PYTHON`, else the one on the search path.
+/// Python with the libraries of the recipes: `TILESCOPE_PYTHON`, or else the one on the search
+/// path.
 fn python() -> String {
     std::env::var("TILESCOPE_PYTHON").unwrap_or_else(|_| "python3".to_owned())
 }
 
-/// What a block needs and is not there.
+/// A tool that a block needs and that is not installed.
 fn missing_tool(code: &str, language: &str) -> Option<String> {
     if cfg!(not(feature = "parquet")) && code.contains("parquet") {
         return Some("a build with Parquet".to_owned());

@@ -1,4 +1,4 @@
-//! The documents tell the truth about keys and models.
+//! Checks the documents about keys and models.
 
 use tilescope_sim::model::MODELS;
 use tilescope_sim::specification::keys::{KEYS, SpecKey};
@@ -11,14 +11,14 @@ fn specs() -> String {
 /// The tables of options and the prose around them.
 const OPTIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/options.md");
 
-/// Set to write what is generated, instead of comparing it.
+/// The variable that rewrites generated parts instead of comparing them.
 const UPDATE: &str = "UPDATE_DOCS";
 
 /// Names of the views, as the document spells them.
 const VIEWS: [&str; 6] =
     ["Summary", "Memory", "Execution trace", "Operations", "Program tree", "notes"];
 
-/// Tables of options, in the order of the document; a key stands in the innermost one it is in.
+/// Tables of options, in the order of the document; a key is in the innermost one that contains it.
 const TABLES: [&str; 8] = [
     "model",
     "model.precision_of",
@@ -49,7 +49,7 @@ fn table_of(key: &SpecKey) -> &'static str {
     TABLES.iter().filter(inside).max_by_key(|table| table.len()).expect("a documented table")
 }
 
-/// The document with its tables as the declarations of the keys have them.
+/// The document with its tables from the declarations of the keys.
 fn with_tables(document: &str) -> String {
     let mut document = document.to_string();
     for table in TABLES {
@@ -78,7 +78,7 @@ fn the_tables_of_options_are_those_of_the_declarations() {
 }
 
 #[test]
-fn every_key_says_which_view_shows_it() {
+fn every_key_names_the_view_that_shows_it() {
     for key in KEYS.iter() {
         let views = &key.notes.shows_in;
         assert!(

@@ -1,4 +1,4 @@
-//! Commands that are refused, with their exit codes and what they say.
+//! Refused commands, with their exit codes and messages.
 
 use crate::common::{stderr, stdout, tilescope};
 
@@ -13,7 +13,7 @@ fn arguments<'a>(line: &'a str, empty: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn commands_are_refused_with_code_and_words() {
+fn commands_are_refused_with_exit_code_and_message() {
     let empty = tempfile::tempdir().expect("a directory");
     let empty = empty.path().to_str().expect("UTF-8");
     let lines = include_str!("../data/refused_commands.txt").lines();

@@ -1,5 +1,6 @@
-//! Reports on other machines are copied once, resumed and verified, and answer as the file itself does.
-//! `ssh` is a script that runs a shell here, or does something else, by the name of the host.
+//! Reports on other machines are copied once, resumed and verified, and give the same answers as
+//! the file itself. `ssh` is a script that runs a shell here, or does something else, depending on
+//! the name of the host.
 #![cfg(unix)]
 
 use crate::common::stderr;
@@ -36,7 +37,7 @@ case $host in
 esac
 "#;
 
-/// The directory of the script and of what it writes.
+/// The directory of the script and of its output.
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -48,14 +49,14 @@ fn place() -> &'static Path {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         };
         tool("", "ssh", SSH);
-        // A machine that has the tools of POSIX, and therefore no `stat`.
+        // A machine with only the tools of POSIX, and therefore no `stat`.
         for name in ["sh", "tail", "wc", "cksum", "sleep", "tee"] {
             let found = ["/bin", "/usr/bin"].map(|directory| Path::new(directory).join(name));
             let found = found.into_iter().find(|path| path.exists()).unwrap();
             fs::create_dir_all(place.join("plain")).unwrap();
             std::os::unix::fs::symlink(found, place.join("plain").join(name)).unwrap();
         }
-        // Every answer of `stat` differs from the one before.
+        // Every answer of `stat` differs from the previous one.
         let counts = "#!/bin/sh\necho >> PLACE/asked\necho \"294912 1 $(wc -c < PLACE/asked) 1\"\n";
         tool("changes", "stat", counts);
         tool("damages", "cksum", "#!/bin/sh\necho 1 294912\n");
@@ -63,7 +64,7 @@ fn place() -> &'static Path {
     })
 }
 
-/// Puts the script into effect, for all tests of this process.
+/// Makes all tests of this process use the script.
 fn use_script() {
     let ssh = Some(place().join("ssh").to_str().unwrap().to_owned());
     RemoteSettings { ssh, without_terminal: true, ..RemoteSettings::default() }.set();
@@ -73,7 +74,7 @@ fn address(host: &str, path: &Path) -> PathBuf {
     PathBuf::from(format!("ssh://{host}{}", path.display()))
 }
 
-/// Opens a file of this machine as one of the machine `host`.
+/// Opens a file of this machine as if it were on the machine `host`.
 fn open(host: &str, path: &Path, cache: Option<&Path>) -> Result<Report, ReportError> {
     use_script();
     Report::open_with_cache(address(host, path), cache.map(Path::to_owned))
@@ -86,7 +87,7 @@ fn told<T: Debug>(answer: Result<T, ReportError>) -> String {
     }
 }
 
-/// The answers of a report as text; without the path, which differs.
+/// The answers of a report as text, without the path, which differs.
 fn answers(report: &Report) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, text: String| all.push((name.to_owned(), text));
@@ -107,7 +108,7 @@ fn answers(report: &Report) -> Vec<(String, String)> {
     all
 }
 
-/// A remote report answers as the file does.
+/// Checks that a remote report gives the same answers as the file.
 fn check(host: &str, path: &Path) {
     let here = Report::open_with_cache(path, None).unwrap();
     let there = open(host, path, None).unwrap_or_else(|error| panic!("{error}"));
@@ -163,7 +164,7 @@ fn names_with_quotes_and_files_of_other_tools_are_copied() {
     check("works", &path);
 }
 
-/// Commands that the script of a host was given, and how many of them copy.
+/// Commands that the script of a host has received, and the number of copies among them.
 fn copies(host: &str) -> usize {
     let asked = fs::read_to_string(place().join(host)).unwrap_or_default();
     asked.matches("tail -c").count()
@@ -178,7 +179,7 @@ fn a_report_is_copied_once_and_again_when_it_changes() {
     assert_eq!(copies(host), 2);
     open(host, directory.path(), Some(cache.path())).unwrap();
     assert_eq!(copies(host), 2);
-    // A file beside it is copied alone, and one that is gone is gone here.
+    // A changed file beside it is copied alone, and a deleted one is deleted here.
     fs::write(directory.path().join("app.json"), "{\"a\": 1}").unwrap();
     let again = open(host, directory.path(), Some(cache.path())).unwrap();
     assert_eq!(copies(host), 3);
@@ -186,7 +187,7 @@ fn a_report_is_copied_once_and_again_when_it_changes() {
     fs::remove_file(directory.path().join("app.json")).unwrap();
     let again = open(host, directory.path(), Some(cache.path())).unwrap();
     assert_eq!(again.sidecar_text("app.json").unwrap(), None);
-    // Another report of the same name is another copy, and who has the first one open keeps it.
+    // Another report of the same name is another copy; the first copy stays while it is open.
     let other = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/matmul_chain");
     fs::copy(other.join("profile.pop"), directory.path().join("profile.pop")).unwrap();
     let second = open(host, directory.path(), Some(cache.path())).unwrap();
@@ -196,7 +197,7 @@ fn a_report_is_copied_once_and_again_when_it_changes() {
 }
 
 #[test]
-fn a_copy_goes_on_where_the_connection_was_lost() {
+fn a_copy_resumes_after_a_lost_connection() {
     let (directory, cache) = (a_report(), tempfile::tempdir().unwrap());
     let host = "cut-once";
     let lost = open(host, directory.path(), Some(cache.path())).err().unwrap().to_string();
@@ -221,12 +222,12 @@ fn copies_that_differ_from_the_file_are_refused() {
         assert!(matches!(error, ReportError::Remote { .. }), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
-    // Nothing of it is taken for the beginning of the next copy.
+    // None of it counts as the beginning of the next copy.
     assert!(open("works", directory.path(), Some(cache.path())).is_ok());
 }
 
 #[test]
-fn two_who_open_the_same_report_share_a_copy() {
+fn two_processes_that_open_the_same_report_share_a_copy() {
     let (directory, cache) = (a_report(), tempfile::tempdir().unwrap());
     let open = || open("log-both", directory.path(), Some(cache.path())).unwrap().file_size();
     std::thread::scope(|scope| {
@@ -278,7 +279,7 @@ fn a_machine_that_falls_silent_is_given_up() {
 }
 
 #[test]
-fn copies_that_were_not_opened_for_longest_are_removed() {
+fn the_least_recently_opened_copies_are_removed() {
     let (directory, cache) = (a_report(), tempfile::tempdir().unwrap());
     let copies = cache.path().join("remote");
     for age in 1..40 {
@@ -299,7 +300,7 @@ fn copies_that_were_not_opened_for_longest_are_removed() {
     assert_eq!(left, expected);
 }
 
-/// A line that a far side may answer, or none would.
+/// A line that a remote machine might answer, valid or not.
 fn line() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         Just("profile.pop".to_owned()),

@@ -1,5 +1,5 @@
-//! Commands that print text about reports on other machines run there, by a program that stands for
-//! `ssh` and runs the command here.
+//! Commands that print text about reports on other machines run there, through a stand-in for `ssh`
+//! that runs the command here.
 #![cfg(unix)]
 
 use crate::common::{stderr, stdout};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::{TempDir, tempdir};
 
-/// Runs what it is asked to run, with a shell, as `ssh` does on the other machine.
+/// Runs its command in a shell, as `ssh` does on the other machine.
 const SSH: &str = "#!/bin/sh\nfor asked; do :; done\nexec sh -c \"$asked\"\n";
 /// A machine without tilescope.
 const WITHOUT_PROGRAM: &str = "#!/bin/sh\nfor asked; do :; done\n\
@@ -34,7 +34,7 @@ impl FarSide {
         Self { ssh: place, report: report.to_string_lossy().into_owned(), directory }
     }
 
-    /// Asks the report here, or there.
+    /// Queries the report here, or there.
     fn query(&self, there: bool, arguments: &[&str]) -> Output {
         self.run("query", there, arguments)
     }
@@ -55,7 +55,7 @@ impl FarSide {
 }
 
 #[test]
-fn questions_are_answered_there_as_here() {
+fn queries_have_the_same_answers_there_and_here() {
     let far = FarSide::new(SSH);
     for arguments in [
         &["slowest-programs"][..],
@@ -110,7 +110,7 @@ fn text_is_printed_where_the_report_is() {
         assert_eq!(stderr(&there), stderr(&here), "{words:?}");
         assert!(!far.directory.path().join("cache").exists(), "{words:?} is copied");
     }
-    // What simulates or writes runs here, on a copy.
+    // Commands that simulate or write run here, on a copy.
     let copied = far.run("export", true, &["--view", "memory", "--format", "csv", "-o", "x.csv"]);
     assert!(copied.status.success(), "{}", stderr(&copied));
     assert!(far.directory.path().join("cache/tilescope/remote").exists());
@@ -133,7 +133,7 @@ fn a_file_is_written_here_and_whole_or_not_at_all() {
 }
 
 #[test]
-fn where_the_program_is_missing_the_report_is_copied_and_asked_here() {
+fn without_the_program_the_report_is_copied_and_queried_here() {
     let far = FarSide::new(WITHOUT_PROGRAM);
     for arguments in [&["slowest-programs"][..], &["--tables"]] {
         let [here, there] = [false, true].map(|there| far.query(there, arguments));

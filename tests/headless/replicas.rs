@@ -1,4 +1,4 @@
-//! Replicas beside each other: what they wait for, and copies with the host that are one exchange.
+//! Replicas: their waits, and copies with the host that are one exchange.
 
 use crate::common::{self, RecordedRun};
 use crate::critical_path::check_simulated;
@@ -20,7 +20,7 @@ use tilescope_test_tiers::long_cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 
-/// How a run went.
+/// The execution of a run.
 #[derive(Default)]
 struct Executed {
     /// Executions by kind of program.
@@ -29,7 +29,7 @@ struct Executed {
     host_bytes: Bytes,
 }
 
-/// Runs a spec; what it does, and what its report says about the host.
+/// Runs a spec. Returns its execution, and the host's part of its report.
 fn executed(spec: &str, overrides: &[&str]) -> (Executed, HostReport) {
     let spec = common::spec(spec, overrides);
     let compiled = compile(&spec).expect("compiles");
@@ -104,7 +104,7 @@ fn replicas_that_are_alike_have_no_waits_of_their_own() {
 }
 
 #[test]
-fn a_slower_instance_holds_up_all_replicas_that_sync_together() {
+fn a_slower_instance_delays_all_replicas_that_sync_together() {
     let slower = ["options.host.slower_instances=1", "options.host.slower_instance_factor=3"];
     let (end, of_each) = waits(&slower);
     let (all_slower, _) = waits(&["options.host.slower_instances=2", slower[1]]);
@@ -121,7 +121,7 @@ fn a_slower_instance_holds_up_all_replicas_that_sync_together() {
 }
 
 #[test]
-fn a_slower_loader_holds_up_the_replicas_of_other_instances() {
+fn a_slower_loader_delays_the_replicas_of_other_instances() {
     let loader = [
         "options.host.loader=async",
         "options.host.seconds_per_sample=1e-3",
@@ -145,7 +145,7 @@ fn independent_replicas_wait_for_their_own_data_only() {
     let firsts: Vec<u32> = of_each.iter().map(|of| of.first_replica).collect();
     assert_eq!(firsts, [0, 1, 2, 3]);
     assert!(of_each[0].host < of_each[1].host, "the first is served first: {of_each:?}");
-    // Without gradients to exchange, replicas of a fast instance are not held up.
+    // Without gradients to exchange, replicas of a fast instance are not delayed.
     let inference = [
         "model.training=false",
         "options.gradient_accumulation=1",
@@ -160,7 +160,7 @@ fn independent_replicas_wait_for_their_own_data_only() {
 }
 
 #[test]
-fn what_replicas_wait_for_is_in_the_report_and_breaks_no_law() {
+fn waits_of_replicas_are_in_the_report_and_valid() {
     for together in ["false", "true"] {
         let independent = format!("options.sync_replicas_independently={together}");
         for io in [&[][..], &["options.num_io_tiles=32", "options.overlap_io=inner_loop"]] {
@@ -203,7 +203,7 @@ fn scaling_samples_costs_the_loader_or_the_ipu() {
     assert!(executed_by_ipu > executed_by_host, "it is work of the tiles");
 }
 
-/// What a report says apart from its spec: every row of every table, in words.
+/// The contents of a report apart from its spec: every row of every table, as text.
 fn contents(report: &Report) -> Vec<String> {
     let db = Connection::open(report.path()).expect("opens");
     let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN \
@@ -238,7 +238,7 @@ fn replicas_that_are_alike_are_one_class_and_change_nothing() {
                   ('replica_classes', 'replicas', 'replica_joins', 'replica_lanes')";
     let count: i64 = db.query_row(tables, [], |row| row.get(0)).expect("a count");
     assert_eq!(count, 0, "not a page is taken by what there is none of");
-    // As slow as the others is not slower.
+    // A factor of one makes it no slower.
     let factor = "options.host.slower_instance_factor=1";
     let (as_fast, _second) = report(&["options.host.slower_instances=1", factor]);
     assert!(said == contents(&as_fast), "the reports differ");
@@ -246,7 +246,7 @@ fn replicas_that_are_alike_are_one_class_and_change_nothing() {
     assert_eq!(all.trace().expect("readable").expect("ran").classes().count(), 1);
 }
 
-/// What replicas of each class waited for, by their lanes: for the loader; for the host beyond the
+/// Waits of the replicas of each class, by their lanes: for the loader; for the host beyond the
 /// handshake, and for other replicas.
 fn waits_of_lanes(overrides: &[&str]) -> (Vec<(Cycles, Cycles)>, Vec<ReplicaWait>) {
     let spec = common::spec(PERCEPTRON, &[&FOUR[..], overrides].concat());
@@ -275,7 +275,7 @@ fn waits_of_lanes(overrides: &[&str]) -> (Vec<(Cycles, Cycles)>, Vec<ReplicaWait
                 (ProgramKind::Sync, "hostCall/return") => {
                     let own = spec.options.host.seconds_per_return;
                     let own = own * compiled.compilation.target.clock.0 as f64;
-                    // Where an IPU of the class has no step here, it came last: the others of the
+                    // If an IPU of the class has no step here, it came last, and the others of the
                     // class waited for it.
                     if ipus == u64::from(compiled.compilation.target.ipus_per_replica) {
                         *others += (end - last - Cycles(own.round() as u64)) * ipus;
@@ -294,7 +294,7 @@ fn waits_of_lanes(overrides: &[&str]) -> (Vec<(Cycles, Cycles)>, Vec<ReplicaWait
 }
 
 #[test]
-fn the_lanes_of_differing_replicas_wait_as_long_as_is_told() {
+fn the_lanes_of_differing_replicas_wait_as_long_as_reported() {
     for overrides in [
         &["options.host.slower_instances=1"][..],
         &["options.sync_replicas_independently=true"],
@@ -347,7 +347,7 @@ fn every_class_of_replicas_has_its_lanes_marks_and_figures() {
             assert!(details.ipus.iter().any(|on| on.ipu == at.ipu && on.range() == first.range));
         }
     }
-    // Rows, and what older versions read, are of replica 0 alone.
+    // Rows, which older versions read, only describe replica 0.
     let db = Connection::open(report.path()).expect("opens");
     let bars: i64 =
         db.query_row("SELECT count(*) FROM steps_by_ipu", [], |row| row.get(0)).unwrap();
@@ -381,14 +381,15 @@ fn ends_of_an_open_ladder_send_as_much_as_its_middle_and_pass_nothing_on() {
         assert!(links.iter().all(|of| of.sent == of.received && of.sent == links[0].sent));
         assert_eq!(passed, [Bytes::ZERO, links[0].sent, links[0].sent, Bytes::ZERO]);
     }
-    // Who fills a rack has no ends: neighbours are next to each other, and nothing passes through.
+    // Replicas that fill a rack form a closed ladder: neighbours are adjacent, and nothing passes
+    // through.
     let (report, _directory) = common::report(PERCEPTRON, &["options.replication_factor=16"]);
     let links = replica_links(&report).expect("readable");
     assert!(links.iter().all(|of| of.passed_on.is_zero() && of.sent > Bytes::ZERO));
 }
 
-/// IPUs of a replica that add up their gradients at the same time share the links; those that take
-/// turns have them for themselves, as one IPU alone has.
+/// IPUs of a replica that sum their gradients at the same time share the links; those that take
+/// turns have the full links, like a single IPU.
 #[test]
 fn collectives_at_the_same_time_share_the_links() {
     let update = |schedule: &str| {
@@ -415,12 +416,12 @@ fn collectives_at_the_same_time_share_the_links() {
     assert_eq!(report.verify().expect("verifies"), []);
     let alone: Cycles =
         replicas(&report).expect("readable").collectives.iter().map(|of| of.cycles).sum();
-    // Small tensors go round both ways where a replica is one IPU.
+    // Small tensors use both directions if a replica is one IPU.
     assert!((serial.as_f64() / alone.as_f64() - 1.0).abs() < 0.03, "{serial} {alone}");
     assert!(together > serial, "{together} {serial}");
 }
 
-/// Most cycles that slicing and adding take in a step of these models, besides their elements.
+/// The most cycles of slicing and adding in a step of these models, besides their elements.
 const MOST_TILE_CYCLES: f64 = 1000.0;
 
 /// The length of a half of an all-reduce of one weight.
@@ -428,7 +429,7 @@ const MOST_TILE_CYCLES: f64 = 1000.0;
 struct HalfOfAllReduce {
     steps: u32,
     cycles: f64,
-    /// Cycles that rounding can be off: an element of each tile in each step, and a vector of each
+    /// Cycles of rounding errors: an element of each tile in each step, and a vector of each
     /// worker.
     rounding: f64,
 }
@@ -491,7 +492,7 @@ proptest! {
         let rack = most.min(64);
         let mut before: Option<(u32, AllReduce)> = None;
         for replicas in (2..=16).filter(|replicas| replicas * ipus <= most) {
-            // A ring that closes has more links.
+            // A closed ring has more links.
             if (replicas * ipus).is_multiple_of(rack) {
                 continue;
             }
@@ -499,7 +500,7 @@ proptest! {
             if let Some((replicas_before, of_fewer)) = &before {
                 for (half, name) in HALVES.iter().enumerate() {
                     let (fewer, more) = (&of_fewer.halves[half], &of_more.halves[half]);
-                    // Poplibs goes over to methods of fewer steps.
+                    // Poplibs switches to methods with fewer steps.
                     let dropped = fewer.steps.saturating_sub(more.steps);
                     let left = f64::from(dropped) * (of_more.start + MOST_TILE_CYCLES);
                     prop_assert!(

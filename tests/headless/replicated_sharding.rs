@@ -1,4 +1,4 @@
-//! Replicated tensor sharding: shares make up the tensor, and collectives move what they must.
+//! Replicated tensor sharding: shards make up the tensor, and collectives move the required bytes.
 
 use crate::common::RecordedRun;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use tilescope_sim::specification::{Spec, SpecSource};
 
 const ALL_KINDS: [&str; 3] = ["weights", "accumulators", "optimizer_state"];
 
-/// A small perceptron on one IPU whose tensors of some kinds are shared out.
+/// A small perceptron on one IPU with sharded tensors of some kinds.
 fn perceptron(replicas: u32, instances: u32, kinds: &[&str], more: &[&str]) -> Spec {
     let mut overrides: Vec<String> = vec![
         "target.ipus=1".to_owned(),
@@ -28,15 +28,15 @@ fn perceptron(replicas: u32, instances: u32, kinds: &[&str], more: &[&str]) -> S
     Spec::build(&source).expect("is allowed")
 }
 
-/// Bytes of the tensors that are always there, by name.
+/// Bytes of the always-live tensors, by name.
 fn kept_tensors(compiled: &CompiledProgram) -> BTreeMap<String, Bytes> {
     let variables = compiled.compilation.variables.iter();
     let kept = variables.filter(|of| of.lifetime.is_none() && of.shape.starts_with("float"));
     kept.map(|of| (of.name.clone(), of.tiles.map(|place| place.bytes).total())).collect()
 }
 
-/// Bytes that a replica sends in all collectives of a name, and most that whole elements on each
-/// tile add to them.
+/// Bytes that a replica sends in all collectives with a name, and the most bytes added by whole
+/// elements on each tile.
 fn bytes_of_collectives(compiled: &CompiledProgram, spec: &Spec, name: &str) -> (f64, f64) {
     let recorded = RecordedRun::of(compiled, spec);
     let mut sums = (0.0, 0.0);
@@ -64,7 +64,7 @@ fn shares_make_up_the_tensor() {
     for (replicas, instances) in [(2, 1), (4, 1), (4, 2), (12, 4)] {
         let spec = perceptron(replicas, instances, &ALL_KINDS, &[]);
         let shares = kept_tensors(&compile(&spec).expect("compiles"));
-        // Those of an instance share a tensor out: each host has all of it.
+        // The replicas of an instance share a tensor: each host has all of it.
         let domain = u64::from(replicas / instances);
         assert_eq!(shares.len(), whole.len());
         for (name, whole) in &whole {
@@ -111,9 +111,9 @@ fn collectives_move_all_but_the_own_share() {
     }
 }
 
-/// Replicas that hold the same share in different instances add it up over each other.
+/// Replicas with the same shard in different instances sum it over the instances.
 #[test]
-fn shares_are_added_up_over_the_instances() {
+fn shares_are_summed_over_the_instances() {
     for (replicas, instances) in [(4, 2), (8, 2), (12, 3)] {
         let whole = compile(&perceptron(replicas, 1, &[], &[])).expect("compiles");
         let weights: Bytes = kept_tensors(&whole)
@@ -124,7 +124,7 @@ fn shares_are_added_up_over_the_instances() {
         let spec = perceptron(replicas, instances, &["accumulators"], &[]);
         let compiled = compile(&spec).expect("compiles");
         let (domain, others) = (replicas / instances, instances - 1);
-        // Of its share, all but the own part goes out twice: to be added up, and as the sum.
+        // All but the own part of its shard is sent twice: to be summed, and as the sum.
         let share = weights.as_f64() / f64::from(domain);
         let expected = 2.0 * share * f64::from(others) / f64::from(instances);
         let (moved, grain) = bytes_of_collectives(&compiled, &spec, "/share");
@@ -136,7 +136,7 @@ fn shares_are_added_up_over_the_instances() {
 }
 
 #[test]
-fn gathered_weights_are_there_only_while_they_are_used() {
+fn gathered_weights_exist_only_while_they_are_used() {
     let spec = perceptron(4, 1, &["weights"], &[]);
     let compiled = compile(&spec).expect("compiles");
     let gathered: Vec<_> = compiled
@@ -146,7 +146,7 @@ fn gathered_weights_are_there_only_while_they_are_used() {
         .filter(|of| of.name.ends_with("/weight/gathered"))
         .map(|of| of.lifetime.clone().expect("is not always live"))
         .collect();
-    // Four layers forwards and backwards, where the first needs no gradient of its input.
+    // Four layers forwards and backwards; the first needs no gradient of its input.
     assert_eq!(gathered.len(), 7);
     for (index, one) in gathered.iter().enumerate() {
         let overlapping =

@@ -1,5 +1,5 @@
 //! Broken and hostile files: a clear error or a partial report with a warning, never a panic, never
-//! work or memory without end.
+//! unbounded work or memory.
 
 use crate::common;
 use crate::report_support::foreign::Foreign;
@@ -14,7 +14,7 @@ use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_test_tiers::cases;
 
-/// Asks for everything and takes any answer.
+/// Queries everything and accepts any answer.
 fn ask(path: &Path) -> Vec<String> {
     let mut errors = Vec::new();
     let report = match Report::open_with_cache(path, None) {
@@ -55,7 +55,7 @@ fn ask(path: &Path) -> Vec<String> {
     errors
 }
 
-/// Like [`ask`], within a time no sound file of this size comes near.
+/// Like [`ask`], within a time limit far above that of any sound file of this size.
 fn ask_in_time(path: &Path) -> Vec<String> {
     let started = Instant::now();
     let errors = ask(path);
@@ -128,7 +128,7 @@ fn files_of_other_kinds_are_named() {
     assert!(text.starts_with("an SQLite file without any table of a report"), "{text}");
 }
 
-/// Reports of ours in both layouts and one of another tool, small enough to be broken often.
+/// Reports of ours in both layouts and one of another tool, small enough for many mutations.
 fn samples(directory: &Path) -> [PathBuf; 3] {
     let mut report = random_report(11, 3000);
     let rows = report.write(&directory.join("rows")).unwrap();
@@ -144,7 +144,7 @@ fn samples(directory: &Path) -> [PathBuf; 3] {
 }
 
 #[test]
-fn cut_off_anywhere() {
+fn truncated_files_are_reported() {
     let directory = tempdir().unwrap();
     for sample in samples(directory.path()) {
         let whole = fs::read(&sample).unwrap();
@@ -166,7 +166,7 @@ fn cut_off_anywhere() {
 }
 
 #[test]
-fn bits_flipped_anywhere() {
+fn flipped_bits_do_no_harm() {
     flip_bits(cases(150), 2);
 }
 
@@ -179,7 +179,7 @@ fn flip_bits(times: u32, seed: u64) {
         let mut noticed = 0;
         for i in 0..times {
             let mut bytes = whole.clone();
-            // The header and the schema decide most, so they are hit most.
+            // The header and the schema matter most, so they are hit most.
             let span = if i % 3 == 0 { 4096 } else { bytes.len() as u64 };
             for _ in 0..=dice.below(4) {
                 bytes[dice.below(span) as usize] ^= 1 << dice.below(8);
@@ -192,7 +192,7 @@ fn flip_bits(times: u32, seed: u64) {
 }
 
 #[test]
-fn pages_replaced_by_others() {
+fn replaced_pages_do_no_harm() {
     let directory = tempdir().unwrap();
     for sample in samples(directory.path()) {
         let whole = fs::read(&sample).unwrap();
@@ -228,11 +228,11 @@ fn full_report(steps: u64) -> ReportBuilder {
 }
 
 #[test]
-fn pieces_of_the_index_that_lie() {
+fn wrong_pieces_of_the_index_do_no_harm() {
     lie(cases(400), 5);
 }
 
-/// Changes what is inside the compressed pieces, and makes their checksums right again.
+/// Changes the contents of the compressed pieces, and corrects their checksums.
 fn lie(times: u32, seed: u64) {
     let directory = tempdir().unwrap();
     let [_, columns, _] = samples(directory.path());
@@ -257,7 +257,7 @@ fn lie(times: u32, seed: u64) {
         for (rowid, packed) in rows {
             let mut raw = miniz_oxide::inflate::decompress_to_vec_zlib(&packed).unwrap();
             for _ in 0..=dice.below(3) {
-                // The first bytes count and bound what follows.
+                // The first bytes count and bound the rest.
                 let span = if dice.chance(2) { raw.len().min(16) } else { raw.len() };
                 raw[dice.below(span as u64) as usize] = dice.next() as u8;
             }
@@ -270,7 +270,7 @@ fn lie(times: u32, seed: u64) {
     }
 }
 
-/// Changes a report with SQL and asks it everything.
+/// Changes a report with SQL and queries everything.
 fn ask_changed(sql: &str) -> (Vec<String>, Vec<String>) {
     let directory = tempdir().unwrap();
     let path = full_report(500).write(directory.path()).unwrap();
@@ -286,7 +286,7 @@ fn ask_changed(sql: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_left_out() {
+fn impossible_numbers_are_left_out() {
     let cases = [
         "UPDATE tile_patterns SET runs = '[[0,1,1,1,-1]]'",
         "UPDATE memory_by_tile SET non_interleaved = 'many'",
@@ -303,7 +303,7 @@ fn numbers_that_cannot_be_are_left_out() {
 }
 
 #[test]
-fn addresses_that_cannot_be_are_left_out() {
+fn impossible_addresses_are_left_out() {
     // A first tile above all tiles, and an address above all memory.
     for blob in ["ffffffffffffffffff01", "0002ffffffffffffffffff01"] {
         let (_, warnings) = ask_changed(&format!("UPDATE addresses SET data = x'{blob}'"));
@@ -313,7 +313,7 @@ fn addresses_that_cannot_be_are_left_out() {
 }
 
 #[test]
-fn steps_that_cannot_be_are_noticed() {
+fn impossible_steps_are_detected() {
     let cases = [
         "UPDATE steps_by_ipu SET cycles_base = -5 WHERE step_id = 77",
         "UPDATE steps_by_ipu SET active_cycles_to_max = 4611686018427387904 WHERE step_id = 77",
@@ -355,7 +355,7 @@ fn runs_of_tiles_that_overlap_are_left_out() {
 }
 
 #[test]
-fn programs_that_run_in_circles_are_cut() {
+fn cyclic_programs_are_cut() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(1, 1);
     let (a, b) =
@@ -451,8 +451,8 @@ fn many_ipus_and_wild_numbers_are_bounded() {
     assert!(!errors.is_empty());
 }
 
-/// Makes interior pages of tables point at each other: every child of one is the next one, so that
-/// a walk over them has no end that anybody lives to see.
+/// Makes interior pages of tables point at each other: every child of a page is the next page, so
+/// that a walk over them practically never ends.
 fn tangle_pages(path: &Path, page_bytes: usize) {
     let mut bytes = fs::read(path).unwrap();
     let pages = |bytes: &[u8], kind: u8| -> Vec<usize> {
@@ -475,7 +475,7 @@ fn tangle_pages(path: &Path, page_bytes: usize) {
 }
 
 #[test]
-fn pages_that_point_at_each_other_come_to_an_end() {
+fn walks_over_cyclic_pages_end() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("profile.pop");
     let db = Connection::open(&path).unwrap();
@@ -515,7 +515,7 @@ fn long_names_are_not_held_by_each_variable() {
 }
 
 #[test]
-fn texts_that_a_few_bytes_stand_for_are_bounded() {
+fn texts_that_unpack_from_a_few_bytes_are_bounded() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("profile.pop");
     let db = Connection::open(&path).unwrap();
@@ -535,7 +535,7 @@ fn texts_that_a_few_bytes_stand_for_are_bounded() {
     assert!(report.warnings().iter().any(|text| text.contains("too large to hold in memory")));
 }
 
-/// Every column of whole numbers of a report: table and column.
+/// Every integer column of a report: table and column.
 fn number_columns(report: &Connection) -> Vec<(String, String)> {
     let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c
                WHERE m.type = 'table' AND c.type LIKE 'INT%' AND m.name NOT LIKE 'sqlite%'";
@@ -544,18 +544,19 @@ fn number_columns(report: &Connection) -> Vec<(String, String)> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// Sets one cell of a column to a large number; `false` where the table has no row or takes none.
+/// Sets one cell of a column to a large number. Returns `false` if the table has no row or refuses
+/// it.
 fn with_large_cell(report: &Connection, table: &str, column: &str) -> bool {
     let last = format!("SELECT rowid FROM \"{table}\" ORDER BY rowid DESC LIMIT 1");
     let sql = format!("UPDATE \"{table}\" SET \"{column}\" = 2147483646 WHERE rowid = ({last})");
     report.execute(&sql, []).is_ok_and(|changed| changed == 1)
 }
 
-/// A number that a stranger wrote is no size: with 1 GiB, every command gives an answer or an error
-/// in words, and so it does where all tables are exported.
+/// A number in an untrusted file is no size: with 1 GiB, every command gives an answer or an error
+/// message, and so do exports of all tables.
 #[test]
 #[cfg(unix)]
-fn no_cell_decides_how_much_memory_is_taken() {
+fn no_cell_determines_the_use_of_memory() {
     let sample = PathBuf::from(common::sample("mnist_pipeline"));
     let directory = tempdir().unwrap();
     let file = directory.path().join("profile.pop");
@@ -593,7 +594,8 @@ fn no_cell_decides_how_much_memory_is_taken() {
     }
 }
 
-/// Names of 24,000 letters, each on many steps: files are at most some times larger than the report.
+/// Names of 24,000 letters, each on many steps: files are at most a few times larger than the
+/// report.
 #[test]
 #[cfg(unix)]
 fn long_names_are_not_repeated_in_exports() {

@@ -1,4 +1,4 @@
-//! Files of other tools: any part may be missing, nothing about them is changed.
+//! Files of other tools: any part may be missing, and the files are never changed.
 
 use crate::report_support::foreign::*;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Asks for everything; no answer may be an error.
+/// Queries everything; no answer may be an error.
 fn ask_everything(report: &Report) {
     report.target().unwrap();
     report.graph().unwrap();
@@ -70,7 +70,7 @@ fn ask_everything(report: &Report) {
 }
 
 #[test]
-fn a_plain_file_is_understood() {
+fn a_plain_file_is_read() {
     let place = Place::with(&Foreign::default());
     let before = contents(place.directory.path());
     let report = place.open();
@@ -240,7 +240,7 @@ fn any_column_may_be_missing() {
             let trace = report.trace().unwrap().unwrap();
             assert_eq!(trace.bars(), 120, "without {column:?}: {:?}", report.warnings());
         } else if column.0 == "steps_by_ipu" {
-            // Rows that are of no step or IPU are no run.
+            // Rows without a step or IPU are no run.
             assert!(report.trace().unwrap().is_none(), "{column:?}");
             assert!(report.critical_path().unwrap().is_none(), "{column:?}");
             assert_eq!(report.trace_state().unwrap(), TraceState::None, "{column:?}");
@@ -352,7 +352,7 @@ fn the_index_is_built_once() {
     assert_eq!(again.step(StepId(29_000)).unwrap(), first);
     assert_eq!(again.programs().unwrap(), report.programs().unwrap());
 
-    // The report changes: its old index is of no use.
+    // The report changes, so its old index is invalid.
     let db = rusqlite::Connection::open(place.file()).unwrap();
     db.execute_batch("CREATE TABLE more (a); INSERT INTO more VALUES (1)").unwrap();
     drop(db);
@@ -380,7 +380,7 @@ fn a_damaged_cache_is_thrown_away() {
         assert_eq!(report.trace().unwrap().unwrap().bars(), whole);
         assert_eq!(fs::read(&cache).unwrap().len(), sound.len());
     }
-    // Damage that shows only later: an error, and the next one who opens the report is fine.
+    // Damage that shows only later gives an error, and the next opening succeeds.
     let mut bytes = sound.clone();
     let chunk = bytes.windows(2).rposition(|pair| pair == [0x78, 0x01] || pair == [0x78, 0x5e]);
     bytes[chunk.unwrap() + 8..][..40].fill(0x55);
@@ -398,7 +398,7 @@ fn a_damaged_cache_is_thrown_away() {
 }
 
 #[test]
-fn no_place_for_a_cache_is_no_problem() {
+fn a_missing_cache_directory_is_no_problem() {
     let foreign = Foreign { steps: 20_000, tiles_per_ipu: 4, ..Foreign::default() };
     let place = Place::with(&foreign);
     for cache in [None, Some(place.file().join("below a file")), Some("/proc/none".into())] {
@@ -422,7 +422,7 @@ fn building_can_be_cancelled() {
 }
 
 #[test]
-fn many_may_ask_at_once() {
+fn parallel_queries_work() {
     let place = Place::with(&Foreign { steps: 8000, tiles_per_ipu: 4, ..Foreign::default() });
     let report = place.open();
     std::thread::scope(|scope| {
@@ -438,13 +438,13 @@ enum Cbor<'a> {
     Number(u8),
     Text(&'a str),
     List(Vec<Cbor<'a>>),
-    /// Bytes that nobody reads, so many.
+    /// This number of unused bytes.
     Padding(u32),
     Map(Vec<(&'a str, Cbor<'a>)>),
 }
 
 impl Cbor<'_> {
-    /// Its bytes; lengths are below 256.
+    /// The encoded bytes; lengths are below 256.
     fn bytes(&self) -> Vec<u8> {
         let head = |major: u8, length: usize| match length {
             0..24 => vec![major << 5 | length as u8],
@@ -470,7 +470,7 @@ impl Cbor<'_> {
     }
 }
 
-/// Contexts of the program of [`Foreign`]: an ONNX operation with a convolution in it.
+/// Contexts of the program of [`Foreign`]: an ONNX operation that contains a convolution.
 fn debug_cbor(padding: u32) -> Vec<u8> {
     let context = |id, parent, layer, more: Vec<(&'static str, Cbor<'static>)>| {
         let mut entries = vec![("id", Cbor::Number(id)), ("layer", Cbor::Text(layer))];
@@ -512,14 +512,14 @@ fn long_contexts_are_read_once() {
     };
     let first = said(&place.open());
     assert_eq!(first.0, ["dense layer"]);
-    // Of the same size and time, it is the same file: nobody looks into it.
+    // With the same size and time, it counts as the same file and is not read.
     let written = fs::metadata(&beside).unwrap().modified().unwrap();
     fs::write(&beside, vec![0; bytes.len()]).unwrap();
     fs::File::options().write(true).open(&beside).unwrap().set_modified(written).unwrap();
     let report = place.open();
     assert_eq!(said(&report), first);
     assert_eq!(report.warnings(), Vec::<String>::new());
-    // Another one is read.
+    // A different file is read.
     fs::write(&beside, vec![0; bytes.len() + 1]).unwrap();
     let report = place.open();
     assert!(report.operations().unwrap().is_empty());
@@ -547,8 +547,8 @@ fn contexts_beside_a_report_give_it_operations() {
         .filter(|(_, program)| program.operation == Some(OperationId(0)))
         .map(|(id, _)| id.0)
         .collect();
-    // Those below `dense`: an exchange in front of whose name the number of its set stands, compute
-    // sets, and the copy between IPUs.
+    // Those below `dense`: an exchange with the number of its set before its name, compute sets,
+    // and the copy between IPUs.
     assert_eq!(with_operation, [2, 3, 5, 6]);
     let frames = report.debug_frames(ProgramId(3)).unwrap();
     let layers: Vec<&str> = frames.iter().map(|frame| frame.layer.as_str()).collect();
@@ -562,14 +562,14 @@ fn contexts_beside_a_report_give_it_operations() {
     let rows = rows.unwrap();
     assert!(rows.len() == 1 && rows[0].elapsed > Cycles::ZERO, "{rows:?}");
 
-    // What a run before this one left is used with a warning.
+    // A file left over from an earlier run is used with a warning.
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
     fs::File::options().write(true).open(&beside).unwrap().set_modified(old).unwrap();
     let report = place.open();
     assert_eq!(report.operations().unwrap().len(), 1);
     assert!(report.warnings().iter().any(|text| text.contains("debug.cbor is older")));
 
-    // A broken one is a warning and nothing else.
+    // A broken file only gives a warning.
     fs::write(&beside, &debug_cbor(0)[..60]).unwrap();
     let report = place.open();
     ask_everything(&report);

@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! Written data are read back unchanged.
 
 use crate::report_support::*;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn check_round_trip(report: &ReportBuilder) {
     check_single_answers(&read, report);
 }
 
-/// Rows and columns say the same; only steps that run nowhere cannot be kept in columns.
+/// Rows and columns give the same answers; only steps without an IPU cannot be stored in columns.
 fn check_both_layouts(mut report: ReportBuilder) {
     check_round_trip(&report);
     report.layout = StepLayout::Columns;
@@ -33,7 +33,7 @@ fn check_both_layouts(mut report: ReportBuilder) {
     check_round_trip(&report);
 }
 
-/// What is asked for one by one is what comes all at once.
+/// Single answers equal those of a query for everything.
 fn check_single_answers(read: &Report, report: &ReportBuilder) {
     let parts = &report.parts;
     for (id, set) in parts.compute_sets.iter().enumerate() {
@@ -67,18 +67,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn everything_comes_back(seed in any::<u64>(), steps in 0u64..60) {
+    fn everything_round_trips(seed in any::<u64>(), steps in 0u64..60) {
         check_both_layouts(random_report(seed, steps));
     }
 }
 
 #[test]
-fn many_steps_come_back() {
+fn many_steps_round_trip() {
     check_both_layouts(random_report(7, 20_000));
 }
 
 #[test]
-fn an_empty_report_comes_back() {
+fn an_empty_report_round_trips() {
     check_round_trip(&ReportBuilder::new(1, 1));
     check_round_trip(&ReportBuilder::new(0, 0));
 }
@@ -261,14 +261,14 @@ fn broken_laws_are_found() {
                 ExchangeTraffic { program: id, tiles, cycles: TileRuns::empty() };
         }),
         ("traffic_balances", |r| {
-            // Half of what is sent arrives nowhere.
+            // Half of the sent data arrive nowhere.
             let id = r.exchange("e", 64);
             r.parts.roots = vec![id];
             r.parts.exchanges[0].tiles =
                 r.parts.exchanges[0].tiles.map(|of| TileTraffic { bytes_out: Bytes(128), ..*of });
         }),
         ("exchanges_hold", |r| {
-            // 64 bytes take 16 cycles at 4 bytes a cycle.
+            // 64 bytes take 16 cycles at 4 bytes per cycle.
             let id = r.exchange("e", 64);
             r.parts.roots = vec![id];
             let traffic = &mut r.parts.exchanges[0];
@@ -300,7 +300,7 @@ fn broken_laws_are_found() {
             r.variable("controlCode", MemoryCategory::ControlCode, 0..2, 7, None);
         }),
         ("code_is_held", |r| {
-            // Two types with one code are 40 B, not 80 B: a tile with 39 B holds less.
+            // Two types with one code take 40 B, not 80 B: a tile with 39 B holds less.
             let work = r.compute("w", 1);
             r.parts.roots = vec![work];
             let tiles = TileRange::first_tiles(2);
@@ -347,7 +347,7 @@ fn broken_laws_are_found() {
             r.parts.variable_uses = vec![VariableUse { variable, steps: 0..2 }];
         }),
         ("freed_memory_is_free", |r| {
-            // The second load of a weight takes its memory before it begins.
+            // The second load of a weight allocates its memory before it begins.
             let load = r.program(ProgramKind::StreamCopyMid, "load");
             let work = r.compute("w", 1);
             r.root(ProgramKind::Sequence, "main", &[load, work]);

@@ -1,4 +1,4 @@
-//! What lanes answer is what going through all steps one by one would answer.
+//! Answers of lanes are compared with those from all steps one by one.
 
 use crate::report_support::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_test_tiers::{cases, up_to};
 
-/// A report with its steps, lane by lane, as they were written.
+/// A report with its steps, lane by lane, as written.
 struct Sample {
     trace: Trace,
     lanes: BTreeMap<(IpuId, u8), Vec<LaneStep>>,
@@ -45,13 +45,13 @@ fn sample(report: &ReportBuilder) -> Sample {
     Sample { trace, lanes }
 }
 
-/// Whether a step shares a cycle with a window; one of no cycles counts as one.
+/// True if a step shares a cycle with a window; a step of no cycles counts as one.
 fn touches(step: &LaneStep, window: CycleRange) -> bool {
     let end = step.range.end.max(step.range.start + Cycles(1));
     CycleRange::new(step.range.start, end).overlaps(window)
 }
 
-/// Sums over `window` by going through all steps.
+/// Sums over `window`, from all steps.
 fn slow_totals(steps: &[LaneStep], window: CycleRange) -> (u64, [[u64; 7]; 3], Option<Cycles>) {
     let (mut count, mut sums, mut longest) = (0, [[0; 7]; 3], None);
     for step in steps.iter().filter(|step| touches(step, window)) {
@@ -90,7 +90,7 @@ fn check_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange) {
     }
 }
 
-/// Every step that touches the window is in exactly one span, wide ones as they are.
+/// Checks that every step that touches the window is in exactly one span, wide ones unchanged.
 fn check_spans(lane: TraceLane, steps: &[LaneStep], window: CycleRange, pixels: u32) {
     let spans = lane.spans(window, pixels).unwrap();
     assert!(spans.len() <= 2 * pixels.max(1) as usize + 1, "{} spans", spans.len());
@@ -153,7 +153,7 @@ fn check_lookups(lane: TraceLane, steps: &[LaneStep], cycle: u64, window: CycleR
     assert_eq!(lane.previous(probe.position).unwrap().as_ref(), previous);
 }
 
-/// Totals by program are those of going through the steps one by one.
+/// Compares totals by program with those from all steps one by one.
 fn check_program_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange) {
     let positions = lane.touching(window).unwrap();
     let mut slow: BTreeMap<(Option<ProgramId>, &str), [u64; 6]> = BTreeMap::new();
@@ -184,7 +184,7 @@ fn check_program_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange)
     }
 }
 
-/// What is summed up of a whole lane is what its steps come to.
+/// Compares sums over a whole lane with those over its steps.
 fn check_whole_lane(lane: TraceLane) {
     let info = lane.info();
     let window = CycleRange::new(info.range.start, info.range.end + Cycles(1));
@@ -203,7 +203,7 @@ fn check(report: &ReportBuilder, rng: &mut Dice, windows: usize) {
         check_whole_lane(lane);
         let end = lane.info().range.end + Cycles(50);
         for i in 0..windows {
-            // Edges often fall on those of steps, where off-by-one errors live.
+            // Edges often coincide with those of steps, to find off-by-one errors.
             let mut edge = || match rng.below(3) {
                 0 => rng.below((end + Cycles(1)).0),
                 1 => rng.pick(steps).range.start.0,
@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// A lane that ends with a step of no cycles, as random seeds found one.
+/// A lane that ends with a step of no cycles, as found with a random seed.
 #[test]
 fn a_lane_that_ends_with_an_empty_step_answers_exactly() {
     let seed = 4_524_222_421_537_753_188;
@@ -249,7 +249,7 @@ fn long_lanes_answer_exactly() {
     }
 }
 
-/// Sums of a lane are kept in segments of 262,144 steps.
+/// Sums of a lane are stored in segments of 262,144 steps.
 #[test]
 fn sums_of_a_lane_of_several_segments_are_those_of_its_steps() {
     let mut report = ReportBuilder::new(1, 1);

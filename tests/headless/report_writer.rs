@@ -1,5 +1,5 @@
-//! What the writer promises: same bytes, nothing left behind, clear refusals, tables that scripts
-//! written for Poplar's files can use.
+//! Guarantees of the writer: the same bytes, nothing left behind, clear refusals, tables for
+//! scripts written for Poplar's files.
 
 use crate::common;
 use crate::report_support::*;
@@ -119,7 +119,7 @@ fn places_that_cannot_be_written_are_named() {
         );
         assert_eq!(text.contains("this is a file"), place == file, "{text}");
     }
-    // A directory where the report should go.
+    // A directory in place of the report.
     fs::create_dir_all(directory.path().join("profile.pop/sub")).unwrap();
     let error = random_report(1, 1).write(directory.path()).unwrap_err();
     assert!(error.to_string().ends_with("profile.pop"), "{error}");
@@ -191,7 +191,7 @@ fn calls_in_the_wrong_order_are_refused() {
     assert!(writer.finish().is_err());
 }
 
-/// A report with what the scripts ask for.
+/// A report with the data that the scripts read.
 fn scripted() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 3);
     let [begin, end] = [ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyEnd]
@@ -209,7 +209,7 @@ fn scripted() -> ReportBuilder {
     report
 }
 
-/// A report that is open stays itself when another one takes its name.
+/// An open report stays the same when another one takes its name.
 #[cfg(unix)]
 #[test]
 fn a_report_that_is_replaced_is_read_to_its_end() {
@@ -231,9 +231,9 @@ fn a_report_that_is_replaced_is_read_to_its_end() {
     assert_eq!(Report::open(&path).unwrap().trace().unwrap().unwrap().bars(), 5);
 }
 
-/// A query on the steps of a long run fails with a way to ask; nothing would look like an answer.
+/// A query on the steps of a long run fails with a hint; an empty answer would look valid.
 #[test]
-fn steps_that_are_no_rows_say_how_to_ask() {
+fn queries_on_steps_without_rows_get_a_hint() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(1, 1);
     let work = report.compute("work", 10);
@@ -257,7 +257,8 @@ fn steps_that_are_no_rows_say_how_to_ask() {
     assert_eq!(opened.verify().unwrap(), []);
 }
 
-/// Steps and marks, from a million records on; the compiled program is of one size at any length.
+/// Steps and marks, from a million records on; the size of the compiled program does not depend on
+/// the length.
 #[test]
 fn a_record_of_a_long_run_takes_less_than_half_a_byte() {
     let directory = tempdir().unwrap();

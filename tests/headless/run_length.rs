@@ -1,6 +1,6 @@
-//! Shares do not depend on how long a run is: the same program with more device iterations gives the
-//! same shares in the same order, but for what comes once per call. And facts from marks of a part of a
-//! run are those from all of its marks.
+//! Shares do not depend on the length of a run: the same program with more device iterations has
+//! the same shares in the same order, except for work once per call. Facts from the marks of a part
+//! of a run equal those from all of its marks.
 
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
@@ -15,8 +15,8 @@ use tilescope_report::Report;
 use tilescope_report::units::NumberFormat;
 use tilescope_test_tiers::{long_cases, skipped_in_the_fast_tier, up_to};
 
-/// Specs with runs that can be of any length, sizes that divide nothing, and iterations of short and of
-/// longer runs: those that fill a pipeline once per call have more.
+/// Specs with runs of any length, sizes that divide nothing, and iterations of a short and of a
+/// longer run: programs that fill a pipeline once per call have more.
 const SPECS: [(&str, &str, u64, u64); 9] = [
     ("mnist_pipeline", "model.batch_size=7 gradient_accumulation=13", 3, 20),
     ("io_overlap", "", 20, 80),
@@ -32,7 +32,7 @@ const SPECS: [(&str, &str, u64, u64); 9] = [
 /// The rounding of percentages.
 const ROUNDING: f64 = 0.0011;
 
-/// A report of a spec with so many device iterations.
+/// A report of a spec with this number of device iterations.
 fn run_of(name: &str, sets: &str, iterations: u64) -> (Report, tempfile::TempDir) {
     let mut overrides = common::sets(sets);
     overrides.push(format!("options.device_iterations={iterations}"));
@@ -44,15 +44,15 @@ fn cycles(report: &Report) -> f64 {
     report.trace().expect("reads").expect("a run").range().length().as_f64()
 }
 
-/// Shares by what they are of.
+/// Shares by their subject.
 type Shares = BTreeMap<String, Vec<f64>>;
 
-/// The percentages of each piece of a text that has words, by the text without its numbers: those that
-/// are parts of names and of IPUs stay.
+/// The percentages in each piece of a text that has words, by the text without its numbers, except
+/// numbers in names and of IPUs.
 fn shares_in<'a>(pieces: impl Iterator<Item = &'a str>) -> Shares {
     let mut found = Shares::new();
     for piece in pieces {
-        // Bounds of predictions are no shares, and the balance of tiles is one of single steps.
+        // Bounds of predictions are no shares, and the balance of tiles concerns single steps.
         let is_other = piece.contains(" to +") || piece.contains("tile balance");
         if is_other || !piece.contains(" %") {
             continue;
@@ -87,7 +87,7 @@ fn shares_in<'a>(pieces: impl Iterator<Item = &'a str>) -> Shares {
     found
 }
 
-/// The shares of a table by the words of their rows.
+/// The shares of a table by the text of their rows.
 fn shares_of_table(path: &str, table: &DataTable, found: &mut Shares) {
     for row in &table.rows {
         let words = row.iter().filter(|cell| matches!(cell, TableCell::Text(_) | TableCell::Id(_)));
@@ -100,7 +100,7 @@ fn shares_of_table(path: &str, table: &DataTable, found: &mut Shares) {
     }
 }
 
-/// The numbers of a JSON document that are shares by their names.
+/// The numbers of a JSON document that are shares according to their names.
 fn shares_of_json(path: &str, value: &serde_json::Value, found: &mut Shares) {
     match value {
         serde_json::Value::Object(parts) => {
@@ -135,7 +135,7 @@ fn findings(report: &Report, most_marks: u64) -> Vec<InsightFinding> {
     ranked(&facts.expect("reads"))
 }
 
-/// Findings are about the same, gain the same and are in the same order, but among equals.
+/// Checks that findings have the same subjects, gains and order, except among equals.
 fn same_findings(of: &str, one: &[InsightFinding], other: &[InsightFinding], most: f64) {
     let gain = |finding: &InsightFinding| finding.gain.share().unwrap_or(0.0);
     let places: BTreeMap<String, usize> =
@@ -162,7 +162,7 @@ fn same_findings(of: &str, one: &[InsightFinding], other: &[InsightFinding], mos
 fn same_shares(of: &str, one: &Shares, other: &Shares, most: f64) {
     for (name, own) in one {
         let Some(known) = other.get(name) else { continue };
-        // Of rows with one name, those that round to nothing may be left out.
+        // Of several rows with one name, those that round to zero may be left out.
         if own.len() != known.len() {
             let apart = (own.iter().sum::<f64>() - known.iter().sum::<f64>()).abs();
             let most = most * own.len().max(known.len()) as f64;
@@ -177,7 +177,7 @@ fn same_shares(of: &str, one: &Shares, other: &Shares, most: f64) {
     assert!(common * 10 >= one.len() * 9, "{of}: {common} of {} are in both", one.len());
 }
 
-/// Every share that a report gives anywhere.
+/// Every share in any answer about a report.
 fn all_shares(report: &Report, directory: &Path, with_page: bool) -> Shares {
     let mut found = Shares::new();
     for table in all() {
@@ -210,8 +210,8 @@ fn lengths_agree(name: &str, sets: &str, (few, many): (u64, u64), with_page: boo
     let (short, short_directory) = run_of(name, sets, few);
     let (long, long_directory) = run_of(name, sets, many);
     let each = (cycles(&long) - cycles(&short)) / (many - few) as f64;
-    // What comes once per call is a smaller share of a longer one, and all others are larger. What
-    // fills and drains a pipeline is so twice: it takes the place of slots of another mix.
+    // Work once per call is a smaller share of a longer one, and all others are larger. Filling and
+    // draining a pipeline counts twice: it takes the place of slots with another mix.
     let once = (cycles(&short) - each * few as f64).abs() / cycles(&short);
     assert!(once < 0.3, "{of}: {once} of the shorter run come once");
     let most = 2.0 * once + 1e-3;
@@ -244,7 +244,7 @@ fn shares_do_not_depend_on_the_length_of_a_long_run() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(long_cases(60)))]
     #[test]
-    fn a_part_of_the_marks_says_what_all_of_them_say(
+    fn facts_from_a_part_of_the_marks_equal_those_from_all(
         spec in 0..SPECS.len(),
         iterations in 20u64..70,
         most_marks in 400u64..2_000,

@@ -1,4 +1,4 @@
-//! The sample reports: small, lawful, and open to the queries scripts run on reports of Poplar.
+//! The sample reports: small, valid, and usable with queries that scripts run on reports of Poplar.
 
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn database(name: &str) -> Connection {
     Connection::open_with_flags(file(name), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("SQLite")
 }
 
-/// All rows of a query over whole numbers.
+/// All rows of a query with integer columns.
 fn rows<const N: usize>(db: &Connection, sql: &str) -> Vec<[i64; N]> {
     let mut statement = db.prepare(sql).expect(sql);
     let row = |row: &rusqlite::Row| {

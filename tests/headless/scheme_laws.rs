@@ -1,5 +1,5 @@
-//! Laws of every execution scheme, over random options: what is valid runs by them, what is not is
-//! refused with a word. Programs run in memory; no report is written.
+//! Invariants of every execution scheme, over random options: valid options obey them, others are
+//! refused with a message. Programs run in memory; no report is written.
 
 use crate::common::{RecordedRun, sets};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use tilescope_sim::specification::{
 };
 use tilescope_test_tiers::cases;
 
-/// A small perceptron that was compiled and run; nothing where the options were refused.
+/// A small perceptron, compiled and run; `None` if the options were refused.
 fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun)> {
     let source = SpecSource::find("tests/data/specs/perceptron.toml", overrides).expect("exists");
     let spec = match Spec::build(&source) {
@@ -39,7 +39,7 @@ fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = &'static str>
     proptest::sample::select(words)
 }
 
-/// Four blocks on stages of all kinds, several on one IPU too.
+/// Four blocks on stages of all kinds, including several on one IPU.
 const STAGES: &[&str] = &[
     "[]",
     "[[\"L0\"],[\"L1\"],[\"L2\"],[\"L3\"]]",
@@ -48,7 +48,7 @@ const STAGES: &[&str] = &[
     "[{blocks=\"L0\",ipu=0},{blocks=\"L1\",ipu=1},{blocks=\"L2\",ipu=1},{blocks=\"L3\",ipu=0}]",
 ];
 
-/// Option sets, sane and not.
+/// Option sets, valid and invalid.
 fn any_options() -> impl Strategy<Value = Vec<String>> {
     let order = (
         one_of(&["pipelined", "sharded", "phased"]),
@@ -105,7 +105,7 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
     })
 }
 
-/// The samples of a call are those of all turns.
+/// Checks that the samples of a call are those of all iterations.
 fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &RecordedRun) {
     let turns = watched.of_kind(MarkKind::Stage);
     let first = &compiled.placement.stages[0].name;
@@ -121,7 +121,8 @@ fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &RecordedRun
     assert_eq!(batching.samples_per_call(), samples);
 }
 
-/// Both halves of an all-reduce, on the same IPUs, and none where there is nobody to talk to.
+/// Checks that both halves of an all-reduce exist on the same IPUs, and none if there is no other
+/// replica.
 fn collectives_have_partners(spec: &Spec, compiled: &CompiledProgram) {
     let alone = spec.options.replication_factor == 1 && spec.options.tensor_parallel == 1;
     let half = |name: &str| -> BTreeMap<Option<IpuId>, usize> {
@@ -141,13 +142,14 @@ fn collectives_have_partners(spec: &Spec, compiled: &CompiledProgram) {
     };
     let (scatter, gather) = (half("reduceScatter"), half("allGather"));
     assert!(!alone || (scatter.is_empty() && gather.is_empty()));
-    // Layers that are split gather their results too.
+    // Layers that are split also gather their results.
     if spec.options.tensor_parallel == 1 {
         assert_eq!(scatter, gather);
     }
 }
 
-/// Every sync joins a whole group, and all of the group leave it together: nobody waits for ever.
+/// Checks that every sync joins a whole group, and all of the group leave it together: no IPU waits
+/// forever.
 fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &RecordedRun) {
     let all: Vec<IpuId> = (0..compiled.compilation.target.ipus_per_replica).map(IpuId).collect();
     for step in &watched.steps {
@@ -163,8 +165,8 @@ fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &RecordedRun) {
     }
 }
 
-/// Whoever exchanges data with other replicas has just come out of a sync of the whole group that has
-/// to wait for it: of all IPUs, or of one side of the ladder.
+/// Checks that a data exchange with other replicas directly follows a sync of the whole waiting
+/// group: of all IPUs, or of one side of the ladder.
 fn collectives_wait_for_their_group(
     spec: &Spec,
     compiled: &CompiledProgram,
@@ -191,7 +193,7 @@ fn collectives_wait_for_their_group(
     }
 }
 
-/// A clock runs forwards: no step of a lane begins before the one before it ends.
+/// Checks that no step of a lane begins before the previous one ends.
 fn lanes_do_not_overlap(watched: &RecordedRun) {
     let mut ends: BTreeMap<(IpuId, u8), Cycles> = BTreeMap::new();
     for on_ipu in watched.steps.iter().flat_map(|step| &step.ipus) {
@@ -201,8 +203,8 @@ fn lanes_do_not_overlap(watched: &RecordedRun) {
     }
 }
 
-/// A micro-batch goes forward through the stages and comes back, and stages take the micro-batches
-/// in their order.
+/// Checks that a micro-batch goes forward through the stages and comes back, and that stages
+/// process micro-batches in order.
 fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watched: &RecordedRun) {
     let stage_of: BTreeMap<String, usize> = compiled
         .placement
@@ -238,7 +240,7 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
             assert!(ordered, "stage {stage} takes {} before {batch}", batch + 1);
         }
     }
-    // With sync groups of its own the first IPU may go on while the last one still works.
+    // With separate sync groups the first IPU may continue while the last one still works.
     let lonely = spec.options.execution != ExecutionStrategy::Pipelined
         || spec.options.pipeline_schedule == PipelineSchedule::Sequential;
     if lonely && spec.options.sync_pattern == SyncPattern::Full {
@@ -248,7 +250,7 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
     }
 }
 
-/// What a tile holds is counted once, on its own IPU.
+/// Checks that the memory of a tile is counted once, on its own IPU.
 fn memory_belongs_to_one_ipu(compiled: &CompiledProgram) {
     let target = &compiled.compilation.target;
     for variable in compiled.compilation.variables.iter().filter(|it| !it.shape.is_empty()) {
@@ -293,7 +295,7 @@ proptest! {
     }
 }
 
-/// The random sets are worth little if nearly all of them are refused.
+/// The random sets are of little use if nearly all of them are refused.
 #[test]
 fn plain_options_are_accepted() {
     for execution in ["pipelined", "sharded", "phased"] {

@@ -1,5 +1,5 @@
-//! Every execution scheme, switched on and off on a small model: memory and time move the way
-//! Graphcore's guides say they do.
+//! Every execution scheme, switched on and off on a small model: memory and time change as
+//! Graphcore's guides describe.
 
 use crate::common::{self, RecordedRun, sets};
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::slow_tests;
 
-/// Every mechanism on the MNIST pipeline, one device iteration unless it says otherwise.
+/// Every mechanism on the MNIST pipeline, with one device iteration by default.
 const SCHEMES: &str = include_str!("../data/schemes.txt");
 
-/// Whether one figure is to another as a word of the table says.
+/// True if two figures compare as a word of the table states.
 fn is_as_said<T: Ord>(word: &str, with: T, without: T) -> bool {
     match word {
         "more" => with > without,
@@ -45,7 +45,7 @@ fn cost(options: &str) -> (Bytes, Cycles) {
 }
 
 #[test]
-fn every_scheme_moves_memory_and_time_as_the_guides_say() {
+fn every_scheme_changes_memory_and_time_as_in_the_guides() {
     let mut wrong = Vec::new();
     let mut bases = BTreeMap::new();
     let every = if slow_tests() { 1 } else { 5 };
@@ -66,7 +66,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Bytes of the report's variables whose names end so.
+/// Bytes of the report's variables with this suffix in their names.
 fn variable_bytes(compiled: &CompiledProgram, part: &str, always: bool) -> Bytes {
     let variables = compiled.compilation.variables.iter();
     variables
@@ -80,7 +80,7 @@ fn compiled(overrides: &[&str]) -> CompiledProgram {
 }
 
 #[test]
-fn state_off_the_chip_is_there_only_while_it_is_updated() {
+fn off_chip_state_is_loaded_only_while_it_is_updated() {
     let here = compiled(&[]);
     let away = compiled(&["options.location.optimizer_state.on_chip=false"]);
     assert!(variable_bytes(&here, "Accl1___", true) > Bytes(80_000 * 4));
@@ -109,7 +109,7 @@ fn sharded_state_takes_a_share_of_the_memory() {
 }
 
 #[test]
-fn stashes_are_as_deep_as_each_convention_says() {
+fn stashes_have_the_depth_of_each_convention() {
     let depths = |overrides: &[&str]| compiled(overrides).schedule.stash_depths.clone();
     let guide = "options.stash_convention=memory_guide";
     let interleaved = "options.pipeline_schedule=interleaved";
@@ -170,7 +170,7 @@ fn more_instances_lift_the_limit_of_one_host() {
 }
 
 #[test]
-fn split_layers_take_less_memory_and_talk_to_each_other() {
+fn split_layers_take_less_memory_and_exchange_data() {
     let overrides = |parts: u32| {
         let parts = format!("options.tensor_parallel={parts}");
         common::spec("tests/data/specs/perceptron.toml", &["model.width=512", &parts])
@@ -190,7 +190,7 @@ fn split_layers_take_less_memory_and_talk_to_each_other() {
 }
 
 #[test]
-fn dithered_convolutions_lie_on_tiles_of_their_own() {
+fn dithered_convolutions_start_on_different_tiles() {
     let weights = |dithering: &str| -> Vec<(String, TileRuns<Bytes>)> {
         let variables = compiled(&[dithering]).compilation.variables;
         let convolutions = variables.iter().filter(|each| each.name.ends_with("/conv/weight"));
@@ -205,7 +205,8 @@ fn dithered_convolutions_lie_on_tiles_of_their_own() {
     }
 }
 
-/// With merged collectives, an update of many replicas is little more than its bytes over the links.
+/// With merged collectives, an update of many replicas takes little more than its bytes over the
+/// links.
 #[test]
 fn merged_collectives_are_bound_by_the_links() {
     let overrides = sets(
@@ -231,9 +232,9 @@ fn merged_collectives_are_bound_by_the_links() {
     );
 }
 
-/// Parts of a micro-batch do together what the whole does, with the same weights.
+/// Parts of a micro-batch together do the work of the whole, with the same weights.
 #[test]
-fn parts_of_a_micro_batch_do_what_the_whole_does() {
+fn parts_of_a_micro_batch_do_the_work_of_the_whole() {
     let parts = |factor: u64| {
         let factor = format!("options.batch_serialization_settings.factor={factor}");
         let spec = common::spec("mnist_pipeline", &["model.batch_size=32", &factor]);

@@ -1,4 +1,4 @@
-//! `tilescope sensitivity`: what other machines and faster operations would gain.
+//! `tilescope sensitivity`: gains of other machines and faster operations.
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn names(rows: &[Value]) -> Vec<&str> {
 const SHORT: [&str; 1] = ["tests/data/specs/perceptron.toml"];
 
 #[test]
-fn bars_stand_in_the_order_of_their_gains() {
+fn bars_are_sorted_by_their_gains() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "4"]].concat());
     for of in ["resources", "operations"] {
         let changes: Vec<f64> =
@@ -43,9 +43,9 @@ fn bars_stand_in_the_order_of_their_gains() {
 
 /// Each run on a machine that can be bought has the band of whole programs, also in text.
 #[test]
-fn runs_say_what_they_may_be_off_by() {
+fn runs_have_error_bands() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "2"]].concat());
-    // No measurement stands behind a changed machine.
+    // No measurement supports a changed machine.
     let is_bought = |row: &&Value| {
         let mut changes = row["changes"].as_object().expect("changes").keys();
         row["run"].is_object()
@@ -71,9 +71,10 @@ fn runs_say_what_they_may_be_off_by() {
     }
     let output = tilescope(&[&["sensitivity"], &SHORT[..], &["--operations", "2"]].concat());
     let text = stdout(&output);
-    // Time and rate of the run as it is, and of each other one; operations are told by their cycles.
+    // Time and rate of the unchanged run, and of each other one; operations are listed with their
+    // cycles.
     assert_eq!(text.matches(" %)").count(), 2 * (1 + bought.len()), "{text}");
-    // A band is that of the run's report.
+    // The band of a run is that of its report.
     let directory = tempfile::tempdir().expect("directory");
     let out = directory.path().to_str().expect("UTF-8");
     let simulated = tilescope(&["simulate", SHORT[0], "-o", out]);
@@ -95,9 +96,9 @@ fn a_factor_of_one_gains_nothing() {
     }
 }
 
-/// What is said of a machine is what simulating it gives.
+/// The answer about a machine equals its simulation.
 #[test]
-fn gains_are_those_of_the_changed_spec() {
+fn gains_equal_those_of_the_changed_spec() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "0"]].concat());
     assert_eq!(list(&found, "operations").len(), 0);
     let exchange = list(&found, "resources").iter().find(|row| row["name"] == "exchange");
@@ -118,8 +119,8 @@ fn gains_are_those_of_the_changed_spec() {
     assert_eq!(summary["execution"]["total_cycles"], exchange["run"]["cycles"]);
 }
 
-/// An operation on the path of a run on one IPU gains half of its cycles, one that waits gains
-/// nothing.
+/// A faster operation on the path of a run on one IPU gains half of its cycles, one that waits
+/// gains nothing.
 #[test]
 fn operations_are_on_the_path_or_not() {
     let found = sensitivity(&["matmul_chain"]);
@@ -145,7 +146,7 @@ fn operations_are_on_the_path_or_not() {
     }
 }
 
-/// What is too large for its machine can be asked about, too: more memory makes it run.
+/// A program that is too large for its machine can be analysed too: more memory makes it run.
 #[test]
 fn a_program_that_does_not_fit_may_fit_elsewhere() {
     let found = sensitivity(&["too_large", "--factor", "4"]);
@@ -160,7 +161,7 @@ fn a_program_that_does_not_fit_may_fit_elsewhere() {
 }
 
 #[test]
-fn nonsense_is_refused_and_says_what_would_do() {
+fn nonsense_is_refused_with_a_remedy() {
     let cases: &[(&[&str], &str)] = &[
         (&["mnist_pipelin"], "did you mean mnist_pipeline?"),
         (&["mnist_pipeline", "--factor", "0"], "a number from 0.1 to 100"),
@@ -179,9 +180,9 @@ fn nonsense_is_refused_and_says_what_would_do() {
     }
 }
 
-/// A machine beyond a range is no machine, and the others are still tried.
+/// A machine outside of a range is refused, and the others are still tried.
 #[test]
-fn machines_beyond_a_range_are_refused_by_themselves() {
+fn machines_beyond_a_range_are_refused_individually() {
     let found = sensitivity(&["matmul_chain", "--factor", "100", "--operations", "0"]);
     let refused = |row: &&Value| row["refused"].is_string();
     let rows = list(&found, "resources");
@@ -192,7 +193,7 @@ fn machines_beyond_a_range_are_refused_by_themselves() {
 }
 
 #[test]
-fn long_runs_are_shortened_and_say_so() {
+fn long_runs_are_shortened_with_a_note() {
     let set = "options.device_iterations=100000";
     let found = sensitivity(&["matmul_chain", "--operations", "0", "--set", set]);
     let said = found["shortened"].as_str().expect("it is too long");

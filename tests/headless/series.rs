@@ -1,5 +1,5 @@
-//! `tilescope series` and `tilescope bisect`: many reports as one, and what makes the difference between
-//! two specs.
+//! `tilescope series` and `tilescope bisect`: many reports in one document, and the cause of the
+//! difference between two specs.
 
 use crate::common::{self, stderr, stdout, tilescope};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Reports of the repository: one, one of several IPUs, one that does not fit in memory.
+/// Reports of the repository: one of one IPU, one of several IPUs, one that does not fit in memory.
 const SAMPLES: [&str; 3] =
     ["sample_reports/matmul_chain", "sample_reports/mnist_pipeline", "sample_reports/too_large"];
 
@@ -16,7 +16,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// What a command says as JSON.
+/// The JSON output of a command.
 fn json(arguments: &[&str]) -> Value {
     let output = tilescope(&[arguments, &["--json"]].concat());
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
@@ -31,7 +31,7 @@ fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of[name].as_array().map_or_else(|| panic!("{name}: {of}"), Vec::as_slice)
 }
 
-/// Where the numbers of a summary stand, with their values.
+/// The paths of the numbers of a summary, with their values.
 fn numbers(value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     let join = |part: &str| match path {
         "" => part.to_owned(),
@@ -59,10 +59,10 @@ fn nightly(sizes: &[u32]) -> TempDir {
     directory
 }
 
-/// The error of the model stands beside each figure that it is wrong about; a report that
-/// predicts nothing says nothing of it.
+/// The error of the model is shown beside each affected figure; a report without predictions has
+/// none.
 #[test]
-fn figures_say_what_they_may_be_off_by() {
+fn figures_have_error_bands() {
     let directory = nightly(&[100, 132]);
     let place = text(directory.path());
     let found = series(&[place]);
@@ -93,7 +93,7 @@ fn figures_say_what_they_may_be_off_by() {
     for shown in [&shown, &markdown, &html] {
         assert!(shown.contains("Between"), "{shown}");
     }
-    // As a report of a real machine, which predicts nothing.
+    // A report of a real machine, which predicts nothing.
     let real = tempfile::tempdir().expect("temporary directory");
     let mut report = tilescope_fixtures::ReportBuilder::new(1, 4);
     let work = report.compute("work", 10);
@@ -119,7 +119,7 @@ fn figures_are_those_of_the_summaries() {
         for (path, expected) in &expected {
             assert_eq!(value(path), *expected, "{sample}: {path}");
         }
-        // Nothing else has a value, but what programs have nothing of.
+        // Other figures have no value, unless the program has none of them.
         let known = |figure: &&Value| !figure["values"][run].is_null();
         for figure in figures.iter().filter(known) {
             let path = figure["path"].as_str().expect("a path");
@@ -128,7 +128,7 @@ fn figures_are_those_of_the_summaries() {
             assert!(is_there || is_none, "{sample}: {path}");
         }
     }
-    // What was not executed has no figures of it.
+    // A program that was not executed has no execution figures.
     assert!(found["runs"][2]["not_executed"].as_str().is_some_and(|why| why.contains("memory")));
     let cycles = figures.iter().find(|figure| figure["path"] == "execution.total_cycles");
     let cycles = cycles.expect("is a figure");
@@ -158,7 +158,7 @@ fn a_report_with_itself_has_no_change() {
 }
 
 #[test]
-fn differences_turn_around_with_the_baseline() {
+fn swapping_the_baseline_negates_differences() {
     let [one, other] = [SAMPLES[0], SAMPLES[1]];
     let there = series(&[one, other]);
     let back = series(&[one, other, "--baseline", other]);
@@ -187,13 +187,13 @@ fn operations_of_a_run_are_its_cycles() {
             None => assert!(each.clone().all(Value::is_null), "{run}"),
         }
     }
-    // And those are what the summary says, per sample.
+    // They are the figures of the summary, per sample.
     let cycles = list(&found, "figures").iter().find(|of| of["path"] == "execution.total_cycles");
     assert_eq!(cycles.expect("is a figure")["told"], found["operations_total"]);
 }
 
 #[test]
-fn a_directory_is_read_in_the_order_of_names_and_says_where_it_changes() {
+fn a_directory_is_read_in_the_order_of_names_with_its_changes() {
     let directory = nightly(&[64, 64, 640, 640]);
     let place = text(directory.path());
     let found = series(&[place, "--per", "run", "--figure", "cycles"]);
@@ -203,7 +203,7 @@ fn a_directory_is_read_in_the_order_of_names_and_says_where_it_changes() {
     let [figure] = list(&found, "figures") else { panic!("{found}") };
     let [change] = list(figure, "changes") else { panic!("{figure}") };
     assert_eq!((&change["run"], &change["confirmed"]), (&2.into(), &true.into()));
-    // Words for people, with the same in them.
+    // The text formats have the same content.
     for format in [&[][..], &["--markdown"]] {
         let output = tilescope(&[&["series", place, "--per", "run"], format].concat());
         let words = stdout(&output);
@@ -229,14 +229,14 @@ fn a_series_is_a_page() {
     assert_eq!(said.trim_end(), text(&file), "its name instead of text");
     assert!(first.starts_with("<!DOCTYPE html>") && first.trim_end().ends_with("</html>"));
     assert!(first.contains("v8 (baseline)") && first.contains("execution.total_cycles"));
-    // What is printed for programs goes on being printed, and has all figures; the page has not.
+    // JSON output stays complete and has all figures; the page does not.
     let (said, second) = page(&["--json"]);
     assert_eq!(serde_json::from_str::<Value>(&said).expect("JSON")["baseline"], "v8");
     assert_eq!(first, second);
     assert!(page(&["--markdown"]).0.contains("#### Runs\n"));
     let (_, other) = page(&["--baseline", "v10", "--figure", "memory.by_region.*"]);
     assert!(other.contains("v10 (baseline)") && !other.contains("execution.total_cycles"));
-    // Never over a report, and never something else than was asked for.
+    // Never over a report, and never in another form than requested.
     let report = directory.path().join("v9/profile.pop");
     let before = fs::read(&report).expect("a report");
     let new = directory.path().join("new.pop");
@@ -264,7 +264,7 @@ fn a_series_is_a_page() {
 }
 
 #[test]
-fn what_cannot_be_read_is_listed_and_the_rest_goes_on() {
+fn unreadable_reports_are_listed_and_the_rest_continues() {
     let directory = nightly(&[64, 64]);
     let path = |name: &str| directory.path().join(name);
     fs::write(path("notes.txt"), "no report").expect("writes");
@@ -279,7 +279,7 @@ fn what_cannot_be_read_is_listed_and_the_rest_goes_on() {
         list(&found, "unread").iter().filter_map(|of| of["name"].as_str()).collect();
     assert_eq!(unread, ["broken", "half"]);
     assert!(stderr(&output).contains("half is left out: cut off"), "{}", stderr(&output));
-    // Nothing that can be read is a failure, with every reason.
+    // If nothing can be read, the command fails with every reason.
     let both = [path("broken.pop"), path("half.pop")];
     let output = tilescope(&["series", text(&both[0]), text(&both[1])]);
     assert_eq!(output.status.code(), Some(1));
@@ -288,7 +288,7 @@ fn what_cannot_be_read_is_listed_and_the_rest_goes_on() {
 }
 
 #[test]
-fn hostile_names_stand_for_themselves() {
+fn hostile_names_are_printed_literally() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let name = "a|b <script>`*_\u{1b}[31m";
     let run = directory.path().join(name);
@@ -300,7 +300,7 @@ fn hostile_names_stand_for_themselves() {
     assert!(words.contains("a\\|b \\<script\\>"), "{words}");
 }
 
-/// Runs Git in a directory; nothing where it is not installed.
+/// Runs Git in a directory; `None` if it is not installed.
 fn git(directory: &Path, arguments: &[&str]) -> Option<()> {
     let output = Command::new("git")
         .current_dir(directory)
@@ -320,7 +320,7 @@ fn dense_layer(batch: u32) -> String {
 }
 
 #[test]
-fn a_spec_is_simulated_as_its_revisions_have_it() {
+fn a_spec_is_simulated_in_each_revision() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let place = directory.path();
     if git(place, &["init", "-q"]).is_none() {
@@ -338,7 +338,7 @@ fn a_spec_is_simulated_as_its_revisions_have_it() {
     commit(&dense_layer(8), "Eight at once");
     commit("[model]\nname = \"no_such_model\"\n", "Break it");
     commit(&dense_layer(16), "Mend it");
-    // What is not committed is not looked at.
+    // Uncommitted changes are ignored.
     fs::write(&spec, "nonsense").expect("writes");
     let run = |path: &str| {
         Command::new(env!("CARGO_BIN_EXE_tilescope"))
@@ -370,7 +370,7 @@ fn bisect(paths: &[PathBuf; 2], more: &[&str]) -> Value {
     json(&[&["bisect", text(&paths[0]), text(&paths[1])], more].concat())
 }
 
-/// Checks that parts and interaction are the whole, to the last bit, and gives the parts.
+/// Checks that parts and interaction add up to the whole, to the last bit. Returns the parts.
 fn adds_up(found: &Value) -> Vec<(String, Option<f64>)> {
     let number = |of: &Value| of.as_f64().expect("a number");
     let whole = number(&found["difference"]);
@@ -407,20 +407,20 @@ fn parts_and_interaction_are_the_difference() {
         assert_eq!(found["cut_short"], false);
         assert!(found["simulations"].as_u64().is_some_and(|count| (5..=8).contains(&count)));
         assert!(!list(&found["operations"], "rows").is_empty(), "{found}");
-        // Turned around, the difference is.
+        // Swapping the specs negates the difference.
         let back = bisect(&[paths[1].clone(), paths[0].clone()], &["--figure", figure]);
         adds_up(&back);
         let whole = |of: &Value| of["difference"].as_f64().expect("a number");
         assert_eq!(whole(&found), -whole(&back));
     }
-    // With fewer simulations than keys, sets of them are told.
+    // With fewer simulations than keys, sets of keys are listed.
     let found = bisect(&paths, &["--budget", "4"]);
     adds_up(&found);
     assert!(found["simulations"].as_u64().is_some_and(|count| count <= 4));
 }
 
 #[test]
-fn keys_that_make_no_sense_alone_are_told_together() {
+fn keys_that_are_invalid_alone_are_reported_together() {
     let other =
         "[model]\nname = \"matmul_chain\"\nm = 64\nk = 64\nn = 64\n[target]\nname = \"mk2\"\n";
     let (_directory, paths) = specs([&dense_layer(16), other]);

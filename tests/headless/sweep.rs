@@ -1,4 +1,4 @@
-//! `tilescope sweep`: every combination of values, in files that go on and merge.
+//! `tilescope sweep`: every combination of values, in files that can be resumed and merged.
 
 use crate::common::{self, stderr, stdout, tilescope};
 use rusqlite::Connection;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// A sweep of a layer that is simulated in a moment: 4 x 3 points, of which 6 meet the conditions.
+/// A sweep of a layer with quick simulations: 4 x 3 points, 6 of which meet the conditions.
 const SWEEP: [&str; 9] = [
     "dense_layer",
     "--vary",
@@ -24,7 +24,7 @@ fn sweep(arguments: &[&str]) -> Output {
     tilescope(&[&["sweep"], arguments].concat())
 }
 
-/// The points of a sweep, and what else its JSON says.
+/// The points in the JSON output of a sweep.
 fn points(arguments: &[&str]) -> Vec<Value> {
     let output = sweep(&[arguments, &["--format", "json"]].concat());
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
@@ -32,7 +32,7 @@ fn points(arguments: &[&str]) -> Vec<Value> {
     json["points"].as_array().expect("points").clone()
 }
 
-/// Points in one order, without what depends on the others beside them.
+/// Points in a fixed order, without values that depend on the other points.
 fn alone(points: Vec<Value>) -> Vec<String> {
     let mut alone: Vec<String> = points
         .into_iter()
@@ -49,16 +49,16 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// How many rows of points a file has, and the number of the last one.
+/// The number of rows of points in a file, and the number of the last one.
 fn rows(path: &Path) -> (i64, i64) {
     let connection = Connection::open(path).expect("a file of results");
     let count = "SELECT count(*), coalesce(max(rowid), 0) FROM points";
     connection.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("points")
 }
 
-/// The error of the model stands beside each figure that it is wrong about, in every format.
+/// The error of the model is shown beside each affected figure, in every format.
 #[test]
-fn points_say_what_they_may_be_off_by() {
+fn points_have_error_bands() {
     let one = ["dense_layer", "--vary", "model.batch_size=4,8"];
     let banded = [
         "seconds_per_sample",
@@ -110,7 +110,7 @@ fn rows_are_the_product_less_what_conditions_discard() {
         [1, 3].map(|n| json!({ "model.batch_size": batch, "options.device_iterations": n }))
     });
     assert_eq!(changes, expected.collect::<Vec<_>>());
-    // Each row is what the same changes give by hand.
+    // Each row equals a manual simulation with the same changes.
     for point in &found {
         let sets: Vec<String> = point["changes"]
             .as_object()
@@ -153,7 +153,7 @@ fn shards_are_disjoint_and_merge_to_the_whole() {
     let mut arguments = vec!["--results", text(&merged), "--merge"];
     arguments.extend(files.iter().map(|file| text(file)));
     assert_eq!(alone(points(&arguments)), whole);
-    // What is merged is finished: the whole sweep runs nothing.
+    // A merged file is complete: the whole sweep runs nothing.
     let before = rows(&merged);
     assert_eq!(before.0, 6);
     assert_eq!(alone(points(&[&SWEEP[..], &["--results", text(&merged)]].concat())), whole);
@@ -161,7 +161,7 @@ fn shards_are_disjoint_and_merge_to_the_whole() {
 }
 
 #[test]
-fn a_sweep_that_was_killed_goes_on() {
+fn a_killed_sweep_can_be_resumed() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("points.db");
     let arguments = ["dense_layer", "--vary", "model.batch_size=1..24", "--results", text(&file)];
@@ -172,7 +172,7 @@ fn a_sweep_that_was_killed_goes_on() {
         .stdout(Stdio::null())
         .spawn()
         .expect("starts");
-    // The file is locked while it is written to; what was printed says nothing before the end.
+    // The file is locked while it is written to; the output shows nothing before the end.
     while std::fs::metadata(&file).map_or(0, |of| of.len()) == 0 {
         assert!(killed.try_wait().expect("a state").is_none(), "it ended without a file");
         std::thread::sleep(Duration::from_millis(5));
@@ -185,8 +185,8 @@ fn a_sweep_that_was_killed_goes_on() {
     assert_eq!(rows(&file), (24, 24), "no point was written twice");
 }
 
-/// Nothing that fits is better than a point of the front in everything, and something is better than
-/// each of the others.
+/// No feasible point beats a point of the front in everything, and some point beats each of the
+/// others.
 #[test]
 fn no_point_of_the_front_is_dominated() {
     let found = points(&[
@@ -219,9 +219,9 @@ fn no_point_of_the_front_is_dominated() {
     assert!(others.iter().any(|point| point["outcome"] == "does_not_fit"), "one is too large");
 }
 
-/// A point that is refused is a row that says why, and the others are there.
+/// A refused point is a row with the reason, and the others are present.
 #[test]
-fn what_is_refused_says_why() {
+fn refused_points_have_a_reason() {
     let arguments = [
         "dense_layer",
         "--vary",
@@ -265,7 +265,8 @@ fn limited(limits: &str, arguments: &[&str]) -> Output {
     Command::new("sh").args(["-c", &script, program]).args(arguments).output().expect("a shell")
 }
 
-/// Kills the child of a process whose command line has this word; false if there is none.
+/// Kills the child of a process whose command line contains this word. Returns false if there is
+/// none.
 #[cfg(target_os = "linux")]
 fn kill_child(parent: u32, word: &str) -> bool {
     let parent = format!("PPid:\t{parent}\n");
@@ -280,10 +281,10 @@ fn kill_child(parent: u32, word: &str) -> bool {
     false
 }
 
-/// A child that is killed takes nothing along: the others are rows, and it is tried again.
+/// A killed child affects no other: the others are rows, and it is retried.
 #[cfg(target_os = "linux")]
 #[test]
-fn children_that_die_are_tried_again() {
+fn children_that_die_are_retried() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("points.db");
     let arguments = [
@@ -327,12 +328,12 @@ fn children_that_die_are_tried_again() {
     assert_eq!(rows(&file), (3, 4), "one row took the place of another");
 }
 
-/// On a disk that is full, what was written is kept, and the message says where.
+/// On a full disk, written results are kept, and the message names the file.
 #[test]
 fn a_full_disk_ends_a_sweep_and_loses_nothing() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("points.db");
-    // Each row is refused in a moment, and says why at length.
+    // Each row is refused quickly, with a long reason.
     let arguments = [
         "dense_layer",
         "--vary",
@@ -367,7 +368,7 @@ fn a_full_disk_ends_a_sweep_and_loses_nothing() {
 }
 
 #[test]
-fn files_of_others_are_refused() {
+fn files_of_other_programs_are_refused() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("points.db");
     let of = |spec: &str, file: &Path| {
@@ -382,7 +383,7 @@ fn files_of_others_are_refused() {
     let merged = sweep(&["--merge", text(&file), text(&beside)]);
     assert_eq!(merged.status.code(), Some(2));
     assert!(stderr(&merged).contains("does not go with"), "{}", stderr(&merged));
-    // Another version may simulate otherwise.
+    // Another version may simulate differently.
     let connection = Connection::open(&beside).expect("opens");
     connection.execute("UPDATE spec SET program_version = '0.0.1'", []).expect("updated");
     let old = of("io_overlap", &beside);
@@ -399,17 +400,17 @@ fn files_of_others_are_refused() {
     }
     let missing = sweep(&["--merge", text(&directory.path().join("missing.db"))]);
     assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
-    // Two that write to one file would run everything twice.
+    // Two processes that write to one file would run everything twice.
     let writing = Connection::open(&file).expect("opens");
     writing.execute_batch("BEGIN EXCLUSIVE").expect("locked");
     let busy = of("dense_layer", &file);
     assert!(stderr(&busy).contains("each worker needs a file of its own"), "{}", stderr(&busy));
 }
 
-/// The plots have the lines, what they stand for, and the points of the front.
+/// The plots have the lines, their legend, and the points of the front.
 #[cfg(feature = "gui")]
 #[test]
-fn plots_show_what_was_found() {
+fn plots_show_the_results() {
     let directory = tempfile::tempdir().expect("directory");
     let (svg, png) = (directory.path().join("points.svg"), directory.path().join("points.png"));
     let arguments = [&SWEEP[..], &["--plot", text(&svg)]].concat();
@@ -428,7 +429,7 @@ fn plots_show_what_was_found() {
     let again = [&SWEEP[..], &["--plot", text(&png)]].concat();
     assert!(sweep(&again).status.success());
     assert!(std::fs::read(&png).expect("a picture").starts_with(b"\x89PNG"));
-    // More lines than can be told apart, and nothing that fits, are said in words.
+    // Too many lines to distinguish, and no feasible point, are described in words.
     let many = [
         "dense_layer",
         "--vary",

@@ -1,10 +1,10 @@
-//! The tables of all views: every one of them on many kinds of reports, and what they must agree
-//! with.
+//! The tables of all views, on many kinds of reports, and their consistency.
 
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use crate::report_support;
 use tilescope_analysis::data_table::TableCell;
+use tilescope_analysis::grouping::{GroupKey, laws};
 use tilescope_analysis::tables::{all, named};
 use tilescope_report::Report;
 use tilescope_report::units::Bytes;
@@ -17,7 +17,7 @@ fn pipeline() -> (tempfile::TempDir, Report) {
     (directory, report)
 }
 
-/// A column of numbers, summed.
+/// The sum of a column of numbers.
 fn sum(report: &Report, view: &str, table: &str, column: &str) -> u64 {
     let rows = (named(view, Some(table)).unwrap().read)(report).unwrap();
     let at = rows.columns.iter().position(|known| known.title == column).unwrap();
@@ -47,7 +47,7 @@ fn every_table_has_its_columns_on_every_report() {
 }
 
 #[test]
-fn tables_of_one_thing_agree() {
+fn tables_about_the_same_subject_agree() {
     let (_directory, report) = pipeline();
     let variables = sum(&report, "memory", "variables", "Size");
     let always = sum(&report, "liveness", "always-live", "All tiles");
@@ -80,4 +80,55 @@ fn the_command_line_lists_and_writes_tables() {
     let nowhere = run(&["-o", "/nowhere/at/all.csv"]);
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(stderr(&nowhere).contains("no such directory"), "{}", stderr(&nowhere));
+}
+
+/// Every table of every kind of report, by every key: no row is lost, and sums of groups are those of
+/// rows.
+#[test]
+fn groups_of_every_table_add_up_to_its_rows() {
+    let (directory, simulated) = pipeline();
+    let foreign = directory.path().join("foreign.pop");
+    report_support::foreign::Foreign::default().write(&foreign);
+    let random = directory.path().join("random");
+    report_support::random_report(11, 200).write(&random).unwrap();
+    for report in [simulated, Report::open(&foreign).unwrap(), Report::open(&random).unwrap()] {
+        for known in all() {
+            let table = known.keyed(&report).unwrap();
+            for key in GroupKey::ALL.into_iter().filter(|_| table.keys.is_some()) {
+                laws::check(&table, key);
+                let grouped = known.grouped(&report, key).unwrap();
+                let count = |row: &Vec<TableCell>| row[1].number().unwrap() as usize;
+                let rows: usize = grouped.rows.iter().map(count).sum();
+                assert_eq!(rows, table.rows.len(), "{} by {key:?}", known.path());
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_are_written_and_asked_in_sql() {
+    let (directory, report) = pipeline();
+    let out = directory.path().join("groups.csv");
+    let (path, out_text) = (directory.path().to_string_lossy(), out.to_string_lossy());
+    let run = |view: &str, rest: &[&str]| {
+        let all = ["export", &path, "--view", view, "--format", "csv", "-o", &out_text];
+        tilescope(&[&all[..], rest].concat())
+    };
+    let output = run("operations", &["--group-by", "operator"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let expected = named("operations", None).unwrap().grouped(&report, GroupKey::Operator).unwrap();
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), expected.csv());
+    assert!(expected.csv().contains("matmul_grad_weight,"), "{}", expected.csv());
+    for (view, rest) in [
+        ("memory", ["--table", "tiles", "--group-by", "layer"]),
+        ("operations", ["--table", "programs", "--group-by", "nonsense"]),
+    ] {
+        assert_eq!(run(view, &rest).status.code(), Some(2), "{view} {rest:?}");
+    }
+    let sql =
+        "SELECT operator_of(name) AS operator, count(*) AS n FROM operations GROUP BY 1 ORDER BY 1";
+    let answer = stdout(&tilescope(&["query", &path, sql, "--format", "csv"]));
+    let same: String =
+        "SELECT kind AS operator, count(*) AS n FROM operations GROUP BY 1 ORDER BY 1".into();
+    assert_eq!(answer, stdout(&tilescope(&["query", &path, &same, "--format", "csv"])));
 }

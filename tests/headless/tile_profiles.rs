@@ -1,5 +1,5 @@
-//! Profiles that other tools wrote of measured tiles: opened like reports, converted for keeps, and
-//! nothing of them lost.
+//! Profiles of other tools with measured tiles: opened like reports and converted to files, without
+//! loss.
 
 use crate::common::{stderr, stdout, tilescope};
 use proptest::prelude::*;
@@ -40,13 +40,13 @@ fn samples(report: &Report) -> Vec<(StepId, TileSample)> {
     samples
 }
 
-/// Cycles of all samples by the values of a grouping, as the report adds them up.
+/// Cycles of all samples by the values of a grouping, from the report.
 fn work(report: &Report, by: &SampleGrouping) -> BTreeMap<String, u64> {
     let groups = sample_groups(report, by, &SampleFilter::new()).unwrap();
     groups.into_iter().map(|group| (group.key.text(), group.work.0)).collect()
 }
 
-/// The same as the profile has them.
+/// The same from the profile.
 fn own_work(
     profile: &IpuStackProfile,
     key: impl Fn(u32, &ProfileSample) -> String,
@@ -61,8 +61,8 @@ fn own_work(
     sums
 }
 
-/// Everything that makes a profile hard: wraps, epochs, idle tiles, tiles that miss steps, other
-/// operations at the same time, names that are no UTF-8 in sight of others.
+/// A profile with all difficulties: wraps, epochs, idle tiles, tiles that miss steps, different
+/// operations at the same time, and names that are not UTF-8 beside others.
 fn hard_profile() -> IpuStackProfile {
     let mut profile = IpuStackProfile::layers(24, 7);
     for (tile, samples) in &mut profile.tiles {
@@ -158,7 +158,7 @@ fn sums_by_kind_tile_and_operation_are_those_of_the_profile() {
         found.map_or(String::new(), |(_, value)| value.clone())
     };
     assert_eq!(work(&report, &SampleGrouping::from_name("M")), own_work(&profile, rows));
-    // The tables say the same, and a filter leaves its part.
+    // The tables have the same values, and a filter keeps its part.
     for (name, by) in SampleGrouping::NAMED {
         let table = named("execution-trace", Some(&format!("samples-by-{name}"))).unwrap();
         let groups = sample_groups(&report, &by, &SampleFilter::new()).unwrap();
@@ -176,7 +176,7 @@ fn steps_are_where_their_samples_are() {
     let (_directory, report) = open(&profile);
     let ends = profile.tiles.iter().flat_map(|(_, samples)| samples).map(|sample| sample.end);
     let trace = report.trace().unwrap().unwrap();
-    // Where counters begin near 0, cycles are those that the tool shows.
+    // If counters begin near 0, cycles are those that the tool shows.
     assert_eq!(trace.range().end, Cycles(ends.max().unwrap().into()));
     assert_eq!(report.step_count().unwrap(), 9);
     assert!(!report.has(ReportPart::StepBytes) && !report.has(ReportPart::TileMemory));
@@ -259,7 +259,7 @@ fn exchanges_have_their_measured_arrivals_and_transfers() {
 }
 
 #[test]
-fn every_command_takes_a_profile_and_nothing_beside_it_changes() {
+fn every_command_accepts_a_profile_and_changes_no_file() {
     let (directory, path) = file(&IpuStackProfile::layers(8, 4).bytes());
     let before = fs::metadata(&path).unwrap().modified().unwrap();
     let (file, at) = (path.to_string_lossy().into_owned(), directory.path().to_string_lossy());
@@ -287,7 +287,7 @@ fn every_command_takes_a_profile_and_nothing_beside_it_changes() {
         fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["profile.capnp"]);
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
-    // What is no name of samples is wrong usage, and what has no samples says so.
+    // An unknown name of samples is wrong usage, and a report without samples gives a message.
     let output = tilescope(&["samples", &file, "--by", "colour"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("kernel, operation"), "{}", stderr(&output));
@@ -324,7 +324,7 @@ fn a_converted_profile_is_a_report_with_the_same_bytes_every_time() {
 }
 
 #[test]
-fn what_was_made_is_kept_until_the_file_changes() {
+fn converted_reports_are_kept_until_the_file_changes() {
     let (_directory, path) = file(&IpuStackProfile::layers(3, 2).bytes());
     let cache = tempdir().unwrap();
     let open = || Report::open_with_cache(&path, Some(cache.path().to_owned())).unwrap();
@@ -336,7 +336,7 @@ fn what_was_made_is_kept_until_the_file_changes() {
     let first = kept();
     assert_eq!(open().step_count().unwrap(), 6);
     assert_eq!((first.len(), kept()), (1, first.clone()));
-    // What is broken is made again.
+    // A broken report is made again.
     fs::write(first[0].join("profile.pop"), "SQLite format 3").unwrap();
     assert_eq!(open().step_count().unwrap(), 6);
     fs::write(&path, IpuStackProfile::layers(3, 5).bytes()).unwrap();
@@ -347,7 +347,7 @@ fn what_was_made_is_kept_until_the_file_changes() {
 }
 
 #[test]
-fn bad_profiles_say_what_is_wrong() {
+fn bad_profiles_give_a_reason() {
     let good = IpuStackProfile::layers(3, 2);
     let bytes = good.bytes();
     let sample = |change: &dyn Fn(&mut ProfileSample)| {
@@ -379,7 +379,7 @@ fn bad_profiles_say_what_is_wrong() {
     assert_eq!((empty.step_count().unwrap(), empty.verify().unwrap()), (0, vec![]));
 }
 
-/// Opens bytes as a profile and looks at what comes of it: an answer or an error, and no panic.
+/// Opens bytes as a profile and uses the result: an answer or an error, and no panic.
 fn look_at(bytes: &[u8], directory: &Path) {
     let path = directory.join("profile.capnp");
     fs::write(&path, bytes).unwrap();
@@ -391,7 +391,7 @@ fn look_at(bytes: &[u8], directory: &Path) {
     }
 }
 
-/// Profiles of which some words are others: pointers, counts and cycles among them.
+/// Profiles with some changed words, including pointers, counts and cycles.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         any::<u64>(),

@@ -1,5 +1,5 @@
-//! What operations, programs and lanes come to is the same, on every bundled spec: no figure is of
-//! a part of the run. And every run keeps the laws of `verify`.
+//! Totals of operations, programs and lanes agree, on every bundled spec: no figure covers only a
+//! part of the run. Every run satisfies the invariants of `verify`.
 
 use crate::common;
 use crate::critical_path::check_simulated;
@@ -14,7 +14,7 @@ use tilescope_report::{Report, ReportPart};
 use tilescope_sim::specification::BUNDLED_SPECS;
 use tilescope_test_tiers::slow_tests;
 
-/// Totals by operation and of what belongs to none are those of the lanes, and of the run.
+/// Checks that totals by operation and of steps without one are those of the lanes, and of the run.
 fn check(report: &Report, name: &str) {
     let Some(trace) = report.trace().expect("reads") else { return };
     let runs = program_runs(&trace).expect("reads");
@@ -65,7 +65,7 @@ fn check(report: &Report, name: &str) {
         .sum();
     assert_eq!(model + waits, owned, "{name}: operations, and the syncs between their steps");
 
-    // Sums that mean something: no more than the run, and shared code once.
+    // Plausible sums: no more than the run, and shared code once.
     let (rows, totals) = operations_with_totals(report, OperationLayer::Model).expect("reads");
     let lanes = trace.lanes().len() as u64;
     assert_eq!(totals.mean_elapsed, model / lanes, "{name}");
@@ -83,13 +83,13 @@ fn check(report: &Report, name: &str) {
     assert_eq!(cycles, trace.range().length(), "{name}");
 }
 
-/// No node of the program tree takes longer than the run, and each what its steps and its children
-/// take.
+/// Checks that no node of the program tree takes longer than the run, and that each takes the time
+/// of its steps and its children.
 fn check_program_tree(report: &Report, runs: &ProgramRuns, name: &str) {
     let mut own: BTreeMap<ProgramId, Cycles> = BTreeMap::new();
     let programs = report.programs().expect("reads");
     for ((_, id, _), totals) in &runs.steps {
-        // What outlined code takes is that of its calls, and of the programs in its function.
+        // The time of outlined code is that of its calls, and of the programs in its function.
         let call = programs.get(*id).and_then(|program| program.outlined).map(|of| of.call);
         for node in call.into_iter().chain([programs.body(*id)]) {
             *own.entry(node).or_default() += totals.cycles;
@@ -112,7 +112,7 @@ fn check_program_tree(report: &Report, runs: &ProgramRuns, name: &str) {
     }
 }
 
-/// Overrides that make the run of a bundled spec short: one weight update of few micro-batches, more
+/// Overrides that shorten the run of a bundled spec: one weight update of a few micro-batches, more
 /// than any pipeline needs to be full.
 fn short_run(spec: &str) -> Vec<String> {
     let accumulation = common::spec(spec, &[]).options.gradient_accumulation.min(33);
@@ -120,7 +120,7 @@ fn short_run(spec: &str) -> Vec<String> {
     vec!["options.device_iterations=1".to_owned(), accumulation]
 }
 
-/// Whether a bundled spec is simulated by the slow tier only: large models in training.
+/// True if only the slow tier simulates a bundled spec: large models in training.
 fn is_slow(name: &str) -> bool {
     ["bert", "gpt2", "resnet50", "vit"].iter().any(|model| name.starts_with(model))
 }

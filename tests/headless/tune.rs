@@ -19,7 +19,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Keys that are changed at the end of a path.
+/// Keys that differ at the end of a path.
 fn changed(found: &Value) -> Vec<String> {
     found["best"]["changes"].as_object().expect("changes").keys().cloned().collect()
 }
@@ -28,7 +28,7 @@ fn figure(point: &Value, name: &str) -> f64 {
     point[name].as_f64().unwrap_or_else(|| panic!("{name} of {point}"))
 }
 
-/// What two searches have in common that went the same way.
+/// The common parts of the output of two equal searches.
 fn way(found: &Value) -> Value {
     let mut way = found.clone();
     way.as_object_mut().expect("an object").remove("simulated_now");
@@ -56,7 +56,7 @@ fn every_step_gains_and_the_spec_is_as_fast_as_claimed() {
     let figures: Value = serde_json::from_str(&stdout(&output)).expect("figures");
     assert_eq!(figures["cycles"], found["best"]["cycles"]);
     assert_eq!(figures["fullest_tile_bytes"], found["best"]["memory"]);
-    // Nothing that was tried is better, and every try is somewhere.
+    // No tried point is better, and every trial is listed.
     for end in list(&found, "dead_ends") {
         let time = end["point"]["seconds_per_sample"].as_f64();
         assert!(time.is_none_or(|time| time > before * 0.995), "{end}");
@@ -93,14 +93,14 @@ fn the_path_is_drawn() {
 }
 
 #[test]
-fn the_path_is_the_same_however_many_run_at_once() {
+fn the_path_does_not_depend_on_the_number_of_jobs() {
     let one = tune(&["prefetch", "--budget", "15", "--jobs", "1"]);
     let three = tune(&["prefetch", "--budget", "15", "--jobs", "3"]);
     assert_eq!(way(&one), way(&three));
 }
 
 #[test]
-fn a_search_that_was_stopped_goes_on() {
+fn a_stopped_search_can_be_resumed() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("tune.db");
     let arguments =
@@ -116,7 +116,7 @@ fn a_search_that_was_stopped_goes_on() {
     );
     let again = tune(&arguments("15"));
     assert_eq!((way(&again), &again["simulated_now"]), (way(&whole), &Value::from(0)));
-    // All that was tried is there to look at.
+    // All trials are listed.
     let output = tilescope(&["sweep", "--merge", text(&file), "--format", "json"]);
     let merged: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert!(list(&merged, "points").contains(&{
@@ -126,10 +126,10 @@ fn a_search_that_was_stopped_goes_on() {
         best["pareto_front"] = front.expect("the best point")["pareto_front"].clone();
         best
     }));
-    // So is the path, which a table beside the points holds.
+    // So is the path, stored in a table beside the points.
     assert_eq!(way(&merged["search"]), way(&whole));
     assert_eq!(merged["search"]["dead_ends"], whole["dead_ends"]);
-    // A file that was written before there was one is read, and gets it when it is gone on with.
+    // An older file without a path is read, and gets one when the search continues.
     let older = rusqlite::Connection::open(&file).expect("opens");
     older.execute_batch("DROP TABLE search; PRAGMA user_version = 2").expect("changed");
     drop(older);
@@ -141,7 +141,7 @@ fn a_search_that_was_stopped_goes_on() {
 }
 
 #[test]
-fn what_is_computed_is_left_alone_unless_it_is_freed() {
+fn computed_keys_stay_unchanged_unless_they_are_freed() {
     let found = tune(&["prefetch", "--budget", "15"]);
     let fixed = ["model.", "target.", "options.gradient_accumulation", "options.partials_type"];
     for key in changed(&found) {
@@ -156,7 +156,7 @@ fn what_is_computed_is_left_alone_unless_it_is_freed() {
     assert!(changed(&free).contains(&"model.batch_size".to_owned()), "{free}");
     let faster = |of: &Value| figure(&of["best"], "seconds_per_sample");
     assert!(faster(&free) < faster(&found));
-    // What is fixed stays, whatever it would gain.
+    // Fixed keys stay unchanged, for any gain.
     let key = changed(&found).into_iter().next().expect("a change");
     let without = tune(&["prefetch", "--budget", "15", "--fix", &key]);
     assert!(!changed(&without).contains(&key), "{key}");
@@ -176,9 +176,9 @@ fn conditions_hold_at_the_end() {
     }
 }
 
-/// A search that ends short of what was asked says so, and writes nothing.
+/// A search that misses the request reports that, and writes nothing.
 #[test]
-fn what_cannot_be_had_is_no_success() {
+fn a_search_that_misses_the_request_fails() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("better.toml");
     let cases = [
@@ -197,7 +197,7 @@ fn what_cannot_be_had_is_no_success() {
 }
 
 #[test]
-fn other_objectives_are_made_small() {
+fn other_objectives_are_minimized() {
     let cases = [
         ("io_overlap", "memory", "memory"),
         ("prefetch", "latency", "seconds"),
@@ -221,4 +221,41 @@ fn the_spec_itself_is_never_written_over() {
     std::fs::write(&spec, bundled).expect("written");
     let over = tilescope(&["tune", text(&spec), "-o", text(&spec)]);
     assert!(stderr(&over).contains("is what the result is made of"), "{}", stderr(&over));
+}
+
+/// A spec that does not fit is first given the smallest change that makes it fit. Where only keys that
+/// must stay would do, the result names them.
+#[test]
+fn the_smallest_change_that_fits_comes_first() {
+    let chip = "target.name";
+    let precision = "model.precision";
+    let output = tilescope(&["tune", "too_large", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let fits = &found["fits_if_free"];
+    let keys: Vec<&String> = fits["change"].as_object().expect("changes").keys().collect();
+    assert_eq!(keys, [precision, chip]);
+    assert_eq!(fits["point"]["outcome"], "fits");
+    assert!(list(&found, "path").iter().all(|step| step["point"]["outcome"] == "does_not_fit"));
+    let freed = ["--free", chip, "--free", precision, "--budget", "60"];
+    let found = tune(&[&["too_large"], &freed[..]].concat());
+    let first = &list(&found, "path")[0];
+    assert_eq!(first["change"], fits["change"]);
+    assert_eq!(list(first, "reasons").len(), 2, "a reason for each of them");
+    assert!(found["shortfall"].is_null() && found["fits_if_free"].is_null());
+    assert_eq!(found["best"]["outcome"], "fits");
+}
+
+/// Dividing a replica keeps the samples of an update and the IPUs, so that it needs no `--free`.
+#[test]
+fn replicas_of_fewer_ipus_are_tried() {
+    let found = tune(&["mnist_pipeline", "--budget", "40"]);
+    let ipus = "target.ipus";
+    let tried = list(&found, "path").iter().chain(list(&found, "dead_ends"));
+    let mut divided = tried.filter(|of| of["reasons"][0]["rule"] == "more_replicas");
+    let first = divided.next().expect("a division of the four IPUs");
+    assert!(first["change"][ipus].as_u64().expect("IPUs") < 4);
+    assert_eq!(found["best"]["ipus"], 4, "as many IPUs as before");
+    let fixed = tune(&["mnist_pipeline", "--budget", "40", "--fix", ipus]);
+    assert!(!changed(&fixed).contains(&ipus.to_owned()));
 }

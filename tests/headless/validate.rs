@@ -1,6 +1,6 @@
-//! The cost model against what Poplar's own IPU Model reported for single operations
+//! Compares the cost model with results of Poplar's own IPU Model for single operations
 //! (`tests/data/poplar_ipumodel_ops.csv`, from graphcore/poplibs tests/benchmark_results.csv of
-//! March 2021), and the command that does it.
+//! March 2021), and tests the command for it.
 
 use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 const ROWS: &str = include_str!("../data/poplar_ipumodel_ops.csv");
 
-/// The head of the file, and the lines that are wanted.
+/// The head of the file, and the wanted lines.
 fn file(wanted: impl Fn(&str) -> bool) -> String {
     let lines = ROWS.lines().enumerate().filter(|(at, line)| *at == 0 || wanted(line));
     lines.map(|(_, line)| format!("{line}\n")).collect()
@@ -28,7 +28,8 @@ fn family(name: &str) -> ValidationSummary {
     validate(&file(|line| line.contains(&format!(",{name},")))).expect("sane rows")
 }
 
-/// Mean errors in percent: cycles, memory, fullest tile. What is reached, rounded up.
+/// Checks mean errors in percent: cycles, memory, fullest tile. The bounds are today's errors,
+/// rounded up.
 fn check(name: &str, bounds: [f64; 3]) {
     let validation = family(name);
     assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
@@ -41,34 +42,34 @@ fn check(name: &str, bounds: [f64; 3]) {
 }
 
 #[test]
-fn reductions_cost_what_poplar_says() {
+fn reductions_cost_as_in_poplar() {
     check("reduction", [3.0, 1.0, 1.5]);
 }
 
 #[test]
-fn poolings_cost_what_poplar_says() {
+fn poolings_cost_as_in_poplar() {
     check("pooling", [4.0, 4.0, 1.0]);
 }
 
 #[test]
-fn embeddings_cost_what_poplar_says() {
+fn embeddings_cost_as_in_poplar() {
     check("embedding", [2.0, 2.0, 1.0]);
 }
 
 #[test]
-fn recurrent_layers_cost_what_poplar_says() {
+fn recurrent_layers_cost_as_in_poplar() {
     check("lstm", [2.5, 3.0, 0.1]);
     check("gru", [1.7, 3.5, 0.1]);
 }
 
 #[test]
-fn matrix_products_cost_what_poplar_says() {
+fn matrix_products_cost_as_in_poplar() {
     check("gemm", [1.5, 0.5, 3.0]);
 }
 
 #[test]
 #[ignore = "slow without optimisation: cargo test --release --test headless validate:: -- --ignored"]
-fn fully_connected_layers_and_convolutions_cost_what_poplar_says() {
+fn fully_connected_layers_and_convolutions_cost_as_in_poplar() {
     check("fc", [3.0, 5.0, 2.0]);
     check("conv", [3.5, 6.0, 1.5]);
 }
@@ -109,7 +110,7 @@ fn bands_are_the_residuals_of_all_rows() {
     assert_eq!(found, kept_residuals());
 }
 
-/// The matrix engine against hardware. Bounds are what is reached, rounded up.
+/// Compares the matrix engine with hardware. The bounds are today's errors, rounded up.
 #[test]
 fn vertices_take_the_cycles_of_hardware() {
     let validation = validate(include_str!("../data/hardware_vertices.csv")).expect("sane rows");
@@ -117,17 +118,17 @@ fn vertices_take_the_cycles_of_hardware() {
     let errors = &validation.families["vertex"];
     assert_eq!(errors.rows, 128);
     assert!(errors.cycles_mape <= 0.012 && errors.cycles_worst <= 0.066, "{errors:?}");
-    // The counters are read in compute sets of their own: what starting one more takes is in each
-    // row, and all that grows with the rows is in the formula.
+    // The counters are read in separate compute sets: each row includes the start of one more, and
+    // the formula includes all that grows with the rows.
     for row in validation.rows.iter().filter(|row| row.name != "amp_16x16x16") {
         let launch = row.cycles - row.simulated_cycles;
         assert!((Cycles(30)..=Cycles(33)).contains(&launch), "{row:?}");
     }
 }
 
-/// Rows of vertices say nothing of the bands of operations.
+/// Errors of whole programs do not depend on rows of vertices.
 #[test]
-fn bands_are_of_operations() {
+fn bands_do_not_depend_on_rows_of_vertices() {
     let pooling = file(|line| line.contains(",pooling,"));
     let vertices = include_str!("../data/hardware_vertices.csv").lines();
     let vertices: String =
@@ -137,9 +138,9 @@ fn bands_are_of_operations() {
 }
 
 /// All kinds of plans: serial and joint ones, SLIC, expanded and strided kernels, grouped products,
-/// float. Bounds are the errors they have, rounded up to whole percents.
+/// float. The bounds are today's errors, rounded up to whole percents.
 #[test]
-fn a_dozen_plans_cost_what_poplar_says() {
+fn a_dozen_plans_cost_as_in_poplar() {
     let chosen = [
         ("gemm_600x512x20000", "mk1", 1.0),
         ("gemm_1000x512x10000", "mk2", 1.0),
@@ -241,7 +242,7 @@ fn broken_files_are_refused_with_the_line() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_listed() {
+fn rows_that_cannot_be_simulated_are_listed() {
     let rows = [
         "a,gemm,m=8 k=8 n=8 device-type=Hw,mk2,1,1,1",
         "b,gemm,m=0 k=8 n=8,mk2,1,1,1",
@@ -264,8 +265,8 @@ fn what_cannot_be_simulated_is_listed() {
     assert!(validation.rows.is_empty() && validation.families.is_empty());
 }
 
-/// Shapes nobody measured, of every family and with every option: whatever is asked, the answer is
-/// a cost. Rows of other families do not have these passes.
+/// Shapes without measurements, of every family and with every option: every query gives a cost.
+/// Rows of other families do not have these passes.
 #[test]
 fn unseen_shapes_have_costs() {
     let passes = ["", "phase=fwd", "phase=bwd", "single-phase=wu", "inference-only=1"];
@@ -297,7 +298,8 @@ fn unseen_shapes_have_costs() {
     }
 }
 
-/// Cycles of `operator` on the tiles as a model has it lowered, operands where it wants them.
+/// Cycles of `operator` on the tiles as lowered in a model, with operands in their preferred
+/// layout.
 fn in_a_model(
     operator: impl Operator + 'static,
     operands: &[(&[u64], DType)],
@@ -307,8 +309,8 @@ fn in_a_model(
     lowered(machine, TensorRole::Activation, operator, operands, train).cycles(&machine.chip)
 }
 
-/// What is validated is what specs are made of: each operator of a graph takes as long as the row
-/// of its family does, but for the sync that ends the upload.
+/// Validation applies to operators of specs: each operator of a graph takes the time of the row of
+/// its family, except for the sync that ends the upload.
 #[test]
 fn operators_of_models_cost_what_rows_cost() {
     use DType::{Float, Half, Int};

@@ -1,4 +1,4 @@
-//! `verify` tells of every cell of a report that is changed.
+//! `verify` detects a change of every cell of a report.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -11,7 +11,7 @@ use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_test_tiers::slow_tests;
 
-/// A lawful report with a row in every table.
+/// A valid report with a row in every table.
 pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 4);
     report.layout = layout;
@@ -123,7 +123,7 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     report
 }
 
-/// Two replicas, of which the second begins later, and both wait for each other at the end.
+/// Two replicas; the second begins later, and both wait for each other at the end.
 fn replicas(report: &mut ReportBuilder, (exchange, meeting): (ProgramId, ProgramId)) {
     (report.parts.target.replicas, report.parts.target.num_ipus) = (2, 4);
     if let Some(batching) = &mut report.parts.batching {
@@ -160,7 +160,7 @@ fn replicas(report: &mut ReportBuilder, (exchange, meeting): (ProgramId, Program
     report.marks_of_others = vec![(ReplicaClassId(1), TraceMark { cycles, ..mark.clone() })];
 }
 
-/// What the compute sets read and write on IPU 1, and what the machine can move.
+/// Reads and writes of the compute sets on IPU 1, and the bandwidths of the machine.
 fn flows(report: &mut ReportBuilder, conv: ProgramId, relu: ProgramId) {
     report.parts.bandwidths =
         vec![Bandwidth { interface: MachineInterface::Tile, bytes_per_cycle: 8.0 }];
@@ -190,7 +190,7 @@ fn flows(report: &mut ReportBuilder, conv: ProgramId, relu: ProgramId) {
     }
 }
 
-/// A sync, and thirty times an exchange and two compute sets, the last one on IPU 1 alone.
+/// A sync, and thirty times an exchange and two compute sets, the last one only on IPU 1.
 fn run(report: &mut ReportBuilder, sync: ProgramId, [exchange, conv, relu]: [ProgramId; 3]) {
     report.run(sync, 0..10);
     for start in (0..30).map(|round| 10 + round * 200) {
@@ -207,7 +207,7 @@ fn run(report: &mut ReportBuilder, sync: ProgramId, [exchange, conv, relu]: [Pro
     }
 }
 
-/// A value that differs from `value`, and is of its kind.
+/// A value that differs from `value`, of the same type.
 fn changed(value: &Value, by: i64) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -247,8 +247,8 @@ fn tables(path: &Path) -> Vec<TableContents> {
 }
 
 impl TableContents {
-    /// Rows that are changed in a column: all that have a value if they are few, else the first,
-    /// the middle and the last of them. In the fast tier, the middle one.
+    /// Rows to change in a column: all with a value if they are few, otherwise the first, the
+    /// middle and the last of them. In the fast tier, the middle one.
     fn rows_to_change(&self, column: usize) -> Vec<&Vec<Value>> {
         let filled: Vec<&Vec<Value>> =
             self.rows.iter().filter(|row| changed(&row[column], 1).is_some()).collect();
@@ -271,7 +271,7 @@ impl TableContents {
             row.len() + 1,
             same.join(" AND ")
         );
-        // The next number may be another row's key.
+        // The next number may be the key of another row.
         let count = [1, 1000].into_iter().find_map(|by| {
             let values = row.iter().cloned().chain(changed(&row[column], by));
             db.execute(&sql, params_from_iter(values)).ok()
@@ -280,7 +280,7 @@ impl TableContents {
     }
 }
 
-/// What is told of a report: by its opening, or by `verify`.
+/// The findings about a report, from opening it or from `verify`.
 fn told(path: &Path) -> Vec<String> {
     match Report::open_with_cache(path, None).map(|report| report.verify()) {
         Err(error) | Ok(Err(error)) => vec![error.to_string()],
@@ -288,7 +288,7 @@ fn told(path: &Path) -> Vec<String> {
     }
 }
 
-/// Columns of which a change is not told in some row that was tried, and all columns with a row.
+/// Columns with an undetected change in some tried row, and all columns with a row.
 fn untold_columns(layout: StepLayout) -> (BTreeSet<String>, BTreeSet<String>) {
     let directory = tempdir().unwrap();
     let path = lawful_report(layout).write(directory.path()).unwrap();
@@ -324,7 +324,7 @@ fn every_changed_cell_is_told() {
     }
 }
 
-/// A run that is gone through in several windows, with a mark for each step and one for all.
+/// A run that takes several windows, with a mark for each step and one for all.
 fn report_of_many_marks() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 4);
     report.layout = StepLayout::Columns;
@@ -348,7 +348,7 @@ fn report_of_many_marks() -> ReportBuilder {
     report
 }
 
-/// Marks that do not start or end with their steps, in the words of `verify`.
+/// Marks that do not start or end with their steps, according to `verify`.
 fn misplaced_marks(report: &ReportBuilder) -> Vec<String> {
     let directory = tempdir().unwrap();
     let path = report.write(directory.path()).expect("writes");
@@ -362,7 +362,7 @@ fn misplaced_marks(report: &ReportBuilder) -> Vec<String> {
 }
 
 #[test]
-fn marks_are_held_against_their_steps_in_runs_of_any_length() {
+fn marks_are_compared_with_their_steps_in_runs_of_any_length() {
     let sound = report_of_many_marks();
     assert_eq!(misplaced_marks(&sound), Vec::<String>::new());
     for wrong in [0, 5_000, 39_999, 40_000] {

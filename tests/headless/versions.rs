@@ -1,4 +1,4 @@
-//! Reports of every version of the format stay readable, and those of other versions say so.
+//! Reports of every version of the format stay readable, and those of other versions give an error.
 
 use crate::verify::lawful_report;
 use rusqlite::Connection;
@@ -15,7 +15,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/versions")
 }
 
-/// Names of the reports that are kept, in order.
+/// Names of the stored reports, in order.
 fn kept() -> Vec<String> {
     let names = fs::read_dir(directory())
         .expect("tests/data/versions")
@@ -25,7 +25,7 @@ fn kept() -> Vec<String> {
     names
 }
 
-/// What a report says in figures: from every table that views read.
+/// The figures of a report, from every table that views read.
 fn figures(report: &Report) -> Vec<(&'static str, u64)> {
     let summary = summary(report).expect("summary");
     let trace = report.trace().expect("trace").expect("an execution");
@@ -73,7 +73,7 @@ fn figures(report: &Report) -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn a_report_of_every_version_is_kept_and_says_what_it_said() {
+fn a_report_of_every_version_stays_readable_with_its_figures() {
     for name in kept() {
         let path = directory().join(&name);
         let report = Report::open(&path).expect(&name);
@@ -93,7 +93,7 @@ fn a_report_of_every_version_is_kept_and_says_what_it_said() {
 }
 
 #[test]
-fn the_version_that_is_written_is_kept_in_both_layouts() {
+fn the_current_version_is_kept_in_both_layouts() {
     for (layout, ending) in [(StepLayout::Rows, ""), (StepLayout::Columns, "-columns")] {
         let (report, written) = small(layout, "");
         let name = format!("{}{ending}", report.unwrap().meta()["format"]);
@@ -109,7 +109,7 @@ fn the_version_that_is_written_is_kept_in_both_layouts() {
 
 #[test]
 fn a_report_of_measured_tiles_is_kept() {
-    // What came with them has not changed since.
+    // Their contents have not changed since.
     let place = directory().join("2.7-samples");
     if std::env::var_os("UPDATE_DOCS").is_some() && !place.exists() {
         let source = tempdir().unwrap();
@@ -144,7 +144,7 @@ fn another_major_version_is_refused_with_both_versions() {
 }
 
 #[test]
-fn what_a_newer_tilescope_wrote_is_shown_as_far_as_it_is_known() {
+fn files_of_a_newer_tilescope_are_shown_as_far_as_they_are_known() {
     let cases = [
         ("PRAGMA user_version = 2011", "written in format 2.11 by a newer tilescope"),
         ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "in the layout quantum"),

@@ -1,4 +1,4 @@
-//! The table of actions: everything in it can be reached and is explained.
+//! Tests of the table of actions: all actions can be reached and have an explanation.
 
 use crate::common;
 use crate::gui_support::{self, Variant, link, press, says, settle, type_text, window};
@@ -12,7 +12,7 @@ use tilescope_gui::{AppearancePrefs, OpenReport, PaletteChoice, Theme};
 use tilescope_report::units::{ByteUnits, IpuId, ProgramId, TileId, VariableId};
 
 #[test]
-fn every_action_is_reached_by_the_palette_and_explained() {
+fn the_palette_reaches_and_explains_every_action() {
     let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
     for action in actions().iter().filter(|action| action.name != "commands") {
         press(&mut window, Modifiers::CTRL | Modifiers::SHIFT, Key::P);
@@ -29,7 +29,7 @@ fn every_action_is_reached_by_the_palette_and_explained() {
 }
 
 #[test]
-fn every_key_of_the_table_is_in_the_list_of_keys() {
+fn the_list_of_keys_is_complete() {
     let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
     press(&mut window, Modifiers::NONE, Key::F1);
     for action in actions() {
@@ -41,7 +41,7 @@ fn every_key_of_the_table_is_in_the_list_of_keys() {
 }
 
 #[test]
-fn the_palette_does_what_is_typed() {
+fn the_palette_runs_the_typed_command() {
     let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
     press(&mut window, Modifiers::CTRL | Modifiers::SHIFT, Key::P);
     type_text(&mut window, "What do you want to do?", "exec tr");
@@ -50,7 +50,7 @@ fn the_palette_does_what_is_typed() {
 }
 
 #[test]
-fn keys_go_by_place_or_by_letter_and_can_be_changed() {
+fn keys_match_by_position_or_letter_and_can_be_changed() {
     let mut window = window(Variant::named("small"), "execution-trace", Vec2::new(1200.0, 800.0));
     let press = |key, physical_key| Event::Key {
         key,
@@ -59,7 +59,7 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
         repeat: false,
         modifiers: Modifiers::NONE,
     };
-    // On a French keyboard the key at the place of W says Z: it zooms.
+    // On a French keyboard the key at the position of W types Z: it zooms.
     let before = link(&window);
     window.event(press(Key::Z, None));
     settle(&mut window);
@@ -74,11 +74,11 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
     assert_eq!(window.state().session().page().unwrap().view().name(), "summary");
 }
 
-/// Selects something.
+/// A function that selects an object.
 type Choose = fn(&mut Selection);
 
 #[test]
-fn statistics_of_any_selection_are_a_key_away() {
+fn a_key_shows_statistics_of_any_selection() {
     let mut window = window(Variant::named("small"), "memory", Vec2::new(1200.0, 800.0));
     let cases: [(Choose, &str, &str); 4] = [
         (
@@ -107,7 +107,7 @@ fn statistics_of_any_selection_are_a_key_away() {
     }
 }
 
-/// Saves a picture of what is shown under a path.
+/// Saves a picture of the visible view to a path.
 fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
     window.query_all_by_role(Role::ComboBox).last().unwrap().click_accesskit();
@@ -130,9 +130,9 @@ fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
     panic!("not saved: {:?}", window.state().session().messages());
 }
 
-/// Whatever was chosen in the preferences has a name on the command line, which draws the same.
+/// Any choice in the preferences has a name on the command line, which draws the same picture.
 #[test]
-fn a_window_with_other_preferences_is_drawn_by_the_command_line() {
+fn the_command_line_draws_a_window_with_other_preferences() {
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
     common::report_file(&spec, directory.path());

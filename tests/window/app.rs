@@ -1,5 +1,5 @@
-//! The desktop app without a display: every view on every kind of report, told by what readers of
-//! the accessibility tree find, and by what happens when everything is pressed once.
+//! Tests of the desktop app without a display: every view on every kind of report, checked through
+//! the accessibility tree, and with every control pressed once.
 
 use crate::gui_support::{
     VARIANTS, Variant, Window, assert_says, click, click_label, each_pair, says, scaled_window,
@@ -49,7 +49,7 @@ fn every_view_opens_on_every_report() {
     });
 }
 
-/// Screens: width and height in pixels, and how large text is.
+/// Screens: width and height in pixels, and the text scale.
 const SCREENS: [(Vec2, f32); 5] = [
     (Vec2::new(480.0, 360.0), 1.0),
     (Vec2::new(640.0, 480.0), 1.0),
@@ -58,7 +58,7 @@ const SCREENS: [(Vec2, f32); 5] = [
     (Vec2::new(3840.0, 2160.0), 2.0),
 ];
 
-/// Controls of bars along the top, which a screen must hold whatever its size.
+/// The controls of top bars that are outside the screen.
 fn outside(window: &Window, size: Vec2) -> Vec<String> {
     let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size).expand(1.0);
     let held = [Role::ComboBox, Role::CheckBox, Role::Tab];
@@ -88,7 +88,7 @@ fn views_fit_into_small_and_large_windows() {
     assert!(problems.is_empty(), "outside the window:\n{}", problems.join("\n"));
 }
 
-/// Entries of the menu that leave a view.
+/// The entries of the menu that leave a view.
 const LEAVING: [&str; 12] = [
     "Close report",
     "Summary",
@@ -104,7 +104,7 @@ const LEAVING: [&str; 12] = [
     "Tile mapping",
 ];
 
-/// What can be pressed: role and name of each control.
+/// The controls that can be pressed: role and name of each.
 fn controls(window: &Window) -> Vec<(Role, String)> {
     let pressable = [
         Role::Button,
@@ -129,7 +129,7 @@ fn controls(window: &Window) -> Vec<(Role, String)> {
     found
 }
 
-/// Entries of the menu that do the same in every view: pressed in one of them.
+/// The entries of the menu that do the same in every view; they are pressed in one of them.
 const SHELL: [&str; 5] = ["Theme", "Keys and help", "Commands", "Reload report", "Hide menu"];
 
 #[test]
@@ -137,7 +137,7 @@ fn every_control_can_be_pressed() {
     each_pair(VARIANTS, |variant, view| {
         let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
         for (role, name) in controls(&window) {
-            // These leave the view, or open a dialog of the system.
+            // These leave the view or open a dialog of the system.
             let leaves = LEAVING.contains(&name.as_str());
             let shell = SHELL.iter().any(|entry| name.starts_with(entry));
             if leaves || (shell && view != "summary") {
@@ -157,7 +157,7 @@ fn every_control_can_be_pressed() {
     });
 }
 
-/// A key going down, in one frame.
+/// A key press in one frame.
 fn press(key: Key) -> Event {
     let modifiers = Modifiers::NONE;
     Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers }
@@ -185,7 +185,7 @@ fn every_control_is_reached_by_the_tab_key() {
 }
 
 #[test]
-fn what_is_painted_is_told_in_parts() {
+fn painted_parts_have_accessibility_nodes() {
     let problems = Mutex::new(Vec::new());
     each_pair(std::slice::from_ref(Variant::named("simulated")), |variant, view| {
         let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
@@ -224,7 +224,7 @@ fn what_is_painted_is_told_in_parts() {
 }
 
 #[test]
-fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
+fn hovering_a_derived_figure_shows_its_formula() {
     let cases = [
         ("summary", "Memory in use: ", "bytes in use on all tiles of a replica"),
         (
@@ -249,7 +249,7 @@ fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
 }
 
 #[test]
-fn a_bar_is_chosen_by_its_name_and_keys_go_on_from_there() {
+fn a_bar_is_selected_by_name_and_keys_move_on_from_it() {
     let mut window = window(&VARIANTS[1], "execution-trace", Vec2::new(1300.0, 850.0));
     let bars = window.query_all_by_role(Role::Cell);
     let bar = bars
@@ -281,7 +281,7 @@ fn a_bar_is_chosen_by_its_name_and_keys_go_on_from_there() {
 }
 
 #[test]
-fn some_ipus_are_shown_alone() {
+fn selected_ipus_are_shown_alone() {
     let mut window =
         window(Variant::named("simulated"), "execution-trace", Vec2::new(1300.0, 1200.0));
     for (entry, modifiers, shown) in [
@@ -302,7 +302,7 @@ fn some_ipus_are_shown_alone() {
 }
 
 #[test]
-fn keys_zoom_and_pan_without_end() {
+fn keys_zoom_and_pan_to_the_limits() {
     for variant in VARIANTS {
         let mut window = window(variant, "execution-trace", Vec2::new(900.0, 600.0));
         for (key, times) in [
@@ -325,7 +325,7 @@ fn keys_zoom_and_pan_without_end() {
 }
 
 #[test]
-fn tiles_are_chosen_by_number_and_become_columns() {
+fn tiles_are_selected_by_number_and_become_columns() {
     let mut window = window(&VARIANTS[1], "memory", Vec2::new(1300.0, 850.0));
     window.get_by_label("Select tiles, e.g. 1 or 0,3-5").focus();
     window.step();
@@ -339,7 +339,7 @@ fn tiles_are_chosen_by_number_and_become_columns() {
 }
 
 #[test]
-fn closing_while_questions_are_open_is_safe() {
+fn closing_during_queries_is_safe() {
     for variant in VARIANTS {
         let context = egui::Context::default();
         theme::install(&context);
@@ -371,7 +371,7 @@ fn the_list_of_keys_opens_and_closes() {
 }
 
 #[test]
-fn the_home_screen_says_what_can_be_done() {
+fn the_home_screen_offers_its_actions() {
     let mut window = Harness::builder()
         .with_size(Vec2::new(1200.0, 800.0))
         .with_context_setup(theme::install)
@@ -388,7 +388,7 @@ fn the_home_screen_says_what_can_be_done() {
         assert!(found, "{words}");
     }
     window.check_accessibility();
-    // Rows of a list end below each other.
+    // The rows of a list are one below the other.
     for name in ["one", "another", "a third"] {
         window.state_mut().session_mut().prefs_mut().remember(std::path::Path::new(name));
     }
@@ -411,7 +411,7 @@ fn the_home_screen_says_what_can_be_done() {
 }
 
 #[test]
-fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
+fn a_liveness_step_is_selected_by_keys_and_becomes_a_column() {
     let mut window = window(&VARIANTS[1], "liveness", Vec2::new(1300.0, 850.0));
     click(&mut window, Role::Tab, "Not always live variables");
     assert!(says(&window, "Shift + click adds another step"));
@@ -426,9 +426,9 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
 }
 
 #[test]
-fn an_insight_leads_to_the_place_that_shows_it() {
+fn an_insight_links_to_its_place() {
     let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 3000.0));
-    // What is about memory is folded, since the program fits.
+    // Panels about memory are folded, since the program fits.
     assert!(window.query_by_label("Show in Liveness").is_none());
     window.get_by_label_contains("Memory: fits, ").click();
     settle(&mut window);
@@ -460,7 +460,7 @@ fn a_vertex_shows_the_compute_sets_that_use_it() {
 }
 
 #[test]
-fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
+fn a_report_opened_beside_another_keeps_the_view_settings() {
     let mut window = window(Variant::named("simulated"), "memory", Vec2::new(1300.0, 850.0));
     for (choice, entry) in [("Breakdown", "Category"), ("Tiles", "Hardware order")] {
         click(&mut window, Role::ComboBox, choice);
@@ -476,7 +476,7 @@ fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
 }
 
 #[test]
-fn a_program_leads_to_its_step_in_the_trace_and_back() {
+fn a_program_links_to_its_step_in_the_trace_and_back() {
     let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
     click(&mut window, Role::TreeItem, "OnTileExecute (a/conv/Convolve)");
     let program = window.state().session().selection().program.expect("a program");
@@ -492,7 +492,7 @@ fn a_program_leads_to_its_step_in_the_trace_and_back() {
 }
 
 #[test]
-fn an_operation_is_chosen_in_all_tabs() {
+fn an_operation_is_selected_in_all_tabs() {
     let mut window = window(&VARIANTS[0], "operations", Vec2::new(1300.0, 850.0));
     click(&mut window, Role::Row, "layer2/conv");
     assert!(window.state().session().selection().operation.is_some());
@@ -504,17 +504,17 @@ fn an_operation_is_chosen_in_all_tabs() {
     assert!(says(&window, "Read by") && says(&window, "layer2/conv/bias"));
 }
 
-/// A window in which nothing happens costs nothing. Where the system cannot watch files, reports are
-/// looked at every two seconds; anything shorter is a view that never rests.
+/// An idle window costs nothing. If the system cannot watch files, reports are polled every two
+/// seconds; a shorter interval means that a view never becomes idle.
 #[test]
-fn a_window_at_rest_asks_for_no_frame() {
+fn an_idle_window_requests_no_frame() {
     each_pair(&VARIANTS[..5], |variant, view| {
         let mut window = window(variant, view, Vec2::new(1200.0, 800.0));
         let delay = |window: &Window| {
             let output = window.output().viewport_output.get(&egui::ViewportId::ROOT);
             output.map_or(Duration::MAX, |output| output.repaint_delay)
         };
-        // Animations end, and what is looked at goes into the history, within some seconds.
+        // Animations end, and the place enters the history, within a few seconds.
         let frames = (0..600).take_while(|_| {
             window.step();
             delay(&window) < Duration::from_secs(1)

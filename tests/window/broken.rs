@@ -1,4 +1,4 @@
-//! A report that breaks its own laws says so above every view.
+//! Tests that a report that violates its invariants shows that above every view.
 
 use crate::common;
 use crate::gui_support::{Window, opened_window, press_role, says, settle, show_view};
@@ -17,7 +17,7 @@ fn simulated(directory: &Path) {
     common::report_file(&spec, directory);
 }
 
-/// A window that checks what it opens, after the check of the report.
+/// A window that checks reports, after the check has ended.
 fn checked_window(directory: &Path) -> Window {
     let opened = OpenReport::read(directory).unwrap();
     let mut window = opened_window(opened.clone(), "summary", SIZE);
@@ -34,7 +34,7 @@ fn checked_window(directory: &Path) -> Window {
 }
 
 #[test]
-fn a_report_that_breaks_its_laws_says_so_on_every_view() {
+fn violated_invariants_are_shown_above_every_view() {
     let directory = tempfile::tempdir().unwrap();
     simulated(directory.path());
     let db = Connection::open(directory.path().join("profile.pop")).unwrap();
@@ -53,9 +53,9 @@ fn a_report_that_breaks_its_laws_says_so_on_every_view() {
     }
 }
 
-/// What is said of a report with a long name, and the button beside it, are seen.
+/// The description of a report with a long name and the button beside it are visible.
 #[test]
-fn a_long_name_hides_nothing_of_what_is_said() {
+fn a_long_name_does_not_hide_the_message() {
     let directory = tempfile::tempdir().unwrap();
     let long = directory.path().join("a-run-of-last-night-".repeat(10));
     simulated(&long);
@@ -73,7 +73,7 @@ fn a_long_name_hides_nothing_of_what_is_said() {
 }
 
 #[test]
-fn a_sound_report_says_nothing() {
+fn a_valid_report_shows_no_message() {
     let directory = tempfile::tempdir().unwrap();
     simulated(directory.path());
     assert!(!says(&checked_window(directory.path()), "its figures may be wrong"));

@@ -1,4 +1,4 @@
-//! Two reports in one window, and several reports in tabs.
+//! Tests of comparisons in one window, and of several reports in tabs.
 
 use crate::gui_support::{
     COMPARING, VARIANTS, Variant, Window, click, click_label, compared, opened_window, picture_of,
@@ -44,13 +44,13 @@ fn every_view_compares_every_kind_of_report() {
 }
 
 #[test]
-fn what_is_chosen_on_one_side_is_chosen_on_the_other() {
+fn a_selection_on_one_side_is_repeated_on_the_other() {
     let small = Variant::named("small");
     let window = compared(small, small, "memory");
     let page = window.state().session().page().expect("shown");
     assert!(page.compared().is_some_and(|with| with.selection.tiles.is_empty()));
     let mut window = compared(small, small, "execution-trace");
-    // The table of changes leads to both places.
+    // The table of changes links to both places.
     click_label(&mut window, "Slower and faster");
     let row = window.query_all_by_label_contains("a/conv/Convolve (OnTileExecute)").next();
     row.expect("listed").click();
@@ -78,13 +78,13 @@ fn traces_zoom_together() {
     }
     let after = cycles(&window);
     assert!(after.0.length() < before.0.length());
-    // Both show the same cycles, as there is no offset.
+    // Both show the same cycles, because there is no offset.
     assert_eq!(before.0, before.1);
     assert_eq!(after.0, after.1);
 }
 
 #[test]
-fn graphs_of_both_lie_over_each_other() {
+fn graphs_of_both_are_overlaid() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     for view in ["memory", "liveness", "exchange-code"] {
         let mut window = compared(source, target, view);
@@ -98,9 +98,9 @@ fn graphs_of_both_lie_over_each_other() {
     }
 }
 
-/// What one graph shows, the graph of both shows too.
+/// The contents of a single graph also appear in the common graph.
 #[test]
-fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
+fn the_common_graph_has_the_capacity_line_and_choices() {
     let (source, target) = (Variant::named("out of memory"), Variant::named("64 IPUs"));
     for (view, switch) in [("memory", true), ("liveness", true), ("exchange-code", false)] {
         let mut window = compared(source, target, view);
@@ -114,7 +114,7 @@ fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
             click(&mut window, Role::CheckBox, "Show max memory");
             assert!(!says(&window, "Max memory"), "{view}");
         }
-        // A click chooses on both sides; so do the arrow keys.
+        // A click selects on both sides, and so do the arrow keys.
         window.get_by_role_and_label(Role::Canvas, "Both reports").focus();
         settle(&mut window);
         press(&mut window, Modifiers::NONE, Key::ArrowRight);
@@ -130,7 +130,7 @@ fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
 }
 
 #[test]
-fn the_grip_moves_the_target_in_time() {
+fn the_handle_shifts_the_target_in_time() {
     let small = Variant::named("small");
     let mut window = compared(small, small, "execution-trace");
     let cycles = |window: &Window| {
@@ -145,7 +145,7 @@ fn the_grip_moves_the_target_in_time() {
     assert_eq!(value(&window), "no offset");
     let before = cycles(&window);
     let grip = window.get_by_role_and_label(Role::Slider, NAME).rect();
-    // Dragged to the right, the target shows earlier cycles at the same place.
+    // Dragged to the right, the target shows earlier cycles at the same position.
     let button = egui::PointerButton::Primary;
     let event =
         |pos, pressed| Event::PointerButton { pos, button, pressed, modifiers: Modifiers::NONE };
@@ -165,7 +165,7 @@ fn the_grip_moves_the_target_in_time() {
     let there = window.get_by_role_and_label(Role::Slider, NAME).rect();
     let moved = there.center().x - grip.center().x;
     assert!((moved - 120.0).abs() < 3.0, "the grip is where the pointer left it: {moved}");
-    // The same with keys: as far back as it takes, or all at once.
+    // The same with keys: step by step, or all at once.
     window.get_by_role_and_label(Role::Slider, NAME).focus();
     settle(&mut window);
     let dragged = value(&window);
@@ -179,7 +179,7 @@ fn the_grip_moves_the_target_in_time() {
 }
 
 #[test]
-fn sides_are_exchanged_and_a_comparison_ends() {
+fn sides_are_swapped_and_a_comparison_ends() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let mut window = compared(source, target, "memory");
     click_label(&mut window, "Swap");
@@ -218,7 +218,7 @@ fn tabs_hold_several_reports() {
 }
 
 #[test]
-fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
+fn a_report_that_cannot_be_opened_leaves_the_other_unchanged() {
     let mut window = opened_window(Variant::named("small").opened(), "memory", COMPARING);
     press(&mut window, Modifiers::COMMAND, Key::D);
     let path = window.get_by_label("Path of the report to compare with");
@@ -250,9 +250,9 @@ fn a_comparison_is_the_same_picture_every_time() {
     }
 }
 
-/// What changed is the first page of a comparison, and says what the analysis says.
+/// The changes are the first page of a comparison, with the results of the analysis.
 #[test]
-fn what_changed_is_one_page() {
+fn the_changes_are_one_page() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let mut window = compared(source, target, "summary");
     let (a, b) = (source.opened(), target.opened());
@@ -264,7 +264,7 @@ fn what_changed_is_one_page() {
     };
     let found = page(WorkUnit::Sample);
     assert!(says(&window, &found.verdict), "{}", found.verdict);
-    // One of them does not say how many samples it took.
+    // One of them does not record its number of samples.
     assert!(says(&window, &found.normalization.note.expect("it is told")));
     for table in &found.tables {
         assert!(says(&window, table.title), "{}", table.title);
@@ -272,7 +272,7 @@ fn what_changed_is_one_page() {
             assert!(says(&window, &format!("{}: source ", row.name)), "{}", row.name);
         }
     }
-    // A row leads to where both reports show it.
+    // A row links to the places in both reports.
     let operations = found.tables.iter().find(|table| table.title == "Slower and faster");
     let row = operations.and_then(|table| table.rows.iter().find(|row| row.source_place.is_some()));
     let row = row.expect("a step").name.clone();
@@ -283,9 +283,9 @@ fn what_changed_is_one_page() {
     assert_eq!(window.state().session().page().expect("shown").view().name(), "execution-trace");
 }
 
-/// Graphs beside each other reach as high, and both traces are drawn alike.
+/// Graphs side by side have equal axes, and both traces are drawn alike.
 #[test]
-fn views_beside_each_other_have_one_scale() {
+fn views_side_by_side_have_one_scale() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     for view in ["memory", "liveness"] {
         let mut window = compared(source, target, view);
@@ -299,7 +299,7 @@ fn views_beside_each_other_have_one_scale() {
     }
 }
 
-/// What a choice of both sides is set to.
+/// Sets a choice to an entry on both sides.
 fn choose_on_both_sides(window: &mut Window, choice: &str, entry: &str) {
     for side in 0..2 {
         let choices = window.query_all_by_role_and_label(Role::ComboBox, choice);
@@ -310,9 +310,9 @@ fn choose_on_both_sides(window: &mut Window, choice: &str, entry: &str) {
     }
 }
 
-/// The same amount has the same colour on both sides.
+/// Equal amounts have equal colours on both sides.
 #[test]
-fn colours_beside_each_other_have_one_scale() {
+fn colours_side_by_side_have_one_scale() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let choices = [
         ("exchange-code", Some(("Show", "Traffic matrix"))),
@@ -333,7 +333,7 @@ fn colours_beside_each_other_have_one_scale() {
     }
 }
 
-/// Traces stand above each other, each with the lanes of all its IPUs.
+/// Traces are above each other, each with the lanes of all its IPUs.
 #[test]
 fn traces_are_stacked() {
     let small = Variant::named("small");

@@ -1,4 +1,5 @@
-//! The critical path in the window: its lane, the veil, the walk along it, and why a step waits.
+//! Tests of the critical path in the window: its lane, the veil, the walk along it, and the reasons
+//! of waiting steps.
 
 use crate::common;
 use crate::gui_support::{Window, assert_says, opened_window, press, press_role, says, settle};
@@ -8,10 +9,10 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_analysis::critical_path::step_on_path;
 use tilescope_gui::OpenReport;
 
-/// Room for all columns of the program tree.
+/// A size with space for all columns of the program tree.
 const SIZE: Vec2 = Vec2::new(1500.0, 900.0);
 
-/// A window on a pipeline of two IPUs, and where its report is.
+/// A window on a pipeline of two IPUs, and the directory of its report.
 fn window(view: &str) -> (Window, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
@@ -20,7 +21,7 @@ fn window(view: &str) -> (Window, tempfile::TempDir) {
     (opened_window(opened, view, SIZE), directory)
 }
 
-/// What the lane of the path says of itself.
+/// The description of the path's lane.
 fn lane(window: &Window) -> Option<String> {
     let row = window.query_by_role_and_label(Role::Row, "Critical path")?;
     row.accesskit_node().value()
@@ -42,7 +43,7 @@ fn zoom_in(window: &mut Window) {
 }
 
 #[test]
-fn the_path_is_walked_and_lit_by_keys() {
+fn keys_walk_along_and_highlight_the_path() {
     let (mut window, _directory) = window("execution-trace");
     assert!(lane(&window).expect("a lane").contains(" hops between lanes"));
     zoom_in(&mut window);
@@ -71,7 +72,7 @@ fn the_path_is_walked_and_lit_by_keys() {
 }
 
 #[test]
-fn why_leads_down_to_an_option_of_the_spec() {
+fn reasons_lead_to_an_option_of_the_spec() {
     let (mut window, _directory) = window("execution-trace");
     press(&mut window, Modifiers::NONE, Key::CloseBracket);
     settle(&mut window);
@@ -87,19 +88,19 @@ fn why_leads_down_to_an_option_of_the_spec() {
 }
 
 #[test]
-fn the_path_on_the_screen_is_a_table_whose_rows_lead_to_steps() {
+fn the_table_of_the_visible_path_links_to_steps() {
     let (mut window, _directory) = window("execution-trace");
     assert!(press_role(&mut window, Role::Tab, "Critical path"));
     settle(&mut window);
     assert_says(&window, &["Operation", "Waits", "Slack", "Lead"]);
-    // Without its lane it is still known, and nothing else is there of it.
+    // Without its lane the path is still known, but nothing of it is visible.
     assert!(press_role(&mut window, Role::CheckBox, "Critical path"));
     settle(&mut window);
     assert_eq!(lane(&window), None);
 }
 
 #[test]
-fn other_views_count_what_is_on_the_path() {
+fn other_views_count_cycles_on_the_path() {
     for (view, words) in [
         ("summary", ["On the path", "Hidden", "Lead"]),
         ("program-tree", ["On the path", "Exposed per IPU", "Hidden per IPU"]),

@@ -1,4 +1,4 @@
-//! What can go wrong in a sitting: it is said in words, and nothing is lost.
+//! Tests of failures during a session: each shows a message, and nothing is lost.
 
 use crate::common;
 use crate::gui_support::{
@@ -30,7 +30,7 @@ fn simulated() -> (OpenReport, tempfile::TempDir) {
 }
 
 #[test]
-fn a_child_killed_half_way_is_told_and_loses_nothing() {
+fn a_killed_child_is_reported_and_loses_nothing() {
     simulator();
     let (opened, directory) = simulated();
     let before = std::fs::read(directory.path().join("profile.pop")).unwrap();
@@ -60,7 +60,7 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
 }
 
 #[test]
-fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
+fn errors_of_a_child_are_shown_on_the_home_screen_too() {
     simulator();
     let (opened, _directory) = simulated();
     let mut window = opened_window(opened, "summary", SIZE);
@@ -68,7 +68,7 @@ fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
     settle(&mut window);
     assert!(window.state().session().page().is_none());
     until(&mut window, "listed", |window| says(window, "adder"));
-    // It lies below the edge of the window, where a pointer does not reach it.
+    // It is below the edge of the window, where a pointer cannot reach it.
     window.get_by_role_and_label(Role::Button, "adder").click_accesskit();
     window.step();
     window.step();
@@ -79,12 +79,12 @@ fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
 }
 
 #[test]
-fn a_report_is_closed_while_it_is_asked_about() {
+fn a_report_is_closed_during_queries() {
     for view in tilescope_gui::view_names() {
         let (opened, _directory) = simulated();
         let mut window = opened_window(opened, "summary", SIZE);
         window.state_mut().show_view(view);
-        // Questions are asked in the first frame and answered later.
+        // Queries start in the first frame and are answered later.
         window.step();
         window.step();
         assert!(press_role(&mut window, Role::Button, "Close report"));
@@ -95,7 +95,7 @@ fn a_report_is_closed_while_it_is_asked_about() {
 }
 
 #[test]
-fn what_was_tried_for_one_report_waits_while_another_is_shown() {
+fn variants_of_a_report_wait_while_another_is_visible() {
     simulator();
     let ((first, _first), (second, _second)) = (simulated(), simulated());
     let mut window = opened_window(first.clone(), "summary", SIZE);
@@ -112,7 +112,7 @@ fn what_was_tried_for_one_report_waits_while_another_is_shown() {
 }
 
 #[test]
-fn a_new_window_opens_on_what_is_shown() {
+fn a_new_window_opens_at_the_current_place() {
     let windows = simulator().join("tilescope.windows");
     let (opened, directory) = simulated();
     let mut window = opened_window(opened, "liveness", SIZE);
@@ -134,7 +134,7 @@ fn report(directory: &Path) -> OpenReport {
     OpenReport::read(directory).unwrap()
 }
 
-/// Saves what is shown under a path.
+/// Saves the visible view to a path.
 fn save(window: &mut Window, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
     save_under(window, path);
@@ -143,7 +143,7 @@ fn save(window: &mut Window, path: &Path) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_and_the_file_stays() {
+fn a_full_disk_is_reported_and_the_file_stays() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = opened_window(report(directory.path()), "memory", SIZE);
     // Every write to this device fails as on a full disk.
@@ -160,7 +160,7 @@ fn a_full_disk_is_told_and_the_file_stays() {
 }
 
 #[test]
-fn garbage_beside_a_report_is_told_kept_and_moved_aside() {
+fn invalid_notes_are_reported_and_moved_aside() {
     let directory = tempfile::tempdir().unwrap();
     let notes = directory.path().join("tilescope-notes.json");
     std::fs::write(&notes, "{\"format\": 1, \"bookmarks\": [{\"na").unwrap();
@@ -174,7 +174,7 @@ fn garbage_beside_a_report_is_told_kept_and_moved_aside() {
     assert!(std::fs::read_to_string(&notes).unwrap().contains("view=memory"));
 }
 
-/// A directory with several reports asks which one is meant: PopTorch writes such.
+/// A directory with several reports, as PopTorch writes them, asks which one to open.
 #[test]
 fn a_directory_of_several_reports_offers_a_choice() {
     let directory = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn a_directory_of_several_reports_offers_a_choice() {
 }
 
 #[test]
-fn links_to_what_is_not_there_are_told() {
+fn links_to_missing_places_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = opened_window(report(directory.path()), "memory", SIZE);
     let follow = |window: &mut Window, report: &Path, at: &str| {
@@ -242,7 +242,7 @@ fn links_to_what_is_not_there_are_told() {
 }
 
 #[test]
-fn a_file_that_changes_is_read_again_and_the_selection_stays() {
+fn a_changed_file_is_reloaded_and_the_selection_stays() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = {
         let opened = report(directory.path());
@@ -255,7 +255,7 @@ fn a_file_that_changes_is_read_again_and_the_selection_stays() {
     press(&mut window, Modifiers::NONE, Key::Period);
     let before = window.state().session().selection().clone();
     assert!(before.step.is_some());
-    // Time for the first look at the file.
+    // Wait for the first check of the file.
     until(&mut window, "looked at", |_| true);
     std::thread::sleep(Duration::from_millis(300));
     window.step();

@@ -1,4 +1,4 @@
-//! Coming back: links, undo and redo, bookmarks, saving, reading again.
+//! Tests of coming back: links, undo and redo, bookmarks, saving, reloading.
 
 use crate::common;
 use crate::gui_support;
@@ -36,9 +36,9 @@ fn a_link_restores_the_view_it_was_copied_from() {
     });
 }
 
-/// However a place of the trace was reached, its link leads to the same pixels.
+/// The link to a place of the trace leads to the same pixels, however the place was reached.
 #[test]
-fn a_link_to_a_trace_that_was_moved_restores_every_pixel() {
+fn a_link_to_a_moved_trace_restores_every_pixel() {
     for name in ["simulated", "small", "far out", "sample of a pipeline"] {
         let variant = Variant::named(name);
         let mut seen = window(variant, "execution-trace", SIZE);
@@ -103,7 +103,7 @@ fn report(directory: &Path) -> OpenReport {
 }
 
 #[test]
-fn a_link_to_what_does_not_exist_is_told() {
+fn a_link_to_a_missing_place_is_reported() {
     let mut window = window(Variant::named("small"), "summary", SIZE);
     let text = "tilescope:?view=memory&select.tiles=[3,999999]&select.program=77777&order=banana";
     let place = text.parse::<tilescope_gui::navigation::ReportLink>().unwrap().place;
@@ -194,7 +194,7 @@ fn every_view_is_drawn_as_shapes_and_text() {
 }
 
 #[test]
-fn a_report_read_again_keeps_what_is_selected() {
+fn a_reloaded_report_keeps_the_selection() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = opened_window(report(directory.path()), "execution-trace", SIZE);
     press(&mut window, Modifiers::NONE, Key::Period);
@@ -207,7 +207,7 @@ fn a_report_read_again_keeps_what_is_selected() {
     assert_eq!(link(&window), before);
 }
 
-/// Saves the choice of this name under a path.
+/// Saves the choice of this name to a path.
 fn save_choice(window: &mut Window, choice: &str, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
     window.query_all_by_role(Role::ComboBox).last().unwrap().click();

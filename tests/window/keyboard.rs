@@ -1,5 +1,5 @@
-//! Nobody needs a pointer: in every view something is chosen, the choice is moved and taken back
-//! with keys alone.
+//! Tests without a pointer: in every view keys alone select an object, move the selection and clear
+//! it.
 
 use crate::gui_support::{VARIANTS, Variant, Window, press, says, settle, window};
 use egui::Key::{ArrowDown, ArrowRight, Enter};
@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use tilescope_gui::session::Selection;
 use tilescope_gui::view_names;
 
-/// How a view is used without a pointer: the view; what Tab has to reach, by role and beginning of
-/// its name; keys that choose something there, and one that chooses something else; what is chosen,
-/// as far as the view chooses it.
+/// The keys for a view: the view; the widget that Tab must reach, by role and beginning of its
+/// name; keys that select an object, and one that selects another; and the selection, if the view
+/// makes one.
 type Path = (&'static str, (Role, &'static str), &'static [Key], Key, fn(&Selection) -> String);
 
 fn tiles(selection: &Selection) -> String {
@@ -35,14 +35,14 @@ fn step(selection: &Selection) -> String {
     format!("{:?}", selection.step)
 }
 
-/// Every way through every view in which something can be chosen.
+/// All ways through every view with a selection.
 const PATHS: &[Path] = &[
     ("memory", (Canvas, "Memory by tile"), &[ArrowRight], ArrowRight, tiles),
     ("liveness", (Canvas, "Liveness by program step"), &[ArrowRight], ArrowRight, program),
     ("liveness", (Row, ""), &[Enter], ArrowDown, variable),
     ("program-tree", (TreeItem, ""), &[Enter], ArrowDown, program),
     ("operations", (Row, ""), &[Enter], ArrowDown, operation),
-    // The first rows are copies, which are no operations of the model.
+    // The first rows are copies, which are not operations of the model.
     ("limits", (Row, ""), &[Enter, ArrowDown, ArrowDown, ArrowDown], ArrowDown, operation),
     ("limits", (Canvas, "Roofline"), &[ArrowRight], ArrowRight, operation),
     ("operations-graph", (Canvas, "Graph of operations"), &[ArrowDown], ArrowDown, operation),
@@ -51,14 +51,14 @@ const PATHS: &[Path] = &[
     ("tile-mapping", (Canvas, "Floor plan"), &[ArrowDown], ArrowDown, tiles),
 ];
 
-/// Views in which nothing is chosen: they are read, and what leads on from them is a link.
+/// The views without a selection: they are read, and only have links.
 const READ: [&str; 3] = ["summary", "insights", "topics"];
 
 fn selection(window: &Window) -> &Selection {
     window.state().session().selection()
 }
 
-/// Presses Tab until something of this role and name has the focus.
+/// Presses Tab until a widget of this role and name has the focus. Returns true on success.
 fn tab_to(window: &mut Window, (role, name): (Role, &str)) -> bool {
     for _ in 0..400 {
         press_once(window, Key::Tab);
@@ -106,7 +106,7 @@ fn walk(&(view, reach, choose, go, chosen): &Path) -> Result<(), String> {
     if !tab_to(&mut window, reach) {
         return Err("Tab never leads there".to_owned());
     }
-    // Arrows belong to what has had the focus for a frame.
+    // Arrow keys go to a widget that has had the focus for a frame.
     window.run_steps(2);
     choose.iter().for_each(|key| press(&mut window, Modifiers::NONE, *key));
     let first = chosen(selection(&window));
@@ -147,9 +147,9 @@ fn graphs_are_zoomed_and_moved_by_keys_and_by_typing() {
         let moved = shown(&window);
         assert!(whole != closer && closer != moved, "{view}: {whole}, {closer}, {moved}");
         assert!(tab_to(&mut window, (Role::SpinButton, number)), "{view}: no {number}");
-        // With the focus it is typed into at once.
+        // Typing goes to the box as soon as it has the focus.
         press(&mut window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
-        // Letter by letter, as people type: no letter alone is taken for the number.
+        // Digit by digit, as people type: no digit alone is taken for the number.
         for letter in ["5", "0"] {
             window.event(egui::Event::Text(letter.to_owned()));
             settle(&mut window);
@@ -164,7 +164,7 @@ fn graphs_are_zoomed_and_moved_by_keys_and_by_typing() {
 }
 
 #[test]
-fn controls_without_room_are_a_key_away() {
+fn a_key_reaches_controls_that_do_not_fit() {
     let mut window =
         window(Variant::named("simulated"), "execution-trace", Vec2::new(640.0, 480.0));
     let last = (Role::SpinButton, "Cycles on the screen");
@@ -177,7 +177,7 @@ fn controls_without_room_are_a_key_away() {
     assert!(tab_to(&mut window, (Role::Button, "Fewer controls")));
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(!says(&window, "Whole run"));
-    // What is asked for by a key is shown, wherever it is.
+    // A key shows what it requests, in any view.
     press(&mut window, Modifiers::CTRL, Key::F);
     settle(&mut window);
     let nodes = window.root().children_recursive();
@@ -186,7 +186,7 @@ fn controls_without_room_are_a_key_away() {
 }
 
 #[test]
-fn several_steps_of_the_trace_stand_beside_each_other() {
+fn several_steps_of_the_trace_are_compared_in_columns() {
     let mut window = window(&VARIANTS[1], "execution-trace", Vec2::new(1300.0, 850.0));
     press(&mut window, Modifiers::NONE, Key::Period);
     let first = selection(&window).step.expect("a step");

@@ -1,5 +1,6 @@
-//! Nothing is painted over other words, no control leaves the window, and a window at rest is
-//! still: every view on every kind of report, in small and large windows, with text of the usual size and twice as large.
+//! Tests of the layout: no text overlaps other text, no control leaves the window, and an idle
+//! window does not change. They cover every view on every kind of report, in small and large
+//! windows, with text of the usual size and twice as large.
 
 use crate::gui_support::{
     VARIANTS, Variant, Window, each_combination, opened_window, press, press_role, scaled_window,
@@ -12,7 +13,7 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
 use tilescope_gui::view_names;
 
-/// Screens: width and height in pixels, and how large text is.
+/// Screens: width and height in pixels, and the text scale.
 const SCREENS: [(Vec2, f32); 4] = [
     (Vec2::new(640.0, 480.0), 1.0),
     (Vec2::new(1600.0, 900.0), 1.0),
@@ -20,20 +21,20 @@ const SCREENS: [(Vec2, f32); 4] = [
     (Vec2::new(1600.0, 900.0), 2.0),
 ];
 
-/// What the ink of two words may share: the blur of their edges.
+/// The allowed overlap of two texts: the blur of their edges.
 const SLACK: Vec2 = Vec2::new(1.5, 1.5);
 
-/// Words on the screen and where they are.
+/// A text on the screen and its position.
 struct Words {
     text: String,
     rect: Rect,
-    /// Whether their beginning cannot be seen.
+    /// True if its beginning is hidden.
     headless: bool,
-    /// Whether it is a part of words that are not written from left to right.
+    /// True if it is a part of a slanted text.
     is_slanted: bool,
 }
 
-/// Words that can be seen in the last frame, in the order of painting.
+/// The visible texts of the last frame, in the order of painting.
 fn words(window: &Window) -> Vec<Words> {
     let mut seen = Vec::new();
     for clipped in &window.output().shapes {
@@ -45,7 +46,7 @@ fn words(window: &Window) -> Vec<Words> {
 fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Words>) {
     match shape {
         Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, clip, seen)),
-        // What is covered is not seen.
+        // Covered text is not visible.
         Shape::Rect(rect) if rect.fill.is_opaque() => {
             let cover = rect.rect.intersect(clip).expand(1.0);
             seen.retain(|words| !cover.contains_rect(words.rect));
@@ -66,7 +67,7 @@ fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Words>) {
     }
 }
 
-/// Slanted words as boxes along their middle, each as long as they are high.
+/// Slanted text as boxes along its middle, each as long as it is high.
 fn collect_slanted(text: &TextShape, clip: Rect, seen: &mut Vec<Words>) {
     let size = text.galley.size();
     let along = Vec2::angled(text.angle);
@@ -83,14 +84,14 @@ fn collect_slanted(text: &TextShape, clip: Rect, seen: &mut Vec<Words>) {
     }
 }
 
-/// Pairs of words that lie on each other.
+/// The pairs of texts that overlap.
 fn overlaps(words: &[Words]) -> Vec<String> {
     let mut found = Vec::new();
     for (place, a) in words.iter().enumerate() {
         for b in &words[place + 1..] {
             let shared = a.rect.intersect(b.rect);
-            // The same words in the same place are a bar painted again because it is chosen; those of
-            // slanted words are their parts.
+            // The same text in the same place is a selected bar that is painted again; for slanted
+            // text it is a part of it.
             let is_close = a.rect.min.distance(b.rect.min) < 1.0;
             let twice = a.text == b.text && (is_close || a.is_slanted && b.is_slanted);
             if shared.width() > SLACK.x && shared.height() > SLACK.y && !twice {
@@ -102,14 +103,14 @@ fn overlaps(words: &[Words]) -> Vec<String> {
     found
 }
 
-/// Large numbers without their first digits: they read as other numbers.
+/// Large numbers whose first digits are cut off, so that they look like other numbers.
 fn cut(words: &[Words]) -> Vec<String> {
     let number = |text: &str| text.contains(',') && text.starts_with(|c: char| c.is_ascii_digit());
     let cut = words.iter().filter(|words| words.headless && number(&words.text));
     cut.map(|words| format!("cut: {:?} at {:?}", words.text, words.rect)).collect()
 }
 
-/// Everything that is wrong with what is on the screen.
+/// All problems of the visible layout.
 fn wrong(window: &mut Window, size: Vec2) -> Vec<String> {
     let mut found: Vec<String> = moving(window).into_iter().collect();
     let words = words(window);
@@ -120,10 +121,10 @@ fn wrong(window: &mut Window, size: Vec2) -> Vec<String> {
     found
 }
 
-/// Frames in which panels find their heights.
+/// The number of frames in which panels find their heights.
 const FRAMES_TO_REST: usize = 12;
 
-/// Lets a window in which nothing happens find its layout; what still moves then.
+/// Lets an idle window settle. Returns a description of anything that still moves.
 fn moving(window: &mut Window) -> Option<String> {
     let places = |window: &Window| -> Vec<String> {
         let place = |words: Words| format!("{:?} at {:?}", words.text, words.rect);
@@ -143,11 +144,12 @@ fn moving(window: &mut Window) -> Option<String> {
     Some(format!("never at rest: {moved:?}"))
 }
 
-/// Roles of controls, all of which must be inside the window unless a scroll area cuts them off.
+/// The roles of controls that must be inside the window unless a scroll area clips them.
 const HELD: [Role; 3] = [Role::ComboBox, Role::CheckBox, Role::Tab];
-/// Roles of controls that must be inside as long as they begin in the bars along the top; farther
-/// down, tables cut them off.
+/// The roles of controls that must be inside the window if they begin in the bars along the top;
+/// farther down, tables clip them.
 const HELD_ABOVE: [Role; 4] = [Role::Button, Role::TextInput, Role::SpinButton, Role::Slider];
+/// The height of the bars along the top, in points.
 const BARS: f32 = 150.0;
 
 fn outside(window: &Window, size: Vec2) -> Vec<String> {
@@ -164,7 +166,7 @@ fn outside(window: &Window, size: Vec2) -> Vec<String> {
 }
 
 #[test]
-fn words_lie_beside_each_other_and_controls_inside_the_window() {
+fn texts_do_not_overlap_and_controls_stay_inside_the_window() {
     let problems = Mutex::new(Vec::new());
     let views = view_names();
     each_combination(&[VARIANTS.len(), views.len(), SCREENS.len()], |row| {
@@ -193,11 +195,11 @@ fn words_lie_beside_each_other_and_controls_inside_the_window() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
-/// Height that lanes of a trace need to be read.
+/// The smallest readable height of the lanes of a trace.
 const LANES: f32 = 60.0;
 
 #[test]
-fn two_reports_find_room_in_a_small_window() {
+fn two_reports_fit_into_a_small_window() {
     let size = SCREENS[0].0;
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let mut found = Vec::new();
@@ -222,9 +224,9 @@ fn tabs(window: &Window) -> Vec<String> {
     tabs.filter_map(|node| node.accesskit_node().label()).collect()
 }
 
-/// Every dialog in small windows and with large text: no control is out of reach.
+/// Every dialog in small windows and with large text: all controls can be reached.
 #[test]
-fn dialogs_find_room_in_small_windows() {
+fn dialogs_fit_into_small_windows() {
     const CTRL: Modifiers = Modifiers::COMMAND;
     let shift = CTRL | Modifiers::SHIFT;
     let keys = [
@@ -257,7 +259,7 @@ fn dialogs_find_room_in_small_windows() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
-/// All entries of the side menu are seen in a window of a small screen.
+/// All entries of the side menu are visible in a window of a small screen.
 #[test]
 fn the_side_menu_fits_into_a_small_screen() {
     let size = Vec2::new(1280.0, 720.0);
@@ -269,7 +271,7 @@ fn the_side_menu_fits_into_a_small_screen() {
     }
 }
 
-/// Nothing of the what-if panel is cut at its left, however little room there is.
+/// No part of the what-if panel is cut off at its left edge, at any width.
 #[test]
 fn what_if_is_whole_beside_a_view_with_large_text() {
     crate::gui_support::simulator();
@@ -285,15 +287,15 @@ fn what_if_is_whole_beside_a_view_with_large_text() {
     let close = window.get_by_label("Close what-if").rect();
     let sliders = window.query_all_by_role(Role::Slider);
     let edge = close.right() - 300.0;
-    // The view has sliders of its own beside the panel.
+    // The view has its own sliders beside the panel.
     let own = sliders.map(|slider| slider.rect()).filter(|slider| slider.center().x > edge);
     let lefts: Vec<f32> = own.map(|slider| slider.left()).collect();
     assert!(!lefts.is_empty() && lefts.iter().all(|left| *left >= edge), "{lefts:?} {edge}");
 }
 
-/// What a search has found is still, and inside its window, small or large.
+/// The results of a search are stable and inside their window, small or large.
 #[test]
-fn found_points_find_room_and_are_still() {
+fn search_results_fit_and_are_stable() {
     crate::gui_support::simulator();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("points.db");

@@ -1,5 +1,5 @@
-//! Limits: points of the roofline are operations, the waterfall is whole, and what is not known is
-//! said.
+//! Tests of the limits view: points of the roofline are operations, the waterfall is complete, and
+//! unknown figures are reported as such.
 
 use crate::gui_support::{
     Variant, Window, click_at, opened_window, picture, press_role, says, settle,
@@ -25,13 +25,13 @@ fn pipeline() -> (Window, Report) {
     (opened_window(opened, "limits", SIZE), report)
 }
 
-/// Value and place of a part of a picture.
+/// The value and rectangle of a part of a picture.
 fn part(window: &Window, role: Role, name: &str) -> (String, Rect) {
     let node = window.get_by_role_and_label(role, name);
     (node.accesskit_node().value().unwrap_or_default(), node.rect())
 }
 
-/// How much of a window has the colour of what is achieved, inside a part of it.
+/// The number of pixels in a part of a window that have the colour of the achieved share.
 fn pixels(window: &mut Window, inside: Rect, colour: egui::Color32) -> usize {
     let picture = picture(window, SIZE);
     let width = picture.width;
@@ -43,7 +43,7 @@ fn pixels(window: &mut Window, inside: Rect, colour: egui::Color32) -> usize {
 }
 
 #[test]
-fn a_point_that_is_clicked_is_the_selected_operation() {
+fn clicking_a_point_selects_its_operation() {
     let (mut window, report) = pipeline();
     let found = limits(&report).unwrap();
     let known = report.operations().unwrap();
@@ -57,12 +57,12 @@ fn a_point_that_is_clicked_is_the_selected_operation() {
         settle(&mut window);
         let selected = window.state().session().selection().operation;
         assert_eq!(selected.map(|id| id.index()), Some(id), "{name}");
-        // Details say in words what it could cost.
+        // The details state the lower bound.
         assert!(says(&window, name) && says(&window, &cycles), "{name}");
         let ideal = row.limits.ideal.unwrap().cycles;
         assert!(says(&window, &grouped(ideal.0)), "{name}");
     }
-    // The same point again takes the selection back.
+    // A second click on the same point clears the selection.
     let (_, place) = part(&window, Role::GraphicsObject, "layer2/conv/bwd");
     click_at(&mut window, place.center(), 1);
     settle(&mut window);
@@ -70,7 +70,7 @@ fn a_point_that_is_clicked_is_the_selected_operation() {
 }
 
 #[test]
-fn points_lie_on_the_plot_in_the_colours_of_their_classes() {
+fn points_have_the_colours_of_their_classes() {
     let (mut window, report) = pipeline();
     let found = limits(&report).unwrap();
     let (_, plot) = part(&window, Role::Canvas, "Roofline");
@@ -86,7 +86,7 @@ fn points_lie_on_the_plot_in_the_colours_of_their_classes() {
 }
 
 #[test]
-fn the_waterfall_says_and_draws_all_of_the_run() {
+fn the_waterfall_covers_the_whole_run() {
     let (mut window, report) = pipeline();
     let run = limits(&report).unwrap().run.clone().unwrap();
     let (steps, plot) = part(&window, Role::Canvas, "Waterfall");
@@ -108,7 +108,7 @@ fn the_waterfall_says_and_draws_all_of_the_run() {
 }
 
 #[test]
-fn files_of_other_tools_say_why_points_are_missing() {
+fn files_of_other_tools_explain_missing_points() {
     let mut window = gui_support::window(Variant::named("foreign"), "limits", SIZE);
     assert!(says(&window, "No points"));
     assert!(says(&window, "The report has no operations of the model"));

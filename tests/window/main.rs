@@ -1,6 +1,6 @@
 //! Tests of the desktop app, driven through its accessibility tree; no display is needed.
 //!
-//! One program, and not one for each file: linking is most of what building tests costs.
+//! One program, and not one for each file: linking is most of the cost of building tests.
 
 #![cfg(feature = "gui")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -19,6 +19,7 @@ mod compare;
 mod critical_path;
 #[cfg(unix)]
 mod failures;
+mod groups;
 mod keep;
 mod keyboard;
 mod layout;

@@ -1,5 +1,5 @@
-//! Marks of the execution trace: none is left out at any zoom, each can be chosen and gone to, and
-//! what a run repeats has places.
+//! Tests of the marks of the execution trace: none is missing at any zoom, each can be selected and
+//! zoomed to, and repeated ranges have places.
 
 use crate::gui_support::{
     Variant, Window, assert_says, click_at, opened_window, press, press_role, says, settle,
@@ -17,7 +17,7 @@ use tilescope_report::{MarkKind, ProgramKind, TraceMark, TrainingPass};
 
 const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
 const ITERATIONS: u64 = 2_000;
-/// The iteration that takes longest.
+/// The index of the longest iteration.
 const SLOWEST: u64 = 1_234;
 
 /// Iterations of a pipeline of two IPUs: forward on each, backward on each, an update.
@@ -71,27 +71,27 @@ pub(crate) fn trace(report: OpenReport) -> Window {
     opened_window(report, "execution-trace", SIZE)
 }
 
-/// Names and places of the marks on the screen that are called so.
+/// The names and rectangles of the visible marks whose name contains `words`.
 pub(crate) fn marks(window: &Window, words: &str) -> Vec<(String, Rect)> {
     let cells = window.query_all_by_role(Role::Cell);
     let named = cells.map(|node| (node.accesskit_node().label().unwrap_or_default(), node.rect()));
     named.filter(|(name, _)| name.contains(words)).collect()
 }
 
-/// Where the lanes of an IPU are on the screen.
+/// The rectangle of the lanes of an IPU on the screen.
 pub(crate) fn lane(window: &Window, name: &str) -> Option<Rect> {
     let mut rows = window.query_all_by_role(Role::Row);
     rows.find(|node| node.accesskit_node().label().as_deref() == Some(name)).map(|node| node.rect())
 }
 
-/// The number that a text begins with.
+/// The number at the start of a text.
 fn number(text: &str) -> u64 {
     let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
     digits.replace(',', "").parse().unwrap()
 }
 
 #[test]
-fn far_out_marks_are_counted_and_none_is_left_out() {
+fn zoomed_out_marks_are_counted_and_none_is_missing() {
     let mut window = trace(training(0));
     assert!(press_role(&mut window, Role::Button, "Whole run"));
     settle(&mut window);
@@ -111,7 +111,7 @@ fn far_out_marks_are_counted_and_none_is_left_out() {
 }
 
 #[test]
-fn a_mark_is_chosen_zoomed_to_and_walked_from() {
+fn a_mark_is_selected_zoomed_to_and_left_by_keys() {
     let mut window = trace(training(5_000));
     settle(&mut window);
     let stage = marks(&window, "B0 backward")[0].clone();
@@ -132,7 +132,7 @@ fn a_mark_is_chosen_zoomed_to_and_walked_from() {
     assert!(says(&window, "Typical iteration"), "nothing is chosen");
 }
 
-/// A click on a stage lights what all stages do for its micro-batch; `B` does so for a step.
+/// A click on a stage highlights the work of all stages on its micro-batch; `B` does so for a step.
 #[test]
 fn one_micro_batch_is_followed_through_all_stages() {
     let mut window = trace(training(5_000));
@@ -158,7 +158,7 @@ fn one_micro_batch_is_followed_through_all_stages() {
     assert!(followed(&window).is_none());
 }
 
-/// The name of what is followed through four passes of stages.
+/// The name of the followed micro-batch, which passes through four stages.
 fn followed(window: &Window) -> Option<String> {
     let mut nodes = window.query_all_by_role(Role::GraphicsObject);
     let own = |node: &egui_kittest::Node<'_>| {
@@ -168,9 +168,9 @@ fn followed(window: &Window) -> Option<String> {
     nodes.find(own).and_then(|node| node.accesskit_node().label())
 }
 
-/// The schedule has every pass of a micro-batch, and a cell leads to its cycles.
+/// The schedule has every pass of a micro-batch, and a cell links to its cycles.
 #[test]
-fn the_schedule_of_a_pipeline_leads_to_its_slots() {
+fn the_schedule_of_a_pipeline_links_to_its_slots() {
     let mut window = window_of("simulated");
     assert!(press_role(&mut window, Role::Tab, "Schedule"));
     settle(&mut window);
@@ -194,7 +194,7 @@ fn window_of(variant: &str) -> Window {
 }
 
 #[test]
-fn a_double_click_shows_a_mark() {
+fn a_double_click_zooms_to_a_mark() {
     let mut window = trace(training(5_000));
     let (_, before) = marks(&window, "B1 backward")[0].clone();
     click_at(&mut window, before.center(), 2);
@@ -239,9 +239,9 @@ fn lanes_are_high_enough_and_one_can_be_enlarged() {
     assert_eq!(lane(&window, "IPU 1"), Some(second));
 }
 
-/// The border below an IPU is dragged to change its height, which comes back with the tab.
+/// Dragging the border below an IPU changes its height, which is restored with the tab.
 #[test]
-fn the_border_below_an_ipu_is_dragged() {
+fn dragging_the_border_below_an_ipu_changes_its_height() {
     let variant = Variant::named("simulated");
     let mut window = window(variant, "execution-trace", Vec2::new(1280.0, 900.0));
     let border = |window: &Window| {
@@ -267,7 +267,7 @@ fn the_border_below_an_ipu_is_dragged() {
     assert_eq!(height(&window), before);
 }
 
-/// Moves the pointer to a place, and presses or releases it there.
+/// Moves the pointer to a position, and presses or releases it there.
 fn pointer(window: &mut Window, pos: egui::Pos2, pressed: Option<bool>) {
     let (button, modifiers) = (egui::PointerButton::Primary, egui::Modifiers::NONE);
     window.event(egui::Event::PointerMoved(pos));
@@ -278,7 +278,7 @@ fn pointer(window: &mut Window, pos: egui::Pos2, pressed: Option<bool>) {
     }
 }
 
-/// Each link of a finding goes to the IPU, the step and the moment that it speaks of.
+/// Each link of a finding goes to the IPU, the step and the moment that it names.
 #[test]
 fn links_of_findings_go_to_their_steps() {
     let variant = Variant::named("simulated");

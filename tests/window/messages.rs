@@ -1,4 +1,4 @@
-//! What the window tells its user is told by words, by a drawing and to readers of the screen.
+//! Tests that messages appear as text, with an icon, and to screen readers.
 
 use crate::gui_support::{Variant, click_label, picture, says, settle, window};
 use egui::accesskit::{Live, Role};
@@ -36,7 +36,7 @@ fn every_kind_of_message_is_told_apart_without_its_colour() {
 }
 
 #[test]
-fn many_messages_leave_room_for_the_view() {
+fn many_messages_leave_space_for_the_view() {
     let mut window = window(Variant::named("small"), "memory", SIZE);
     let messages = (0..30).map(|at| StatusMessage::error(format!("message {at}")));
     window.state_mut().session_mut().messages_mut().extend(messages);

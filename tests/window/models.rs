@@ -1,5 +1,5 @@
-//! ONNX files in the window: the dialog that simulates them, and What if on what comes out, with the
-//! real program as the child.
+//! Tests of ONNX files in the window: the dialog that simulates them, and What if on the result,
+//! with the real program as the child.
 
 use crate::common;
 use crate::gui_support::{
@@ -18,18 +18,18 @@ use tilescope_test_tiers::up_to;
 
 const SIZE: Vec2 = vec2(1280.0, 860.0);
 
-/// A file of the repository's small ones.
+/// One of the small files of the repository.
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx").join(name)
 }
 
-/// What a user does in a file manager.
+/// Moves a file, as a user does in a file manager.
 fn move_file(from: &Path, to: &Path) {
     std::fs::copy(from, to).unwrap();
     std::fs::remove_file(from).unwrap();
 }
 
-/// A window on the home screen that keeps what it simulates in a directory.
+/// A window on the home screen that stores simulated reports in a directory.
 fn home(size: Vec2) -> (Window, tempfile::TempDir) {
     simulator();
     let directory = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ fn home(size: Vec2) -> (Window, tempfile::TempDir) {
     (window, directory)
 }
 
-/// The dialog of a file, once everything is known of it.
+/// The dialog of a file, once everything about it is known.
 fn dialog(path: &Path) -> (Window, tempfile::TempDir) {
     let (mut window, directory) = home(SIZE);
     open(&mut window, path);
@@ -71,13 +71,13 @@ fn arrive(window: &mut Window) {
     until(window, "the report is open", |window| window.state().session().page().is_some());
 }
 
-/// The spec of the report that is shown.
+/// The spec of the visible report.
 fn spec_of_report(window: &Window) -> String {
     let page = window.state().session().page().expect("a report");
     page.opened().report.spec().expect("a spec").to_owned()
 }
 
-/// Takes an entry of a choice.
+/// Selects an entry of a choice.
 fn choose(window: &mut Window, choice: &str, entry: &str) {
     click(window, Role::ComboBox, choice);
     window.query_all_by_label(entry).last().expect("an entry").click();
@@ -95,7 +95,7 @@ fn set_number(window: &mut Window, name: &str, number: &str) {
     press(window, Modifiers::NONE, Key::Enter);
 }
 
-/// A copy of a file with a word in the place of another one as long.
+/// A copy of a file with a word replaced by another one of the same length.
 fn with_word(name: &str, from: &[u8], to: &[u8]) -> (tempfile::TempDir, PathBuf) {
     assert_eq!(from.len(), to.len());
     let mut bytes = std::fs::read(file(name)).unwrap();
@@ -133,12 +133,12 @@ fn a_file_is_described_checked_simulated_and_opened() {
     assert!(session.model_spec().is_none(), "the dialog is gone");
     assert_eq!(session.messages(), []);
     assert_eq!(session.tab_titles(), ["guide_mnist"]);
-    // The spec finds its model from anywhere.
+    // The spec finds its model from any directory.
     let text = spec_of_report(&window);
     assert!(text.contains(&*file("guide_mnist.onnx").to_string_lossy()), "{text}");
     let recent = &window.state().session().prefs().recent;
     assert!(recent.iter().any(|recent| recent.path == file("guide_mnist.onnx")));
-    // The same once more is another report, and What if knows the file.
+    // A second simulation makes another report, and What if knows the file.
     open(&mut window, &file("guide_mnist.onnx"));
     window.get_by_role_and_label(Role::Button, "Simulate").click_accesskit();
     until(&mut window, "a second report", |window| {
@@ -164,7 +164,7 @@ fn the_keyboard_is_enough() {
         node.is_some_and(|node| node.accesskit_node().is_focused())
     };
     assert!(has_focus(&window, Role::Button, "Simulate"), "Enter simulates");
-    // Every control is reached by Tab.
+    // Tab reaches every control.
     let controls = ["Task", "Precision", "System"];
     let mut reached = Vec::new();
     for _ in 0..40 {
@@ -185,14 +185,14 @@ fn the_keyboard_is_enough() {
     }
     set_number(&mut window, "Size of batch", "8");
     assert!(spec(&window).contains("batch_size = 8"), "{}", spec(&window));
-    // A number that cannot be is brought into its bounds.
+    // A number out of range is clamped.
     set_number(&mut window, "Size of batch", "99999999999");
     assert!(spec(&window).contains("batch_size = 16777216"), "{}", spec(&window));
     set_number(&mut window, "Size of batch", "8");
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     arrive(&mut window);
     assert!(spec_of_report(&window).contains("batch_size = 8"));
-    // What was chosen is there when the file is opened again; Escape closes it.
+    // The choices are kept when the file is opened again; Escape closes the dialog.
     open(&mut window, &path);
     assert!(spec(&window).contains("batch_size = 8"));
     press(&mut window, Modifiers::NONE, Key::Escape);
@@ -202,14 +202,14 @@ fn the_keyboard_is_enough() {
 }
 
 #[test]
-fn files_that_cannot_be_read_say_why_and_lead_on() {
+fn unreadable_files_show_an_error_and_offer_another() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let whole = std::fs::read(file("guide_mnist.onnx")).unwrap();
     std::fs::write(path("empty.onnx"), "").unwrap();
     std::fs::write(path("half.onnx"), &whole[..whole.len() / 2]).unwrap();
     std::fs::write(path("text.onnx"), "[model]\nname = \"mlp\"\n").unwrap();
-    // Groups in groups, deeper than any model.
+    // Nested groups, deeper than any model.
     std::fs::write(path("nested.onnx"), [0x3a, 0x7f].repeat(5_000)).unwrap();
     let (_old, old) =
         with_word("guide_mnist.onnx", &[0x42, 0x02, 0x10, 0x0b], &[0x42, 0x02, 0x10, 99]);
@@ -231,7 +231,7 @@ fn files_that_cannot_be_read_say_why_and_lead_on() {
         assert!(window.state().session().model_spec().is_none());
     }
     assert!(window.state().session().prefs().recent.is_empty(), "what is no model is not recent");
-    // Two sides of a comparison are reports.
+    // Both sides of a comparison are reports.
     let (model, report) = (file("guide_mnist.onnx"), Path::new("sample_reports/too_large"));
     window.state_mut().compare_at(report, &model);
     settle(&mut window);
@@ -256,7 +256,7 @@ fn operators_that_are_not_modelled_are_listed_and_allowed() {
 }
 
 #[test]
-fn training_asks_for_a_loss() {
+fn training_needs_a_loss() {
     let (mut window, _directory) = dialog(&file("mnist_dynamic_batch.onnx"));
     assert!(window.query_by_role_and_label(Role::ComboBox, "Loss").is_none());
     choose(&mut window, "Task", "Training");
@@ -264,7 +264,7 @@ fn training_asks_for_a_loss() {
     choose(&mut window, "Loss", "cross_entropy");
     choose(&mut window, "Optimiser", "adam");
     assert!(says(&window, "Fits: the fullest tile needs"));
-    // A file that brings its loss is trained without a word.
+    // A file that contains its loss is trained without further input.
     press(&mut window, Modifiers::NONE, Key::Escape);
     open(&mut window, &file("guide_mnist_loss.onnx"));
     assert!(says(&window, "Fits") && says(&window, "Accumulation"));
@@ -285,7 +285,7 @@ fn stages_are_annotated_balanced_or_listed() {
     assert!(spec(&window).contains("ipus = 3") && says(&window, "Fits"));
     click(&mut window, Role::Button, "Another stage");
     assert!(spec(&window).contains("ipus = 4"));
-    // Without annotations, on fewer IPUs than they ask for.
+    // Without annotations, on fewer IPUs than they use.
     choose(&mut window, "Stages", "Balanced: the fastest split tested");
     set_number(&mut window, "IPUs of a replica", "2");
     let text = spec(&window);
@@ -298,10 +298,10 @@ fn stages_are_annotated_balanced_or_listed() {
     assert_eq!(report.target().unwrap().num_ipus, 4);
 }
 
-/// Stages are known only once all dimensions have a size that can be.
+/// Stages are known only once all dimensions have a valid size.
 #[test]
-fn annotations_count_whatever_the_file_leaves_open() {
-    // How many channels images have is open, and the guess does not fit the network.
+fn annotations_apply_with_open_dimensions() {
+    // The number of image channels is open, and the guess does not fit the network.
     let (known, open) = (b"\x0a\x02\x08\x01\x0a\x02\x08\x1c", b"\x0a\x02\x12\x00\x0a\x02\x08\x1c");
     let (_directory, path) = with_word("guide_mnist_4stages.onnx", known, open);
     let (mut window, _kept) = dialog(&path);
@@ -311,20 +311,20 @@ fn annotations_count_whatever_the_file_leaves_open() {
     set_number(&mut window, "Size of input.1.1", "1");
     assert!(spec(&window).contains("ipus = 4"), "{}", spec(&window));
     assert!(says(&window, "0: stage0") && says(&window, "Fits: the fullest tile needs"));
-    // The model in training fills the same pipeline with more.
+    // Training fills the same pipeline with more micro-batches.
     choose(&mut window, "Task", "Training");
     choose(&mut window, "Loss", "cross_entropy");
     assert!(spec(&window).contains("gradient_accumulation = 7"), "{}", spec(&window));
     assert!(says(&window, "Fits: the fullest tile needs"));
-    // What is not trained accumulates nothing.
+    // Inference accumulates nothing.
     choose(&mut window, "Task", "Inference");
     assert!(!spec(&window).contains("gradient_accumulation"), "{}", spec(&window));
     assert!(says(&window, "Fits: the fullest tile needs"));
 }
 
-/// Fields do not change what was typed into the text.
+/// Fields do not change the text that the user typed.
 #[test]
-fn what_the_text_says_is_judged_by_the_check() {
+fn the_check_judges_the_typed_text() {
     let (mut window, _kept) = dialog(&file("mnist_dynamic_batch.onnx"));
     set_spec(&mut window, |text| text.replace("ipus = 1", "ipus = 4096"));
     assert!(spec(&window).contains("ipus = 4096") && says(&window, "target.ipus: "));
@@ -335,7 +335,7 @@ fn what_the_text_says_is_judged_by_the_check() {
 }
 
 #[test]
-fn what_goes_wrong_and_what_is_stopped_leaves_the_dialog_as_it_was() {
+fn failures_and_cancellation_leave_the_dialog_unchanged() {
     let (mut window, _directory) = dialog(&file("transformer.onnx"));
     set_spec(&mut window, |text| format!("{text}# {DIES}\n"));
     window.get_by_role_and_label(Role::Button, "Simulate").click();
@@ -396,7 +396,7 @@ fn reports_and_models_are_dropped_together() {
     assert!(says(&window, "Simulate mnist_dynamo") && !says(&window, "more model waits"));
     press(&mut window, Modifiers::NONE, Key::Escape);
     assert!(window.state().session().model_spec().is_none());
-    // A model alone.
+    // A single model.
     window.input_mut().dropped_files = vec![Arc::new(Dropped(file("guide_mnist.onnx")))];
     window.step();
     window.input_mut().dropped_files.clear();
@@ -425,7 +425,7 @@ fn the_spec_is_saved_beside_the_model_and_found_from_there() {
     let moved = elsewhere.join("my net.toml");
     let check = common::tilescope(&["simulate", &moved.to_string_lossy(), "--check"]);
     assert!(check.status.success(), "{}", common::stderr(&check));
-    // Enter replaces nothing that is there.
+    // Enter does not replace an existing file.
     std::fs::write(&saved, "mine").unwrap();
     click(&mut window, Role::Button, "Save spec…");
     press(&mut window, Modifiers::NONE, Key::Enter);
@@ -434,7 +434,7 @@ fn the_spec_is_saved_beside_the_model_and_found_from_there() {
     assert_eq!(std::fs::read_to_string(&saved).unwrap(), text);
 }
 
-/// A report of a model in a directory of its own, in a window with What if beside it.
+/// A report of a model in its own directory, in a window with What if beside it.
 fn what_if(name: &str, overrides: &[&str]) -> (Window, tempfile::TempDir, PathBuf) {
     simulator();
     let directory = tempfile::tempdir().unwrap();
@@ -469,7 +469,7 @@ fn dimensions_are_changed_under_what_if_and_compared() {
 fn stages_of_a_model_are_balanced_under_what_if() {
     let (mut window, _directory, _model) =
         what_if("guide_mnist_4stages.onnx", &["options.device_iterations=4"]);
-    // The slider leaves the annotations behind, which ask for four IPUs.
+    // The slider overrides the annotations, which use four IPUs.
     window.get_by_role_and_label(Role::Slider, "Stages").focus();
     window.run_steps(2);
     press(&mut window, Modifiers::NONE, Key::ArrowLeft);
@@ -482,7 +482,7 @@ fn stages_of_a_model_are_balanced_under_what_if() {
 }
 
 #[test]
-fn a_model_that_moved_is_said_and_found_again() {
+fn a_moved_model_is_reported_and_found_again() {
     let (window, directory, model) = what_if("mnist_dynamic_batch.onnx", &[]);
     assert!(says(&window, "Fits: the fullest tile needs"));
     let moved = directory.path().join("elsewhere.onnx");
@@ -498,11 +498,11 @@ fn a_model_that_moved_is_said_and_found_again() {
     type_text(&mut window, label, &moved.to_string_lossy());
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(says(&window, "Fits: the fullest tile needs"));
-    // Another file is no change of the one that the report was made of.
+    // Another file is not a change of the file that the report was made from.
     let text = window.state().session().what_if().unwrap().text().to_owned();
     assert!(text.contains("elsewhere.onnx") && !text.contains("onnx_digest"), "{text}");
     simulate_variant(&mut window);
-    // Back at its old place it is read again.
+    // Back at its old path it is read again.
     move_file(&moved, &model);
     click_label(&mut window, "Reset");
     if let Some(again) = window.query_by_role_and_label(Role::Button, "Reload") {
@@ -513,7 +513,7 @@ fn a_model_that_moved_is_said_and_found_again() {
 }
 
 #[test]
-fn a_model_that_changed_is_said() {
+fn a_changed_model_is_reported() {
     let (window, directory, model) = what_if("guide_mnist.onnx", &[]);
     let words = "The file has changed since the report was made.";
     assert!(!says(&window, words));
@@ -535,7 +535,7 @@ fn a_model_that_changed_is_said() {
 }
 
 #[test]
-fn a_relative_path_means_beside_the_model() {
+fn a_relative_path_is_relative_to_the_model() {
     let (mut window, directory, model) = what_if("mnist_dynamic_batch.onnx", &[]);
     std::fs::copy(&model, directory.path().join("other.onnx")).unwrap();
     let panel = window.state_mut().session_mut().what_if_mut().unwrap();
@@ -572,7 +572,7 @@ fn a_model_is_compared_with_a_built_in_one_in_every_view() {
     assert!(Report::open(place("imported")).unwrap().spec().unwrap().contains("onnx = "));
 }
 
-/// In any window the dialog lies inside, and what it does can be reached.
+/// The dialog is inside any window, and its buttons can be reached.
 #[test]
 fn the_dialog_fits_into_small_and_large_windows() {
     let sizes = [vec2(240.0, 180.0), vec2(480.0, 360.0), vec2(2560.0, 1440.0), vec2(900.0, 600.0)];
@@ -591,7 +591,7 @@ fn the_dialog_fits_into_small_and_large_windows() {
     }
 }
 
-/// However much is wrong, what can be done about it is in sight.
+/// The buttons stay visible, however long the error is.
 #[test]
 fn a_long_error_leaves_the_buttons_in_sight() {
     let (_unknown, unknown) = with_word("mnist_dynamo.onnx", b"Gemm", b"Ghem");
@@ -610,7 +610,7 @@ fn a_long_error_leaves_the_buttons_in_sight() {
                 assert!(screen.contains_rect(button), "{size:?}: {label} {button:?}");
             }
         }
-        // Where the spec is written to is asked for there as well.
+        // The dialog asks for the path of the spec there too.
         click(&mut window, Role::Button, "Save spec…");
         for label in ["Simulate", "Save", "Close"] {
             let button = window.get_by_role_and_label(Role::Button, label).rect();
@@ -619,7 +619,7 @@ fn a_long_error_leaves_the_buttons_in_sight() {
     }
 }
 
-/// The home screen and the list lead to models, and recent ones are not compared.
+/// The home screen and the list offer models, and recent models cannot be compared.
 #[test]
 fn models_are_found_from_the_home_screen() {
     let (mut window, _directory) = home(vec2(1280.0, 1400.0));
@@ -633,7 +633,7 @@ fn models_are_found_from_the_home_screen() {
     click(&mut window, Role::Button, "Open guide_mnist.onnx");
     assert!(says(&window, "Simulate guide_mnist"));
     press(&mut window, Modifiers::NONE, Key::Escape);
-    // What is compared with is a report.
+    // A report is compared only with a report.
     let mut window = self::window(Variant::named("small"), "summary", SIZE);
     window.state_mut().session_mut().prefs_mut().remember(&file("guide_mnist.onnx"));
     for (key, offered) in [(Key::O, true), (Key::D, false)] {
@@ -644,9 +644,9 @@ fn models_are_found_from_the_home_screen() {
     }
 }
 
-/// A directory is a report's, or none, whatever it is called.
+/// A directory belongs to a report or to none, whatever its name.
 #[test]
-fn a_directory_called_like_a_model_is_a_directory() {
+fn a_directory_named_like_a_model_is_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let (report, empty) =
         (directory.path().join("report.onnx"), directory.path().join("empty.onnx"));

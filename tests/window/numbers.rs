@@ -1,4 +1,4 @@
-//! The figures that views show are those of the analyses: every view on every kind of report.
+//! Tests that views show the figures of the analyses: every view on every kind of report.
 
 use crate::gui_support::{VARIANTS, Variant, Window, each_pair, press_role, settle, window};
 use egui::Vec2;
@@ -20,7 +20,7 @@ use tilescope_report::units::{
 };
 use tilescope_report::{Report, ReportError, ReportPart};
 
-/// Names and values of everything a reader of the accessibility tree finds, a line each.
+/// The names and values of all nodes of the accessibility tree, one per line.
 fn read(window: &Window) -> String {
     let mut lines = Vec::new();
     for node in window.root().children_recursive() {
@@ -31,7 +31,7 @@ fn read(window: &Window) -> String {
     lines.join("\n")
 }
 
-/// What must be read in a view; nothing where the report does not say it.
+/// The text that must appear in a view; empty if the report lacks the data.
 fn figures(report: &Report, view: &str) -> Result<Vec<String>, ReportError> {
     match view {
         "summary" => of_summary(report),
@@ -149,7 +149,7 @@ fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    // What was not recorded is no figure.
+    // Unrecorded data has no figure.
     let model = report.has(ReportPart::Operations) && first.len() == 1;
     let known = [
         (true, grouped(rows.len() as u64)),
@@ -164,7 +164,7 @@ fn of_graph(report: &Report) -> Result<Vec<String>, ReportError> {
     let mut key = OpGraphKey { backward: true, update: false, open: Some(Vec::new()) };
     let Some(mut found) = graph(report, &key)? else { return Ok(Vec::new()) };
     let operations: usize = found.nodes.iter().map(|node| node.operations.len()).sum();
-    // What hides too much folded is unfolded.
+    // A graph that hides too much when folded is unfolded.
     if found.nodes.len() < 3 && operations <= 60 {
         key.open = None;
         found = graph(report, &key)?.unwrap_or(found);
@@ -229,12 +229,12 @@ fn of_tile_mapping(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 #[test]
-fn what_is_shown_is_what_the_analyses_say() {
+fn views_show_the_figures_of_the_analyses() {
     let problems = Mutex::new(Vec::new());
     each_pair(VARIANTS, |variant, view| {
-        // High enough for all of it to be laid out.
+        // High enough for everything to be laid out.
         let mut window = window(variant, view, Vec2::new(1600.0, 2600.0));
-        // Sums over everything are below a view in which nothing is chosen.
+        // Totals are below a view without a selection.
         press_role(&mut window, Role::Button, "Show tables");
         // A trace may begin with one iteration on the screen.
         press_role(&mut window, Role::Button, "Whole run");
@@ -259,7 +259,7 @@ fn what_is_shown_is_what_the_analyses_say() {
 }
 
 #[test]
-fn figures_are_looked_for_in_every_view() {
+fn every_view_has_expected_figures() {
     let report = Variant::named("simulated").opened().report;
     for view in view_names() {
         assert!(!figures(&report, view).expect("reads").is_empty(), "{view}");

@@ -1,5 +1,5 @@
-//! Pairs of reports that people compare, in every view: what is shown is what the analysis says, in
-//! every layout, and a link brings all of it back.
+//! Tests of pairs of reports that people compare, in every view: the view shows the results of the
+//! analysis in every layout, and a link restores all of it.
 
 use crate::common;
 use crate::gui_support::{
@@ -15,7 +15,7 @@ use tilescope_analysis::compare::{ComparisonTable, WorkUnit, comparison, differe
 use tilescope_gui::view_names;
 use tilescope_test_tiers::slow_tests;
 
-/// A kind of report that is not among those every view is tried on.
+/// A kind of report that is not in the list for all views.
 const fn kind(name: &'static str, write: fn(&Path)) -> Variant {
     Variant { name, write, trace: &[], memory: &[], liveness: &[] }
 }
@@ -37,7 +37,7 @@ const KINDS: &[Variant] = &[
     kind("does not fit", |path| simulate("too_large", &[], path)),
 ];
 
-/// Names of kinds that are compared.
+/// The names of the compared kinds.
 const PAIRS: &[(&str, &str)] = &[
     ("simulated", "simulated"),
     ("simulated", "accumulation of 20"),
@@ -61,7 +61,7 @@ fn each_pair_in_each_view(check: impl Fn(&Variant, &Variant, &'static str) + Syn
     });
 }
 
-/// Chooses a layout, where the view has it.
+/// Selects a layout. Returns true if the view has it.
 fn lay_out(window: &mut Window, layout: &str) -> bool {
     click(window, Role::ComboBox, "Layout");
     let entry = window.query_all_by_label(layout).last();
@@ -74,7 +74,7 @@ fn lay_out(window: &mut Window, layout: &str) -> bool {
     found
 }
 
-/// The table that is shown first: the first one that differs.
+/// The table shown by default: the first one with differences.
 fn first(tables: &[ComparisonTable]) -> Option<&ComparisonTable> {
     let differs = |table: &&ComparisonTable| table.rows.iter().any(|row| !row.is_same());
     tables.iter().find(differs).or(tables.first())
@@ -129,7 +129,7 @@ fn a_link_restores_the_comparison_it_was_copied_from() {
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{words}");
         assert_eq!(fresh.state().session().messages(), [], "{words}");
-        // One tab more is open, which would push the view down.
+        // One more tab is open, which would push the view down.
         fresh
             .key_press_modifiers(egui::Modifiers::COMMAND | egui::Modifiers::SHIFT, egui::Key::Tab);
         settle(&mut fresh);

@@ -1,4 +1,5 @@
-//! Pictures drawn without a display: the right colours in the right places, the same every time.
+//! Tests of pictures drawn without a display: the right colours in the right places, the same every
+//! time.
 
 use crate::gui_support::picture_of;
 use tilescope_fixtures::ReportBuilder;
@@ -6,7 +7,7 @@ use tilescope_gui::theme::{DARK, LIGHT};
 use tilescope_gui::{OpenReport, PictureFormat, Theme, export, picture, view_names};
 use tilescope_report::ProgramKind;
 
-/// A run of which the first half is exchange and the second half vertices.
+/// A run whose first half is exchange and whose second half is vertices.
 fn two_halves(directory: &std::path::Path) -> OpenReport {
     let mut report = ReportBuilder::new(1, 8);
     let exchange = report.exchange("a", 8);
@@ -47,7 +48,7 @@ fn the_same_view_is_the_same_picture() {
 }
 
 #[test]
-fn pictures_become_png_files() {
+fn pictures_are_written_as_png_files() {
     let directory = tempfile::tempdir().unwrap();
     two_halves(directory.path());
     let out = directory.path().join("memory.png");
@@ -59,7 +60,7 @@ fn pictures_become_png_files() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said() {
+fn failures_to_draw_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     two_halves(directory.path());
     let out = directory.path().join("x.png");

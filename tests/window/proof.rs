@@ -1,4 +1,4 @@
-//! Proposals that are tried in the Insights view, with the real program as the child.
+//! Tests of trying proposals in the Insights view, with the real program as the child.
 
 use crate::common;
 use crate::gui_support::{Window, opened_window, says, settle, simulator, until};
@@ -47,7 +47,7 @@ fn proposals_are_tried_kept_and_applied() {
     assert!(says(&window, &best.measured.text(best.subject)["tested: ".len()..]));
     drop(window);
 
-    // The next one who opens the report need not try again.
+    // The next user of the report need not try again.
     let mut window = open(directory.path());
     settle(&mut window);
     assert!(says(&window, &best.measured.text(best.subject)["tested: ".len()..]));
@@ -63,7 +63,7 @@ fn proposals_are_tried_kept_and_applied() {
 }
 
 #[test]
-fn trying_is_begun_by_a_key_and_given_up() {
+fn a_key_starts_a_trial_and_it_can_be_cancelled() {
     let directory = directory();
     let mut window = open(directory.path());
     settle(&mut window);
@@ -78,7 +78,7 @@ fn trying_is_begun_by_a_key_and_given_up() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_what_is_of_another_spec_is_not_shown() {
+fn unreadable_results_are_reported_and_those_of_other_specs_hidden() {
     let directory = directory();
     let file = directory.path().join(TRIED_FILE);
     std::fs::write(&file, "{").expect("writes");

@@ -1,5 +1,5 @@
-//! Reports on other machines in the window: connecting, and each failure on the way. `ssh` is a script
-//! that runs a shell here, or does something else.
+//! Tests of reports on other machines in the window: connecting, and each possible failure. `ssh`
+//! is a script that runs a local shell, or does something else.
 
 use crate::gui_support::{Window, click, press, press_role, says, settle, show_view, window_of};
 use egui::accesskit::Role;
@@ -14,7 +14,7 @@ use tilescope_report::remote::RemoteSettings;
 
 const SIZE: Vec2 = Vec2::new(1280.0, 1000.0);
 
-/// What `ssh` does, by host. Processes are known by files in a directory of the test.
+/// The behaviour of `ssh` by host. Processes are recorded as files in a directory of the test.
 const SSH: &str = r#"#!/bin/sh
 while [ "$1" != "--" ]; do shift; done
 host=$2
@@ -32,7 +32,7 @@ case $host in
 esac
 "#;
 
-/// Where the script is, and what it writes.
+/// The directory of the script and its output.
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -117,14 +117,14 @@ fn a_report_on_another_machine_is_opened_and_looked_at() {
 }
 
 #[test]
-fn what_a_login_script_prints_does_no_harm() {
+fn output_of_a_login_script_is_ignored() {
     let mut window = remote_tab();
     connect(&mut window, "chatty", &sample());
     until(&mut window, "open", is_open);
 }
 
 #[test]
-fn each_failure_is_told_and_can_be_tried_again() {
+fn each_failure_is_reported_and_can_be_retried() {
     let nowhere = "/nowhere/at/all".to_owned();
     let cases = [
         ("stranger", sample(), "does not trust the key of stranger"),
@@ -147,7 +147,7 @@ fn each_failure_is_told_and_can_be_tried_again() {
 }
 
 #[test]
-fn a_copy_goes_on_after_the_connection_was_lost() {
+fn a_copy_resumes_after_a_lost_connection() {
     let mut window = remote_tab();
     connect(&mut window, "breaks", &sample());
     let words = "the connection to breaks was lost";
@@ -157,7 +157,7 @@ fn a_copy_goes_on_after_the_connection_was_lost() {
 }
 
 #[test]
-fn what_cannot_be_an_address_is_told_while_it_is_typed() {
+fn invalid_addresses_are_reported_while_typing() {
     let mut window = remote_tab();
     for host in ["-oProxyCommand=x", "a b", "host:x"] {
         type_into(&mut window, "Host", host);
@@ -192,7 +192,7 @@ fn connecting_can_be_cancelled_and_ends_ssh() {
 }
 
 #[test]
-fn bookmarks_beside_a_report_on_another_machine_lead_to_places_in_it() {
+fn remote_bookmarks_lead_to_places_in_the_report() {
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("profile.pop");
     std::fs::copy(Path::new(&sample()).join("profile.pop"), &report).unwrap();

@@ -1,4 +1,5 @@
-//! Lanes of replicas: folded to one with a sentence that says so, and of all on demand.
+//! Tests of lanes of replicas: folded to one with a sentence about the others, and all of them on
+//! demand.
 
 use crate::gui_support::{Window, click_at, opened_window, press, press_role, says, settle};
 use crate::marks::{lane, marks, trace};
@@ -11,7 +12,7 @@ use tilescope_report::units::{
 };
 use tilescope_report::{MarkKind, ProgramKind, ReplicaClass, TraceMark, TrainingPass};
 
-/// Four replicas of two IPUs, that work for `cycles`.
+/// Four replicas of two IPUs that work for `cycles`.
 fn alike(cycles: u64) -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 4);
     report.parts.target.replicas = 4;
@@ -23,7 +24,7 @@ fn alike(cycles: u64) -> ReportBuilder {
     report
 }
 
-/// Of the four, 2 and 3 begin 600 cycles later, for which the others wait.
+/// Four replicas, of which 2 and 3 begin 600 cycles later; the others wait for them.
 fn differing() -> OpenReport {
     let mut report = alike(900);
     let meeting = report.parts.programs.iter().position(|of| of.name == "External").unwrap();
@@ -62,7 +63,7 @@ fn opened(report: &ReportBuilder) -> OpenReport {
     OpenReport::read(directory.path()).unwrap()
 }
 
-/// Names of the lanes of all replicas, from the top.
+/// The names of the lanes of all replicas, from the top.
 fn lane_names() -> impl Iterator<Item = String> {
     (0..4).flat_map(|replica| (0..2).map(move |ipu| format!("R{replica} IPU {ipu}")))
 }
@@ -75,18 +76,19 @@ fn unfold(window: &mut Window) -> Vec<Rect> {
     lanes
 }
 
-/// Bars of the work on all lanes; on that of the critical path they are called by their IPU as well.
+/// The bars of the work on all lanes. On the critical path their names include the IPU.
 fn works(window: &Window) -> Vec<(String, Rect)> {
     marks(window, "fwd").into_iter().filter(|(name, _)| name == "fwd").collect()
 }
 
-/// Bars of a lane that are called so, from the left.
+/// The bars of a lane with this name, from the left.
 fn bars(window: &Window, lane: Rect, words: &str) -> Vec<Rect> {
     let all = marks(window, words).into_iter().map(|(_, rect)| rect);
     all.filter(|rect| lane.y_range().contains(rect.center().y)).collect()
 }
 
-/// Of replicas that do the same one is shown, which a sentence says; all of them have lanes on demand.
+/// One of several alike replicas is shown, with a sentence about the others; all of them have lanes
+/// on demand.
 #[test]
 fn lanes_of_replicas_are_folded_and_unfold() {
     let mut window = trace(opened(&alike(900)));
@@ -101,7 +103,7 @@ fn lanes_of_replicas_are_folded_and_unfold() {
     assert!(lane(&window, "R3 IPU 1").is_none());
 }
 
-/// Those that differ have lanes of their own: what each did, and when.
+/// Replicas that differ have their own lanes with their own activity.
 #[test]
 fn replicas_that_differ_have_their_own_lanes() {
     let mut window = trace(differing());
@@ -122,10 +124,10 @@ fn replicas_that_differ_have_their_own_lanes() {
     }
 }
 
-/// What is clicked in a lane is what the Details speak of.
+/// Details describe the step that was clicked in a lane.
 #[test]
-fn a_click_on_another_replica_shows_what_that_one_did() {
-    // Room for both rows of each lane: what is clicked is to be a step.
+fn a_click_on_another_replica_shows_its_activity() {
+    // High enough for both rows of each lane, so that the click hits a step.
     let mut window = opened_window(differing(), "execution-trace", Vec2::new(1300.0, 1000.0));
     let lanes = unfold(&mut window);
     let bar = bars(&window, lanes[5], "fwd")[0].center();
@@ -143,15 +145,15 @@ fn a_click_on_another_replica_shows_what_that_one_did() {
     assert!(says(&window, "0, 1 (fast host)") && says(&window, "0 - 900"));
 }
 
-/// Figures of what is shown are of each class, named by its first replica.
+/// The figures are those of each class, named by its first replica.
 #[test]
-fn sums_are_of_each_class_of_replicas() {
+fn totals_are_per_replica_class() {
     let mut window = trace(differing());
     assert!(press_role(&mut window, Role::Tab, "Summary"));
     settle(&mut window);
     assert!(!says(&window, "R2 0"));
     unfold(&mut window);
-    // Rows below are scrolled to.
+    // Scroll to the rows below.
     for name in ["R0 0", "R0 1", "R2 0"] {
         assert!(says(&window, name), "{name}");
     }

@@ -1,5 +1,5 @@
-//! Searches for better specs in the window, with the real program as the child: begun, watched, gone
-//! on from and looked at again.
+//! Tests of searches for better specs in the window, with the real program as the child: started,
+//! monitored, continued and opened again.
 
 use crate::common::{self, tilescope};
 use crate::gui_support::{
@@ -30,7 +30,7 @@ fn window() -> (Window, tempfile::TempDir) {
     (window, directory)
 }
 
-/// Types into a box in the place of what is there.
+/// Replaces the text of a box.
 fn write(window: &mut Window, name: &str, text: &str) {
     window.get_by_label(name).focus();
     settle(window);
@@ -39,7 +39,7 @@ fn write(window: &mut Window, name: &str, text: &str) {
     settle(window);
 }
 
-/// Begins with every combination of values.
+/// Starts a sweep over every combination of values.
 fn sweep(window: &mut Window, keys: &str) {
     click(window, Role::Tab, "Every combination");
     write(window, "Keys and values", keys);
@@ -47,12 +47,12 @@ fn sweep(window: &mut Window, keys: &str) {
 }
 
 fn ended(window: &mut Window) {
-    // The button is pressed in the next frame.
+    // The press takes effect in the next frame.
     window.run_steps(3);
     until(window, "the search ended", |window| says(window, "Start search"));
 }
 
-/// Takes a point by its row in the table.
+/// Selects a point by its row in the table.
 fn choose(window: &mut Window, words: &str) {
     let rows = window.query_all_by_role(Role::Row);
     let is_it = |node: &egui_kittest::Node<'_>| {
@@ -67,7 +67,7 @@ fn spec(window: &Window) -> String {
 }
 
 #[test]
-fn combinations_are_drawn_listed_and_taken() {
+fn combinations_are_drawn_listed_and_applied() {
     let (mut window, directory) = window();
     let words = "model.m=64,128\nmodel.k=64,128\nmodel.n=64,4194304";
     sweep(&mut window, words);
@@ -91,7 +91,7 @@ fn combinations_are_drawn_listed_and_taken() {
     window.get_by_label("Try in What if").click_accesskit();
     settle(&mut window);
     assert!(spec(&window).contains("n = 4194304") && !says(&window, "Start search"));
-    // What was found is there again, and says what it is of.
+    // The results are there again, with the spec that they belong to.
     press(&mut window, SHIFT, Key::T);
     assert!(says(&window, "8 rows") && says(&window, "The spec in What if has changed since"));
     choose(&mut window, "k 64, m 128, n 64");
@@ -103,7 +103,7 @@ fn combinations_are_drawn_listed_and_taken() {
         .click_accesskit();
     until(&mut window, "compared", is_compared);
     assert!(spec(&window).contains("n = 64") && says(&window, "variant 1"));
-    // The file is one of the command line.
+    // The command line reads the same file.
     let kept = std::fs::read_dir(directory.path().join("searches")).expect("a directory");
     let mut files = kept.map(|entry| entry.expect("an entry").path());
     let file = files.find(|path| path.extension().is_some_and(|end| end == "db"));
@@ -118,7 +118,7 @@ fn a_guided_search_shows_its_path() {
     write(&mut window, "Budget", "12");
     window.get_by_label("Start search").focus();
     settle(&mut window);
-    // Keys are enough.
+    // The keyboard alone is enough.
     window.key_press(Key::Enter);
     ended(&mut window);
     assert_says(&window, &["Time per sample", "x: tested, no improvement"]);
@@ -129,7 +129,7 @@ fn a_guided_search_shows_its_path() {
 }
 
 #[test]
-fn nonsense_is_told_with_its_place() {
+fn invalid_input_is_reported_with_its_position() {
     let (mut window, _directory) = window();
     click(&mut window, Role::Tab, "Every combination");
     let start = window.get_by_label("Start search");
@@ -160,7 +160,7 @@ fn nonsense_is_told_with_its_place() {
 }
 
 #[test]
-fn a_search_goes_on_hidden_is_stopped_and_begun_again() {
+fn a_search_continues_hidden_is_stopped_and_restarted() {
     let (mut window, _directory) = window();
     sweep(&mut window, "model.m=64..127");
     until(&mut window, "points come", |window| says(window, " rows"));
@@ -183,7 +183,7 @@ fn a_search_goes_on_hidden_is_stopped_and_begun_again() {
 }
 
 #[test]
-fn files_of_guided_searches_are_opened_as_their_path() {
+fn files_of_guided_searches_show_their_path() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join("tune.db");
     let file_name = file.to_str().expect("UTF-8");
@@ -217,7 +217,7 @@ fn files_of_guided_searches_are_opened_as_their_path() {
 }
 
 #[test]
-fn files_of_results_are_opened_by_themselves() {
+fn files_of_results_open_without_a_report() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join("points.db");
     let vary = ["--vary", "model.batch_size=4,8", "--vary", "options.device_iterations=1,2"];
@@ -240,7 +240,7 @@ fn files_of_results_are_opened_by_themselves() {
     choose(&mut window, "batch_size 8, device_iterations 1");
     window.get_by_label("Simulate and open").click_accesskit();
     until(&mut window, "opened", |window| window.state().session().page().is_some());
-    // What is none says so.
+    // An invalid file shows an error.
     let other = directory.path().join("other.db");
     std::fs::write(&other, "no results").expect("writes");
     open(&mut window, &other);

@@ -1,5 +1,5 @@
-//! Many reports as one in the window: a table of runs, lines with their change points, opening and
-//! comparing, and the baseline that is pinned.
+//! Tests of series in the window: a table of runs, plots with their change points, opening and
+//! comparing, and the pinned baseline.
 
 use crate::common;
 use crate::gui_support::{
@@ -15,7 +15,7 @@ use tilescope_gui::app::TilescopeApp;
 const SIZE: Vec2 = vec2(1280.0, 1500.0);
 const SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 
-/// A folder of runs, of which the last two take longer, with one that cannot be read.
+/// A directory of runs, of which the last two take longer and one cannot be read.
 fn nightly() -> TempDir {
     let directory = tempfile::tempdir().expect("temporary directory");
     for (number, size) in [(8, 64), (9, 64), (10, 640), (11, 640)] {
@@ -27,7 +27,7 @@ fn nightly() -> TempDir {
     directory
 }
 
-/// The home screen, with the series of a folder, chosen by keys.
+/// The home screen with the series of a directory, selected by keys.
 fn window(directory: &Path) -> Window {
     let mut window = window_of(TilescopeApp::detached(&egui::Context::default(), None), SIZE, 1.0);
     press(&mut window, SHIFT, Key::E);
@@ -42,7 +42,7 @@ fn window(directory: &Path) -> Window {
     window
 }
 
-/// Takes a run by its row in the table.
+/// Selects a run by its row in the table.
 fn choose(window: &mut Window, words: &str) {
     let rows = window.query_all_by_role(Role::Row);
     let is_it = |node: &egui_kittest::Node<'_>| {
@@ -79,7 +79,7 @@ fn a_folder_is_a_table_of_runs_with_its_changes() {
     window.get_by_label("Compare with baseline").click_accesskit();
     until(&mut window, "compared", is_compared);
     assert!(titles(&window)[0].contains("v8"), "{:?}", titles(&window));
-    // The series is there as it was left.
+    // The series is in the state in which it was left.
     press(&mut window, SHIFT, Key::P);
     window.event(egui::Event::Text("Back to the series".to_owned()));
     settle(&mut window);
@@ -90,7 +90,7 @@ fn a_folder_is_a_table_of_runs_with_its_changes() {
 }
 
 #[test]
-fn figures_are_typed_and_nonsense_is_told() {
+fn figures_are_typed_and_invalid_ones_reported() {
     let directory = nightly();
     let mut window = window(directory.path());
     let type_figures = |window: &mut Window, text: &str| {
@@ -109,7 +109,7 @@ fn figures_are_typed_and_nonsense_is_told() {
 }
 
 #[test]
-fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
+fn opened_reports_are_compared_with_the_pinned_baseline() {
     let directory = nightly();
     let mut window = window(directory.path());
     choose(&mut window, "v9");
@@ -129,7 +129,7 @@ fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
     open(&mut window, "v11/profile.pop");
     until(&mut window, "compared", is_compared);
     assert!(titles(&window)[0].contains("v9") && titles(&window)[0].contains("v11"));
-    // The baseline itself is opened by itself.
+    // The baseline itself is opened without a comparison.
     open(&mut window, "v9/profile.pop");
     until(&mut window, "opened", |window| titles(window).len() == 2);
     assert!(window.state().session().page().is_some_and(|page| page.compared().is_none()));
@@ -141,7 +141,7 @@ fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
 }
 
 #[test]
-fn it_has_room_in_small_windows() {
+fn series_fit_into_small_windows() {
     let directory = nightly();
     for size in [vec2(1600.0, 900.0), vec2(1100.0, 760.0), vec2(480.0, 360.0)] {
         let mut window = window(directory.path());
@@ -161,7 +161,7 @@ fn a_folder_of_reports_is_opened_as_a_series() {
     press(&mut window, Modifiers::COMMAND, Key::O);
     window.get_by_label("Path of the report or model to open").focus();
     settle(&mut window);
-    // What is typed and not listed is taken as it is.
+    // A typed path that is not listed is accepted as it is.
     let path = directory.path().join("v8").join("..");
     window.event(egui::Event::Text(path.display().to_string()));
     settle(&mut window);
@@ -173,7 +173,7 @@ fn a_folder_of_reports_is_opened_as_a_series() {
 }
 
 #[test]
-fn a_folder_without_reports_says_so() {
+fn a_folder_without_reports_is_reported() {
     let directory = tempfile::tempdir().expect("temporary directory");
     std::fs::write(directory.path().join("notes.txt"), "no report").expect("writes");
     let mut window = window_of(TilescopeApp::detached(&egui::Context::default(), None), SIZE, 1.0);

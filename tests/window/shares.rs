@@ -1,4 +1,4 @@
-//! The execution trace far out: shares instead of bars.
+//! Tests of the execution trace when zoomed out: shares instead of bars.
 
 use crate::gui_support::{
     Window, assert_says, click_at, opened_window, picture, press, press_role, settle,
@@ -13,33 +13,33 @@ use tilescope_gui::theme::DARK;
 const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
 const SHARES: &str = "Shares of IPU 0";
 
-/// A run that is many times as long as the window has pixels for its steps.
+/// A run with many times more steps than the window has pixels.
 fn long_run() -> Window {
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=100"]);
     common::report_file(&spec, directory.path());
     let opened = OpenReport::read(directory.path()).unwrap();
     let mut window = opened_window(opened, "execution-trace", SIZE);
-    // It begins with a typical iteration.
+    // The initial range is a typical iteration.
     assert!(press_role(&mut window, Role::Button, "Whole run"));
     settle(&mut window);
     window
 }
 
-/// How much of the window has the colour of compute.
+/// The number of pixels of the window that have the colour of compute.
 fn compute_pixels(window: &mut Window) -> usize {
     let pixels = picture(window, SIZE).pixels;
     pixels.iter().filter(|pixel| **pixel == DARK.compute.to_array()).count()
 }
 
-/// Value and place of what is called so.
+/// The value and rectangle of the node with this name.
 fn node(window: &Window, name: &str) -> Option<(String, Rect)> {
     let node = window.query_all_by_label(name).next()?;
     Some((node.accesskit_node().value().unwrap_or_default(), node.rect()))
 }
 
 #[test]
-fn far_out_lanes_are_shares_and_close_they_are_bars() {
+fn lanes_are_shares_when_zoomed_out_and_bars_when_zoomed_in() {
     let mut window = long_run();
     let (shares, _) = node(&window, SHARES).expect("the whole run is far out");
     let (proportions, _) = node(&window, "Proportions of IPU 0").unwrap();
@@ -67,7 +67,7 @@ fn far_out_lanes_are_shares_and_close_they_are_bars() {
 }
 
 #[test]
-fn a_column_says_its_shares_and_is_zoomed_to() {
+fn a_column_describes_its_shares_and_is_zoomed_to() {
     let mut window = long_run();
     let (_, lane) = node(&window, SHARES).unwrap();
     let at = lane.center() - vec2(60.0, 0.0);
@@ -83,7 +83,7 @@ fn a_column_says_its_shares_and_is_zoomed_to() {
 }
 
 #[test]
-fn a_chosen_step_and_the_colours_stay_through_all_levels() {
+fn the_selected_step_and_the_colours_stay_at_every_zoom() {
     let mut window = long_run();
     let without = compute_pixels(&mut window);
     press(&mut window, Modifiers::NONE, Key::Period);

@@ -1,5 +1,5 @@
-//! Views over tiles say what the analyses say: exchange code and who sends to whom, where tensors
-//! lie, the memory of tiles.
+//! Tests that views over tiles show the results of the analyses: exchange code and traffic, the
+//! placement of tensors, the memory of tiles.
 
 use crate::common;
 use egui::accesskit::Role;
@@ -35,7 +35,7 @@ fn window(view: &str) -> Window {
     window_of(directory, &path, view)
 }
 
-/// A report in a view.
+/// A window on a view of a report.
 fn window_of(directory: tempfile::TempDir, path: &Path, view: &str) -> Window {
     let opened = OpenReport::read(path).expect("opens");
     let report = Report::open(path).expect("opens");
@@ -79,7 +79,7 @@ fn press(window: &mut Window, role: Role, name: &str) {
     settle(window);
 }
 
-/// Opens a choice and takes one of its words.
+/// Opens a choice and selects one of its entries.
 fn choose(window: &mut Window, choice: &str, words: &str) {
     press(window, Role::ComboBox, choice);
     let entries = window.query_all_by_label(words);
@@ -105,7 +105,7 @@ fn exchange_code_is_that_of_the_report() {
 }
 
 #[test]
-fn what_measured_tiles_do_is_found_from_where_it_is_looked_for() {
+fn views_link_to_the_activity_of_measured_tiles() {
     for view in ["exchange-code", "tile-mapping"] {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("profile.capnp");
@@ -118,7 +118,7 @@ fn what_measured_tiles_do_is_found_from_where_it_is_looked_for() {
 }
 
 #[test]
-fn choosing_a_program_shows_who_sends_to_whom_in_it() {
+fn selecting_a_program_shows_its_traffic() {
     let mut window = window("exchange-code");
     choose(&mut window, "Show", "Traffic matrix");
     let whole = window.get_by_label("Traffic matrix").accesskit_node().value();
@@ -128,7 +128,7 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
-    // All of it is recorded for copies between IPUs; inside of them much is only assumed.
+    // All of it is recorded for copies between IPUs; much of the traffic inside an IPU is assumed.
     let bytes = grouped(copies.traffic.bytes_in.0);
     let told = format!("{bytes} B in view; sender and receiver known for 100.0 %");
     assert_eq!(part, Some(told));
@@ -146,7 +146,7 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
 }
 
 #[test]
-fn an_exchange_is_followed_from_its_cycles_to_its_tiles_and_into_the_trace_and_back() {
+fn an_exchange_links_to_its_tiles_and_to_the_trace_and_back() {
     use tilescope_analysis::exchange_code::{exchange_cycles, exchange_tiles, explain_exchange};
     use tilescope_report::ProgramKind;
     use tilescope_report::units::NumberFormat;
@@ -162,7 +162,7 @@ fn an_exchange_is_followed_from_its_cycles_to_its_tiles_and_into_the_trace_and_b
     window.query_all_by_role_and_label(Role::Row, &name).next().expect("its row").click();
     settle(&mut window);
     assert_eq!(window.state().app.session().selection().program, Some(row.program));
-    // Its tiles are on the floor plan, with what they send and receive.
+    // Its tiles are on the floor plan, with their sent and received bytes.
     for (map, busiest) in [
         ("What tiles send", row.traffic.and_then(|of| of.sender)),
         ("What tiles receive", row.traffic.and_then(|of| of.receiver)),
@@ -194,7 +194,7 @@ fn an_exchange_is_followed_from_its_cycles_to_its_tiles_and_into_the_trace_and_b
 }
 
 #[test]
-fn a_tensor_is_mapped_as_the_report_says() {
+fn a_tensor_is_mapped_as_in_the_report() {
     use tilescope_analysis::tile_mapping::{MappingSubject, MappingSubjectKind, mapping, subjects};
     let mut window = window("tile-mapping");
     let report = &window.state().report;
@@ -290,7 +290,7 @@ fn the_memory_map_holds_every_variable_of_a_tile() {
     let bytes: Bytes = always.map(|part| part.addresses.end - part.addresses.start).sum();
     assert_eq!(memory.get(TileId(1500)).map(|tile| tile.always_live), Some(bytes));
     window.get_by_label("Memory map of tile 1,500").focus();
-    // Arrows belong to what has had the focus for a frame.
+    // Arrow keys go to a widget that has had the focus for a frame.
     window.run_steps(2);
     window.key_press(Key::ArrowRight);
     settle(&mut window);
@@ -312,7 +312,7 @@ fn floating_point_work_is_that_of_the_operations() {
 }
 
 #[test]
-fn the_memory_of_a_tile_by_address_is_walked_with_keys() {
+fn keys_move_through_the_memory_of_a_tile_by_address() {
     let mut window = window("liveness");
     choose(&mut window, "Graph", "By address");
     assert!(says(&window, "the fullest tile") && says(&window, "fragmentation"));
@@ -320,7 +320,7 @@ fn the_memory_of_a_tile_by_address_is_walked_with_keys() {
     let name = format!("Memory by address of tile {}", grouped(tile.into()));
     let timeline = liveness::by_address(&window.state().report, tile).expect("reads").unwrap();
     let peak = timeline.peak().expect("steps");
-    // The peak is shown until a step is chosen: the next one follows it.
+    // The peak is shown until a step is selected: the next one follows it.
     for key in [Key::ArrowRight, Key::ArrowUp, Key::ArrowUp] {
         window.get_by_role_and_label(Role::Canvas, &name).focus();
         settle(&mut window);
@@ -331,7 +331,7 @@ fn the_memory_of_a_tile_by_address_is_walked_with_keys() {
     assert_eq!(selection.program, Some(timeline.programs[peak as usize + 1]));
     let live: Vec<_> = timeline.live_in(peak + 1..peak + 2).map(|(_, of)| of.id).collect();
     assert_eq!(selection.variable, Some(live[1]));
-    // The largest block below what lies highest is said, and leads to it.
+    // The largest block below the highest variable is named, with a link to it.
     let highest = timeline.highest().expect("variables");
     let highest = &timeline.placed[highest.place];
     window.get_by_role_and_label(Role::Link, &highest.name).click();
@@ -365,7 +365,7 @@ fn links_carry_what_the_steps_of_an_ipu_move() {
 }
 
 #[test]
-fn the_floor_plan_follows_the_step_that_is_chosen() {
+fn the_floor_plan_follows_the_selected_step() {
     let mut window = window("execution-trace");
     press(&mut window, Role::Tab, "Tiles");
     window.get_by_role_and_label(Role::Canvas, "Active cycles of tiles at the cursor");

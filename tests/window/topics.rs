@@ -1,4 +1,4 @@
-//! Every topic is shown whole: facts, figures and tables, as files have them.
+//! Tests that every topic is shown completely: facts, figures and tables, equal to those in files.
 
 use crate::gui_support::{Variant, Window, painted, press_role, says, settle, window};
 use egui::Vec2;
@@ -8,7 +8,7 @@ use tilescope_analysis::topics::TOPICS;
 use tilescope_report::Report;
 use tilescope_report::units::grouped;
 
-/// Opens a choice and takes one of its entries.
+/// Opens a choice and selects one of its entries.
 fn choose(window: &mut Window, choice: &str, entry: &str) {
     assert!(press_role(window, Role::ComboBox, choice), "the choice {choice}");
     settle(window);
@@ -18,7 +18,7 @@ fn choose(window: &mut Window, choice: &str, entry: &str) {
 }
 
 #[test]
-fn every_topic_shows_what_files_have_of_it() {
+fn every_topic_shows_the_contents_of_its_files() {
     let variant = Variant::named("simulated");
     let mut window = window(variant, "topics", Vec2::new(1600.0, 1400.0));
     let report: &Report = &variant.opened().report;
@@ -49,7 +49,7 @@ fn every_topic_shows_what_files_have_of_it() {
             }
             let count = format!("{} rows", grouped(rows.rows.len() as u64));
             assert!(says(&window, &count), "{place}: {count}: {:?}", painted(&window));
-            // Short tables are on the screen as a whole: every name of the file is seen.
+            // Short tables are entirely on the screen: every name of the file is visible.
             let csv = rows.csv();
             if rows.rows.len() > 8 {
                 continue;

@@ -1,5 +1,5 @@
-//! The walks of docs/tour.md: each question is answered in under ten clicks, and the figure that is
-//! found is that of the analyses.
+//! Tests of the walks in docs/tour.md: each question is answered in under ten clicks, with the
+//! figure of the analyses.
 
 use crate::common;
 use crate::gui_support;
@@ -27,10 +27,10 @@ use tilescope_report::units::{
 };
 use tilescope_test_tiers::skipped_in_the_fast_tier;
 
-/// Most clicks for an answer.
+/// The largest number of clicks for an answer.
 const MOST: usize = 9;
 
-/// Somebody who looks for an answer.
+/// A user who looks for an answer.
 struct Walk {
     window: Window,
     report: Report,
@@ -38,7 +38,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Stands before the summary of a report.
+    /// Opens the summary of a report.
     fn new(directory: &Path) -> Self {
         let report = Report::open(directory).unwrap();
         let opened = OpenReport::read(directory).unwrap();
@@ -57,7 +57,7 @@ impl Walk {
         settle(&mut self.window);
     }
 
-    /// Opens a choice and takes one of its entries.
+    /// Opens a choice and selects one of its entries.
     fn choose(&mut self, choice: &str, entry: &str) {
         self.click(Role::ComboBox, choice);
         self.window.query_all_by_label(entry).last().unwrap().click();
@@ -94,12 +94,12 @@ impl Walk {
         });
     }
 
-    /// Waits for what goes on in the background.
+    /// Waits for background work.
     fn until(&mut self, words: &str, holds: impl Fn(&Window) -> bool) {
         gui_support::until(&mut self.window, words, holds);
     }
 
-    /// From any view to the comparison with what the first proposal makes of the spec.
+    /// Goes from any view to the comparison with the result of the first proposal.
     fn try_proposals_and_apply_the_first(&mut self) {
         self.click(Role::Button, "Insights");
         let buttons = self.window.query_all_by_role(Role::Button);
@@ -126,7 +126,7 @@ impl Walk {
         assert!(self.clicks <= MOST, "{} clicks", self.clicks);
     }
 
-    /// What a rule says about the report.
+    /// The sentence of a rule about the report.
     fn sentence(&self, rule: &str) -> String {
         let findings = insights(&self.report, NumberFormat::default()).unwrap();
         findings.into_iter().find(|finding| finding.rule == rule).expect("a finding").sentence
@@ -184,7 +184,7 @@ fn what_share_of_the_time_goes_to_remote_buffers() {
 }
 
 #[test]
-fn what_the_run_waits_for_and_what_sets_it() {
+fn what_the_run_waits_for_and_the_option_behind_it() {
     let directory = simulated("data_loading", &["options.device_iterations=5"]);
     let mut walk = Walk::new(directory.path());
     walk.click(Role::Button, "Execution trace");
@@ -257,7 +257,7 @@ fn a_slow_program_becomes_a_fast_one_in_ten_clicks() {
     };
     let before = time(&walk.report);
     walk.try_proposals_and_apply_the_first();
-    // It may have to be scrolled to.
+    // It may be scrolled out of sight.
     walk.window.get_by_role_and_label(Role::Button, "Open variant 1").click_accesskit();
     walk.clicks += 1;
     walk.until("opened", |window| {
@@ -330,16 +330,16 @@ fn how_fast_an_own_network_is_on_two_ipus() {
     walk.finds(&grouped(rate));
 }
 
-/// Most clicks for an answer about BERT-Large.
+/// The largest number of clicks for an answer about BERT-Large.
 const MOST_OF_BERT: usize = 5;
 
-/// BERT-Large as it is bundled: four stages, 28.9 million steps. Simulated once for all questions.
+/// The bundled BERT-Large: four stages, 28.9 million steps. It is simulated once for all questions.
 fn bert() -> &'static Path {
     static REPORT: OnceLock<PathBuf> = OnceLock::new();
     REPORT.get_or_init(|| simulated_once("bert", &[]))
 }
 
-/// The same with twice the micro-batches before each weight update.
+/// The same report with twice the micro-batches before each weight update.
 fn bert_of_twice_the_accumulation() -> &'static Path {
     static REPORT: OnceLock<PathBuf> = OnceLock::new();
     let overrides = ["options.gradient_accumulation=4096"];
@@ -400,7 +400,7 @@ fn which_operation_of_bert_wastes_most_in_exchange() {
     let seen = walk.window.query_all_by_role(Role::Row);
     let first = seen.min_by(|a, b| a.rect().top().total_cmp(&b.rect().top())).unwrap();
     let first = first.accesskit_node().label();
-    // Equal layers waste as much.
+    // Equal layers waste the same amount.
     let first = rows.iter().find(|row| Some(&row.name) == first.as_ref()).unwrap();
     assert_eq!(first.exchanging, most.exchanging);
     walk.finds(&grouped(most.exchanging.0));

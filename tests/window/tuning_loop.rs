@@ -1,5 +1,5 @@
-//! One sitting from opening a report to coming back to it: open, zoom, search, measure, twice the
-//! accumulation, compare, bookmark, save as SVG, close, open again by the link.
+//! A test of one session from opening a report to returning to it: open, zoom, search, measure,
+//! twice the accumulation, compare, bookmark, save as SVG, close, open again by the link.
 
 use crate::common;
 use crate::gui_support;
@@ -23,13 +23,13 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     let mut window = gui_support::opened_window(open(), "summary", size);
     window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
 
-    // Zoom.
+    // Zoom in and out.
     click(&mut window, Role::Button, "Execution trace");
     for key in [Key::W, Key::W, Key::D] {
         press(&mut window, Modifiers::NONE, key);
     }
 
-    // Search; a mistake is pointed at.
+    // Search; an error is marked at its position.
     press(&mut window, Modifiers::NONE, Key::Slash);
     type_text(&mut window, "Find in the whole report", "in:steps Convolve ipu:x");
     assert!(says(&window, "at character 23"));
@@ -54,7 +54,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     settle(&mut window);
     assert!(says(&window, "between the marks"));
 
-    // Twice the accumulation, beside what it was.
+    // Twice the accumulation, compared with the original.
     press(&mut window, Modifiers::CTRL, Key::T);
     let what_if = window.state_mut().session_mut().what_if_mut().unwrap();
     let before = what_if.text().to_owned();
@@ -71,7 +71,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     press(&mut window, Modifiers::CTRL, Key::T);
     assert!(says(&window, "Slower and faster"));
 
-    // Bookmark.
+    // Add a bookmark.
     press(&mut window, Modifiers::CTRL, Key::M);
     let kept = std::fs::read_to_string(directory.path().join("tilescope-notes.json")).unwrap();
     assert!(kept.contains("view=execution-trace"));
@@ -95,7 +95,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     assert!(svg.contains("</text>") && svg.ends_with("</svg>\n"));
     settle(&mut window);
 
-    // Copy the link, close, and come back.
+    // Copy the link, close, and return.
     window.event(Event::Key {
         key: Key::C,
         physical_key: None,

@@ -1,4 +1,5 @@
-//! Changing the spec of a report and simulating it again, with the real program as the child.
+//! Tests of changing the spec of a report and simulating it again, with the real program as the
+//! child.
 
 use crate::common;
 use crate::gui_support::{
@@ -25,7 +26,7 @@ fn window() -> (Window, tempfile::TempDir) {
     (window, directory)
 }
 
-/// Keeps what is tried beside the report, as a user's session keeps it in the user's directory.
+/// Stores variants beside the report; a user's session stores them in the user's directory.
 fn keep_variants(window: &mut Window, directory: &tempfile::TempDir) {
     window.state_mut().session_mut().keep_simulated_in(directory.path().to_owned());
 }
@@ -46,7 +47,7 @@ fn a_changed_spec_is_simulated_and_compared() {
     until(&mut window, "compared", is_compared);
     assert!(window.state().session().messages().is_empty());
     assert_says(&window, &["variant 1", "model.m = 128", "Tick variant 1", "Tick original"]);
-    // Any two of those that were tried can be compared.
+    // Any two variants can be compared.
     click_label(&mut window, "Tick variant 1");
     click_label(&mut window, "Tick original");
     window.get_by_label("Compare ticked").click();
@@ -56,7 +57,7 @@ fn a_changed_spec_is_simulated_and_compared() {
     });
 }
 
-/// The first variant of the report in a directory.
+/// Simulates the first variant of the report in a directory.
 fn try_one(window: &mut Window) {
     set_text(window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Simulate and compare").click();
@@ -64,7 +65,7 @@ fn try_one(window: &mut Window) {
 }
 
 #[test]
-fn what_was_tried_is_there_when_the_report_is_opened_again() {
+fn variants_persist_when_the_report_is_reopened() {
     let (mut first, directory) = window();
     try_one(&mut first);
     let report = {
@@ -81,7 +82,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     };
     let mut again = open();
     assert_says(&again, &["variant 1", "model.m = 128"]);
-    // Its spec is worked on, and its report is compared, as if it had never been closed.
+    // Its spec is edited and its report compared, as if it had never been closed.
     click_label(&mut again, "variant 1");
     let text = again.state().session().what_if().expect("open").text().to_owned();
     assert!(text.contains("m = 128"), "{text}");
@@ -91,7 +92,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     until(&mut again, "compared", is_compared);
     assert_eq!(again.state().session().messages(), []);
     drop(again);
-    // A report that was taken away is told; its spec is still there.
+    // A missing report is reported; its spec is still there.
     std::fs::remove_dir_all(&report).expect("removed");
     let mut third = open();
     assert!(says(&third, "variant 1") && says(&third, "gone"));
@@ -133,13 +134,13 @@ fn what_if_starts_from_a_measurement() {
     name(&mut window, &ran.to_string_lossy());
     until(&mut window, "taken", |window| says(window, "Predict the measured run"));
 
-    // Twice the rows are more cycles, of which the panel tells what they rest on.
+    // Twice the rows take more cycles, and the panel shows the basis of the figure.
     set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Predict the measured run").click();
     until(&mut window, "predicted", |window| says(window, "cycles of all steps on all IPUs (+"));
     assert!(says(&window, "of these cycles are measured and scaled by the simulation"));
 
-    // The spec is known when the report is opened again, until another one is to be named.
+    // The spec is known when the report is opened again, until the user names another one.
     drop(window);
     let mut again = open();
     assert!(says(&again, "Predict the measured run"));
@@ -163,7 +164,7 @@ fn other_replicas_are_tried_from_the_exchange_code() {
 }
 
 #[test]
-fn nonsense_is_refused_with_its_line() {
+fn invalid_specs_are_rejected_with_their_line() {
     let (mut window, _directory) = window();
     for nonsense in ["m = \"seven\"", "m = 7\nmm = 8", "m = = ="] {
         set_text(&mut window, |text| {
@@ -199,15 +200,15 @@ fn a_child_that_is_stopped_loses_nothing() {
 }
 
 #[test]
-fn a_report_without_a_spec_says_so() {
+fn a_report_without_a_spec_is_explained() {
     let mut window = opened_window(Variant::named("foreign").opened(), "summary", SIZE);
     press(&mut window, Modifiers::COMMAND, Key::T);
     assert!(says(&window, "records no spec. Name the spec of the program"));
     assert!(!says(&window, "Simulate and compare"));
 }
 
-/// Bars of other machines are rows for the keyboard and for screen readers; a click on one takes its
-/// change into the spec.
+/// The bars of other machines are rows for the keyboard and for screen readers. A click on one
+/// applies its change to the spec.
 #[test]
 fn other_machines_are_tried_and_taken() {
     let (mut window, _directory) = window();
@@ -234,9 +235,9 @@ fn other_machines_are_tried_and_taken() {
 }
 
 #[test]
-fn trying_other_machines_is_given_up_and_begun_again() {
+fn trying_other_machines_is_cancelled_and_restarted() {
     let (mut window, _directory) = window();
-    // Asking about another spec takes the place of what is worked on: one stop ends it all.
+    // A query about another spec replaces the running one: one stop ends both.
     for size in [1499, 1500] {
         set_text(&mut window, |text| {
             // Large enough to take a while.

@@ -1,5 +1,5 @@
-//! The window as a place to work: tabs, opening, completion, the focus of dialogs, quitting, the palette,
-//! panels that fold, and rest.
+//! Tests of the window as a workplace: tabs, opening, completion, the focus of dialogs, quitting,
+//! the palette, panels that fold, and idle windows.
 
 use crate::gui_support::{
     VARIANTS, Variant, Window, assert_says, click, opened_window, press, says, settle, show_view,
@@ -17,7 +17,7 @@ use tilescope_test_tiers::slow_tests;
 
 const SIZE: Vec2 = Vec2::new(1280.0, 800.0);
 
-/// A window on the home screen, come to rest.
+/// An idle window on the home screen.
 fn home(size: Vec2) -> Window {
     window_of(TilescopeApp::detached(&egui::Context::default(), None), size, 1.0)
 }
@@ -61,12 +61,12 @@ fn tabs_with_home_are_always_there_and_another_report_can_be_opened() {
 }
 
 #[test]
-fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
+fn letters_and_arrow_keys_choose_a_report_from_a_list() {
     let directory = reports();
     let first = OpenReport::read(&directory.path().join("first")).unwrap();
     let mut window = opened_window(first, "memory", SIZE);
     press(&mut window, Modifiers::COMMAND, Key::O);
-    // What lies beside the report that is shown, with a preview of what Enter takes.
+    // The reports beside the visible one, with a preview of the one that Enter opens.
     assert!(window.query_by_role_and_label(Role::Button, "second").is_some());
     type_text(&mut window, "Path of the report or model to open", "SECO");
     assert!(window.query_by_role_and_label(Role::Button, "empty/").is_none());
@@ -76,7 +76,7 @@ fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
     press(&mut window, Modifiers::NONE, Key::Enter);
     until(&mut window, "second is open", |window| tabs(window) == ["first", "second"]);
     assert!(!says(&window, "Path of the report or model to open"));
-    // A report that is open already is shown again, under whatever path.
+    // A report that is already open is shown again, under any path.
     press(&mut window, Modifiers::COMMAND, Key::O);
     press(&mut window, Modifiers::NONE, Key::Enter);
     until(&mut window, "first is shown", |window| {
@@ -86,7 +86,7 @@ fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
 }
 
 #[test]
-fn directories_are_gone_into_and_left_by_keys() {
+fn keys_enter_and_leave_directories() {
     let directory = reports();
     let deep = directory.path().join("empty/deep");
     (Variant::named("small").write)(&deep);
@@ -101,7 +101,7 @@ fn directories_are_gone_into_and_left_by_keys() {
     for name in shown {
         assert!(window.query_by_role_and_label(Role::Button, name).is_some(), "{name}");
     }
-    // Reports come before directories; the second of them is two lines down from the box.
+    // Reports come before directories; the second of them is two lines below the box.
     press(&mut window, Modifiers::NONE, Key::ArrowDown);
     press(&mut window, Modifiers::NONE, Key::Enter);
     until(&mut window, "second is open", |window| tabs(window) == ["second"]);
@@ -120,9 +120,9 @@ fn a_half_typed_path_is_completed_by_enter_on_the_home_screen() {
     assert!(window.state().session().messages().is_empty());
 }
 
-/// Every dialog that a key opens: what is typed at once goes into it.
+/// Every dialog that a key opens: immediate typing goes into it.
 #[test]
-fn the_focus_is_where_one_types_in_every_dialog() {
+fn every_dialog_focuses_its_text_box() {
     let directory = reports();
     let mut dialogs = Vec::new();
     for action in actions() {
@@ -133,7 +133,7 @@ fn the_focus_is_where_one_types_in_every_dialog() {
         }
         let opened = OpenReport::read(&directory.path().join("first")).unwrap();
         let mut window = opened_window(opened, "summary", SIZE);
-        // So that there is something to be renamed.
+        // So that there is something to rename.
         press(&mut window, Modifiers::COMMAND, Key::M);
         let is_open =
             |window: &Window| window.ctx.memory(|memory| memory.top_modal_layer().is_some());
@@ -153,7 +153,7 @@ fn the_focus_is_where_one_types_in_every_dialog() {
             "{}: no box has the focus",
             action.name
         );
-        // What is typed goes nowhere else.
+        // Typed text goes nowhere else.
         let searching = window.state().session().page().unwrap().search().open;
         press(&mut window, Modifiers::NONE, Key::Slash);
         let page = window.state().session().page().unwrap();
@@ -166,13 +166,13 @@ fn the_focus_is_where_one_types_in_every_dialog() {
     }
 }
 
-/// Whether the window asked to be closed, or to be kept open, in its last frame.
+/// Returns true if the window sent this command in its last frame.
 fn asked(window: &Window, command: &ViewportCommand) -> bool {
     let output = window.output().viewport_output.get(&ViewportId::ROOT);
     output.is_some_and(|output| output.commands.contains(command))
 }
 
-/// The user presses the cross of the window.
+/// The user presses the close button of the window.
 fn press_the_cross(window: &mut Window) {
     let viewport = window.input_mut().viewports.entry(ViewportId::ROOT).or_default();
     viewport.events.push(ViewportEvent::Close);
@@ -219,7 +219,7 @@ fn quitting_asks_only_when_edits_would_be_lost() {
 }
 
 #[test]
-fn tabs_come_back_as_they_were() {
+fn tabs_are_restored() {
     let directory = reports();
     let report = |name: &str| OpenReport::read(&directory.path().join(name)).unwrap();
     let mut window = opened_window(report("first"), "liveness", SIZE);
@@ -248,7 +248,7 @@ fn tabs_come_back_as_they_were() {
     }
 }
 
-/// Titles of check boxes, choices and tabs of a view, and whether boxes are ticked or tabs shown.
+/// The checkboxes, choices and tabs of a view, with true for checked boxes and selected tabs.
 fn controls_seen(window: &Window) -> Vec<(Role, String, bool)> {
     let nodes = window.root().children_recursive();
     let roles = [Role::CheckBox, Role::ComboBox, Role::Tab];
@@ -259,7 +259,7 @@ fn controls_seen(window: &Window) -> Vec<(Role, String, bool)> {
         let node = node.accesskit_node();
         let on = node.toggled() == Some(Toggled::True) || node.is_selected() == Some(true);
         let name = node.label()?;
-        // What a tab counts is not part of its name.
+        // The count of a tab is not part of its name.
         let name = name.split(" (").next().unwrap_or_default().to_owned();
         Some((node.role(), name, on))
     });
@@ -274,11 +274,11 @@ fn use_in_palette(window: &mut Window, title: &str) {
     press(window, Modifiers::NONE, Key::Enter);
 }
 
-/// Buttons of strips that lead to another view, and to which one.
+/// The buttons of toolbars that lead to another view, and that view.
 const LEADS_ON: [(&str, &str); 1] = [("At the trace's cursor", "execution-trace")];
 
-/// Every control in the strip of every view, and every tab of its tables, is found from any other
-/// view, and used there.
+/// Every control in the toolbar of every view, and every tab of its tables, can be found and used
+/// from any other view.
 #[test]
 fn the_palette_finds_controls_of_all_views() {
     let size = Vec2::new(1900.0, 1000.0);
@@ -288,7 +288,7 @@ fn the_palette_finds_controls_of_all_views() {
         let (strip, tabs) = of.map_or((&[][..], &[][..]), |of| (of.strip, of.tabs));
         show_view(&mut window, view);
         let seen = controls_seen(&window);
-        // None is missing in the table.
+        // None is missing from the table.
         for (role, name, _) in &seen {
             let known = if *role == Role::Tab { tabs } else { strip };
             assert!(known.contains(&name.as_str()), "{view}: {name} is not in the palette");
@@ -343,7 +343,7 @@ fn the_palette_finds_controls_of_all_views() {
         let shown = window.query_all_by_label_contains(name).any(|node| node.is_focused());
         assert!(shown, "{view}: {name} waits for letters");
     }
-    // Actions of a view, too.
+    // Actions of a view too.
     show_view(&mut window, "summary");
     use_in_palette(&mut window, "Filter steps");
     assert_eq!(window.state().session().page().unwrap().view().name(), "execution-trace");
@@ -389,7 +389,7 @@ fn lower_panels_fold_until_there_is_something_to_show() {
 }
 
 #[test]
-fn specs_to_simulate_are_grouped_filtered_and_described_in_full() {
+fn specs_are_grouped_filtered_and_described() {
     simulator();
     let mut window = home(Vec2::new(1280.0, 2400.0));
     assert_says(&window, &["Examples", "Small programs", "Published benchmarks", "too_large"]);
@@ -405,7 +405,7 @@ fn specs_to_simulate_are_grouped_filtered_and_described_in_full() {
 }
 
 #[test]
-fn memory_summary_and_insights_agree_about_the_fullest_tile() {
+fn memory_summary_and_insights_agree_on_the_fullest_tile() {
     for variant in [Variant::named("simulated"), Variant::named("sample out of memory")] {
         let report = variant.opened().report;
         let memory = report.tile_memory().unwrap();
@@ -438,9 +438,9 @@ fn memory_summary_and_insights_agree_about_the_fullest_tile() {
     }
 }
 
-/// A minute in which nothing happens: no frame is asked for.
+/// A minute in which nothing happens: no frame is requested.
 #[test]
-fn a_minute_of_rest_paints_nothing() {
+fn an_idle_minute_paints_nothing() {
     let minute = Duration::from_secs(60);
     let mut windows = vec![("home", home(SIZE))];
     for view in view_names() {
@@ -451,7 +451,7 @@ fn a_minute_of_rest_paints_nothing() {
             let output = window.output().viewport_output.get(&ViewportId::ROOT);
             output.map_or(Duration::MAX, |output| output.repaint_delay)
         };
-        // Animations end, and what is looked at goes into the history, within some seconds.
+        // Animations end, and the place enters the history, within a few seconds.
         for _ in 0..600 {
             window.step();
             if delay(&window) >= minute {
@@ -469,7 +469,7 @@ fn a_minute_of_rest_paints_nothing() {
     }
 }
 
-/// A report that is watched for changes asks for no frame either.
+/// A report that is watched for changes requests no frame either.
 #[test]
 fn watching_a_report_paints_nothing() {
     let directory = reports();

@@ -1,8 +1,8 @@
-//! What is counted file by file: comments, doc comments, assertions, errors that are texts,
-//! lengths of functions, public items without docs.
+//! Counts file by file: comments, doc comments, assertions, errors that are texts, lengths of
+//! functions, public items without docs.
 //!
-//! Macro calls are opaque to a syntax tree, and comments are in no tree at all. So assertions,
-//! doc comments and comments are read from the tokens and the gaps between them.
+//! Macro calls are opaque to a syntax tree, and comments are in no tree at all. Assertions, doc
+//! comments and comments are therefore read from the tokens and the gaps between them.
 
 use std::ops::Range;
 
@@ -11,16 +11,17 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{GenericArgument, ImplItem, Item, PathArguments, Type, Visibility};
 
+use crate::dialect::DialectCounts;
 use crate::source::{ItemHead, SourceFile};
 
-/// Macros that state a law.
+/// Macros that state an invariant.
 const ASSERTIONS: [&str; 6] =
     ["assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne"];
 
-/// A doc comment of so many words says no more than the name under it.
+/// The number of words up to which a doc comment hardly adds to the name below it.
 const SHORT_DOC_WORDS: usize = 3;
 
-/// Figures of the product code of one file, or of several added up.
+/// Figures of the product code of one file, or the sum over several.
 #[derive(Clone, Default)]
 pub(crate) struct CodeCounts {
     pub(crate) files: usize,
@@ -38,6 +39,7 @@ pub(crate) struct CodeCounts {
     pub(crate) public_items: usize,
     /// Place and name of public items without a doc comment.
     pub(crate) undocumented: Vec<String>,
+    pub(crate) dialect: DialectCounts,
 }
 
 impl CodeCounts {
@@ -52,6 +54,7 @@ impl CodeCounts {
         reader.read(&source.tokens);
         reader.gap_before(source.text.len());
         TreeReader { source, counts: &mut counts }.visit_file(&source.tree);
+        counts.dialect.read_tree(source);
         counts
     }
 
@@ -68,6 +71,7 @@ impl CodeCounts {
         self.function_lengths.extend(other.function_lengths);
         self.public_items += other.public_items;
         self.undocumented.extend(other.undocumented);
+        self.dialect.add(other.dialect);
     }
 }
 
@@ -86,19 +90,31 @@ impl TokenReader<'_> {
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             let rest = &tokens[at..];
-            if let Some(text) = doc_comment(rest) {
+            if let Some(comment) = doc_comment(rest) {
+                if comment.is_inner != doc.is_inner {
+                    self.end_doc_block(std::mem::take(&mut doc));
+                }
                 doc.line.get_or_insert(token.span().start().line);
-                doc.text.push_str(&text);
-                doc.text.push(' ');
+                doc.is_inner = comment.is_inner;
+                doc.text.push_str(&comment.text);
+                doc.text.push('\n');
                 // All tokens of a doc comment have the whole comment as their place.
                 self.token(token.span().byte_range());
-                at += 2;
+                at += comment.tokens;
                 continue;
             }
             self.end_doc_block(std::mem::take(&mut doc));
-            let product = !self.source.is_test(token.span().start().line);
-            self.counts.assertions += usize::from(product && is_assertion(rest));
-            self.counts.unwraps += usize::from(product && is_unwrap(rest));
+            let line = token.span().start().line;
+            if !self.source.is_test(line) {
+                self.counts.assertions += usize::from(is_assertion(rest));
+                self.counts.unwraps += usize::from(is_unwrap(rest));
+                self.counts.dialect.read_then(self.source, rest);
+                if let Some(text) = string_literal(token) {
+                    // An escaped newline in the text is none in the file.
+                    let numbers = (line..).map(|number| number.min(token.span().end().line));
+                    self.counts.dialect.read_prose(self.source, numbers.zip(text.lines()));
+                }
+            }
             if let TokenTree::Group(group) = token {
                 self.token(group.span_open().byte_range());
                 self.read(&group.stream());
@@ -116,29 +132,38 @@ impl TokenReader<'_> {
         self.read_to = self.read_to.max(bytes.end);
     }
 
-    /// Counts comments between the last token and `end`, where nothing else can be but space.
+    /// Counts comments between the last token and `end`, where the only other content is space.
     fn gap_before(&mut self, end: usize) {
         let Some(gap) = self.source.text.get(self.read_to..end) else { return };
         if !gap.contains("//") {
             return;
         }
         let first_line = self.source.text[..self.read_to].matches('\n').count() + 1;
+        let mut prose = Vec::new();
         let mut depth = 0_usize;
         for (line, text) in (first_line..).zip(gap.split('\n')) {
             // A block comment may hold what looks like a line comment.
-            let (opened, closed) = (text.matches("/*").count(), text.matches("*/").count());
+            let opened = text.matches("/*").count();
+            let closed = text.matches("*/").count();
             let words = if depth == 0 { text.trim_start().strip_prefix("//") } else { None };
             if let Some(words) = words {
-                let says_something = words.contains(char::is_alphanumeric);
-                self.counts.comments += usize::from(says_something && !self.source.is_test(line));
+                if words.contains(char::is_alphanumeric) && !self.source.is_test(line) {
+                    self.counts.comments += 1;
+                    prose.push((line, words));
+                }
             } else {
                 depth = (depth + opened).saturating_sub(closed);
             }
         }
+        self.counts.dialect.read_prose(self.source, prose.into_iter());
     }
 
     fn end_doc_block(&mut self, block: DocBlock) {
         let Some(line) = block.line.filter(|&line| !self.source.is_test(line)) else { return };
+        self.counts.dialect.read_doc(self.source, line, &block.text);
+        if block.is_inner {
+            return;
+        }
         self.counts.doc_blocks += 1;
         let is_word = |word: &&str| word.contains(char::is_alphanumeric);
         if block.text.split_whitespace().filter(is_word).count() <= SHORT_DOC_WORDS {
@@ -152,12 +177,29 @@ impl TokenReader<'_> {
 #[derive(Default)]
 struct DocBlock {
     line: Option<usize>,
+    /// True for `//!`.
+    is_inner: bool,
     text: String,
 }
 
-/// The text of an outer doc comment at the head of `tokens`: `///` is `#[doc = "…"]` to a lexer.
-fn doc_comment(tokens: &[TokenTree]) -> Option<String> {
-    let [TokenTree::Punct(hash), TokenTree::Group(group), ..] = tokens else { return None };
+/// One line of a doc comment, or a block `/** */`.
+struct DocComment {
+    is_inner: bool,
+    text: String,
+    /// The number of tokens that it is to a lexer.
+    tokens: usize,
+}
+
+/// The doc comment at the head of `tokens`: `///` is `#[doc = "…"]` to a lexer, `//!` is
+/// `#![doc = "…"]`.
+fn doc_comment(tokens: &[TokenTree]) -> Option<DocComment> {
+    let (hash, group, is_inner) = match tokens {
+        [TokenTree::Punct(hash), TokenTree::Group(group), ..] => (hash, group, false),
+        [TokenTree::Punct(hash), TokenTree::Punct(_), TokenTree::Group(group), ..] => {
+            (hash, group, true)
+        }
+        _ => return None,
+    };
     if hash.as_char() != '#' || group.delimiter() != Delimiter::Bracket {
         return None;
     }
@@ -167,8 +209,17 @@ fn doc_comment(tokens: &[TokenTree]) -> Option<String> {
         return None;
     };
     let from_comment = hash.span().byte_range() == group.span().byte_range();
-    let text = syn::parse_str::<syn::LitStr>(&text.to_string()).ok()?;
-    (name == "doc" && from_comment).then(|| text.value())
+    if name != "doc" || !from_comment {
+        return None;
+    }
+    let text = syn::parse_str::<syn::LitStr>(&text.to_string()).ok()?.value();
+    Some(DocComment { is_inner, text, tokens: if is_inner { 3 } else { 2 } })
+}
+
+/// The value of a string literal; none for other tokens.
+fn string_literal(token: &TokenTree) -> Option<String> {
+    let TokenTree::Literal(literal) = token else { return None };
+    Some(syn::parse_str::<syn::LitStr>(&literal.to_string()).ok()?.value())
 }
 
 fn is_assertion(tokens: &[TokenTree]) -> bool {
@@ -187,7 +238,7 @@ fn is_unwrap(tokens: &[TokenTree]) -> bool {
     dot.as_char() == '.' && called && (name == "unwrap" || name == "expect")
 }
 
-/// Reads what the syntax tree knows best.
+/// Counts items that are visible in the syntax tree.
 struct TreeReader<'a> {
     source: &'a SourceFile,
     counts: &'a mut CodeCounts,
@@ -195,7 +246,8 @@ struct TreeReader<'a> {
 
 impl TreeReader<'_> {
     fn function(&mut self, signature: &syn::Signature, body: &syn::Block) {
-        let (first, last) = (signature.span().start().line, body.span().end().line);
+        let first = signature.span().start().line;
+        let last = body.span().end().line;
         if !self.source.is_test(first) {
             self.counts.function_lengths.push(last + 1 - first);
         }
@@ -206,7 +258,7 @@ impl TreeReader<'_> {
         let line = ident.span().start().line;
         if !self.source.is_test(line) {
             self.counts.public_items += 1;
-            // `#[doc(hidden)]` is an answer too.
+            // `#[doc(hidden)]` counts as docs.
             if !head.attributes.iter().any(|attribute| attribute.path().is_ident("doc")) {
                 self.counts.undocumented.push(format!("{}  {ident}", self.source.place(line)));
             }
@@ -254,7 +306,7 @@ impl<'ast> Visit<'ast> for TreeReader<'_> {
     }
 }
 
-/// Whether the second type in angle brackets is `String`.
+/// True if the second type in angle brackets is `String`.
 fn second_is_string(arguments: &PathArguments) -> bool {
     let PathArguments::AngleBracketed(arguments) = arguments else { return false };
     let mut types = arguments.args.iter().filter_map(|argument| match argument {

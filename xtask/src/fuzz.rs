@@ -1,4 +1,4 @@
-//! Runs commands on hostile inputs for long: the test `fuzzing` with other seeds each time.
+//! Runs commands on hostile inputs for a long time: the test `fuzzing` with new seeds each time.
 
 use std::error::Error;
 use std::process::Command;

@@ -1,7 +1,7 @@
-//! Who imports whom: floors of the window, and circles between modules.
+//! The graph of imports: floors of the window, and circles between modules.
 //!
-//! Paths are followed to the module that defines what they name, through `use` and `pub use`, so
-//! that a re-export cannot hide an arrow. Glob imports lead to the module before the star.
+//! Paths are followed to the module that defines what they name, through `use` and `pub use`, so a
+//! re-export cannot hide an arrow. Glob imports lead to the module before the star.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use syn::visit::{self, Visit};
 
 use crate::source::{ModulePath, SourceFile, crate_module, is_own_crate};
 
-/// Folders that have a rule, each with the folders it may import. A folder with a rule may import
-/// no module that has none: such a module would be a door round the table.
+/// Folders with a rule, each with the folders that it may import. A folder with a rule may not
+/// import a module without one, which could be used to circumvent the table.
 const FLOORS: [(&str, &[&str]); 6] = [
     ("shell", &["views", "widgets", "model", "theme", "paint"]),
     ("views", &["widgets", "model", "theme", "paint"]),
@@ -22,20 +22,20 @@ const FLOORS: [(&str, &[&str]); 6] = [
     ("theme", &[]),
 ];
 
-/// Folders without which a crate is not built in floors yet.
+/// Folders that every crate with floors has.
 const NEEDED_FLOORS: [&str; 4] = ["model", "widgets", "views", "shell"];
 
-/// `use` names that lead to further `use` names are followed so far; circles of them exist.
+/// The most `use` names that are followed one after another; they can form circles.
 const LONGEST_REEXPORT: usize = 8;
 
-/// Code in one module that names something in another.
+/// A reference to an item of another module.
 struct ModuleImport {
     from: ModulePath,
     to: ModulePath,
     place: String,
 }
 
-/// All modules and the imports between them, tests left out.
+/// All modules and the imports between them, without tests.
 pub(crate) struct ImportGraph {
     files: BTreeSet<ModulePath>,
     imports: Vec<ModuleImport>,
@@ -43,10 +43,10 @@ pub(crate) struct ImportGraph {
 
 impl ImportGraph {
     pub(crate) fn of_files(sources: &[SourceFile]) -> Self {
-        let product = || sources.iter().filter(|source| source.product_lines() > 0);
+        let iter_product = || sources.iter().filter(|source| source.product_lines() > 0);
         let mut names = NameTable::default();
         let mut mentions = Vec::new();
-        for source in product() {
+        for source in iter_product() {
             names.modules.insert(source.module.clone());
             let mut finder = PathFinder { source, here: source.module.clone(), found: Vec::new() };
             finder.visit_file(&source.tree);
@@ -67,14 +67,15 @@ impl ImportGraph {
             for mention in found {
                 let Some(target) = names.absolute(source, mention) else { continue };
                 let to = names.module_of(&target, LONGEST_REEXPORT);
-                let (from, place) = (mention.here.clone(), source.place(mention.line));
+                let from = mention.here.clone();
+                let place = source.place(mention.line);
                 imports.push(ModuleImport { from, to, place });
             }
         }
-        Self { files: product().map(|source| source.module.clone()).collect(), imports }
+        Self { files: iter_product().map(|source| source.module.clone()).collect(), imports }
     }
 
-    /// Whether `room` has the four floors.
+    /// True if `room` has the four floors.
     pub(crate) fn has_floors(&self, room: &str) -> bool {
         NEEDED_FLOORS.iter().all(|floor| {
             self.files.iter().any(|file| matches!(&file[..], [a, b, ..] if a == room && b == floor))
@@ -88,8 +89,9 @@ impl ImportGraph {
     /// Imports from one top-level module of `room` to another, with the names of both.
     fn arrows(&self, room: &str) -> impl Iterator<Item = (&str, &str, &ModuleImport)> {
         self.imports.iter().filter_map(move |import| {
-            let (from, to) = (folder(room, &import.from)?, folder(room, &import.to)?);
-            (from != to).then_some((from, to, import))
+            let from = folder(room, &import.from)?;
+            let to = folder(room, &import.to)?;
+            if from != to { Some((from, to, import)) } else { None }
         })
     }
 
@@ -99,8 +101,9 @@ impl ImportGraph {
         for (from, to, import) in self.arrows(room) {
             let rule = FLOORS.iter().find(|(name, _)| *name == from);
             if rule.is_some_and(|(_, allowed)| !allowed.contains(&to)) {
-                let line = || format!("{}  {from} -> {to}", import.place);
-                found.entry((&import.from, to)).or_insert_with(line);
+                found
+                    .entry((&import.from, to))
+                    .or_insert_with(|| format!("{}  {from} -> {to}", import.place));
             }
         }
         found.into_values().collect()
@@ -113,8 +116,9 @@ impl ImportGraph {
         };
         let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for import in self.imports.iter().filter(|of| is_below(&of.from) && is_below(&of.to)) {
-            let (from, to) = (self.file_of(&import.from), self.file_of(&import.to));
-            // A parent names its children, and they use what it defines: that is one room.
+            let from = self.file_of(&import.from);
+            let to = self.file_of(&import.to);
+            // A parent names its children, and they use its items: both count as one.
             let is_family = from.starts_with(&to) || to.starts_with(&from);
             if from != to && !is_family {
                 arrows.entry(from.join("::")).or_default().insert(to.join("::"));
@@ -160,7 +164,7 @@ impl ImportGraph {
     }
 }
 
-/// The top-level module of `room` that a module is in; none for the root of the room itself.
+/// The top-level module of `room` that contains a module; none for the root of `room`.
 fn folder<'a>(room: &str, module: &'a [String]) -> Option<&'a str> {
     match module {
         [first, second, ..] if first == room => Some(second),
@@ -169,7 +173,7 @@ fn folder<'a>(room: &str, module: &'a [String]) -> Option<&'a str> {
 }
 
 /// Strongly connected components of more than one node, the largest first. These graphs have some
-/// dozen nodes, so reaching everything from everywhere is fast enough and hard to get wrong.
+/// dozen nodes, so computing reachability from each of them is fast enough, and simple.
 fn components<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
     let mut left: BTreeSet<&str> = arrows.keys().copied().collect();
     let mut found = Vec::new();
@@ -189,7 +193,7 @@ fn components<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a 
     found
 }
 
-/// Everything that can be reached along at least one arrow.
+/// All nodes that can be reached along at least one arrow.
 fn reachable<'a>(arrows: &BTreeMap<&str, BTreeSet<&'a str>>, start: &'a str) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     let mut open = vec![start];
@@ -202,15 +206,15 @@ fn reachable<'a>(arrows: &BTreeMap<&str, BTreeSet<&'a str>>, start: &'a str) -> 
 
 /// A path as written.
 struct PathMention {
-    /// The module it stands in, which may be inside a file.
+    /// The module that contains it, which may be inside a file.
     here: ModulePath,
     parts: Vec<String>,
-    /// The name that a `use` gives to it.
+    /// The name that a `use` binds.
     binds: Option<String>,
     line: usize,
 }
 
-/// What names mean.
+/// The meanings of names.
 #[derive(Default)]
 struct NameTable {
     modules: BTreeSet<ModulePath>,
@@ -218,7 +222,7 @@ struct NameTable {
 }
 
 impl NameTable {
-    /// The path from the root of the workspace; none for other people's crates and local names.
+    /// The path from the root of the workspace; none for external crates and local names.
     fn absolute(&self, source: &SourceFile, mention: &PathMention) -> Option<ModulePath> {
         let (first, rest) = mention.parts.split_first()?;
         let mut absolute = match first.as_str() {
@@ -241,7 +245,7 @@ impl NameTable {
         Some(absolute)
     }
 
-    /// The module that defines what an absolute path names.
+    /// The module that defines the item of an absolute path.
     fn module_of(&self, path: &[String], follow: usize) -> ModulePath {
         let mut module = ModulePath::new();
         for (index, part) in path.iter().enumerate() {
@@ -260,7 +264,8 @@ impl NameTable {
         module
     }
 
-    /// Whether a module exists, if only as a folder of modules, such as a crate without files.
+    /// True if a module exists, even if only as a directory of modules, such as a crate without
+    /// files.
     fn has_module(&self, module: &ModulePath) -> bool {
         let next = self.modules.range(module.clone()..).next();
         next.is_some_and(|next| next.starts_with(module))
@@ -279,7 +284,7 @@ struct PathFinder<'a> {
 
 impl PathFinder<'_> {
     fn add(&mut self, parts: Vec<String>, binds: Option<String>, line: usize) {
-        // One name alone is local, or comes from a `use` that is counted itself.
+        // A single name is local, or comes from a `use` that is counted itself.
         if (parts.len() > 1 || binds.is_some()) && !self.source.is_test(line) {
             self.found.push(PathMention { here: self.here.clone(), parts, binds, line });
         }
@@ -403,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_up_is_seen_however_it_is_written() {
+    fn an_arrow_up_is_found_in_any_notation() {
         for text in [
             "use crate::gui::shell::App;",
             "use super::shell::App as A;",
@@ -432,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn widgets_know_no_model_and_no_floor_imports_what_has_no_rule() {
+    fn widgets_import_no_model_and_no_floor_imports_a_folder_without_rule() {
         let found = floors("gui::widgets", "use super::model::Tab;\nuse super::model;\n");
         assert_eq!(found, ["gui/widgets.rs:1  widgets -> model"]);
         let found = floors("gui::views", "use super::worker::Slot;");

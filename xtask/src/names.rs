@@ -1,4 +1,4 @@
-//! Names of types: which are shared, which are one everyday word.
+//! Names of types: names shared by several types, and names of a single word.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use syn::visit::{self, Visit};
 
 use crate::source::{ItemHead, ItemKind, SourceFile};
 
-/// Where one type is defined.
+/// The definition of a type.
 pub(crate) struct TypeDefinition {
     pub(crate) name: String,
     pub(crate) kind: ItemKind,
@@ -33,7 +33,8 @@ impl<'ast> Visit<'ast> for DefinitionFinder<'_> {
         if let Some((_, ident)) = named.filter(|_| kind != ItemKind::NoType) {
             let line = ident.span().start().line;
             if !self.source.is_test(line) {
-                let (name, place) = (ident.to_string(), self.source.place(line));
+                let name = ident.to_string();
+                let place = self.source.place(line);
                 self.found.push(TypeDefinition { name, kind, place });
             }
         }

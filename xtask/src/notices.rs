@@ -1,4 +1,4 @@
-//! Licences of the crates that the program is linked with, as packages must bring them.
+//! Collects licences of linked crates, which packages must include.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ cargo xtask notices
 
 Prints the licences of all crates that the program is linked with on this platform, each text once.";
 
-/// Beginnings of the names of files that hold a licence, in lower case.
+/// Prefixes of the names of licence files, in lower case.
 const NAMES: [&str; 5] = ["licen", "copying", "notice", "unlicense", "copyright"];
 
 /// A crate that the program is linked with.
@@ -24,7 +24,7 @@ struct LinkedCrate {
     directory: PathBuf,
 }
 
-/// Prints the notices; always succeeds where there are any.
+/// Prints the notices; always succeeds if there are any.
 pub(crate) fn notices(root: &Path) -> Result<bool, Box<dyn Error>> {
     let crates = linked_crates(root)?;
     let mut texts: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub(crate) fn notices(root: &Path) -> Result<bool, Box<dyn Error>> {
     Ok(!crates.is_empty())
 }
 
-/// Files beside the manifest of a crate, and in its folders for licences.
+/// Licence files beside the manifest of a crate, and in its folders for licences.
 fn licence_files(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -65,7 +65,7 @@ fn licence_files(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// The crates of others that `tilescope` depends on, directly or not, without those that only its
+/// The external crates that `tilescope` depends on, directly or not, without those that only its
 /// tests or build scripts need; in the order of their names.
 fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -80,7 +80,8 @@ fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let (packages, nodes) = (list(&metadata["packages"]), list(&metadata["resolve"]["nodes"]));
+    let packages = list(&metadata["packages"]);
+    let nodes = list(&metadata["resolve"]["nodes"]);
     let program = packages.iter().find(|package| package["name"] == "tilescope");
     let mut open = vec![program.ok_or("there is no package tilescope")?["id"].clone()];
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -92,11 +93,11 @@ fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
         let package = packages.iter().find(|package| package["id"] == id);
         let package = package.ok_or("a dependency is no package")?;
         if !package["source"].is_null() {
-            let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-            let manifest = PathBuf::from(text("manifest_path"));
+            let get_text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+            let manifest = PathBuf::from(get_text("manifest_path"));
             found.push(LinkedCrate {
-                title: format!("{} {}", text("name"), text("version")),
-                expression: text("license"),
+                title: format!("{} {}", get_text("name"), get_text("version")),
+                expression: get_text("license"),
                 directory: manifest.parent().unwrap_or(Path::new("/")).to_owned(),
             });
         }

@@ -1,4 +1,4 @@
-//! Source files as everything else reads them: parsed, placed in one module tree, tests marked.
+//! Source files: parsed, placed in one module tree, with tests marked.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -11,9 +11,9 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Ident, ImplItem, Item, Meta, Token, Visibility};
 
-/// Crates are called `tilescope-sim` in `Cargo.toml` and `tilescope_sim` in paths. Without the
-/// prefix both are the folder `sim` of the time before the workspace, so that one list of places
-/// serves both layouts.
+/// The prefix of crate names: `tilescope-sim` in `Cargo.toml` and `tilescope_sim` in paths. Without
+/// the prefix both are the folder `sim` of the layout before the workspace, so that one list of
+/// places covers both layouts.
 const CRATE_PREFIX: &str = "tilescope";
 
 /// Crates under `crates/` that only tests depend on, by their name without the prefix: all their
@@ -25,16 +25,16 @@ pub(crate) type ModulePath = Vec<String>;
 
 /// One `.rs` file.
 pub(crate) struct SourceFile {
-    /// Where it is, as given on the command line or below the workspace root.
+    /// Its path, as given on the command line or relative to the workspace root.
     pub(crate) path: PathBuf,
-    /// The module it is the body of: `sim::poplin` for `crates/tilescope-sim/src/poplin/mod.rs`.
+    /// The module whose body it is: `sim::poplin` for `crates/tilescope-sim/src/poplin/mod.rs`.
     pub(crate) module: ModulePath,
-    /// What `crate::` means in it: empty for the root package, `sim` for `tilescope-sim`.
+    /// The meaning of `crate::` in it: empty for the root package, `sim` for `tilescope-sim`.
     pub(crate) crate_root: ModulePath,
     pub(crate) text: String,
     pub(crate) tokens: TokenStream,
     pub(crate) tree: syn::File,
-    /// For each line, whether it belongs to a test.
+    /// For each line, true if it belongs to a test.
     test_lines: Vec<bool>,
     /// Modules of other files that are declared here as `#[cfg(test)] mod name;`.
     test_modules: Vec<ModulePath>,
@@ -61,7 +61,7 @@ impl SourceFile {
         Ok(Self { path, module, crate_root, text, tokens, tree, test_lines, test_modules })
     }
 
-    /// Whether a line, counted from 1, belongs to a test.
+    /// True if a line, counted from 1, belongs to a test.
     pub(crate) fn is_test(&self, line: usize) -> bool {
         line.checked_sub(1).and_then(|index| self.test_lines.get(index)).is_some_and(|&test| test)
     }
@@ -79,7 +79,7 @@ impl SourceFile {
         format!("{}:{line}", self.path.display())
     }
 
-    /// Whether it lies in a folder, or is the file of that name, given as `sim/planner`.
+    /// True if it lies in a folder, or is the file of that name, given as `sim/planner`.
     pub(crate) fn is_below(&self, folder: &str) -> bool {
         let mut module = self.module.iter();
         folder.split('/').all(|part| module.next().is_some_and(|name| name == part))
@@ -90,7 +90,7 @@ impl SourceFile {
 #[derive(Default)]
 pub(crate) struct SourceTree {
     pub(crate) files: Vec<SourceFile>,
-    /// `path: why`. Nothing is left out in silence: one such file makes `--check` fail.
+    /// `path: why`. A single unreadable file makes `--check` fail.
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl SourceTree {
         Ok(tree)
     }
 
-    /// Marks whole files as tests where the file that declares them says so.
+    /// Marks whole files as tests if their declaration does so.
     pub(crate) fn mark_test_files(&mut self) {
         let declared: BTreeSet<ModulePath> =
             self.files.iter().flat_map(|file| file.test_modules.iter().cloned()).collect();
@@ -134,7 +134,7 @@ impl SourceTree {
     }
 }
 
-/// The `src` folder that `folder` is in, and the module path of that crate's root.
+/// The `src` folder that contains `folder`, and the module path of that crate's root.
 fn crate_of(folder: &Path) -> (PathBuf, ModulePath) {
     let Some(package) = folder.ancestors().find(|above| above.join("Cargo.toml").is_file()) else {
         return (folder.to_path_buf(), Vec::new());
@@ -154,7 +154,7 @@ pub(crate) fn crate_module(name: &str) -> Option<String> {
     }
 }
 
-/// Whether the first name of a path is one of the project's crates.
+/// True if the first name of a path is one of the project's crates.
 pub(crate) fn is_own_crate(name: &str) -> bool {
     name.strip_prefix(CRATE_PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
@@ -180,7 +180,7 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
             found.push(path);
         }
     }
-    // The order of a directory differs between machines, the output must not.
+    // The order of directory entries differs between machines, but the output must not.
     found.sort();
     Ok(found)
 }
@@ -230,15 +230,16 @@ impl<'ast> Visit<'ast> for TestFinder {
     }
 }
 
-/// What items of all kinds have in common.
+/// The common parts of items of all kinds.
 pub(crate) struct ItemHead<'a> {
     pub(crate) attributes: &'a [Attribute],
-    /// None for what has neither, such as an `impl`; uses and modules need no name here.
+    /// Visibility and name. None for items without them, such as an `impl`, and for uses and
+    /// modules, where they are not needed.
     pub(crate) named: Option<(&'a Visibility, &'a Ident)>,
     pub(crate) kind: ItemKind,
 }
 
-/// Kinds of items as far as they are counted differently.
+/// Kinds of items that are counted differently.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum ItemKind {
     StructOrEnum,
@@ -267,7 +268,7 @@ impl<'a> ItemHead<'a> {
         Self { attributes, named, kind }
     }
 
-    /// The same for what stands in an `impl`; associated types are no definitions of their own.
+    /// The head of an item in an `impl`; associated types are no definitions of their own.
     pub(crate) fn of_impl_item(item: &'a ImplItem) -> Self {
         let (attributes, named): (&[Attribute], _) = match item {
             ImplItem::Const(item) => (&item.attrs, Some((&item.vis, &item.ident))),
@@ -278,7 +279,7 @@ impl<'a> ItemHead<'a> {
     }
 }
 
-/// Whether attributes say `#[test]`, or a `#[cfg]` that cannot hold in a shipped build.
+/// True if attributes contain `#[test]`, or a `#[cfg]` that cannot hold in a shipped build.
 fn implies_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -290,7 +291,7 @@ fn implies_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// `any(test, feature = "x")` is product code: some build that is no test has it.
+/// `any(test, feature = "x")` is product code, because some build without tests has it.
 fn needs_test(condition: &Meta) -> bool {
     let Meta::List(list) = condition else {
         return condition.path().is_ident("test");

@@ -1,4 +1,4 @@
-//! `cargo xtask structure`: how large the workspace is, and which files import each other in circles.
+//! `cargo xtask structure`: the size of the workspace, and circles of files that import each other.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ pub(crate) fn run(root: &Path) -> Result<(), Box<dyn Error>> {
     folders.sort();
     folders.retain(|folder| folder.is_dir());
     let tree = SourceTree::read(&folders, root)?;
-    let (mut product, mut tests) = (0, 0);
+    let mut product = 0;
+    let mut tests = 0;
     for file in &tree.files {
         product += file.product_lines();
         tests += file.test_lines();

@@ -1,13 +1,13 @@
-//! Runs `cargo test`, measures every test, and fails where one is too slow for the fast tier.
+//! Runs `cargo test`, measures every test, and fails if one is too slow for the fast tier.
 //!
-//! libtest prints durations with an unstable option, which it accepts with `RUSTC_BOOTSTRAP=1`. Only
-//! the test programs get that variable: cargo runs them through [`run_test`], its *runner*, so that
-//! nothing is compiled anew for it.
+//! libtest prints durations with an unstable option, which it accepts with `RUSTC_BOOTSTRAP=1`.
+//! Only the test programs get that variable: cargo runs them through [`run_test`], its *runner*, so
+//! that nothing is recompiled for it.
 //!
 //! The limit grows with the time that a fixed piece of work takes on a slower machine.
 //!
-//! A test that is over the limit while other tests run beside it is run again alone: what else the
-//! machine does is not the test's fault. The fastest of its runs counts.
+//! A test that exceeds the limit beside other tests is run again alone, because other work on the
+//! machine must not count. The fastest of its runs counts.
 
 use std::error::Error;
 use std::fs::{self, OpenOptions};
@@ -24,14 +24,14 @@ takes longer than the limit, also when it runs alone.
   --limit SECONDS  most that a test of the fast tier may take (default: 5)
   --top N          how many of the slowest tests are printed (default: 30)";
 
-/// Names the file that collects durations to the runner.
+/// The variable with the name of the file in which the runner collects durations.
 const TIMES_FILE: &str = "TILESCOPE_TEST_TIMES";
 /// Seconds that [`reference_seconds`] takes on the machine that the limit is meant for.
 const REFERENCE_SECONDS: f64 = 1.0;
-/// How often a slow test is run again alone.
+/// The number of times that a slow test is run again alone.
 const RUNS_ALONE: usize = 2;
 
-/// What the command line asks for.
+/// The command line of `test-times`.
 #[derive(Debug, PartialEq)]
 struct Arguments {
     limit: f64,
@@ -71,7 +71,8 @@ struct TestTime {
 
 impl TestTime {
     fn line(&self) -> String {
-        let (directory, program) = (self.directory.display(), self.program.display());
+        let directory = self.directory.display();
+        let program = self.program.display();
         format!("{}\t{directory}\t{program}\t{}\n", self.seconds, self.name)
     }
 
@@ -91,7 +92,7 @@ impl TestTime {
         name.rsplit_once('-').map_or(name.to_string(), |(name, _)| name.to_owned())
     }
 
-    /// Seconds that the test takes alone, the least of some runs.
+    /// Seconds that the test takes alone, the least of several runs.
     fn alone(&self) -> Result<f64, Box<dyn Error>> {
         let mut least = f64::MAX;
         for _ in 0..RUNS_ALONE {
@@ -110,7 +111,7 @@ impl TestTime {
     }
 }
 
-/// Runs the tests; returns whether all passed and none of the fast tier is too slow.
+/// Runs the tests. Returns true if all passed and none of the fast tier is too slow.
 pub(crate) fn test_times(
     arguments: impl Iterator<Item = String>,
     root: &Path,
@@ -159,8 +160,8 @@ pub(crate) fn test_times(
     Ok(slow == 0)
 }
 
-/// Seconds that a fixed piece of work takes on one core of this machine: what the limit grows with
-/// on a slower one.
+/// Seconds for a fixed piece of work on one core of this machine, by which the limit grows on a
+/// slower one.
 fn reference_seconds() -> f64 {
     let begun = Instant::now();
     let mut state: u64 = 1;
@@ -173,7 +174,7 @@ fn reference_seconds() -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// Runs a test program for cargo, and writes down how long each of its tests took.
+/// Runs a test program for cargo, and records the duration of each of its tests.
 pub(crate) fn run_test(
     mut arguments: impl Iterator<Item = String>,
 ) -> Result<ExitCode, Box<dyn Error>> {
@@ -193,7 +194,8 @@ pub(crate) fn run_test(
         let line = line?;
         println!("{line}");
         if let Some((name, seconds)) = duration(&line) {
-            let (directory, program) = (directory.clone(), program.clone());
+            let directory = directory.clone();
+            let program = program.clone();
             let test = TestTime { seconds, directory, program, name: name.to_owned() };
             times.write_all(test.line().as_bytes())?;
         }
@@ -201,7 +203,7 @@ pub(crate) fn run_test(
     Ok(exit_code(child.wait()?.code()))
 }
 
-/// The name and the seconds of a test, from the line that libtest prints of it.
+/// The name and the seconds of a test, from a line of libtest's output.
 fn duration(line: &str) -> Option<(&str, f64)> {
     let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let (_, seconds) = rest.strip_suffix("s>")?.rsplit_once('<')?;

@@ -1,12 +1,12 @@
-//! What lies where in the memory of a tile: every variable with its addresses, in rows so that
-//! what shares addresses at different times stands below each other.
+//! The memory map of a tile: every variable with its addresses, in rows so that variables that
+//! share addresses at different times are stacked.
 
 use crate::report_variables::first_variables;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, TileId, TileRange, VariableId};
 use tilescope_report::{MemoryCategory, Report, ReportError, Variable};
 
-/// Most variables of a tile that are placed.
+/// The largest number of placed variables that are read for a tile.
 pub(crate) const MAX_PLACED: usize = 20_000;
 
 /// A variable on a tile.
@@ -14,13 +14,13 @@ pub(crate) const MAX_PLACED: usize = 20_000;
 pub struct PlacedVariable {
     pub id: VariableId,
     pub name: String,
-    /// What it is for.
+    /// The purpose of the variable.
     pub category: MemoryCategory,
     /// Bytes from the start of tile memory, half-open.
     pub addresses: Range<Bytes>,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// Row of the bank map, counted from the top: 0 for what is always live.
+    /// Row of the bank map, counted from the top: 0 for always-live variables.
     pub row: u32,
 }
 
@@ -28,20 +28,20 @@ pub struct PlacedVariable {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BankMap {
     pub tile: TileId,
-    /// What lies there, by row and address.
+    /// The placed variables, by row and address.
     pub placed: Vec<PlacedVariable>,
     pub rows: u32,
-    /// Bytes of a tile.
+    /// Memory of a tile in bytes.
     pub capacity: Bytes,
-    /// Where interleaved memory begins.
+    /// First address of interleaved memory.
     pub interleaved: Bytes,
     /// Bytes of a bank.
     pub bank: Bytes,
-    /// Whether there are more variables than were read.
+    /// True if there are more variables than were read.
     pub truncated: bool,
 }
 
-/// Reads what lies on a tile.
+/// Reads the memory map of a tile.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -64,35 +64,35 @@ pub fn bank_map(report: &Report, tile: TileId) -> Result<BankMap, ReportError> {
     })
 }
 
-/// The parts of variables that lie on a tile, in row 0.
+/// The parts of variables on a tile, all in row 0.
 pub(crate) fn placed_on(
     variables: Vec<(VariableId, Variable)>,
     tile: TileId,
 ) -> Vec<PlacedVariable> {
-    let place = |(id, variable): (VariableId, Variable)| {
-        let part = *variable.tiles.get(tile).filter(|part| part.bytes > Bytes::ZERO)?;
-        Some(PlacedVariable {
+    let mut placed = Vec::new();
+    for (id, variable) in variables {
+        let Some(part) = variable.tiles.get(tile).copied() else { continue };
+        if part.bytes.is_zero() {
+            continue;
+        }
+        placed.push(PlacedVariable {
             id,
             name: variable.name,
             category: variable.category,
             addresses: part.offset..part.offset.saturating_add(part.bytes),
             lifetime: variable.lifetime,
             row: 0,
-        })
-    };
-    variables.into_iter().filter_map(place).collect()
+        });
+    }
+    placed
 }
 
-/// Gives each part the first row in which its addresses are free, always-live ones first; the
-/// number of rows. O(n log n + n rows).
+/// Gives each part the first row in which its addresses are free, always-live parts first, and
+/// returns the number of rows. O(n log n + n rows).
 fn put_in_rows(placed: &mut [PlacedVariable]) -> u32 {
-    placed.sort_by(|a, b| {
-        let key =
-            |part: &PlacedVariable| (part.lifetime.is_some(), part.addresses.start, part.id.0);
-        key(a).cmp(&key(b))
-    });
-    // Where each row ends; what comes begins where the last one did, or later, except that
-    // not-always-live parts begin anew.
+    placed.sort_by_key(|part| (part.lifetime.is_some(), part.addresses.start, part.id.0));
+    // End of each row. Parts come in order of their start addresses, except that the
+    // not-always-live parts begin again at the first address.
     let mut ends: Vec<Bytes> = Vec::new();
     let always = placed.iter().take_while(|part| part.lifetime.is_none()).count();
     let mut base = 0;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_rows() {
+    fn empty_tiles_have_no_rows() {
         assert_eq!(put_in_rows(&mut []), 0);
     }
 }

@@ -1,7 +1,7 @@
-//! Comparisons of a value with a limit, as gates, conditions of searches and filters of `find` write
-//! them.
+//! Comparisons of a value with a limit, as used in gates, conditions of searches and filters of
+//! `find`.
 
-/// How a value is compared with its limit.
+/// A comparison of a value with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitComparison {
     Above,
@@ -13,11 +13,11 @@ pub enum LimitComparison {
 }
 
 impl LimitComparison {
-    /// Every comparison, the longer signs first.
+    /// Every comparison, longer signs first.
     pub const ALL: [Self; 6] =
         [Self::AtLeast, Self::AtMost, Self::Equal, Self::NotEqual, Self::Above, Self::Below];
 
-    /// How it is written.
+    /// Its sign in text.
     #[must_use]
     pub fn sign(self) -> &'static str {
         match self {
@@ -30,20 +30,20 @@ impl LimitComparison {
         }
     }
 
-    /// The comparison of a sign.
+    /// The comparison with a given sign.
     #[must_use]
     pub fn of_sign(sign: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.sign() == sign)
     }
 
-    /// True for comparisons by order, not by equality.
+    /// True for comparisons by order; false for equality.
     #[must_use]
     pub fn is_of_order(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 
-    /// True if a value compares so with a limit. Limits have few digits: computed values are equal to
-    /// one within the precision of numbers.
+    /// True if a value satisfies the comparison with a limit. Limits have few digits, so equality
+    /// is tested within the precision of computed values.
     #[must_use]
     pub fn holds(self, value: f64, limit: f64) -> bool {
         let is_equal = (value - limit).abs() <= limit.abs() * 1e-12;
@@ -57,7 +57,7 @@ impl LimitComparison {
         }
     }
 
-    /// True if a whole number compares so with a limit.
+    /// True if a whole number satisfies the comparison with a limit.
     #[must_use]
     pub fn holds_whole(self, value: u64, limit: u64) -> bool {
         match self {
@@ -70,8 +70,9 @@ impl LimitComparison {
         }
     }
 
-    /// True if all whole numbers from `least` to `most`, both of which occur, compare so with a limit,
-    /// false if none does; nothing where some do, or may.
+    /// The result for a set of whole numbers from `least` to `most`, both of which occur: true if
+    /// all of them satisfy the comparison with a limit, false if none does, `None` if some do or
+    /// may.
     #[must_use]
     pub fn holds_between(self, (least, most): (u64, u64), limit: u64) -> Option<bool> {
         let ends = (self.holds_whole(least, limit), self.holds_whole(most, limit));
@@ -90,7 +91,7 @@ mod tests {
     use tilescope_test_tiers::cases;
 
     #[test]
-    fn signs_are_read_as_they_are_written() {
+    fn signs_round_trip_through_text() {
         for comparison in LimitComparison::ALL {
             assert_eq!(LimitComparison::of_sign(comparison.sign()), Some(comparison));
         }
@@ -104,7 +105,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn ranges_answer_as_their_numbers_do(least in 0..9u64, more in 0..5u64, limit in 0..14u64) {
+        fn ranges_agree_with_their_numbers(least in 0..9u64, more in 0..5u64, limit in 0..14u64) {
             for comparison in LimitComparison::ALL {
                 let all: Vec<bool> =
                     (least..=least + more).map(|of| comparison.holds_whole(of, limit)).collect();

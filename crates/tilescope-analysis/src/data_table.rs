@@ -1,45 +1,53 @@
-//! A table as every reader has it: views, CSV files, the command line and comparisons draw from
-//! the same columns and cells, so that what is seen is what is saved.
+//! Tables for all readers: views, CSV files, the command line and comparisons use the same columns
+//! and cells, so that saved tables equal the visible ones.
 
+use crate::grouping::{GroupKey, RowKeys};
 use serde::Serialize;
 use serde::ser::Serializer;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 use tilescope_report::schema::SchemaColumn;
 use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, VariableId, exact_bytes,
-    grouped, grouped_real, percent,
+    Bytes, ComputeSetId, Cycles, IpuId, NumberFormat, OperationId, ProgramId, TileId, VariableId,
+    exact_bytes, exact_real, grouped, grouped_real, percent, percentage_points, seconds,
+    short_count,
 };
 
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableCell {
-    /// Words.
+    /// A text.
     Text(String),
-    /// Bytes, shown exactly.
     Bytes(Bytes),
-    /// A number of things, or cycles.
+    /// A number of items, or cycles.
     Count(u64),
-    /// A number that names something: never summed, never grouped by thousands.
+    /// A number that identifies an entity: never summed, never grouped by thousands.
     Id(u64),
     /// A tile by its number.
     Tile(TileId),
-    /// How much more, or less, of bytes or things.
+    /// A change of bytes or counts.
     Change {
-        /// The difference.
+        /// The difference, positive for an increase.
         change: i128,
-        /// Whether it is of bytes.
+        /// True if it is a number of bytes.
         bytes: bool,
     },
-    /// A share of one.
+    /// A share, 1 for the whole.
     Share(f64),
-    /// A change as a share of what it was: 3 for four times as much.
+    /// A change as a share of the original value: 3 for four times as much.
     ChangeShare(f64),
     /// A measured or derived number.
     Real(f64),
-    /// How much more, or less, of a measured or derived number.
+    /// A change of a measured or derived number.
     RealChange(f64),
+    /// Time.
+    Seconds(f64),
+    /// How much more, or less, time.
+    SecondsChange(f64),
+    /// The difference of two shares of one.
+    ShareChange(f64),
     /// Nothing where other rows have a number.
     Missing,
 }
@@ -86,7 +94,7 @@ impl From<TileId> for TableCell {
     }
 }
 
-/// Numbers of things that name them.
+/// Cells of typed ids.
 macro_rules! id_cells {
     ($($id:ident)*) => {$(
         impl From<$id> for TableCell {
@@ -105,34 +113,71 @@ impl<T: Into<Self>> From<Option<T>> for TableCell {
 }
 
 impl TableCell {
-    /// A number that names something.
+    /// Creates a cell of a number that identifies an entity.
     pub fn id(id: impl Into<u64>) -> Self {
         Self::Id(id.into())
     }
 
-    /// The value in full, as people read it.
+    /// The value in three or four figures with its unit, as people read it.
     pub fn text(&self) -> String {
+        self.text_in(NumberFormat::default())
+    }
+
+    /// The same in the units that the user chose.
+    pub fn text_in(&self, numbers: NumberFormat) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Bytes(bytes) => exact_bytes(bytes.0),
-            Self::Count(count) => grouped(*count),
+            Self::Bytes(bytes) => numbers.bytes(bytes.0),
+            Self::Count(count) => short_count(*count),
             Self::Id(id) => id.to_string(),
             Self::Tile(tile) => format!("Tile {}", grouped((*tile).into())),
+            Self::Change { change, bytes } => {
+                let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
+                let size = if *bytes { numbers.bytes(size) } else { short_count(size) };
+                format!("{}{size}", ["-", "", "+"][(change.signum() + 1) as usize])
+            }
+            Self::Share(share) => percent(*share),
+            Self::ChangeShare(share) => {
+                format!("{}{:.2} %", plus_of(*share), share * 100.0)
+            }
+            Self::ShareChange(change) => percentage_points(*change),
+            Self::Real(value) => grouped_real(*value),
+            Self::RealChange(value) => format!("{}{}", plus_of(*value), grouped_real(*value)),
+            Self::Seconds(value) => seconds(*value),
+            Self::SecondsChange(value) => format!("{}{}", plus_of(*value), seconds(*value)),
+            Self::Missing => "—".to_owned(),
+        }
+    }
+
+    /// The value with all its digits and its unit.
+    pub fn exact(&self) -> String {
+        match self {
+            Self::Bytes(bytes) => exact_bytes(bytes.0),
+            Self::Count(count) => grouped(*count),
             Self::Change { change, bytes } => {
                 let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
                 let size = if *bytes { exact_bytes(size) } else { grouped(size) };
                 format!("{}{size}", ["-", "", "+"][(change.signum() + 1) as usize])
             }
-            Self::Share(share) => percent(*share),
-            Self::ChangeShare(share) => {
-                let sign = if *share > 0.0 { "+" } else { "" };
-                format!("{sign}{:.2} %", share * 100.0)
-            }
-            Self::Real(value) => grouped_real(*value),
-            Self::RealChange(value) if *value > 0.0 => format!("+{}", grouped_real(*value)),
-            Self::RealChange(value) => grouped_real(*value),
-            Self::Missing => "—".to_owned(),
+            Self::Real(value) => exact_real(*value),
+            Self::RealChange(value) => format!("{}{}", plus_of(*value), exact_real(*value)),
+            Self::Seconds(value) => format!("{} s", exact_real(*value)),
+            Self::SecondsChange(value) => format!("{}{} s", plus_of(*value), exact_real(*value)),
+            Self::Text(_) | Self::Id(_) | Self::Tile(_) | Self::Share(_) => self.text(),
+            Self::ChangeShare(_) | Self::ShareChange(_) | Self::Missing => self.text(),
         }
+    }
+
+    /// True for a difference.
+    pub fn is_change(&self) -> bool {
+        matches!(
+            self,
+            Self::Change { .. }
+                | Self::ChangeShare(_)
+                | Self::RealChange(_)
+                | Self::SecondsChange(_)
+                | Self::ShareChange(_)
+        )
     }
 
     /// The value as programs read it: digits without separators or units, in the unit that the
@@ -147,36 +192,44 @@ impl TableCell {
             Self::Missing => String::new(),
             Self::Share(value)
             | Self::ChangeShare(value)
+            | Self::ShareChange(value)
             | Self::Real(value)
-            | Self::RealChange(value) => value.to_string(),
+            | Self::RealChange(value)
+            | Self::Seconds(value)
+            | Self::SecondsChange(value) => value.to_string(),
         }
     }
 
-    /// A whole number, for all that is counted.
+    /// The value as a whole number; `None` for fractions and text.
     pub(crate) fn whole(&self) -> Option<i128> {
         match self {
             Self::Bytes(bytes) => Some(bytes.0.into()),
             Self::Count(value) | Self::Id(value) => Some((*value).into()),
             Self::Tile(tile) => Some(tile.0.into()),
             Self::Change { change, .. } => Some(*change),
-            Self::Share(_) | Self::ChangeShare(_) | Self::Real(_) | Self::RealChange(_) => None,
+            Self::Share(_) | Self::ChangeShare(_) | Self::ShareChange(_) => None,
+            Self::Real(_) | Self::RealChange(_) => None,
+            Self::Seconds(_) | Self::SecondsChange(_) => None,
             Self::Text(_) | Self::Missing => None,
         }
     }
 
-    /// As a number, for whatever has one.
+    /// The value as a number; `None` for text and missing values.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Share(value)
             | Self::ChangeShare(value)
+            | Self::ShareChange(value)
             | Self::Real(value)
-            | Self::RealChange(value) => Some(*value),
+            | Self::RealChange(value)
+            | Self::Seconds(value)
+            | Self::SecondsChange(value) => Some(*value),
             _ => self.whole().map(|value| value as f64),
         }
     }
 
-    /// The order of cells in a column: words, then what is missing, then numbers. The larger
-    /// difference is the more important one, whichever way it goes.
+    /// The order of cells in a column: text, then missing values, then numbers. Changes are ordered
+    /// by size, independent of their sign.
     pub fn compare(&self, other: &Self) -> Ordering {
         let class = |cell: &Self| match cell {
             Self::Text(_) => 0,
@@ -184,7 +237,7 @@ impl TableCell {
             _ => 2,
         };
         class(self).cmp(&class(other)).then_with(|| {
-            // Bytes of large programs have more digits than a fraction can hold.
+            // Byte counts of large programs have more digits than a float can hold.
             match (self, other, self.whole(), other.whole()) {
                 (Self::Text(a), Self::Text(b), ..) => a.cmp(b),
                 (_, _, Some(a), Some(b)) => a.unsigned_abs().cmp(&b.unsigned_abs()),
@@ -196,7 +249,7 @@ impl TableCell {
         })
     }
 
-    /// Both added up; `None` where a sum means nothing.
+    /// The sum of both cells; `None` if a sum has no meaning.
     pub fn plus(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::Bytes(a), Self::Bytes(b)) => Some(Self::Bytes(*a + *b)),
@@ -207,20 +260,28 @@ impl TableCell {
             (Self::Real(a), Self::Real(b)) => Some(Self::Real(a + b)),
             (Self::Share(a), Self::Share(b)) => Some(Self::Share(a + b)),
             (Self::RealChange(a), Self::RealChange(b)) => Some(Self::RealChange(a + b)),
+            (Self::Seconds(a), Self::Seconds(b)) => Some(Self::Seconds(a + b)),
+            (Self::SecondsChange(a), Self::SecondsChange(b)) => Some(Self::SecondsChange(a + b)),
             _ => None,
         }
     }
 
-    /// Whether a column of such cells can be summed.
+    /// True if a column of such cells can be summed.
     pub fn is_summable(&self) -> bool {
         let whole = matches!(self, Self::Bytes(_) | Self::Count(_) | Self::Change { .. });
-        whole || matches!(self, Self::Real(_) | Self::RealChange(_))
+        let real = matches!(self, Self::Real(_) | Self::RealChange(_));
+        whole || real || matches!(self, Self::Seconds(_) | Self::SecondsChange(_))
     }
 
-    /// Whether a search for words looks at it.
+    /// True if a search for text considers the cell.
     pub fn is_name(&self) -> bool {
         matches!(self, Self::Text(_) | Self::Id(_) | Self::Tile(_))
     }
+}
+
+/// The sign in front of a difference that is more.
+fn plus_of(change: f64) -> &'static str {
+    if change > 0.0 { "+" } else { "" }
 }
 
 impl Serialize for TableCell {
@@ -236,19 +297,22 @@ impl Serialize for TableCell {
             },
             Self::Share(value)
             | Self::ChangeShare(value)
+            | Self::ShareChange(value)
             | Self::Real(value)
-            | Self::RealChange(value) => serializer.serialize_f64(*value),
+            | Self::RealChange(value)
+            | Self::Seconds(value)
+            | Self::SecondsChange(value) => serializer.serialize_f64(*value),
             Self::Missing => serializer.serialize_none(),
         }
     }
 }
 
-/// The side of a column on which its cells stand.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnAlignment {
-    /// Words, from the left.
+    /// Left-aligned text.
     Left,
-    /// Numbers, digits of one worth below each other.
+    /// Right-aligned numbers, with digits of equal weight below each other.
     Right,
 }
 
@@ -256,22 +320,22 @@ pub enum ColumnAlignment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnQuantity {
     Words,
-    /// Names of things, which are numbers.
+    /// Numeric ids.
     Id,
-    /// Places in an order.
+    /// Positions in an order.
     Ordinal,
     Count,
     Cycles,
-    /// Cycles of which some are fractions.
+    /// Cycles that may have fractions.
     MeanCycles,
     Bytes,
     Share,
-    /// Shares of one whole, which add up.
+    /// Shares of one whole that add up to 1.
     Part,
 }
 
 impl ColumnQuantity {
-    /// The quantity of a column of a table of files.
+    /// The quantity of a column in a table of a file.
     pub(crate) fn of_file(column: &SchemaColumn) -> Self {
         match column.unit {
             "id" => Self::Id,
@@ -285,7 +349,7 @@ impl ColumnQuantity {
     }
 
     /// The unit as SQL lists it.
-    pub(crate) fn unit(self) -> &'static str {
+    pub fn unit(self) -> &'static str {
         match self {
             Self::Words => "",
             Self::Id => "id",
@@ -297,7 +361,7 @@ impl ColumnQuantity {
         }
     }
 
-    /// The type of a column of SQL.
+    /// The type of the column in SQL.
     pub fn declaration(self) -> &'static str {
         match self {
             Self::Words => "TEXT",
@@ -307,34 +371,69 @@ impl ColumnQuantity {
     }
 }
 
+/// The meaning of the cells of several rows together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnAggregate {
+    /// They add up, and so do all rows of the table.
+    Sum,
+    /// They add up within a group. All rows have no total: IPUs run at the same time, and not all
+    /// bytes live together.
+    SumOfGroup,
+    /// The largest says most.
+    Max,
+    /// Neither means anything.
+    None,
+}
+
+impl ColumnAggregate {
+    /// True for sums, over a group at least.
+    pub fn adds_up(self) -> bool {
+        matches!(self, Self::Sum | Self::SumOfGroup)
+    }
+}
+
+/// The property of an operation that a column names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnSubject {
+    /// Its name, or that of a program of it.
+    Operation,
+    /// A program, by its number.
+    Program,
+    /// A property that rows are grouped by.
+    Key(GroupKey),
+}
+
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableColumn {
-    /// Its name where programs read it, if that does not follow from the title.
+    /// Its name for programs, if that does not follow from the title.
     #[serde(skip)]
     pub name: Option<&'static str>,
     #[serde(skip)]
     pub quantity: ColumnQuantity,
-    /// Words above it.
+    /// Its heading.
     pub title: String,
-    /// The unit of its numbers, where a number by itself does not say it.
+    /// The unit of its numbers, if the numbers do not show it.
     pub unit: Option<&'static str>,
-    /// What it holds in full, and how it is worked out; empty where the title says it.
+    /// The full description of its content and computation; empty if the title says enough.
     pub about: &'static str,
-    /// The side on which its cells stand.
+    /// The side that its cells are aligned to.
     #[serde(skip)]
     pub alignment: ColumnAlignment,
-    /// Whether its words are of few letters.
+    /// True for short text.
     #[serde(skip)]
     pub short: bool,
-    /// Whether a sum of its numbers means something: bytes that never live together, and cycles of
-    /// IPUs that run at the same time, add up to nothing.
+    /// How its numbers aggregate: bytes that never live together, and cycles of IPUs that run at the
+    /// same time, add up to nothing.
     #[serde(skip)]
-    pub summed: bool,
+    pub aggregate: ColumnAggregate,
+    /// The property of an operation that it names.
+    #[serde(skip)]
+    pub subject: Option<ColumnSubject>,
 }
 
 impl TableColumn {
-    /// A column of words.
+    /// Creates a column of text.
     pub fn text(title: impl Into<String>) -> Self {
         Self {
             name: None,
@@ -344,8 +443,39 @@ impl TableColumn {
             about: "",
             alignment: ColumnAlignment::Left,
             short: false,
-            summed: true,
+            aggregate: ColumnAggregate::Sum,
+            subject: None,
         }
+    }
+
+    /// A column of names of operations, or of programs of theirs.
+    pub fn operation(title: impl Into<String>) -> Self {
+        Self { subject: Some(ColumnSubject::Operation), ..Self::text(title) }
+    }
+
+    /// A column of programs by their numbers.
+    pub fn program(title: impl Into<String>) -> Self {
+        Self { subject: Some(ColumnSubject::Program), ..Self::id(title) }
+    }
+
+    /// A column of operators.
+    pub fn operator(title: impl Into<String>) -> Self {
+        Self::text(title).telling(GroupKey::Operator)
+    }
+
+    /// A column of passes.
+    pub fn pass(title: impl Into<String>) -> Self {
+        Self::short(title).telling(GroupKey::Pass)
+    }
+
+    /// A column of IPUs in words.
+    pub fn ipu(title: impl Into<String>) -> Self {
+        Self::short(title).telling(GroupKey::Ipu)
+    }
+
+    /// A column of numbers of IPUs.
+    pub fn ipu_id(title: impl Into<String>) -> Self {
+        Self::id(title).telling(GroupKey::Ipu)
     }
 
     /// A column of words of few letters.
@@ -353,35 +483,60 @@ impl TableColumn {
         Self { short: true, ..Self::text(title) }
     }
 
-    /// A column of names that are numbers.
+    /// Creates a column of numeric ids.
     pub fn id(title: impl Into<String>) -> Self {
         Self { quantity: ColumnQuantity::Id, ..Self::short(title) }
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers.
     pub fn number(title: impl Into<String>) -> Self {
         let quantity = ColumnQuantity::Count;
         Self { quantity, alignment: ColumnAlignment::Right, ..Self::text(title) }
     }
 
-    /// A column of numbers that do not add up to anything.
+    /// Creates a column of numbers that cannot be summed.
     pub fn unsummed(title: impl Into<String>) -> Self {
         Self::number(title).without_sum()
     }
 
-    /// A column of cycles that do not add up to anything.
+    /// Creates a column of cycles that cannot be summed.
     pub fn unsummed_cycles(title: impl Into<String>) -> Self {
         Self::cycles(title).without_sum()
     }
 
-    /// A column of bytes.
+    /// Creates a column of bytes.
     pub fn bytes(title: impl Into<String>) -> Self {
         Self { quantity: ColumnQuantity::Bytes, unit: Some("bytes"), ..Self::number(title) }
     }
 
-    /// A column of bytes that do not add up to anything.
+    /// Creates a column of bytes that cannot be summed.
     pub fn unsummed_bytes(title: impl Into<String>) -> Self {
         Self::bytes(title).without_sum()
+    }
+
+    /// A column of numbers that add up within a group only.
+    pub fn grouped_number(title: impl Into<String>) -> Self {
+        Self::number(title).aggregating(ColumnAggregate::SumOfGroup)
+    }
+
+    /// A column of cycles that add up within a group only.
+    pub fn grouped_cycles(title: impl Into<String>) -> Self {
+        Self::cycles(title).aggregating(ColumnAggregate::SumOfGroup)
+    }
+
+    /// A column of cycles of which the most say something of a group.
+    pub fn most_cycles(title: impl Into<String>) -> Self {
+        Self::cycles(title).aggregating(ColumnAggregate::Max)
+    }
+
+    /// A column of bytes of which the most say something of a group.
+    pub fn most_bytes(title: impl Into<String>) -> Self {
+        Self::bytes(title).aggregating(ColumnAggregate::Max)
+    }
+
+    /// A column of numbers of which the largest says something of a group.
+    pub fn most(title: impl Into<String>) -> Self {
+        Self::number(title).aggregating(ColumnAggregate::Max)
     }
 
     /// A column of cycles of a run, which grow with what it works on.
@@ -389,17 +544,17 @@ impl TableColumn {
         Self { quantity: ColumnQuantity::Cycles, ..Self::number(title) }
     }
 
-    /// A column of shares of one.
+    /// Creates a column of shares.
     pub fn share(title: impl Into<String>) -> Self {
-        Self { quantity: ColumnQuantity::Share, ..Self::number(title) }
+        Self { quantity: ColumnQuantity::Share, ..Self::unsummed(title) }
     }
 
-    /// A column of parts of one whole.
+    /// Creates a column of parts of one whole.
     pub fn part(title: impl Into<String>) -> Self {
         Self { quantity: ColumnQuantity::Part, ..Self::number(title) }
     }
 
-    /// A column of a table that programs ask by a name of its own.
+    /// Creates a column that programs address by a separate name.
     pub(crate) fn named(name: &'static str, quantity: ColumnQuantity, about: &'static str) -> Self {
         let title = name.replace('_', " ");
         let title = title[..1].to_uppercase() + &title[1..];
@@ -415,16 +570,53 @@ impl TableColumn {
     /// The same without a sum.
     #[must_use]
     pub(crate) fn without_sum(self) -> Self {
-        Self { summed: false, ..self }
+        self.aggregating(ColumnAggregate::None)
     }
 
-    /// The same with words about what it holds.
+    /// The same with another aggregate.
+    #[must_use]
+    pub fn aggregating(self, aggregate: ColumnAggregate) -> Self {
+        Self { aggregate, ..self }
+    }
+
+    /// The same as a column that says what rows are grouped by.
+    #[must_use]
+    pub(crate) fn telling(self, key: GroupKey) -> Self {
+        Self { subject: Some(ColumnSubject::Key(key)), ..self }
+    }
+
+    /// True for numbers that add up within a group.
+    pub fn is_summed_in_groups(&self) -> bool {
+        self.alignment == ColumnAlignment::Right && self.aggregate.adds_up()
+    }
+
+    /// Whether all rows of the table have a sum that means something.
+    pub fn has_total(&self) -> bool {
+        self.aggregate == ColumnAggregate::Sum
+    }
+
+    /// True for names of operations or of their programs.
+    pub(crate) fn names_operations(&self) -> bool {
+        matches!(self.subject, Some(ColumnSubject::Operation | ColumnSubject::Program))
+    }
+
+    /// Whether it says something of groups by a key.
+    pub(crate) fn is_in_groups_of(&self, key: GroupKey) -> bool {
+        match self.subject {
+            Some(ColumnSubject::Key(own)) => own != key,
+            Some(ColumnSubject::Operation | ColumnSubject::Program) => false,
+            None if self.alignment == ColumnAlignment::Left => false,
+            None => self.aggregate != ColumnAggregate::None,
+        }
+    }
+
+    /// The same with a description.
     #[must_use]
     pub fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
 
-    /// Its title as the head of a column of a file: in lower case, with the unit.
+    /// Its title as the head of a column in a file: in lower case, with the unit.
     pub fn head(&self) -> String {
         let title = self.title.to_lowercase();
         match self.unit {
@@ -434,20 +626,23 @@ impl TableColumn {
     }
 }
 
-/// Columns and rows.
+/// A table of columns and rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DataTable {
-    /// The columns.
+    /// The columns, from left to right.
     pub columns: Vec<TableColumn>,
     /// The rows, each with one cell per column.
     pub rows: Vec<Vec<TableCell>>,
-    /// Whether a row of sums makes sense.
+    /// True if the table has a row of sums.
     #[serde(skip)]
     pub totals: bool,
+    /// What its rows can be grouped by; none where they name no operations.
+    #[serde(skip)]
+    pub keys: Option<Arc<RowKeys>>,
 }
 
 impl DataTable {
-    /// Names of columns for programs, no two of them alike: `live_bytes` for `Live (bytes)`.
+    /// Names of columns for programs, all different: `live_bytes` for `Live (bytes)`.
     pub fn identifiers(&self) -> Vec<String> {
         let mut taken = BTreeSet::new();
         let name = |column: &TableColumn| {
@@ -467,10 +662,10 @@ impl DataTable {
         self
     }
 
-    /// A table without a row of sums.
+    /// Creates a table without a row of sums.
     pub fn new(columns: Vec<TableColumn>, rows: Vec<Vec<TableCell>>) -> Self {
         debug_assert!(rows.iter().all(|row| row.len() == columns.len()), "a cell for each column");
-        Self { columns, rows, totals: false }
+        Self { columns, rows, totals: false, keys: None }
     }
 
     /// The same with a row of sums.
@@ -479,23 +674,23 @@ impl DataTable {
         Self { totals: true, ..self }
     }
 
-    /// The same without the columns that are not wanted, by their places.
+    /// The same with only the columns whose indices satisfy `wanted`.
     #[must_use]
     pub fn with_columns(self, wanted: impl Fn(usize) -> bool) -> Self {
         let columns: Vec<usize> = (0..self.columns.len()).filter(|at| wanted(*at)).collect();
         let row = |row: &Vec<TableCell>| columns.iter().map(|at| row[*at].clone()).collect();
         let rows = self.rows.iter().map(row).collect();
         let columns = columns.iter().map(|at| self.columns[*at].clone()).collect();
-        Self { columns, rows, totals: self.totals }
+        Self { columns, rows, ..self }
     }
 
-    /// The sum of a column over some rows; none where it means nothing.
+    /// The sum of a column over some rows; `None` if a sum has no meaning.
     pub fn sum_of<'a>(
         &'a self,
         column: usize,
         rows: impl IntoIterator<Item = &'a Vec<TableCell>>,
     ) -> Option<TableCell> {
-        let of = self.columns.get(column).filter(|column| column.summed)?;
+        let of = self.columns.get(column).filter(|column| column.has_total())?;
         let mut total: Option<TableCell> = None;
         for row in rows {
             total = match (row.get(column)?, total) {
@@ -510,17 +705,17 @@ impl DataTable {
         total
     }
 
-    /// The row of sums over all rows; none where the table has none.
+    /// The row of sums over all rows; `None` if the table has no such row.
     pub fn totals(&self) -> Option<Vec<TableCell>> {
         let sum = |column: usize| match column {
             0 => "Total".into(),
             column => self.sum_of(column, &self.rows).unwrap_or_else(|| "".into()),
         };
         let has_sums = self.totals && !self.rows.is_empty();
-        has_sums.then(|| (0..self.columns.len()).map(sum).collect())
+        if has_sums { Some((0..self.columns.len()).map(sum).collect()) } else { None }
     }
 
-    /// As RFC 4180 writes tables, with plain line ends.
+    /// The table as CSV according to RFC 4180, with plain line ends.
     pub fn csv(&self) -> String {
         let heads: Vec<String> = self.columns.iter().map(|of| quoted(&of.head())).collect();
         let mut text = heads.join(",");
@@ -528,7 +723,7 @@ impl DataTable {
         for row in &self.rows {
             for (at, cell) in row.iter().enumerate() {
                 let comma = if at > 0 { "," } else { "" };
-                // Writing into a text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "{comma}{}", quoted(&unexecuted(cell)));
             }
             text.push('\n');
@@ -537,8 +732,8 @@ impl DataTable {
     }
 }
 
-/// A table of rows: a line for each column, with its kind, its title, a cell of a row, and what it
-/// holds; `all` stands before several columns and their cells.
+/// A table of rows. Each line of the macro is a column, with its kind, its title, the cell of a
+/// row, and a description; `all` precedes several columns and their cells.
 #[macro_export]
 macro_rules! table {
     ($rows:expr, |$row:pat_param| $($kind:ident $title:expr => $cell:expr $(, $about:expr)?;)*) => {{
@@ -582,7 +777,7 @@ macro_rules! table_cell {
     };
 }
 
-/// The value of a cell as a spreadsheet shows it.
+/// The text of a cell that a spreadsheet shows unevaluated.
 fn unexecuted(cell: &TableCell) -> String {
     match cell {
         TableCell::Text(text) => without_formula(text),
@@ -590,20 +785,21 @@ fn unexecuted(cell: &TableCell) -> String {
     }
 }
 
-/// Names of strangers that begin like a formula would be worked out, and get an apostrophe in front.
+/// Spreadsheets would evaluate foreign names that begin like a formula, so these get an apostrophe
+/// in front.
 fn without_formula(text: &str) -> String {
     let begins_like_one = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if begins_like_one { format!("'{text}") } else { text.to_owned() }
 }
 
-/// A text of somebody's as a cell of a CSV file: no spreadsheet takes it for a formula, and no
-/// terminal that the file is printed on obeys it.
+/// A foreign text as a cell of a CSV file: no spreadsheet takes it for a formula, and no terminal
+/// that prints the file obeys it.
 pub(crate) fn quoted_for_csv(text: &str) -> String {
     quoted(&without_formula(text))
 }
 
-/// Text in quotes where a comma, a quote or a line end makes that necessary. Control characters other
-/// than line ends and tabs are spelled out, as they are in everything that commands print.
+/// The text in quotes if it contains a comma, a quote or a line end. Control characters other than
+/// line ends and tabs are escaped, as in all output of commands.
 fn quoted(text: &str) -> String {
     if text.contains(is_spelled_out) {
         let mut plain = String::with_capacity(text.len());
@@ -623,12 +819,12 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// True for a control character that is no line end and no tab.
+/// True for control characters other than line ends and tabs.
 fn is_spelled_out(letter: char) -> bool {
     letter.is_control() && !matches!(letter, '\n' | '\r' | '\t')
 }
 
-/// The head of a column as a name in Python: `Live (bytes)` is `live_bytes`.
+/// The head of a column as a name in Python: `live_bytes` for `Live (bytes)`.
 fn identifier(head: &str) -> String {
     let mut name = String::new();
     for letter in head.to_lowercase().chars() {
@@ -642,7 +838,7 @@ fn identifier(head: &str) -> String {
     name.trim_end_matches('_').to_owned()
 }
 
-/// A name that no other column has.
+/// The name, made different from those of all other columns.
 fn unique(name: String, taken: &mut BTreeSet<String>) -> String {
     let name = if name.is_empty() { "column".to_owned() } else { name };
     let numbered = (2..).map(|number| format!("{name}_{number}"));
@@ -675,7 +871,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_spelled_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(
             quoted("a\u{1b}]52;c\u{7}\0\u{9b}b\tc"),
             "a\\u001b]52;c\\u0007\\u0000\\u009bb\tc"
@@ -684,7 +880,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_ordered_by_their_size_and_stand_behind_words() {
+    fn numbers_sort_by_size_after_text() {
         let change = |change| TableCell::Change { change, bytes: false };
         let rising = [
             "a".into(),

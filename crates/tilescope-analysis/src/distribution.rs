@@ -2,32 +2,32 @@
 
 use tilescope_report::trace::{LogHistogram, ProgramStepTotals, Trace};
 
-/// Most bars of a histogram.
+/// The largest number of bars of a histogram.
 const MAX_BARS: usize = 32;
 
-/// Distribution of a list of figures.
+/// Statistics of a list of figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ValueStatistics {
     pub count: u64,
     pub sum: u128,
     pub min: u64,
-    /// Half of them are no larger.
+    /// The median: half of the figures are no larger.
     pub p50: u64,
-    /// 90 % of them are no larger.
+    /// 90 % of the figures are no larger.
     pub p90: u64,
-    /// 99 % of them are no larger.
+    /// 99 % of the figures are no larger.
     pub p99: u64,
     pub max: u64,
-    /// Sum / count; 0 where there are none.
+    /// Sum / count; 0 without figures.
     pub mean: f64,
-    /// Standard deviation of all of them (not of a sample).
+    /// Standard deviation of the population (not of a sample).
     pub deviation: f64,
-    /// Whether percentiles are exact; else they are an eighth too large at most.
+    /// True if percentiles are exact; otherwise they are too large by at most one eighth.
     pub exact_percentiles: bool,
 }
 
 impl ValueStatistics {
-    /// Looks at figures in any order, and sorts them.
+    /// Computes the statistics of figures in any order, and sorts them.
     pub fn from_values(values: &mut [u64]) -> Self {
         values.sort_unstable();
         let (Some(min), Some(max)) = (values.first().copied(), values.last().copied()) else {
@@ -37,7 +37,8 @@ impl ValueStatistics {
         let sum: u128 = values.iter().map(|value| u128::from(*value)).sum();
         let mean = sum as f64 / count as f64;
         let squares = values.iter().map(|value| (*value as f64 - mean).powi(2)).sum::<f64>();
-        // The nearest rank: the smallest figure that so many are no larger than.
+        // The nearest rank: the smallest figure with at least this percentage of all at or below
+        // it.
         let rank = |percent: usize| values[(count * percent).div_ceil(100).max(1) - 1];
         debug_assert!(
             u128::from(min) * count as u128 <= sum && sum <= u128::from(max) * count as u128
@@ -77,17 +78,17 @@ impl ValueStatistics {
     }
 }
 
-/// A bar of a histogram: how many figures are `first` to `last`, both among them.
+/// A bar of a histogram: the number of figures from `first` to `last`, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistogramBar {
-    /// The smallest figure that counts here.
+    /// The smallest figure of the bar.
     pub first: u64,
     pub last: u64,
-    /// How many there are.
+    /// Number of figures.
     pub count: u64,
 }
 
-/// Bars over sorted figures, without gaps: equally wide, or by powers of two where the largest
+/// Bars over sorted figures, without gaps: of equal width, or by powers of two if the largest
 /// figure is more than a thousand times the smallest.
 fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     let (Some(min), Some(max)) = (sorted.first().copied(), sorted.last().copied()) else {
@@ -95,7 +96,8 @@ fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     };
     debug_assert!(sorted.is_sorted(), "bars are cut from sorted figures");
     let mut bars = Vec::new();
-    let (mut first, mut from) = (min, 0);
+    let mut first = min;
+    let mut from = 0;
     let width = (max - min) / MAX_BARS as u64 + 1;
     let powers = max / min.max(1) > 1000;
     loop {
@@ -119,10 +121,10 @@ fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     }
 }
 
-/// Most figures that are kept one by one.
+/// The largest number of figures that are kept one by one.
 const MAX_EXACT_VALUES: u64 = 1 << 20;
 
-/// Figures to be described: each of them while they are few, beyond that in buckets of a
+/// Figures to be described: individual values while they are few, beyond that buckets of a
 /// histogram with exact sums.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueDistribution {
@@ -133,7 +135,7 @@ pub struct ValueDistribution {
 }
 
 impl ValueDistribution {
-    /// Takes in a figure.
+    /// Adds a figure.
     pub(crate) fn add(&mut self, value: u64) {
         self.add_times(value, 1);
         if (self.single.len() as u64) < MAX_EXACT_VALUES {
@@ -141,28 +143,29 @@ impl ValueDistribution {
         }
     }
 
-    /// Takes in a figure that comes so many times.
+    /// Adds a figure `times` times.
     pub(crate) fn add_times(&mut self, value: u64, times: u64) {
         self.buckets.count_times(value, times);
-        let (value, times) = (u128::from(value), u128::from(times));
+        let value = u128::from(value);
+        let times = u128::from(times);
         self.sum = self.sum.saturating_add(value * times);
         self.squares = self.squares.saturating_add((value * value).saturating_mul(times));
     }
 
-    /// Takes in the lengths of steps.
+    /// Adds the lengths of steps.
     pub(crate) fn add_lengths(&mut self, totals: &ProgramStepTotals) {
         self.sum = self.sum.saturating_add(totals.cycles.0.into());
         self.squares = self.squares.saturating_add(totals.squared_cycles);
         self.buckets.add(&totals.lengths);
     }
 
-    /// Whether every figure is known, not only its bucket.
+    /// True if every figure is known exactly, not only by its bucket.
     fn is_exact(&self) -> bool {
         self.single.len() as u64 == self.buckets.total()
     }
 
-    /// What they come to. Where figures are too many to be kept, percentiles are those of buckets:
-    /// an eighth too large at most.
+    /// The statistics of all figures. If there are too many to keep, percentiles are those of
+    /// buckets: too large by at most one eighth.
     pub fn statistics(&self) -> ValueStatistics {
         if self.is_exact() {
             return ValueStatistics::from_values(&mut self.single.clone());
@@ -185,19 +188,17 @@ impl ValueDistribution {
         }
     }
 
-    /// Bars of a histogram.
+    /// The bars of a histogram.
     pub fn bars(&self) -> Vec<HistogramBar> {
         if self.is_exact() {
             let mut sorted = self.single.clone();
             sorted.sort_unstable();
             return histogram(&sorted);
         }
-        let bar = |(range, count): (std::ops::RangeInclusive<u64>, u64)| HistogramBar {
-            first: *range.start(),
-            last: *range.end(),
-            count,
-        };
-        let mut bars: Vec<HistogramBar> = self.buckets.iter().map(bar).collect();
+        let mut bars = Vec::new();
+        for (range, count) in self.buckets.iter() {
+            bars.push(HistogramBar { first: *range.start(), last: *range.end(), count });
+        }
         while bars.len() > MAX_BARS {
             let joined = bars.chunks(2).map(|pair| HistogramBar {
                 first: pair[0].first,
@@ -210,7 +211,7 @@ impl ValueDistribution {
     }
 }
 
-/// Whether the steps of a trace are few enough to be looked at one by one.
+/// True if the steps of a trace are few enough to be read one by one.
 pub(crate) fn is_short(trace: &Trace) -> bool {
     trace.bars() <= MAX_EXACT_VALUES
 }
@@ -232,7 +233,7 @@ mod tests {
             prop_assert!(order.is_sorted());
             prop_assert!(of.mean >= of.min as f64 * (1.0 - 1e-12));
             prop_assert!(of.mean <= of.max as f64 * (1.0 + 1e-12) || values.is_empty());
-            // No list spreads wider than one half at each end.
+            // No list has a standard deviation above half of its range.
             prop_assert!(of.deviation <= (of.max - of.min) as f64 / 2.0 * (1.0 + 1e-9) + 1.0);
         }
 

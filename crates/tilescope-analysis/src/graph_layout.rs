@@ -1,64 +1,65 @@
-//! Layered layout of a graph in lanes: cycles are broken, nodes get rows by their longest path, edges
-//! over several rows get a dummy node in each, rows are put in order by sweeps of medians (Sugiyama,
-//! Tagawa and Toda, 1981; Gansner and others, 1993), and nodes move to the middle of their neighbours
-//! as far as the order lets them.
+//! Layered layout of a graph in lanes: cycles are broken, nodes get rows by their longest path,
+//! edges over several rows get a dummy node in each, rows are ordered by sweeps of medians
+//! (Sugiyama, Tagawa and Toda, 1981; Gansner and others, 1993), and nodes move to the middle of
+//! their neighbours as far as the order allows.
 //!
-//! A lane goes down or up. Lanes belong to bands, which lie side by side; in a band, a node is at or
-//! below what it reads in an earlier lane, so that a lane that goes up, as the backward pass does, lies
-//! beside the lane that goes down.
-//! O((nodes + dummies) x sweeps x log).
+//! A lane goes down or up. Lanes belong to bands, which are placed side by side. Within a band, a
+//! node is at or below its inputs from an earlier lane, so that a lane that goes up, such as the
+//! backward pass, is beside the lane that goes down. O((nodes + dummies) x sweeps x log).
 
 use std::cmp::Ordering;
 
-/// Rows that an edge with dummies spans at most; longer ones are drawn without.
+/// The largest number of rows that an edge with dummies spans; longer ones are drawn without
+/// dummies.
 const MAX_SPAN: usize = 48;
-/// Passes over all rows, down and up in turn, that put nodes in order and in place.
+/// Passes over all rows, alternately down and up, that order and place the nodes.
 const SWEEPS: usize = 8;
-/// Widths between middles, where a node takes 1: of a node and a dummy, and of two dummies.
+/// Distance between centres, in units of the distance of two nodes: between a node and a dummy, and
+/// between two dummies.
 const BESIDE_DUMMY: f64 = 0.6;
 const BETWEEN_DUMMIES: f64 = 0.15;
 /// Free width between lanes.
 const LANE_GAP: f64 = 0.3;
 
-/// A lane: nodes of one band that go one way.
+/// A lane: nodes of one band that share a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LayoutLane {
-    /// Its band, counted from the left. Lanes of a band follow each other, in the order in which they
-    /// are laid out.
+    /// Its band, counted from the left. Lanes of a band are consecutive, in the order of their
+    /// layout.
     pub band: usize,
-    /// Whether what is read stands below its readers.
+    /// True if inputs are below their readers.
     pub goes_up: bool,
 }
 
-/// A graph to be laid out.
+/// The input of a layout: a graph in lanes.
 pub(crate) struct LayoutInput<'a> {
     pub lanes: &'a [LayoutLane],
     /// The lane of each node.
     pub lane_of: &'a [usize],
-    /// Which node is read by which, without repetition; they may form circles.
+    /// Pairs of a node and one of its readers, without repetition; they may form cycles.
     pub edges: &'a [(usize, usize)],
 }
 
-/// A place: how far from the left, in widths of a node, and in which row.
+/// A position: the distance from the left in node widths, and the row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LayoutPoint {
     pub x: f64,
     pub row: usize,
 }
 
-/// A laid out graph.
+/// The layout of a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GraphLayout {
-    /// The middle of each node.
+    /// The centre of each node.
     pub nodes: Vec<LayoutPoint>,
-    /// Where each edge bends, from what is read to its reader.
+    /// The bends of each edge, from the input to its reader.
     pub bends: Vec<Vec<LayoutPoint>>,
     /// Left edge and width of each band.
     pub bands: Vec<(f64, f64)>,
     pub rows: usize,
 }
 
-/// Lays a graph out.
+/// Computes the layout of a graph.
 pub(crate) fn lay_out(input: &LayoutInput<'_>) -> GraphLayout {
     let forwards = without_cycles(input.lane_of.len(), input.edges);
     let rows = rows(input, &forwards);
@@ -68,7 +69,7 @@ pub(crate) fn lay_out(input: &LayoutInput<'_>) -> GraphLayout {
     layers.finish(input)
 }
 
-/// Nodes and what each of them leads to.
+/// The successors of each node.
 fn adjacency(count: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
     let mut next = vec![Vec::new(); count];
     for (from, to) in edges {
@@ -77,8 +78,8 @@ fn adjacency(count: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<V
     next
 }
 
-/// For each edge, whether it is kept when edges that close a circle are left out: those that lead
-/// back to a node whose readers are still being followed.
+/// For each edge, true if it is kept when cycles are broken by removing the edges that lead back to
+/// a node whose readers are still being visited.
 fn without_cycles(count: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum Visit {
@@ -119,7 +120,7 @@ fn without_cycles(count: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     kept
 }
 
-/// Nodes in an order in which each comes after all that it reads.
+/// Nodes in topological order, inputs first.
 fn sorted(next: &[Vec<usize>]) -> Vec<usize> {
     let mut open = vec![0_usize; next.len()];
     next.iter().flatten().for_each(|to| open[*to] += 1);
@@ -140,34 +141,34 @@ fn sorted(next: &[Vec<usize>]) -> Vec<usize> {
 /// The row of each node, from the top.
 fn rows(input: &LayoutInput<'_>, kept: &[bool]) -> Vec<usize> {
     let count = input.lane_of.len();
-    let edges = || input.edges.iter().zip(kept).filter(|(_, kept)| **kept).map(|(edge, _)| *edge);
-    let next = adjacency(count, edges());
-    let before = adjacency(count, edges().map(|(from, to)| (to, from)));
+    let edges = input.edges.iter().zip(kept).filter(|(_, kept)| **kept).map(|(edge, _)| *edge);
+    let next = adjacency(count, edges.clone());
+    let before = adjacency(count, edges.map(|(from, to)| (to, from)));
     let order = sorted(&next);
-    let band = |node: usize| input.lanes[input.lane_of[node]].band;
     let mut rows = vec![0_usize; count];
     for (index, lane) in input.lanes.iter().enumerate() {
-        let own = |node: &&usize| input.lane_of[**node] == index;
-        let mut nodes: Vec<usize> = order.iter().filter(own).copied().collect();
+        let is_own = |node: &&usize| input.lane_of[**node] == index;
+        let is_in_earlier_lane = |node: &&usize| {
+            let lane_of_node = input.lane_of[**node];
+            lane_of_node < index && input.lanes[lane_of_node].band == lane.band
+        };
+        let mut nodes: Vec<usize> = order.iter().filter(is_own).copied().collect();
         if lane.goes_up {
             nodes.reverse();
         }
-        // What lies above a node in its own lane, and below it.
+        // The neighbours above a node in its own lane, and those below it.
         let (upper, lower) = if lane.goes_up { (&next, &before) } else { (&before, &next) };
         for node in &nodes {
-            let above = upper[*node].iter().filter(own).map(|other| rows[*other] + 1).max();
-            let earlier =
-                |other: &&usize| band(**other) == lane.band && input.lane_of[**other] < index;
-            let beside = before[*node].iter().filter(earlier).map(|other| rows[*other]).max();
+            let above = upper[*node].iter().filter(is_own).map(|other| rows[*other] + 1).max();
+            let earlier = before[*node].iter().filter(is_in_earlier_lane);
+            let beside = earlier.map(|other| rows[*other]).max();
             rows[*node] = above.max(beside).unwrap_or(0);
         }
-        // What nothing holds up goes down to where it is needed.
+        // Nodes without a neighbour above move down to their readers.
         for node in nodes.iter().rev() {
-            let is_held = upper[*node].iter().any(|other| own(&other))
-                || before[*node]
-                    .iter()
-                    .any(|other| band(*other) == lane.band && input.lane_of[*other] < index);
-            let needed = lower[*node].iter().filter(own).map(|other| rows[*other]).min();
+            let is_held = upper[*node].iter().any(|other| is_own(&other))
+                || before[*node].iter().any(|other| is_in_earlier_lane(&other));
+            let needed = lower[*node].iter().filter(is_own).map(|other| rows[*other]).min();
             if let Some(needed) = needed.filter(|_| !is_held) {
                 rows[*node] = rows[*node].max(needed.saturating_sub(1));
             }
@@ -176,7 +177,7 @@ fn rows(input: &LayoutInput<'_>, kept: &[bool]) -> Vec<usize> {
     rows
 }
 
-/// A node, or a place where an edge passes a row.
+/// A node, or a dummy where an edge passes a row.
 #[derive(Clone, Copy)]
 struct LayerEntry {
     lane: usize,
@@ -188,30 +189,28 @@ struct LayerEntry {
 /// Rows of all lanes, with dummies.
 struct LaneLayers {
     entries: Vec<LayerEntry>,
-    /// Neighbours in the row above and in the row below, of the same lane.
+    /// Neighbours in the row above and in the row below, within the lane.
     above: Vec<Vec<usize>>,
     below: Vec<Vec<usize>>,
-    /// Dummies of each edge of the graph, from what is read to its reader.
+    /// Dummies of each edge of the graph, from the input to its reader.
     bends: Vec<Vec<usize>>,
     /// Entries of each row of each lane, from the left.
     layers: Vec<Vec<Vec<usize>>>,
-    /// Rows of all lanes together.
+    /// Number of rows, common to all lanes.
     rows: usize,
 }
 
 impl LaneLayers {
     fn new(input: &LayoutInput<'_>, kept: &[bool], rows: Vec<usize>) -> Self {
-        let entry = |(lane, row): (&usize, &usize)| LayerEntry {
-            lane: *lane,
-            row: *row,
-            is_dummy: false,
-            x: 0.0,
-        };
-        let mut entries: Vec<LayerEntry> = input.lane_of.iter().zip(&rows).map(entry).collect();
+        let mut entries: Vec<LayerEntry> = Vec::new();
+        for (lane, row) in input.lane_of.iter().zip(&rows) {
+            entries.push(LayerEntry { lane: *lane, row: *row, is_dummy: false, x: 0.0 });
+        }
         let mut bends = vec![Vec::new(); input.edges.len()];
         let mut links = Vec::new();
         for (edge, (from, to)) in input.edges.iter().enumerate().filter(|(edge, _)| kept[*edge]) {
-            let (top, foot) = (rows[*from].min(rows[*to]), rows[*from].max(rows[*to]));
+            let top = rows[*from].min(rows[*to]);
+            let foot = rows[*from].max(rows[*to]);
             let lane = input.lane_of[*from];
             if lane != input.lane_of[*to] || foot == top || foot - top > MAX_SPAN {
                 continue;
@@ -241,7 +240,7 @@ impl LaneLayers {
         Self { entries, above, below, bends, layers, rows }
     }
 
-    /// Puts the entries of each row in an order with few crossings.
+    /// Orders the entries of each row to reduce crossings.
     fn put_in_order(&mut self) {
         let mut places = vec![0.0; self.entries.len()];
         for lane in 0..self.layers.len() {
@@ -267,61 +266,62 @@ impl LaneLayers {
         }
     }
 
-    /// How many pairs of edges cross between the rows of a lane.
+    /// Number of pairs of edges that cross between the rows of a lane.
     fn crossings(&self, layers: &[Vec<usize>], places: &[f64]) -> u64 {
-        layers
-            .iter()
-            .map(|layer| {
-                let mut ends = Vec::new();
-                for entry in layer {
-                    let mut lower: Vec<usize> =
-                        self.below[*entry].iter().map(|other| places[*other] as usize).collect();
-                    lower.sort_unstable();
-                    ends.extend(lower);
-                }
-                inversions(&ends)
-            })
-            .sum()
+        let mut crossings = 0;
+        for layer in layers {
+            let mut ends = Vec::new();
+            for entry in layer {
+                let mut lower: Vec<usize> =
+                    self.below[*entry].iter().map(|other| places[*other] as usize).collect();
+                lower.sort_unstable();
+                ends.extend(lower);
+            }
+            crossings += inversions(&ends);
+        }
+        crossings
     }
 
-    /// Moves entries to the middle of their neighbours, as far as their order lets them.
+    /// Moves entries to the middle of their neighbours, as far as their order allows.
     fn put_in_place(&mut self) {
         for lane in 0..self.layers.len() {
             let layers = std::mem::take(&mut self.layers[lane]);
             for layer in &layers {
-                self.place(layer, |_, at| at as f64);
+                self.place(layer, |at| at as f64);
             }
             for sweep in 0..SWEEPS {
-                let down = sweep % 2 == 0;
-                let place = |layers: &mut Self, layer: &Vec<usize>| {
-                    let wanted: Vec<f64> =
-                        layer.iter().map(|of| layers.wanted(*of, down)).collect();
-                    layers.place(layer, |_, at| wanted[at]);
-                };
-                if down {
-                    layers.iter().for_each(|layer| place(self, layer));
+                if sweep % 2 == 0 {
+                    layers.iter().for_each(|layer| self.place_by_neighbours(layer, true));
                 } else {
-                    layers.iter().rev().for_each(|layer| place(self, layer));
+                    layers.iter().rev().for_each(|layer| self.place_by_neighbours(layer, false));
                 }
             }
             self.layers[lane] = layers;
         }
     }
 
-    /// The mean place of an entry's neighbours on one side; of those on the other side, where it has
-    /// none on this.
+    /// Places the entries of a row close to their neighbours in the row above, or below.
+    fn place_by_neighbours(&mut self, layer: &[usize], above: bool) {
+        let wanted: Vec<f64> = layer.iter().map(|entry| self.wanted(*entry, above)).collect();
+        self.place(layer, |at| wanted[at]);
+    }
+
+    /// The mean position of an entry's neighbours on one side, or of those on the other side if
+    /// there are none.
     fn wanted(&self, entry: usize, above: bool) -> f64 {
-        let (near, far) = match above {
-            true => (&self.above[entry], &self.below[entry]),
-            false => (&self.below[entry], &self.above[entry]),
+        let (near, far) = if above {
+            (&self.above[entry], &self.below[entry])
+        } else {
+            (&self.below[entry], &self.above[entry])
         };
         let near = if near.is_empty() { far } else { near };
         let sum: f64 = near.iter().map(|other| self.entries[*other].x).sum();
         if near.is_empty() { self.entries[entry].x } else { sum / near.len() as f64 }
     }
 
-    /// Places a row as near as its order and widths let it to what is wanted.
-    fn place(&mut self, layer: &[usize], wanted: impl Fn(usize, usize) -> f64) {
+    /// Places the entries of a row as close to the wanted positions as their order and widths
+    /// allow.
+    fn place(&mut self, layer: &[usize], wanted: impl Fn(usize) -> f64) {
         let mut offsets = Vec::with_capacity(layer.len());
         let mut offset = 0.0;
         for (at, entry) in layer.iter().enumerate() {
@@ -335,22 +335,24 @@ impl LaneLayers {
             }
             offsets.push(offset);
         }
-        let places: Vec<f64> =
-            layer.iter().enumerate().map(|(at, entry)| wanted(*entry, at) - offsets[at]).collect();
+        let places: Vec<f64> = (0..layer.len()).map(|at| wanted(at) - offsets[at]).collect();
         for ((entry, place), offset) in layer.iter().zip(isotonic(&places)).zip(offsets) {
             self.entries[*entry].x = place + offset;
         }
     }
 
-    /// Puts lanes and bands side by side.
+    /// Places lanes and bands side by side.
     fn finish(self, input: &LayoutInput<'_>) -> GraphLayout {
         let mut lefts = Vec::with_capacity(input.lanes.len());
         let mut bands: Vec<(f64, f64)> = Vec::new();
         let mut at = 0.0;
         for (index, lane) in input.lanes.iter().enumerate() {
-            let own = || self.entries.iter().filter(|entry| entry.lane == index);
-            let least = own().map(|entry| entry.x).fold(f64::INFINITY, f64::min);
-            let most = own().map(|entry| entry.x).fold(f64::NEG_INFINITY, f64::max);
+            let mut least = f64::INFINITY;
+            let mut most = f64::NEG_INFINITY;
+            for entry in self.entries.iter().filter(|entry| entry.lane == index) {
+                least = least.min(entry.x);
+                most = most.max(entry.x);
+            }
             if bands.len() <= lane.band {
                 bands.push((at, 0.0));
             }
@@ -361,18 +363,19 @@ impl LaneLayers {
                 *width = at - *left;
             }
         }
-        let point =
-            |entry: &LayerEntry| LayoutPoint { x: lefts[entry.lane] + entry.x, row: entry.row };
-        let nodes = self.entries.iter().take(input.lane_of.len()).map(point).collect();
-        let bends = self
-            .bends
-            .iter()
-            .map(|dummies| dummies.iter().map(|dummy| point(&self.entries[*dummy])).collect());
-        GraphLayout { nodes, bends: bends.collect(), bands, rows: self.rows }
+        let mut points = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            points.push(LayoutPoint { x: lefts[entry.lane] + entry.x, row: entry.row });
+        }
+        let bends = self.bends.iter();
+        let bends = bends.map(|dummies| dummies.iter().map(|dummy| points[*dummy]).collect());
+        let bends = bends.collect();
+        points.truncate(input.lane_of.len());
+        GraphLayout { nodes: points, bends, bands, rows: self.rows }
     }
 }
 
-/// Writes down at which place of its row each entry stands.
+/// Stores the index of each entry in its row.
 fn number(layers: &[Vec<usize>], places: &mut [f64]) {
     for layer in layers {
         for (place, entry) in layer.iter().enumerate() {
@@ -381,20 +384,21 @@ fn number(layers: &[Vec<usize>], places: &mut [f64]) {
     }
 }
 
-/// Puts a row in the order of the medians of its neighbours; entries without any stay where they are.
+/// Orders a row by the medians of the entries' neighbours; entries without neighbours keep their
+/// places.
 fn sort_by_median(layer: &mut [usize], near: &[Vec<usize>], places: &mut [f64]) {
-    let median = |entry: usize| {
-        let mut around: Vec<f64> = near[entry].iter().map(|other| places[*other]).collect();
+    let mut wanted: Vec<(f64, usize)> = Vec::with_capacity(layer.len());
+    for entry in layer.iter() {
+        let mut around: Vec<f64> = near[*entry].iter().map(|other| places[*other]).collect();
         around.sort_by(f64::total_cmp);
-        match around.len() {
-            0 => places[entry],
-            // Of two middles, the one between them.
+        let median = match around.len() {
+            0 => places[*entry],
+            // With an even number, the mean of the two middle ones.
             count => (around[(count - 1) / 2] + around[count / 2]) / 2.0,
-        }
-    };
-    let mut wanted: Vec<(f64, usize)> =
-        layer.iter().map(|entry| (median(*entry), *entry)).collect();
-    // Stable: of equals, the one that was to the left stays there.
+        };
+        wanted.push((median, *entry));
+    }
+    // Stable: entries with equal medians keep their order.
     wanted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (place, (slot, (_, entry))) in layer.iter_mut().zip(wanted).enumerate() {
         *slot = entry;
@@ -402,7 +406,7 @@ fn sort_by_median(layer: &mut [usize], near: &[Vec<usize>], places: &mut [f64]) 
     }
 }
 
-/// Pairs that are out of order, counted while merging.
+/// Number of inversions, counted by a merge sort.
 fn inversions(values: &[usize]) -> u64 {
     fn merge_sort(values: &mut Vec<usize>) -> u64 {
         if values.len() < 2 {
@@ -411,7 +415,8 @@ fn inversions(values: &[usize]) -> u64 {
         let mut right = values.split_off(values.len() / 2);
         let mut found = merge_sort(values) + merge_sort(&mut right);
         let left = std::mem::take(values);
-        let (mut a, mut b) = (left.iter().peekable(), right.iter().peekable());
+        let mut a = left.iter().peekable();
+        let mut b = right.iter().peekable();
         let mut waiting = left.len() as u64;
         loop {
             match (a.peek(), b.peek()) {
@@ -431,7 +436,7 @@ fn inversions(values: &[usize]) -> u64 {
     merge_sort(&mut values.to_vec())
 }
 
-/// The rising numbers nearest to these, by the sum of squares (pool adjacent violators).
+/// The non-decreasing numbers closest to `wanted`, by the sum of squares (pool adjacent violators).
 fn isotonic(wanted: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::with_capacity(wanted.len());
     for value in wanted {
@@ -458,7 +463,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn no_node_lies_on_another_and_edges_go_the_way_of_their_lane(
+        fn nodes_do_not_overlap_and_edges_follow_their_lane(
             lane_of in proptest::collection::vec(0..4_usize, 1..40),
             edges in proptest::collection::btree_set((0..40_usize, 0..40_usize), 0..120),
         ) {
@@ -503,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn crossings_that_can_be_avoided_are_avoided() {
+    fn avoidable_crossings_are_avoided() {
         // Four sources, each read by the sink on the other side.
         let edges = [(0, 7), (1, 6), (2, 5), (3, 4)];
         let input = LayoutInput { lanes: &[DOWN], lane_of: &[0; 8], edges: &edges };
@@ -515,7 +520,7 @@ mod tests {
                 assert_eq!(a < c, b < d, "{one:?} crosses {other:?}");
             }
         }
-        // They stand straight below each other.
+        // The nodes of each edge are exactly above each other.
         assert!(edges.iter().map(ends).all(|(from, to)| (from - to).abs() < 1e-6));
     }
 
@@ -535,7 +540,8 @@ mod tests {
 
     #[test]
     fn the_backward_pass_goes_up_beside_the_forward_pass() {
-        // Forward 0 -> 1 -> 2, backward 3 -> 4 -> 5, each reading what its forward pass has kept.
+        // Forward 0 -> 1 -> 2, backward 3 -> 4 -> 5, each reading the stored activations of its
+        // forward operation.
         let edges = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (1, 4), (0, 5)];
         let lane_of = [0, 0, 0, 1, 1, 1];
         let input = LayoutInput { lanes: &[DOWN, UP], lane_of: &lane_of, edges: &edges };

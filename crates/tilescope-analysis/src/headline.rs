@@ -1,22 +1,35 @@
-//! The figures people look for first.
+//! The most important figures of a report.
 
 use crate::confidence::{Banded, Confidence};
 use crate::limits::LimitsSummary;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary};
 use serde::Serialize;
-use tilescope_report::units::{NumberFormat, fine_percent, grouped, percent, seconds, with_prefix};
+use tilescope_report::units::{
+    NumberFormat, exact_bytes, exact_real, fine_percent, grouped, percent, seconds, short_count,
+    short_cycles, with_prefix,
+};
 use tilescope_report::{ProgramOutcome, Target};
 
-/// A figure that stands out.
+/// A headline figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeadlineFigure {
     pub title: &'static str,
     pub value: String,
     pub about: String,
+    /// The value with all its digits, where it is shown with fewer; else empty.
+    pub exact: String,
     /// How it is worked out; empty where the title says it.
     pub formula: &'static str,
-    /// Whether it is what keeps the program from running.
+    /// True if it is the reason that the program cannot run.
     pub bad: bool,
+}
+
+impl HeadlineFigure {
+    /// The words where a pointer rests on it: all digits, and how it is worked out.
+    pub fn hint(&self) -> String {
+        let parts = [self.exact.as_str(), self.formula];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// The run, what it achieves of the peak, and how full the tiles are.
@@ -32,6 +45,7 @@ pub fn headline_figures(
             title: "Out of memory",
             value: format!("{} tiles", grouped(tiles)),
             about: "exceed their memory; the program did not run".to_owned(),
+            exact: String::new(),
             formula: "tiles with more bytes in use, or overflowed, than a tile has",
             bad: true,
         }],
@@ -39,6 +53,7 @@ pub fn headline_figures(
             title: "Run",
             value: "none".to_owned(),
             about: "compiled only".to_owned(),
+            exact: String::new(),
             formula: "",
             bad: false,
         }],
@@ -50,6 +65,7 @@ pub fn headline_figures(
             title: "Fullest tile",
             value: "not recorded".to_owned(),
             about: "the report records no memory".to_owned(),
+            exact: String::new(),
             formula: "",
             bad: false,
         }),
@@ -58,24 +74,27 @@ pub fn headline_figures(
 }
 
 fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<HeadlineFigure> {
-    let time = match run.seconds > 0.0 {
-        true => seconds(run.seconds),
-        false => "clock unknown".to_owned(),
+    // What people ask for first is time; cycles stand in for it where the clock is not known.
+    let cycles = short_cycles(run.total_cycles.0);
+    let (value, rest) = match run.seconds > 0.0 {
+        true => (seconds(run.seconds), cycles),
+        false => (cycles, "clock unknown".to_owned()),
     };
-    let time = format!("{time}{}", width_words(confidence.and_then(|of| of.cycles)));
     let rate_width = width_words(confidence.and_then(|of| of.samples_per_second));
     let mut cards = vec![HeadlineFigure {
         title: "Run",
-        value: format!("{} cycles", run.total_cycles),
-        about: time,
+        value,
+        about: format!("{rest}{}", width_words(confidence.and_then(|of| of.cycles))),
+        exact: format!("{} cycles", run.total_cycles),
         formula: "end of the last step - start of the first; time = cycles / tile clock",
         bad: false,
     }];
     cards.extend(run.samples_per_second.map(|rate| HeadlineFigure {
         title: "Throughput",
-        value: grouped(rate.round() as u64),
+        value: short_count(rate.round() as u64),
+        exact: format!("{} samples per second", exact_real(rate)),
         about: if rate_width.is_empty() {
-            format!("samples per second, {} samples", grouped(run.samples.unwrap_or(0)))
+            format!("samples per second, {} samples", short_count(run.samples.unwrap_or(0)))
         } else {
             format!("samples per second{rate_width}")
         },
@@ -85,12 +104,30 @@ fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<Headli
     cards
 }
 
+/// Time and rate of a run, then its cycles: `12.6 s, 5,206 samples per second (65,536 samples), 23.29 G
+/// cycles`.
+pub fn run_words(run: &ExecutionSummary) -> String {
+    let cycles = short_cycles(run.total_cycles.0);
+    let rate = match (run.samples, run.samples_per_second) {
+        (Some(samples), Some(rate)) => format!(
+            "{} samples per second ({} samples), ",
+            short_count(rate as u64),
+            short_count(samples)
+        ),
+        _ => String::new(),
+    };
+    match run.seconds > 0.0 {
+        true => format!("{}, {rate}{cycles}", seconds(run.seconds)),
+        false => format!("{rate}{cycles}, clock unknown"),
+    }
+}
+
 /// `, -12 to +14 %`; nothing where no band is known.
 fn width_words(band: Option<Banded>) -> String {
     band.map_or_else(String::new, |band| format!(", {}", band.width_words()))
 }
 
-/// What the run achieves of the peak, and of which.
+/// The achieved share of the peak, and the peak itself.
 fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
     let peak = limits.peaks.first().map_or_else(String::new, |peak| {
         let rate = match peak.flops_per_second {
@@ -108,6 +145,7 @@ fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
         title: "Utilisation of peak",
         value,
         about,
+        exact: String::new(),
         formula: "sum over operations of FLOPs their results need / (FLOPs per cycle of a tile's \
                   matrix engine for their data type x tiles of an IPU) / (cycles of the run x IPUs \
                   of a replica); recomputation does not count. Limits shows where the rest goes",
@@ -133,6 +171,7 @@ fn of_memory(
         HeadlineFigure {
             title: "Fullest tile",
             value: numbers.bytes(memory.max_tile_including_gaps.0),
+            exact: exact_bytes(memory.max_tile_including_gaps.0),
             about,
             formula: "most bytes below the highest used address of any tile / bytes of a tile",
             bad: target.bytes_per_tile.0 > 0 && share > 1.0,
@@ -140,6 +179,7 @@ fn of_memory(
         HeadlineFigure {
             title: "Memory in use",
             value: numbers.bytes(memory.total_excluding_gaps.0),
+            exact: exact_bytes(memory.total_excluding_gaps.0),
             about: format!("{with_gaps} with gaps"),
             formula: "bytes in use on all tiles of a replica; with gaps: bytes below the highest \
                       used address of each tile",

@@ -1,5 +1,5 @@
-//! The host beside the IPUs: rates of the loader alone, of synthetic data and of real data, what a
-//! call is made of, and what it takes and returns.
+//! The host beside the IPUs: rates of the loader alone, of synthetic data and of real data, the
+//! parts of a call, and its inputs and outputs.
 
 use serde::Serialize;
 use tilescope_report::units::{Bytes, Cycles, grouped};
@@ -8,38 +8,38 @@ use tilescope_report::{
     ReportError,
 };
 
-/// What a report says about the host.
+/// The host part of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostSummary {
-    /// What holds the run back; `None` where it has no rate.
+    /// The bottleneck of the run; `None` if it has no rate.
     pub bottleneck: Option<&'static str>,
-    /// The loader alone, synthetic data and real data, as far as there are such.
+    /// The loader alone, synthetic data and real data, as available.
     pub rates: Vec<HostRateSummary>,
-    /// What a call is made of, in order.
+    /// The parts of a call, in order.
     pub call: Vec<HostCallPartSummary>,
-    /// What a call of one instance takes and returns.
+    /// Inputs and outputs of a call of one instance.
     pub tensors: Vec<HostTensorSummary>,
-    /// The first epoch, then those that follow it.
+    /// The first epoch, then the later ones.
     pub epochs: Vec<HostEpochSummary>,
-    /// What the replicas wait for; empty where all are alike.
+    /// The waits of replicas; empty if all are equal.
     pub replicas: Vec<ReplicaWaitSummary>,
 }
 
-/// What replicas that follow each other wait for in the run, each of them.
+/// The waits of each of several consecutive replicas in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaWaitSummary {
-    /// The first of them, over all instances.
+    /// The first of these replicas, counted over all instances.
     pub first_replica: u32,
     pub replicas: u32,
-    /// Host process that they are of.
+    /// Host process of the replicas.
     pub instance: u32,
-    /// Cycles until the loader has the samples of the call.
+    /// Cycles until the loader has prepared the samples of the call.
     pub loader_cycles: Cycles,
-    /// Cycles until the host has their own buffers ready, on all IPUs of a replica.
+    /// Cycles until the host has prepared their own buffers, on all IPUs of a replica.
     pub host_cycles: Cycles,
-    /// Cycles for replicas that come later, on all IPUs of a replica.
+    /// Cycles of waiting for later replicas, on all IPUs of a replica.
     pub others_cycles: Cycles,
-    /// Least and most cycles behind the first replica, where all meet.
+    /// Least and most cycles behind the first replica at the points where all synchronise.
     pub behind_least: Cycles,
     pub behind_most: Cycles,
 }
@@ -81,21 +81,21 @@ impl ReplicaWaitSummary {
     }
 }
 
-/// Who holds up the other replicas: those that wait least for others, where any wait at all.
+/// The replicas that hold up the others: those that wait least for others, if any wait at all.
 pub fn held_up(replicas: &[ReplicaWaitSummary]) -> Option<String> {
-    let waited = |of: &&ReplicaWaitSummary| of.others_cycles;
-    let slowest = replicas.iter().min_by_key(waited)?;
-    let most = replicas.iter().max_by_key(waited)?;
-    (slowest.others_cycles < most.others_cycles).then(|| {
-        format!(
-            "last: {} (instance {}); longest wait for others: {} (instance {}), {} cycles",
-            slowest.title(),
-            slowest.instance,
-            most.title(),
-            most.instance,
-            grouped(most.others_cycles.0)
-        )
-    })
+    let slowest = replicas.iter().min_by_key(|of| of.others_cycles)?;
+    let most = replicas.iter().max_by_key(|of| of.others_cycles)?;
+    if slowest.others_cycles == most.others_cycles {
+        return None;
+    }
+    Some(format!(
+        "last: {} (instance {}); longest wait for others: {} (instance {}), {} cycles",
+        slowest.title(),
+        slowest.instance,
+        most.title(),
+        most.instance,
+        grouped(most.others_cycles.0)
+    ))
 }
 
 /// Samples per second of all replicas.
@@ -122,33 +122,33 @@ pub struct HostCallPartSummary {
     pub kind: HostCallPart,
 }
 
-/// A tensor that one call of one instance takes or returns.
+/// An input or output of one call of one instance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostTensorSummary {
     pub name: String,
     /// `input` or `output`.
     pub direction: &'static str,
-    /// With its sizes: `float32[800, 1, 128, 128]`.
+    /// The element type with the shape: `float32[800, 1, 128, 128]`.
     pub shape: String,
     pub bytes: Bytes,
 }
 
-/// Equal ways through the data set.
+/// Epochs with equal figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HostEpochSummary {
-    /// How many are like this one.
+    /// Number of these epochs.
     pub epochs: u64,
-    /// Host calls of one of them: its steps.
+    /// Host calls, or steps, of one epoch.
     pub calls: u64,
     pub samples: u64,
-    /// Samples of the data set that do not fill a call.
+    /// Samples of the data set that remain after the last full call.
     pub left_out: u64,
     pub seconds: f64,
     pub samples_per_second: f64,
 }
 
-/// What a report says about the host; `None` where that was not recorded, as in files of other
-/// tools and for programs that work on no samples.
+/// Reads the host part of a report; `None` if it was not recorded, as in files of other tools and
+/// for programs without samples.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -157,8 +157,8 @@ pub fn host(report: &Report) -> Result<Option<HostSummary>, ReportError> {
 }
 
 fn of_report(host: &HostReport) -> HostSummary {
-    let real = |rate: &&HostRate| rate.source == HostDataSource::RealData;
-    let running = host.rates.iter().find(real).or(host.rates.last());
+    let real = host.rates.iter().find(|rate| rate.source == HostDataSource::RealData);
+    let running = real.or(host.rates.last());
     let whole: f64 = host.call.iter().map(|time| time.seconds).sum();
     let rates = host.rates.iter().map(|rate| HostRateSummary {
         source: rate.source.name(),
@@ -196,7 +196,7 @@ fn of_report(host: &HostReport) -> HostSummary {
     }
 }
 
-/// Words for where samples come from.
+/// The title of a source of samples.
 pub fn source_title(source: HostDataSource) -> &'static str {
     match source {
         HostDataSource::LoaderAlone => "Loader alone",
@@ -205,7 +205,7 @@ pub fn source_title(source: HostDataSource) -> &'static str {
     }
 }
 
-/// Words for what holds a rate back.
+/// The title of a bottleneck.
 pub fn bottleneck_title(bottleneck: HostBottleneck) -> &'static str {
     match bottleneck {
         HostBottleneck::Loader => "the loader",
@@ -217,7 +217,7 @@ pub fn bottleneck_title(bottleneck: HostBottleneck) -> &'static str {
     }
 }
 
-/// Words for a part of a host call.
+/// The title of a part of a host call.
 pub fn part_title(part: HostCallPart) -> &'static str {
     match part {
         HostCallPart::Loader => "Wait for the loader",

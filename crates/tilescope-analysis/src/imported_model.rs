@@ -1,5 +1,5 @@
-//! The file that a model was imported from, and what of a report's figures rests on operators of it
-//! that are not modelled.
+//! The file that a model was imported from, and the share of a report's figures that depends on
+//! operators of it that are not modelled.
 
 use crate::trace::program_runs;
 use serde::Serialize;
@@ -9,37 +9,31 @@ use tilescope_report::{
     ImportedModel, ProgramKind, Report, ReportError, ReportPart, UnknownOperator, VariableFilter,
 };
 
-/// An imported model: its file, and what became of its nodes.
+/// An imported model: its file and a summary of its nodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ImportedModelSummary {
     #[serde(flatten)]
     pub model: ImportedModel,
-    /// What rests on its unknown operators; `None` where all of them are modelled.
+    /// The share of its unknown operators; `None` if all operators are modelled.
     pub unmodelled: Option<UnmodelledShare>,
 }
 
 impl ImportedModelSummary {
-    /// Names and texts, as the command line and the window show them.
+    /// Names and texts, for the command line and the window.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let ImportedModel { path, digest, opset, producer, nodes, folded, fused, ignored, unknown } =
             &self.model;
-        let sum = |counts: &BTreeMap<String, u64>| {
-            grouped(counts.values().fold(0, |sum: u64, count| sum.saturating_add(*count)))
-        };
-        let list = |counts: &BTreeMap<String, u64>| {
-            let words = counts.iter().map(|(name, count)| format!("{name} ({})", grouped(*count)));
-            words.collect::<Vec<_>>().join(", ")
-        };
-        let joined = if fused.is_empty() { "none".to_owned() } else { list(fused) };
+        let folded = folded.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let joined = if fused.is_empty() { "none".to_owned() } else { listed(fused) };
         let mut rows = vec![
             ("File", path.clone()),
             ("Digest", digest.clone()),
             ("Opset", format!("{opset}, written by {producer}")),
-            ("Nodes", format!("{}, of which {} folded", grouped(*nodes), sum(folded))),
+            ("Nodes", format!("{}, of which {} folded", grouped(*nodes), grouped(folded))),
             ("Joined from several", joined),
         ];
         if !ignored.is_empty() {
-            rows.push(("Annotations without effect", list(ignored)));
+            rows.push(("Annotations without effect", listed(ignored)));
         }
         if let Some(share) = &self.unmodelled {
             let text = format!("{}; {} come from them", operator_list(unknown), share.words());
@@ -48,7 +42,7 @@ impl ImportedModelSummary {
         rows
     }
 
-    /// What rests on operators that are not modelled, in a sentence without its dot.
+    /// The share of operators that are not modelled, as a sentence without a full stop.
     pub fn unmodelled_words(&self) -> Option<String> {
         let share = self.unmodelled.as_ref()?;
         let operators = operator_list(&self.model.unknown);
@@ -56,16 +50,17 @@ impl ImportedModelSummary {
     }
 }
 
-/// The share of a report's figures that rests on operators which are not modelled, but priced as
+/// The share of a report's figures that depends on operators without a model, which are costed as
 /// one pass over their operands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UnmodelledShare {
     /// Nodes of the file.
     pub nodes: u64,
-    /// Share of all cycles in which IPUs work, waits for others left out; `None` where the program
-    /// was not run.
+    /// Share of all cycles in which IPUs work, without waits; `None` if the program was not
+    /// executed.
     pub cycles: Option<f64>,
-    /// Share of the bytes of all variables, whenever they live; `None` where none were recorded.
+    /// Share of the bytes of all variables, regardless of their lifetimes; `None` if none were
+    /// recorded.
     pub bytes: Option<f64>,
 }
 
@@ -82,13 +77,19 @@ impl UnmodelledShare {
     }
 }
 
+/// Names with their counts: `Identity (3), Dropout (2)`.
+fn listed(counts: &BTreeMap<String, u64>) -> String {
+    let words = counts.iter().map(|(name, count)| format!("{name} ({})", grouped(*count)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Operators with the number of their nodes: `com.example.Custom@1 (2)`.
 fn operator_list(unknown: &[UnknownOperator]) -> String {
     let words = unknown.iter().map(|of| format!("{} ({})", of.source, grouped(of.count)));
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The imported model of a report; `None` where the model is built in, or none is known.
+/// The imported model of a report; `None` if the model is built in, or not known.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -98,7 +99,7 @@ pub fn imported_model(report: &Report) -> Result<Option<ImportedModelSummary>, R
     Ok(Some(ImportedModelSummary { model, unmodelled }))
 }
 
-/// What rests on operators that are not modelled; `None` where there are none.
+/// The share of operators that are not modelled; `None` if there are none.
 fn unmodelled_share(
     report: &Report,
     unknown: &[UnknownOperator],
@@ -121,11 +122,13 @@ fn unmodelled_share(
     }))
 }
 
-/// Cycles of the programs of some operations, over all IPUs, in those of all that work.
+/// Cycles of the programs of the operations `own`, over all IPUs, as a share of all working cycles.
 fn cycles(report: &Report, own: &BTreeSet<OperationId>) -> Result<Option<f64>, ReportError> {
     let Some(trace) = report.trace()? else { return Ok(None) };
-    let (programs, runs) = (report.programs()?, program_runs(&trace)?.by_program());
-    let (mut of_own, mut all) = (Cycles::ZERO, Cycles::ZERO);
+    let programs = report.programs()?;
+    let runs = program_runs(&trace)?.by_program();
+    let mut of_own = Cycles::ZERO;
+    let mut all = Cycles::ZERO;
     for (id, of) in runs {
         let Some(program) = programs.get(id).filter(|of| of.kind != ProgramKind::Sync) else {
             continue;
@@ -138,13 +141,14 @@ fn cycles(report: &Report, own: &BTreeSet<OperationId>) -> Result<Option<f64>, R
     Ok(Some(of_own.as_f64() / all.max(Cycles(1)).as_f64()))
 }
 
-/// Bytes of the variables that were made for some operations, in those of all.
+/// Bytes of the variables of the operations `own`, as a share of all bytes.
 fn bytes(report: &Report, own: &BTreeSet<OperationId>) -> Result<Option<f64>, ReportError> {
     if !report.has(ReportPart::Variables) {
         return Ok(None);
     }
     let filter = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-    let (mut of_own, mut all) = (Bytes::ZERO, Bytes::ZERO);
+    let mut of_own = Bytes::ZERO;
+    let mut all = Bytes::ZERO;
     for (_, variable) in report.variables(&filter)? {
         let tiles = variable.tiles.iter();
         let bytes = tiles

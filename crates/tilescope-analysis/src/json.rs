@@ -7,19 +7,19 @@ use serde_json::Value;
 pub struct JsonLine {
     /// Number of parents.
     pub depth: u32,
-    /// Key, or place in a list.
+    /// Key, or index in a list.
     pub name: String,
-    /// Value; empty for what holds others.
+    /// Value; empty for objects and lists with lines below.
     pub value: String,
 }
 
-/// Most lines of a text.
+/// The largest number of lines of a text.
 const MAX_LINES: usize = 20_000;
 
-/// A JSON text line by line: keys in the order of the alphabet, lists of plain values in one line.
+/// A JSON text line by line: keys in alphabetical order, lists of scalars in one line.
 ///
 /// # Errors
-/// What is wrong with the text, and where.
+/// A syntax error in the text, with its position.
 pub fn lines(text: &str) -> Result<Vec<JsonLine>, serde_json::Error> {
     let value: Value = serde_json::from_str(text)?;
     let mut lines = Vec::new();
@@ -29,7 +29,7 @@ pub fn lines(text: &str) -> Result<Vec<JsonLine>, serde_json::Error> {
 
 fn add(lines: &mut Vec<JsonLine>, depth: u32, name: &str, value: &Value) {
     if lines.len() >= MAX_LINES {
-        // Said once, by the line behind the last one.
+        // One line after the last one states that more follow.
         if lines.len() == MAX_LINES {
             let name = "and more".to_owned();
             lines.push(JsonLine { depth: 0, name, value: String::new() });
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_values_are_set_in() {
+    fn nested_values_are_indented() {
         let found = lines(r#"{"b": [1, "x"], "a": {"c": 12345}, "d": [{"e": null}]}"#).unwrap();
         let words: Vec<_> = found
             .iter()
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so() {
+    fn cut_texts_end_with_a_note() {
         let of = |count: usize| {
             let parts = (0..count).map(|at| format!("\"{at}\": {at}"));
             lines(&format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))).unwrap()

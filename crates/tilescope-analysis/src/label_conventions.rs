@@ -1,46 +1,46 @@
-//! What can be told from names and labels only, because reports have no field for it. Each function
-//! says who writes what it looks for.
+//! Facts that only names and labels reveal, because reports have no field for them. Each function
+//! names the writer of the label.
 
 use tilescope_report::TraceMark;
 
-/// Whether a phase is one in which a pipeline fills or drains. Marks of phases are labelled
-/// `ramp-up`, `main` and `ramp-down` by the simulator (`PipelinePhase::name` of its schedule).
+/// True for phases in which a pipeline fills or drains. The simulator labels marks of phases
+/// `ramp-up`, `main` and `ramp-down` (`PipelinePhase::name` of its schedule).
 pub(crate) fn is_ramp(phase: &TraceMark) -> bool {
     matches!(phase.label.as_str(), "ramp-up" | "ramp-down")
 }
 
-/// The stage whose forward pass a program is. The simulator calls it `B1/forward`, and its marks
-/// `B1 forward`.
+/// The stage of a program that is a forward pass. The simulator names the program `B1/forward`, and
+/// its marks `B1 forward`.
 pub(crate) fn forward_program(name: &str) -> Option<&str> {
     name.strip_suffix("/forward").filter(|stage| !stage.is_empty())
 }
 
-/// The kind of collective between replicas that an exchange is a step of. The simulator calls it
+/// The kind of collective between replicas that an exchange is a step of. The simulator names it
 /// after the tensor: `name/reduceScatter/crossReplicaCopy`.
 pub(crate) fn collective(exchange: &str) -> Option<&str> {
     let path = exchange.strip_suffix("/crossReplicaCopy")?;
     Some(path.rsplit_once('/').map_or(path, |(_, kind)| kind))
 }
 
-/// Whether a copy with the host takes results there. The simulator calls it after the result:
-/// `loss/copyToHost`, with the parts of a copy behind it.
+/// True if a copy with the host returns results. The simulator names it after the result:
+/// `loss/copyToHost`, followed by the part of the copy.
 pub(crate) fn is_to_host(copy: &str) -> bool {
     copy.contains("copyToHost")
 }
 
-/// Whether a program is a part of an operation that computes again what the forward pass has
-/// computed: `layer/conv/recompute/Conv_1`.
+/// True if a program belongs to an operation that repeats a computation of the forward pass:
+/// `layer/conv/recompute/Conv_1`.
 pub(crate) fn is_of_recomputation(program: &str) -> bool {
     program.split('/').any(|part| part == "recompute")
 }
 
-/// Whether a program is a part of a matmul or a convolution. Poplar's libraries name them so:
-/// `layer/conv/Conv_1/Convolve`, `layer/matmul/Convolve/ExchangePre`, `…/Reduce`.
+/// True if a program belongs to a matmul or a convolution. The names are those of Poplar's
+/// libraries: `layer/conv/Conv_1/Convolve`, `layer/matmul/Convolve/ExchangePre`, `…/Reduce`.
 pub(crate) fn is_of_convolution(program: &str) -> bool {
     program.contains("/Conv") || program.contains("/Reduce")
 }
 
-/// Parts of names of programs that only change a layout, as Poplar's libraries spell them.
+/// Parts of names of programs that only change a layout, in the spelling of Poplar's libraries.
 const REARRANGEMENT_NAME_PARTS: [&str; 8] = [
     "PreArrange",
     "OnTileCopy",
@@ -52,59 +52,61 @@ const REARRANGEMENT_NAME_PARTS: [&str; 8] = [
     "Transpose",
 ];
 
-/// Whether a program only changes a layout. Names are those of Poplar's libraries.
+/// True if a program only changes a layout. The names are those of Poplar's libraries.
 pub(crate) fn rearranges(program: &str) -> bool {
     REARRANGEMENT_NAME_PARTS.iter().any(|part| program.contains(part))
 }
 
-/// Whether an operation computes again what the forward pass has computed. The simulator calls it
-/// after that operation: `name/recompute`.
+/// True if an operation repeats a computation of the forward pass. The simulator appends to that
+/// operation's name: `name/recompute`.
 pub(crate) fn is_recomputed(operation: &str) -> bool {
     operation.ends_with("/recompute")
 }
 
-/// The tensor that a variable holds until its backward pass. The simulator names it after the tensor:
-/// `name/stash`.
+/// The tensor that a variable stores until its backward pass. The simulator names it after the
+/// tensor: `name/stash`.
 pub(crate) fn stashed_tensor(variable: &str) -> Option<&str> {
     variable.strip_suffix("/stash")
 }
 
-/// Whether a variable holds activations until their backward pass.
+/// True if a variable stores activations until their backward pass.
 pub(crate) fn is_stash(variable: &str) -> bool {
     stashed_tensor(variable).is_some()
 }
 
-/// Whether a variable is optimiser state. PopART names it after the weights: `Accl1___layer/weight`,
-/// and so does the simulator.
+/// True if a variable is optimiser state. PopART and the simulator name it after the weights:
+/// `Accl1___layer/weight`.
 pub(crate) fn is_optimizer_state(variable: &str) -> bool {
     variable.starts_with("Accl") && owner_of_state(variable).is_some()
 }
 
-/// Whether a variable adds up gradients. PopART names it after the weights: `Accum___layer/weight`,
-/// and so does the simulator.
+/// True if a variable accumulates gradients. PopART and the simulator name it after the weights:
+/// `Accum___layer/weight`.
 pub(crate) fn is_accumulator(variable: &str) -> bool {
     variable.starts_with("Accum___")
 }
 
-/// Whether a variable holds partial sums. The simulator names them after the operation:
+/// True if a variable holds partial sums. The simulator names them after the operation:
 /// `layer/Conv_1/partials`.
 pub(crate) fn is_partials(variable: &str) -> bool {
     variable.ends_with("/partials")
 }
 
-/// Whether a variable holds weights, by its last name: `layer/weight`, `encoder.0.fc.weight`.
+/// True if the last part of a variable's name is that of weights: `layer/weight`,
+/// `encoder.0.fc.weight`.
 pub(crate) fn is_named_weight(variable: &str) -> bool {
     variable.rsplit(['/', '.']).next().is_some_and(|name| name.contains("weight"))
 }
 
-/// The weights that a variable holds optimiser state or gradients of.
+/// The weights whose optimiser state or gradients a variable holds.
 pub(crate) fn owner_of_state(variable: &str) -> Option<&str> {
     let (kind, owner) = variable.split_once("___")?;
-    matches!(kind, "Accl" | "Accl1" | "Accl2" | "Accum").then_some(owner)
+    if matches!(kind, "Accl" | "Accl1" | "Accl2" | "Accum") { Some(owner) } else { None }
 }
 
-/// Whether a variable is of 32-bit floating point, by what [`crate::liveness::LiveVariable`] says
-/// about it: its category and its shape, which all reports begin with the type (`float32[10,5]`).
+/// True if a variable has elements of 32-bit floating point, according to the description in
+/// [`crate::liveness::LiveVariable`]: its category and its shape, which starts with the type in all
+/// reports (`float32[10,5]`).
 pub(crate) fn is_float32(about: &str) -> bool {
     about.contains("float32")
 }
@@ -131,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn collectives_are_told() {
+    fn collectives_are_recognized_by_name() {
         assert_eq!(collective("Accum___a/b/reduceScatter/crossReplicaCopy"), Some("reduceScatter"));
         assert_eq!(collective("inter-ipu-copies/GlobalPre"), None);
     }
 
     #[test]
-    fn copies_and_passes_are_told() {
+    fn copies_and_passes_are_recognized_by_name() {
         assert!(is_to_host("loss/copyToHost") && !is_to_host("copyFromHost"));
         assert!(is_of_recomputation("layer/conv/recompute/Conv_1"));
         assert!(!is_of_recomputation("layer/conv"));
@@ -145,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn rearrangements_and_recomputation_are_told() {
+    fn rearrangements_and_recomputation_are_recognized_by_name() {
         assert!(rearranges("a/conv/Convolve/PreArrange-0") && !rearranges("a/conv/Convolve"));
         assert!(is_recomputed("a/relu/recompute") && !is_recomputed("a/recompute/relu"));
     }
 
     #[test]
-    fn state_and_gradients_are_told_by_their_names() {
+    fn state_and_gradients_are_recognized_by_name() {
         assert!(is_optimizer_state("Accl1___a/weight") && is_optimizer_state("Accl___b"));
         assert!(!is_optimizer_state("Accum___b") && !is_optimizer_state("Accl_b"));
         assert!(is_accumulator("Accum___a/weight") && !is_accumulator("a/Accum___"));
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn stashes_and_types_are_told_by_their_names() {
+    fn stashes_and_types_are_recognized_by_name() {
         assert!(is_stash("encoder/x/stash") && !is_stash("encoder/stash/x"));
         assert!(is_float32("Variable, float32[10,5]") && !is_float32("Variable, float16[10,5]"));
     }

@@ -1,5 +1,5 @@
-//! Answers about a report as plain structs: one file per view's numbers. Nothing here knows of
-//! colours or widgets.
+//! Figures of a report as plain structs: one file per view. This crate does not depend on colours
+//! or widgets.
 
 pub mod bank_map;
 pub mod calibration;
@@ -14,6 +14,7 @@ pub mod figures;
 pub mod find;
 pub mod gates;
 mod graph_layout;
+pub mod grouping;
 pub mod headline;
 pub mod host;
 pub mod imported_model;

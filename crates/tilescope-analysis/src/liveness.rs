@@ -1,8 +1,8 @@
-//! Liveness: what lives when, step by step of the compiled program.
+//! Liveness: live variables at each step of the compiled program.
 //!
-//! Steps are those of the liveness walk: the leaves of the compiled program in program order, loop
-//! bodies once. Always-live bytes lie below all of them; the rest stands on top. A report tells of
-//! one replica: figures of the whole system are that times the replicas.
+//! Steps are those of the liveness walk: the leaves of the compiled program in program order, with
+//! loop bodies once. Always-live bytes are the base of every step; other live bytes are on top. A
+//! report describes one replica: figures of the whole system are that times the number of replicas.
 
 mod by_address;
 
@@ -18,7 +18,7 @@ use tilescope_report::{
     VariableFilter, VariablePlacement,
 };
 
-/// Which tiles are looked at.
+/// The tiles that a curve covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LivenessScope {
@@ -49,12 +49,12 @@ pub struct LivenessCurve {
     pub others: Vec<Bytes>,
     /// The program of each step.
     pub programs: Vec<ProgramId>,
-    /// Memory of the tiles.
+    /// Memory of the tiles in bytes.
     pub capacity: Bytes,
 }
 
 impl LivenessCurve {
-    /// The step at which most is live; the first among equals.
+    /// The step with the most live bytes; the first of equal ones.
     pub fn peak(&self) -> Option<usize> {
         let most = self.others.iter().max()?;
         self.others.iter().position(|bytes| bytes == most)
@@ -66,7 +66,7 @@ impl LivenessCurve {
     }
 }
 
-/// The curve of a source; `None` where the report has no liveness walk.
+/// The curve of a scope; `None` if the report has no liveness walk.
 ///
 /// O(variables + steps).
 ///
@@ -77,14 +77,14 @@ pub fn curve(report: &Report, source: LivenessScope) -> Result<Option<LivenessCu
         return Ok(None);
     }
     let variables = match source {
-        // Sums over all tiles are recorded.
+        // The sums over all tiles are recorded.
         LivenessScope::Whole => Vec::new(),
         LivenessScope::Ipu(_) | LivenessScope::Tile(_) => variables(report, source)?,
     };
     curve_of(report, source, &variables).map(Some)
 }
 
-/// The curve of a source with the variables that have a part on it.
+/// The curve of a scope, given the variables with a part on it.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -116,23 +116,25 @@ pub(crate) fn curve_of(
     })
 }
 
-/// Bytes live at each of `steps` steps, from lifetimes with their bytes.
+/// Bytes live at each of `steps` steps, from pairs of a lifetime and its bytes.
 fn sums(lives: impl Iterator<Item = (Range<u32>, Bytes)>, steps: usize) -> Vec<Bytes> {
     let mut born = vec![Bytes::ZERO; steps + 1];
     let mut gone = vec![Bytes::ZERO; steps + 1];
     for (life, bytes) in lives {
-        let (start, end) = ((life.start as usize).min(steps), (life.end as usize).min(steps));
+        let start = (life.start as usize).min(steps);
+        let end = (life.end as usize).min(steps);
         if start < end {
             born[start] = born[start].saturating_add(bytes);
             gone[end] = gone[end].saturating_add(bytes);
         }
     }
     let mut live = Bytes::ZERO;
-    let step = |(born, gone): (&Bytes, &Bytes)| {
-        live = live.saturating_add(*born).saturating_sub(*gone);
-        live
-    };
-    born.iter().zip(&gone).map(step).take(steps).collect()
+    let mut sums = Vec::with_capacity(steps);
+    for step in 0..steps {
+        live = live.saturating_add(born[step]).saturating_sub(gone[step]);
+        sums.push(live);
+    }
+    sums
 }
 
 fn sum_over<T: Clone + PartialEq, Q: Quantity>(
@@ -140,10 +142,12 @@ fn sum_over<T: Clone + PartialEq, Q: Quantity>(
     tiles: TileRange,
     value: impl Fn(&T) -> Q,
 ) -> Q {
-    let inside = |(run, of): (TileRange, &T)| {
-        value(of).saturating_mul(run.intersection(tiles).count().into())
-    };
-    runs.iter().map(inside).fold(Q::ZERO, Q::saturating_add)
+    let mut sum = Q::ZERO;
+    for (run, of) in runs.iter() {
+        let count = run.intersection(tiles).count();
+        sum = sum.saturating_add(value(of).saturating_mul(count.into()));
+    }
+    sum
 }
 
 /// Bytes of a variable on some tiles.
@@ -151,7 +155,7 @@ pub(crate) fn bytes_on(placed: &TileRuns<VariablePlacement>, tiles: TileRange) -
     sum_over(placed, tiles, |part| part.bytes)
 }
 
-/// The variables with a part on a source.
+/// The variables with a part on the tiles of a scope.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -160,8 +164,9 @@ pub(crate) fn variables(
     source: LivenessScope,
 ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
     let target = report.target()?;
-    let (tiles, all) = (source.tiles(&target), target.tiles_per_replica());
-    let tiles = (tiles.count() < all).then_some(tiles);
+    let tiles = source.tiles(&target);
+    let all = target.tiles_per_replica();
+    let tiles = if tiles.count() < all { Some(tiles) } else { None };
     report.variables(&VariableFilter { tiles, category: None, after: None, limit: usize::MAX })
 }
 
@@ -170,7 +175,7 @@ pub(crate) fn variables(
 pub struct LiveVariable {
     pub id: VariableId,
     pub name: String,
-    /// Category and shape in words.
+    /// Category and shape as text.
     pub about: String,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
@@ -178,7 +183,7 @@ pub struct LiveVariable {
     pub bytes: Vec<Bytes>,
 }
 
-/// Variables of a source that are always live: one column.
+/// Always-live variables of a scope, with a single column.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -190,7 +195,7 @@ pub fn always_live(
     Ok(always_live_of(variables(report, source)?, tiles).collect())
 }
 
-/// Those of some variables that are always live, with their bytes on `tiles`.
+/// The always-live ones among some variables, with their bytes on `tiles`.
 pub(crate) fn always_live_of(
     variables: impl IntoIterator<Item = (VariableId, Variable)>,
     tiles: TileRange,
@@ -199,8 +204,8 @@ pub(crate) fn always_live_of(
     always.map(move |(id, variable)| live(id, variable, |of| vec![bytes_on(of, tiles)]))
 }
 
-/// Variables of a source that are live at any of `steps`: one column per step, 0 where they are
-/// not live.
+/// Variables of a scope that are live at any of `steps`, with one column per step, 0 at steps
+/// without them.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -213,7 +218,7 @@ pub fn live_at(
     Ok(live_at_of(variables(report, source)?, tiles, steps))
 }
 
-/// Those of some variables that are live at any of `steps`, with their bytes on `tiles`.
+/// The ones among some variables that are live at any of `steps`, with their bytes on `tiles`.
 pub(crate) fn live_at_of(
     variables: Vec<(VariableId, Variable)>,
     tiles: TileRange,
@@ -253,7 +258,7 @@ fn live(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepVertices {
     pub name: String,
-    /// Instances on the tiles of the source, one value per step.
+    /// Instances on the tiles of the scope, one value per step.
     pub counts: Vec<u64>,
     /// Bytes of state of one instance.
     pub state_bytes: Bytes,
@@ -282,7 +287,8 @@ pub fn vertices(
             let count = sum_over(&group.count, tiles, |count| *count);
             let known = found.iter().position(|vertices| vertices.name == kind.name);
             let place = known.unwrap_or_else(|| {
-                let (name, counts) = (kind.name.clone(), vec![0; steps.len()]);
+                let name = kind.name.clone();
+                let counts = vec![0; steps.len()];
                 found.push(StepVertices { name, counts, state_bytes: kind.state_bytes });
                 found.len() - 1
             });
@@ -293,7 +299,7 @@ pub fn vertices(
     Ok(found)
 }
 
-/// Cycles of one tile, one value per step; `None` where it takes no part.
+/// Cycles of one tile, one value per step; `None` for steps without the tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileCycles {
     pub tile: TileId,
@@ -301,7 +307,7 @@ pub struct TileCycles {
     pub cycles: Vec<Option<Cycles>>,
 }
 
-/// What the compute sets of `steps` take on each tile of a source that takes part in any of them.
+/// Cycles of the compute sets of `steps` on each tile of a scope that takes part in any of them.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -318,16 +324,19 @@ pub fn cycles(
         let set = set.map(|id| report.compute_set(id)).transpose()?.flatten();
         columns.push(set.map_or_else(TileRuns::empty, |set| set.cycles));
     }
-    let row = |tile: TileId| TileCycles {
-        tile,
-        cycles: columns.iter().map(|cycles| cycles.get(tile).copied()).collect(),
-    };
-    let rows = tiles.iter().map(row);
-    Ok(rows.filter(|row| row.cycles.iter().any(Option::is_some)).collect())
+    let mut rows = Vec::new();
+    for tile in tiles.iter() {
+        let cycles: Vec<Option<Cycles>> =
+            columns.iter().map(|cycles| cycles.get(tile).copied()).collect();
+        if cycles.iter().any(Option::is_some) {
+            rows.push(TileCycles { tile, cycles });
+        }
+    }
+    Ok(rows)
 }
 
-/// The path of programs from a root down to `program`, the root first, by the first way found;
-/// empty if no root leads there. A program of outlined code is below its call.
+/// The path of programs from a root down to `program`, starting with the root; the first path
+/// found, or empty if there is none. A program of outlined code is below its call.
 pub fn enclosing(programs: &ProgramNodeTable, program: ProgramId) -> Vec<ProgramId> {
     match programs.get(program).and_then(|program| program.outlined) {
         Some(OutlinedCall { call, .. }) => {

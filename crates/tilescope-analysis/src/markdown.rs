@@ -1,8 +1,8 @@
-//! Tables as GitHub's Markdown, in which names from files stand for themselves.
+//! Tables as GitHub Markdown, with special characters in names escaped.
 
 use crate::data_table::{ColumnAlignment, DataTable};
 
-/// A table with a line for each row.
+/// A Markdown table with a line for each row.
 pub(crate) fn markdown_table(table: &DataTable) -> String {
     let mut text = String::new();
     let heads = table.columns.iter().map(|column| escaped(&column.title));
@@ -22,7 +22,7 @@ pub(crate) fn markdown_table(table: &DataTable) -> String {
     text
 }
 
-/// Text that stands for itself: names come from files.
+/// Text with Markdown characters escaped: names come from files.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_leave_their_cell() {
+    fn names_are_escaped_in_their_cells() {
         let hostile = "a|b\n| c | <script>`*_";
         assert_eq!(escaped(hostile), "a\\|b \\| c \\| \\<script\\>\\`\\*\\_");
     }

@@ -1,16 +1,15 @@
-//! What somebody wrote, with marks below the letters that something is wrong with.
+//! User input with marks below an error.
 
 use std::ops::Range;
 
-/// What is wrong, then the text, then marks below the letters `at`, counted from 0.
+/// The problem, then the text, then marks below the characters `at`, counted from 0.
 pub fn marked(problem: &str, text: &str, at: &Range<usize>) -> String {
-    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let letters: String = text.chars().map(plain).collect();
+    let letters = text.replace(char::is_control, " ");
     let marks = "^".repeat(at.len().max(1));
     format!("{problem}\n  {letters}\n  {:1$}{marks}", "", at.start)
 }
 
-/// Text that is read word by word: every word comes with its place, for errors to mark.
+/// Text that is read word by word. Every word comes with its position, for marks of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordReader {
     letters: Vec<char>,
@@ -18,29 +17,32 @@ pub struct WordReader {
 }
 
 impl WordReader {
-    /// Reads from the first letter of `text`.
+    /// Creates a reader at the start of `text`.
     pub fn new(text: &str) -> Self {
         Self { letters: text.chars().collect(), at: 0 }
     }
 
-    /// The next letters that `belongs` is true of, behind spaces, and where they are; empty where the
-    /// next letter is another.
+    /// Skips spaces and reads the characters that satisfy `belongs`, with their positions; empty if
+    /// the next character does not.
     pub fn word(&mut self, belongs: impl Fn(char) -> bool) -> (String, Range<usize>) {
-        let rest = |at: usize| self.letters.get(at..).unwrap_or_default().iter();
-        self.at += rest(self.at).take_while(|letter| letter.is_whitespace()).count();
-        let length = rest(self.at).take_while(|letter| belongs(**letter)).count();
-        let (word, start) = (rest(self.at).take(length).collect(), self.at);
-        self.at += length;
+        while self.letters.get(self.at).is_some_and(|letter| letter.is_whitespace()) {
+            self.at += 1;
+        }
+        let start = self.at;
+        while self.letters.get(self.at).is_some_and(|letter| belongs(*letter)) {
+            self.at += 1;
+        }
+        let word = self.letters.get(start..self.at).unwrap_or_default().iter().collect();
         (word, start..self.at)
     }
 
-    /// Whether nothing but spaces is left.
+    /// True if only spaces remain.
     pub fn is_at_end(&self) -> bool {
         let left = self.letters.get(self.at..).unwrap_or_default();
         left.iter().all(|letter| letter.is_whitespace())
     }
 
-    /// All of the text.
+    /// The whole text.
     pub fn text(&self) -> String {
         self.letters.iter().collect()
     }

@@ -1,5 +1,5 @@
-//! Memory tile by tile: curves over tiles, what fills a tile, which vertices, exchanges and
-//! variables lie on it.
+//! Memory tile by tile: curves over tiles, the contents of a tile, and its vertices, exchanges and
+//! variables.
 
 use super::tile_curves::{
     ChipFloorPlan, TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
@@ -15,7 +15,7 @@ use tilescope_report::{
     TileMemory, VariablePlacement, code_owners,
 };
 
-/// Most variables that are listed.
+/// The largest number of variables in a list.
 pub const MAX_VARIABLES: usize = 50_000;
 
 /// The breakdown of a tile's memory.
@@ -26,9 +26,9 @@ pub enum MemoryBreakdown {
     None,
     /// By region of memory.
     Region,
-    /// By what it is for.
+    /// By memory category.
     Category,
-    /// By how long it is live.
+    /// By lifetime.
     Liveness,
 }
 
@@ -37,7 +37,7 @@ pub enum MemoryBreakdown {
 pub struct MemoryCurveKey {
     pub breakdown: MemoryBreakdown,
     pub include_gaps: bool,
-    /// In which order tiles stand.
+    /// The order of tiles.
     pub order: TileAxisOrder,
     /// One value per IPU instead of one per tile: the sum of its tiles.
     pub per_ipu: bool,
@@ -65,13 +65,13 @@ pub fn curves(report: &Report, key: &MemoryCurveKey) -> Result<TileCurveStack, R
     Ok(curves.arranged(&target, key.order, key.per_ipu))
 }
 
-/// What a tile needs: the bytes below its highest used address, gaps included. As much must fit, so
-/// this is what *fullest* means everywhere.
+/// The memory need of a tile: the bytes below its highest used address, including gaps. These bytes
+/// must fit, so *fullest* always refers to them.
 pub fn needed(tile: &TileMemory) -> Bytes {
     tile.including_gaps
 }
 
-/// The fullest tile of a report; the first one where memory was not recorded.
+/// The fullest tile of a report; the first tile if memory was not recorded.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -80,12 +80,12 @@ pub fn fullest_tile(report: &Report) -> Result<TileId, ReportError> {
     Ok(fullest.first().map_or(TileId(0), |(tile, _)| *tile))
 }
 
-/// The tiles that need most, the fullest first, of equals the first one.
+/// The tiles with the largest need, the fullest first; ties keep the order of tiles.
 pub fn fullest_tiles(memory: &TileRuns<TileMemory>, count: usize) -> Vec<(TileId, Bytes)> {
     let mut tiles: Vec<(TileId, Bytes)> = Vec::new();
     for (range, tile) in memory.iter() {
         let bytes = needed(tile);
-        // More tiles of one run than are asked for cannot make a difference.
+        // One run of equal tiles contributes at most `count` tiles.
         tiles.extend(range.iter().take(count).map(|tile| (tile, bytes)));
     }
     let fullest_first = |(tile, bytes): &(TileId, Bytes)| (Bytes::MAX - *bytes, *tile);
@@ -108,35 +108,39 @@ fn layers(
     memory: &TileRuns<TileMemory>,
     tiles: usize,
 ) -> Result<Vec<TileCurve>, ReportError> {
-    let curve = |layer, value: &dyn Fn(&TileMemory) -> Bytes| TileCurve {
-        layer,
-        values: spread(memory, tiles, value),
-    };
-    Ok(match breakdown {
-        MemoryBreakdown::None => vec![curve(TileCurveLayer::Total, &TileMemory::excluding_gaps)],
-        MemoryBreakdown::Region => MemoryRegion::ALL
-            .into_iter()
-            .map(|region| curve(TileCurveLayer::Region(region), &|tile| of_region(tile, region)))
-            .collect(),
-        MemoryBreakdown::Liveness => vec![
-            curve(TileCurveLayer::AlwaysLive, &|tile| tile.always_live),
-            curve(TileCurveLayer::NotAlwaysLive, &|tile| tile.peak_not_always_live),
-        ],
+    let mut layers = Vec::new();
+    match breakdown {
+        MemoryBreakdown::None => {
+            let values = spread(memory, tiles, TileMemory::excluding_gaps);
+            layers.push(TileCurve { layer: TileCurveLayer::Total, values });
+        }
+        MemoryBreakdown::Region => {
+            for region in MemoryRegion::ALL {
+                let values = spread(memory, tiles, |tile| of_region(tile, region));
+                layers.push(TileCurve { layer: TileCurveLayer::Region(region), values });
+            }
+        }
+        MemoryBreakdown::Liveness => {
+            let values = spread(memory, tiles, |tile| tile.always_live);
+            layers.push(TileCurve { layer: TileCurveLayer::AlwaysLive, values });
+            let values = spread(memory, tiles, |tile| tile.peak_not_always_live);
+            layers.push(TileCurve { layer: TileCurveLayer::NotAlwaysLive, values });
+        }
         MemoryBreakdown::Category => {
             let parts = report.tile_categories()?;
-            let of = |category: MemoryCategory| {
-                let sum = |parts: &Vec<CategoryBytes>| {
-                    let own = parts.iter().filter(|part| part.category == category);
-                    own.map(|part| part.bytes).sum::<Bytes>()
-                };
-                TileCurve {
-                    layer: TileCurveLayer::Category(category),
-                    values: spread(&parts, tiles, sum),
-                }
-            };
-            MemoryCategory::ALL.into_iter().map(of).collect()
+            for category in MemoryCategory::ALL {
+                let values = spread(&parts, tiles, |parts| {
+                    bytes_of_parts(parts, |part| part.category == category)
+                });
+                layers.push(TileCurve { layer: TileCurveLayer::Category(category), values });
+            }
         }
-    })
+    }
+    Ok(layers)
+}
+
+fn bytes_of_parts(parts: &[CategoryBytes], holds: impl Fn(&CategoryBytes) -> bool) -> Bytes {
+    parts.iter().filter(|part| holds(part)).map(|part| part.bytes).sum()
 }
 
 fn of_region(tile: &TileMemory, region: MemoryRegion) -> Bytes {
@@ -164,17 +168,17 @@ fn add_gaps(
     }
 }
 
-/// A line of the tree of details: what it is, how deep it stands, and one value per column.
+/// A line of the tree of details: its name and depth, and one value per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryTreeRow {
     /// Number of parents.
     pub depth: u32,
     pub name: String,
-    /// Bytes, one per column; in the row of places on the chip, these.
+    /// Bytes, one per column; in the row of positions on the chip, these positions.
     pub bytes: Vec<u64>,
-    /// What they are: bytes everywhere but in the row of places on the chip.
+    /// The unit of the values: bytes, except in the row of positions on the chip.
     pub unit: TileCurveUnit,
-    /// Their formula; empty where it is obvious.
+    /// Their formula; empty if it is obvious.
     pub formula: &'static str,
 }
 
@@ -185,34 +189,17 @@ const EXCLUDING: &str = "bytes at addresses used at any time";
 const NOT_OVERLAPPED: &str = "bytes at addresses used by one variable or kind of code only";
 const OVERLAPPED: &str = "bytes at addresses that several things share over time, each counted";
 
-/// What fills the tiles: one column for each of `tiles`, with its place on the chip, or one for all
-/// tiles.
+/// The contents of tiles: one column for each of `tiles`, with its position on the chip, or one for
+/// all tiles.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, ReportError> {
     let memory = report.tile_memory()?;
     let categories = report.tile_categories()?;
-    let columns: Vec<Option<TileId>> = match tiles {
-        [] => vec![None],
-        tiles => tiles.iter().map(|tile| Some(*tile)).collect(),
-    };
-    let of_memory = |value: &dyn Fn(&TileMemory) -> Bytes| -> Vec<u64> {
-        let total = |tile: &Option<TileId>| match tile {
-            Some(tile) => memory.get(*tile).map_or(Bytes::ZERO, value),
-            None => memory.map(value).total(),
-        };
-        columns.iter().map(|tile| total(tile).0).collect()
-    };
-    let of_parts = |holds: &dyn Fn(&CategoryBytes) -> bool| -> Vec<u64> {
-        let sum = |parts: &Vec<CategoryBytes>| -> Bytes {
-            parts.iter().filter(|part| holds(part)).map(|part| part.bytes).sum()
-        };
-        let total = |tile: &Option<TileId>| match tile {
-            Some(tile) => categories.get(*tile).map_or(Bytes::ZERO, sum),
-            None => categories.map(sum).total(),
-        };
-        columns.iter().map(|tile| total(tile).0).collect()
+    let sum_memory = |value: &dyn Fn(&TileMemory) -> Bytes| columns(&memory, tiles, value);
+    let sum_parts = |holds: &dyn Fn(&CategoryBytes) -> bool| {
+        columns(&categories, tiles, |parts| bytes_of_parts(parts, holds))
     };
     let mut rows = Vec::new();
     let plan = ChipFloorPlan::from_target(&*report.target()?);
@@ -227,39 +214,38 @@ pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, 
             formula: PHYSICAL,
         });
     }
-    let mut add = |depth, name: &str, bytes, formula| {
+    let mut add = |depth, name: &str, bytes: Vec<Bytes>, formula| {
         rows.push(MemoryTreeRow {
             depth,
             name: name.to_owned(),
-            bytes,
+            bytes: bytes.into_iter().map(|bytes| bytes.0).collect(),
             unit: TileCurveUnit::Bytes,
             formula,
         });
     };
-    // Without regions it is not known where on a tile bytes lie.
+    // Without regions the location of bytes within a tile is not known.
     let regions = report.has(ReportPart::Regions);
     if regions {
-        add(0, "Memory including gaps", of_memory(&needed), INCLUDING);
+        add(0, "Memory including gaps", sum_memory(&needed), INCLUDING);
     }
-    add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
+    add(0, "Memory excluding gaps", sum_memory(&TileMemory::excluding_gaps), EXCLUDING);
     if regions {
-        add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
+        add(1, "By memory region", sum_memory(&TileMemory::excluding_gaps), "sum of the regions");
         for region in MemoryRegion::ALL {
-            add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
+            add(2, region_title(region), sum_memory(&|tile| of_region(tile, region)), "");
         }
     }
     if categories.is_empty() {
         return Ok(rows);
     }
-    add(1, "By data type", of_parts(&|_| true), "not overlapped + overlapped");
+    add(1, "By data type", sum_parts(&|_| true), "not overlapped + overlapped");
     let halves = [(false, "Not overlapped", NOT_OVERLAPPED), (true, "Overlapped", OVERLAPPED)];
     for (overlapped, title, formula) in halves {
-        add(2, title, of_parts(&|part| part.overlapped == overlapped), formula);
+        add(2, title, sum_parts(&|part| part.overlapped == overlapped), formula);
         for category in MemoryCategory::ALL {
-            let own =
-                |part: &CategoryBytes| part.overlapped == overlapped && part.category == category;
-            let bytes = of_parts(&own);
-            if bytes.iter().any(|bytes| *bytes > 0) {
+            let bytes =
+                sum_parts(&|part| part.overlapped == overlapped && part.category == category);
+            if bytes.iter().any(|bytes| !bytes.is_zero()) {
                 add(3, category.title(), bytes, "");
             }
         }
@@ -267,24 +253,24 @@ pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, 
     Ok(rows)
 }
 
-/// A name with one value per column, and a number beside it.
+/// A name with one value per column, and a count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryListRow {
     pub name: String,
     pub about: String,
-    /// How many, over all columns.
+    /// The count, over all columns.
     pub count: u64,
     /// Bytes, one per column.
     pub bytes: Vec<Bytes>,
 }
 
-/// A list, and whether it is all there is.
+/// A list, and whether it is complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryList {
     pub rows: Vec<MemoryListRow>,
-    /// The variable of each entry, where entries are variables.
+    /// The variable of each entry, if entries are variables.
     pub variables: Vec<VariableId>,
-    /// Whether there are more than were read.
+    /// True if there are more entries than were read.
     pub truncated: bool,
 }
 
@@ -339,7 +325,7 @@ pub fn variables(report: &Report, tiles: &[TileId]) -> Result<MemoryList, Report
     Ok(listing)
 }
 
-/// Vertex types with their number and the bytes of their state and code.
+/// Vertex types with their counts and the bytes of their state and code.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -369,7 +355,7 @@ pub fn vertices(report: &Report, tiles: &[TileId]) -> Result<MemoryList, ReportE
     let mut listing = MemoryList::default();
     for ((kind, (count, mut bytes)), present) in types.iter().zip(found).zip(present) {
         add_code(&mut bytes, kind.code_bytes, &present, tiles);
-        // Shared code is listed with the first type that has it, whichever the tiles use.
+        // Shared code is listed with the first type that has it, even if the tiles use another.
         if count > 0 || bytes.iter().any(|bytes| !bytes.is_zero()) {
             let about = format!(
                 "state {} B each, code {} B per tile",
@@ -388,25 +374,27 @@ fn add_code(
     present: &std::collections::BTreeMap<TileId, TileId>,
     tiles: &[TileId],
 ) {
-    let (mut covered, mut count) = (TileId(0), 0u64);
-    for (first, end) in present {
-        let (first, end) = (covered.max(*first), covered.max(*end));
-        count += u64::from(end - first);
-        covered = end;
+    if tiles.is_empty() {
+        let mut covered = TileId(0);
+        let mut count = 0u64;
+        for (first, end) in present {
+            let first = covered.max(*first);
+            let end = covered.max(*end);
+            count += u64::from(end - first);
+            covered = end;
+        }
+        bytes[0] += count * code;
+        return;
     }
-    let holds = |tile: TileId| present.iter().any(|(first, end)| (*first..*end).contains(&tile));
-    match tiles {
-        [] => bytes[0] += count * code,
-        tiles => {
-            for (sum, tile) in bytes.iter_mut().zip(tiles) {
-                *sum += if holds(*tile) { code } else { Bytes::ZERO };
-            }
+    for (sum, tile) in bytes.iter_mut().zip(tiles) {
+        if present.iter().any(|(first, end)| (*first..*end).contains(tile)) {
+            *sum += code;
         }
     }
 }
 
-/// Compute sets with their vertices and the bytes of their state; those without any on `tiles` are
-/// left out.
+/// Compute sets with their vertices and the bytes of their state; those without vertices on `tiles`
+/// are left out.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -436,8 +424,8 @@ pub fn compute_sets(report: &Report, tiles: &[TileId]) -> Result<MemoryList, Rep
     Ok(listing)
 }
 
-/// Compute sets that have vertices of a type, with their number and the bytes of their state; those
-/// without any on `tiles` are left out.
+/// Compute sets with vertices of a type, with their counts and the bytes of their state; those
+/// without such vertices on `tiles` are left out.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -465,7 +453,7 @@ pub fn users_of(
     Ok(listing)
 }
 
-/// Exchanges and copies with the bytes of their code; `numbers` writes what they receive.
+/// Exchanges and copies with the bytes of their code; `numbers` formats their received bytes.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -524,7 +512,7 @@ mod tests {
         );
         let some = compute_sets(&report, &[TileId(0), TileId(3)]).unwrap();
         assert_eq!(some.rows[0].bytes, [Bytes::ZERO, Bytes(36)]);
-        // With one type of vertices, those that use it are all of them.
+        // With only one type of vertices, all of them use it.
         let users = users_of(&report, "v", &[]).unwrap();
         assert_eq!((users.rows.len(), &users.rows[0]), (1, &all.rows[0]));
         assert_eq!(

@@ -1,13 +1,13 @@
-//! Everything that a report has recorded of an operation, line by line and as it stands there.
+//! All recorded data of an operation, line by line and unprocessed.
 
 use super::json::{self, JsonLine};
 use tilescope_report::units::{OperationId, ProgramId, grouped};
 use tilescope_report::{Report, ReportError};
 
-/// Most programs or operands that are listed.
+/// The largest number of programs or operands that are listed.
 const MAX_LISTED: usize = 2_000;
 
-/// The lines of an operation and of the programs it is made of.
+/// The lines of an operation and of its programs.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -73,7 +73,7 @@ impl OperationDebugLines {
         self.0.push(JsonLine { depth, name: name.to_owned(), value });
     }
 
-    /// Says how many of a list are left out.
+    /// Adds a line with the number of items that are left out of a list.
     fn add_rest(&mut self, depth: u32, all: usize) {
         if all > MAX_LISTED {
             self.add(depth, "and more", grouped((all - MAX_LISTED) as u64));

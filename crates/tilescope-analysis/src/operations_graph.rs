@@ -1,8 +1,9 @@
-//! The model as a graph: operations, and which reads whose results.
+//! The model as a graph of operations, with edges from results to their readers.
 //!
-//! Each IPU is a band of its own. In it the forward pass goes down, the backward pass goes up beside
-//! it, each node where what it keeps from the forward pass is, and weight updates stand beside that.
-//! What would be much higher than wide goes on in a next column, and many bands stand in several lines.
+//! Each IPU is a separate band. Within it the forward pass goes down, the backward pass goes up
+//! beside it, with each node at the level of its stored activations, and weight updates are beside
+//! that. A band that is too tall for its width continues in the next column, and a large number of
+//! bands is split into several lines.
 
 pub use super::graph_layout::LayoutPoint;
 use super::graph_layout::{GraphLayout, LayoutInput, LayoutLane, lay_out};
@@ -11,14 +12,14 @@ use std::collections::BTreeMap;
 use tilescope_report::units::IpuId;
 use tilescope_report::{Report, ReportError, ReportPart, TrainingPass};
 
-/// An operation, or several of one block shown as one.
+/// An operation, or several operations of one block as one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpGraphNode {
-    /// The operations, as places in [`OpGraph::rows`].
+    /// The operations, as indices in [`OpGraph::rows`].
     pub operations: Vec<usize>,
     /// The text of its box.
     pub title: String,
-    /// More words in its box.
+    /// The second line of text in its box.
     pub about: String,
     /// Forward, backward or update.
     pub pass: Option<TrainingPass>,
@@ -28,18 +29,18 @@ pub struct OpGraphNode {
     pub block: String,
     /// Row, counted from the top.
     pub layer: usize,
-    /// Place of its middle from the left, in widths of a node.
+    /// Position of its centre from the left, in node widths.
     pub x: f64,
 }
 
 /// The nodes of one IPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OpGraphLane {
-    /// The IPU; `None` where that is not known.
+    /// The IPU; `None` if it is not known.
     pub ipu: Option<IpuId>,
-    /// Left edge, in widths of a node.
+    /// Left edge, in node widths.
     pub left: f64,
-    /// Number of nodes beside each other.
+    /// Number of nodes side by side.
     pub width: f64,
     /// First row, and number of rows.
     pub top: usize,
@@ -49,13 +50,13 @@ pub struct OpGraphLane {
 /// An arrow between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpGraphEdge {
-    /// Node whose results are read.
+    /// The node with the results.
     pub from: usize,
-    /// Node that reads them.
+    /// The node that reads them.
     pub to: usize,
 }
 
-/// Nodes and arrows, laid out.
+/// Nodes and arrows with their layout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpGraph {
     /// Costs of each operation.
@@ -63,32 +64,32 @@ pub struct OpGraph {
     pub nodes: Vec<OpGraphNode>,
     /// The arrows, without repetition.
     pub edges: Vec<OpGraphEdge>,
-    /// Where each arrow bends, to pass beside nodes.
+    /// The bends of each arrow, for its way around nodes.
     pub bends: Vec<Vec<LayoutPoint>>,
-    /// Rows of nodes.
+    /// Number of rows of nodes.
     pub layers: usize,
     /// The IPUs, from the left.
     pub lanes: Vec<OpGraphLane>,
 }
 
 impl OpGraph {
-    /// Width, in widths of a node.
+    /// Width, in node widths.
     pub fn width(&self) -> f64 {
         self.lanes.iter().map(|lane| lane.left + lane.width).fold(0.0, f64::max)
     }
 }
 
-/// The options that decide which graph is laid out.
+/// The options that determine the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpGraphKey {
-    /// Passes beside the forward one.
+    /// True to show the backward pass and weight updates beside the forward pass.
     pub backward: bool,
     pub update: bool,
-    /// Blocks whose operations are shown one by one, by name; `None` shows all of them so.
+    /// Names of the blocks whose operations are shown individually; `None` for all blocks.
     pub open: Option<Vec<String>>,
 }
 
-/// The graph of a report; `None` where it was not recorded who reads what.
+/// The graph of a report; `None` if the inputs of operations were not recorded.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -113,7 +114,7 @@ fn is_shown(row: &OpRow, key: &OpGraphKey) -> bool {
     }
 }
 
-/// Makes nodes of operations and lays them out.
+/// Creates the nodes of operations and computes their layout.
 fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &OpGraphKey) -> OpGraph {
     let mut nodes: Vec<OpGraphNode> = Vec::new();
     let mut node_of: Vec<Option<usize>> = vec![None; rows.len()];
@@ -135,7 +136,7 @@ fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &OpGraphKey) -> OpGrap
     }
     for ((block, _, _), place) in &folded {
         let count = nodes[*place].operations.len();
-        // One operation needs no other name.
+        // A single operation keeps its name.
         if count == 1 {
             continue;
         }
@@ -148,8 +149,8 @@ fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &OpGraphKey) -> OpGrap
     graph
 }
 
-/// What an operation is folded with: its block, or where it has none, as stashes do, the first
-/// name of its path.
+/// The name that operations are folded by: the block, or without a block, as for stashes, the first
+/// part of the path.
 fn block_of(row: &OpRow) -> &str {
     match row.name.split_once('/') {
         Some((first, _)) if row.block.is_empty() => first,
@@ -170,9 +171,9 @@ fn node(row: &OpRow) -> OpGraphNode {
     }
 }
 
-/// Arrows between different nodes that are shown. What is not shown in between is passed through.
+/// Arrows between different visible nodes, passing through hidden ones.
 fn edges(node_of: &[Option<usize>], inputs: &[Vec<usize>]) -> Vec<OpGraphEdge> {
-    // Nodes an operation's results come from: itself, or what a hidden one read.
+    // Nodes that an operation's results come from: itself, or the inputs of a hidden operation.
     let mut sources: Vec<Vec<usize>> = Vec::with_capacity(inputs.len());
     let mut edges = Vec::new();
     for (index, read) in inputs.iter().enumerate() {
@@ -194,7 +195,7 @@ fn edges(node_of: &[Option<usize>], inputs: &[Vec<usize>]) -> Vec<OpGraphEdge> {
     edges
 }
 
-/// What stands beside each other in a lane of an IPU.
+/// The position of a pass within the band of an IPU.
 fn pass_place(pass: Option<TrainingPass>) -> usize {
     match pass {
         Some(TrainingPass::Forward) | None => 0,
@@ -203,25 +204,23 @@ fn pass_place(pass: Option<TrainingPass>) -> usize {
     }
 }
 
-/// Puts nodes into rows and side by side: a band for each IPU, and in it a lane down for the forward
-/// pass, one up for the backward pass, and one for the weight updates.
+/// Assigns rows and positions to nodes: a band for each IPU, with a downward lane for the forward
+/// pass, an upward one for the backward pass, and one for the weight updates.
 fn put_in_place(graph: &mut OpGraph) {
-    let key = |node: &OpGraphNode| (node.ipu, pass_place(node.pass));
-    let mut kinds: Vec<(Option<IpuId>, usize)> = graph.nodes.iter().map(key).collect();
+    let keys: Vec<(Option<IpuId>, usize)> =
+        graph.nodes.iter().map(|node| (node.ipu, pass_place(node.pass))).collect();
+    let mut kinds = keys.clone();
     kinds.sort_unstable();
     kinds.dedup();
     let mut ipus: Vec<Option<IpuId>> = kinds.iter().map(|(ipu, _)| *ipu).collect();
     ipus.dedup();
-    let place = |ipu: &Option<IpuId>| ipus.binary_search(ipu).unwrap_or_default();
-    let lanes: Vec<LayoutLane> = kinds
-        .iter()
-        .map(|(ipu, pass)| LayoutLane { band: place(ipu), goes_up: *pass == 1 })
-        .collect();
-    let lane_of: Vec<usize> = graph
-        .nodes
-        .iter()
-        .map(|node| kinds.binary_search(&key(node)).unwrap_or_default())
-        .collect();
+    let mut lanes = Vec::new();
+    for (ipu, pass) in &kinds {
+        let band = ipus.binary_search(ipu).unwrap_or_default();
+        lanes.push(LayoutLane { band, goes_up: *pass == 1 });
+    }
+    let lane_of: Vec<usize> =
+        keys.iter().map(|key| kinds.binary_search(key).unwrap_or_default()).collect();
     let edges: Vec<(usize, usize)> = graph.edges.iter().map(|edge| (edge.from, edge.to)).collect();
     let layout = lay_out(&LayoutInput { lanes: &lanes, lane_of: &lane_of, edges: &edges });
     let places = BandPlaces::new(&layout);
@@ -238,19 +237,18 @@ fn put_in_place(graph: &mut OpGraph) {
     graph.lanes = ipus.into_iter().enumerate().map(|(band, ipu)| places.lane(ipu, band)).collect();
 }
 
-/// Width of a graph for each unit of height that fills a window; and how much wider than high the
-/// place of a node is.
+/// Aspect ratio of a graph that fills a window, and that of the area of a node.
 const ASPECT: f64 = 1.8;
 const PLACE_ASPECT: f64 = 2.5;
 
-/// How bands fill a window: what is too high for its width goes on at the top of a next column in its
-/// band, and bands that are too wide together go on in a next line of bands.
+/// The placement of bands in a window: a band that is too tall for its width continues at the top
+/// of its next column, and a row of bands that is too wide continues in the next line.
 struct BandPlaces {
     /// Columns of each band.
     columns: usize,
     /// Rows of a column.
     rows: usize,
-    /// Left edge and width of each band before.
+    /// Left edge and width of each band before placement.
     before: Vec<(f64, f64)>,
     /// Left edge and top row of each band.
     now: Vec<(f64, usize)>,
@@ -261,9 +259,9 @@ struct BandPlaces {
 impl BandPlaces {
     fn new(layout: &GraphLayout) -> Self {
         let width: f64 = layout.bands.iter().map(|(_, width)| width).sum();
-        // How much wider than high it is, of what a window is.
+        // The aspect ratio of the graph, divided by that of a window.
         let shape = width.max(1.0) * PLACE_ASPECT / (ASPECT * layout.rows.max(1) as f64);
-        // A few rows are no column.
+        // A column has at least a few rows.
         let columns = shape.recip().sqrt().round() as usize;
         let columns = columns.clamp(1, layout.rows.div_ceil(4).max(1));
         let rows = layout.rows.div_ceil(columns);
@@ -274,7 +272,7 @@ impl BandPlaces {
         for (line, bands) in layout.bands.chunks(per_line).enumerate() {
             let mut at = 0.0;
             for (_, width) in bands {
-                // Above each line there is room for the names of its bands.
+                // Each line has space above it for the names of its bands.
                 now.push((at, line * (rows + 1)));
                 at += width * columns as f64;
             }
@@ -357,7 +355,7 @@ mod tests {
         let key = OpGraphKey { backward: true, update: false, open: Some(vec!["B2".to_owned()]) };
         let graph = laid_out(rows, &inputs, &key);
         let names: Vec<_> = graph.nodes.iter().map(|node| node.title.as_str()).collect();
-        // A block of one operation keeps the name of that.
+        // A block of a single operation keeps that operation's name.
         assert_eq!(names, ["B1", "c", "c/bwd", "a/bwd"]);
         assert_eq!(graph.nodes[0].operations, [0, 1]);
         let all: usize = graph.nodes.iter().map(|node| node.operations.len()).sum();

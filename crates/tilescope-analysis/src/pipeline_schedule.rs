@@ -1,7 +1,7 @@
-//! The schedule of an iteration as guides to pipelines draw it: which stage works on which
-//! micro-batch in which slot, and how many micro-batches its FIFO of activations holds.
+//! The schedule of an iteration in the usual form of pipeline diagrams: the micro-batch of each
+//! stage in each slot, and the number of micro-batches in the stage's FIFO of activations.
 //!
-//! All of it comes from the marks of the run; the depth of a FIFO from its stashes.
+//! All data comes from the marks of the run; the depth of a FIFO comes from its stashes.
 
 use crate::label_conventions::forward_program;
 use crate::trace::{marks, stage_name};
@@ -10,16 +10,16 @@ use std::ops::Range;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ProgramId, StepId};
 use tilescope_report::{DataPlace, MarkKind, Report, ReportError, TraceMark, TrainingPass};
 
-/// Slots of the longest iteration that is laid out.
+/// The largest number of slots of an iteration that is laid out.
 const MOST_SLOTS: usize = 1 << 20;
-/// Stages and updates looked through to see which stages there are: in a pipeline of 64 stages, those
-/// of its first hundred slots.
+/// The largest number of stages and updates that are read to find all stages: in a pipeline of 64
+/// stages, those of its first hundred slots.
 const MOST_FIRST_TURNS: usize = 1 << 14;
-/// Slots that are read before those that are asked for, for every stage and on top: in each schedule
-/// a stage has done both of its passes within as many.
+/// Slots to read before the requested ones: a number per stage, and a constant. In every schedule,
+/// a stage completes both passes within this number of slots.
 const SLOTS_BEFORE: (usize, usize) = (4, 16);
 
-/// Why there is no schedule.
+/// The reason that there is no schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSchedule {
     #[error("The report has no marks of stages: it does not say which stage works when.")]
@@ -30,11 +30,11 @@ pub enum NoSchedule {
     TooManySlots,
 }
 
-/// What a column of the schedule stands for.
+/// The kind of a column of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleColumnKind {
     Slot,
-    /// The weight updates behind all slots.
+    /// The weight updates after all slots.
     Update,
 }
 
@@ -42,7 +42,7 @@ pub enum ScheduleColumnKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleColumn {
     pub kind: ScheduleColumnKind,
-    /// Number of the slot within the iteration; that of the iteration for an update.
+    /// Number of the slot within the iteration; for an update, number of the iteration.
     pub number: u64,
     pub range: CycleRange,
     steps: Range<StepId>,
@@ -53,7 +53,7 @@ pub struct ScheduleColumn {
 pub struct SchedulePhase {
     /// `ramp-up`, `main`, `ramp-down`
     pub label: String,
-    /// Places of its columns.
+    /// Indices of its columns.
     pub columns: Range<usize>,
 }
 
@@ -62,19 +62,19 @@ pub struct SchedulePhase {
 pub struct ScheduleStage {
     pub ipu: IpuId,
     pub name: String,
-    /// Micro-batches that its stashes hold; none where it has none.
+    /// Number of micro-batches in its stashes; `None` without stashes.
     pub depth: Option<u64>,
     has_backward: bool,
 }
 
 impl ScheduleStage {
-    /// Whether it keeps activations until a backward pass.
+    /// True if it stores activations until a backward pass.
     pub fn goes_back(&self) -> bool {
         self.has_backward
     }
 }
 
-/// The frame of the schedule of an iteration.
+/// The columns, phases and stages of an iteration's schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterationSchedule {
     /// Number of the iteration in the run.
@@ -82,17 +82,17 @@ pub struct IterationSchedule {
     pub range: CycleRange,
     pub columns: Vec<ScheduleColumn>,
     pub phases: Vec<SchedulePhase>,
-    /// In the order in which they first work.
+    /// The stages, in the order in which they start to work.
     pub stages: Vec<ScheduleStage>,
 }
 
 impl IterationSchedule {
-    /// The phase that a column is in.
+    /// The phase of a column.
     pub fn phase_of(&self, column: usize) -> Option<&SchedulePhase> {
         self.phases.iter().find(|phase| phase.columns.contains(&column))
     }
 
-    /// The column that holds a cycle, or the last one before it.
+    /// The column that contains a cycle, or the last one before it.
     pub fn column_at(&self, cycle: Cycles) -> usize {
         let behind = self.columns.partition_point(|column| column.range.start <= cycle);
         behind.saturating_sub(1)
@@ -102,38 +102,40 @@ impl IterationSchedule {
 /// One pass of a stage for a micro-batch, or its weight update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleTurn {
-    /// Place of its stage.
+    /// Index of its stage.
     pub stage: usize,
-    /// Place of its column.
+    /// Index of its column.
     pub column: usize,
     pub pass: TrainingPass,
-    /// Micro-batch, counted over the run; iteration of an update.
+    /// Number of the micro-batch within the run; for an update, number of the iteration.
     pub number: u64,
     pub range: CycleRange,
 }
 
-/// What stages do in some columns.
+/// The work of stages in some columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScheduleCells {
-    /// Places of the columns.
+    /// Indices of the columns.
     pub columns: Range<usize>,
-    /// By stage, then in the order in which they run.
+    /// Turns by stage, then in their order of execution.
     pub turns: Vec<ScheduleTurn>,
-    /// Micro-batches that each stage keeps activations of at most in each column, stage by stage.
+    /// The largest number of micro-batches whose activations each stage stores in each column,
+    /// stage by stage.
     held: Vec<Option<u64>>,
 }
 
 impl ScheduleCells {
-    /// What a stage does in a column.
+    /// The turns of a stage in a column.
     pub fn turns_in(&self, stage: usize, column: usize) -> &[ScheduleTurn] {
-        let key = |turn: &ScheduleTurn| (turn.stage, turn.column);
-        let from = self.turns.partition_point(|turn| key(turn) < (stage, column));
-        let to = self.turns.partition_point(|turn| key(turn) <= (stage, column));
+        let at = (stage, column);
+        let from = self.turns.partition_point(|turn| (turn.stage, turn.column) < at);
+        let to = self.turns.partition_point(|turn| (turn.stage, turn.column) <= at);
         &self.turns[from..to]
     }
 
-    /// Micro-batches that went forward through a stage and not yet back, at most in a column. None
-    /// in a stage that never goes back, or where the marks do not say it.
+    /// The largest number of micro-batches in a column that have completed the forward but not the
+    /// backward pass of a stage. `None` for a stage without a backward pass, or if the marks do not
+    /// determine it.
     pub fn held(&self, stage: usize, column: usize) -> Option<u64> {
         let at = column.checked_sub(self.columns.start)?;
         let inside = at < self.columns.len();
@@ -141,7 +143,8 @@ impl ScheduleCells {
     }
 }
 
-/// The frame of the schedule of the iteration that holds a cycle, or else of the first one.
+/// The columns, phases and stages of the iteration that contains a cycle, or of the first iteration
+/// if none does.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -154,15 +157,15 @@ pub fn pipeline_schedule(
         Some(mark) => Some(mark),
         None => marks(report, MarkKind::Iteration, None, 1)?.pop(),
     };
-    // Without iterations, all of the run is one.
+    // Without marks of iterations, the whole run is one.
     let range = iteration.as_ref().map(|mark| mark.cycles);
     let number = iteration.as_ref().map_or(0, |mark| mark.index);
-    let own = |mark: &TraceMark| match &iteration {
+    let belongs = |mark: &TraceMark| match &iteration {
         Some(iteration) => iteration.steps.contains(&mark.steps.start),
         None => true,
     };
     let mut slots = marks(report, MarkKind::Slot, range, MOST_SLOTS + 1)?;
-    slots.retain(own);
+    slots.retain(belongs);
     if slots.is_empty() {
         return Ok(Err(NoSchedule::NoSlots));
     }
@@ -173,27 +176,30 @@ pub fn pipeline_schedule(
         slots.into_iter().map(|mark| column(ScheduleColumnKind::Slot, mark)).collect();
     let last = columns.last().map_or(StepId(0), |column| column.steps.end);
     let updates = marks(report, MarkKind::Update, range, MOST_FIRST_TURNS)?.into_iter();
-    let behind = updates.filter(|mark| own(mark) && mark.steps.start >= last);
+    let behind = updates.filter(|mark| belongs(mark) && mark.steps.start >= last);
     if let Some(update) = behind.reduce(union) {
         columns.push(column(ScheduleColumnKind::Update, TraceMark { index: number, ..update }));
     }
     let mut phases = Vec::new();
-    for mark in marks(report, MarkKind::Phase, range, usize::MAX)?.into_iter().filter(own) {
-        let before = |step: StepId| columns.partition_point(|column| column.steps.start < step);
-        let own = before(mark.steps.start)..before(mark.steps.end);
-        phases.push(SchedulePhase { label: mark.label, columns: own });
+    for mark in marks(report, MarkKind::Phase, range, usize::MAX)? {
+        if belongs(&mark) {
+            let first = columns.partition_point(|column| column.steps.start < mark.steps.start);
+            let end = columns.partition_point(|column| column.steps.start < mark.steps.end);
+            phases.push(SchedulePhase { label: mark.label, columns: first..end });
+        }
     }
     let whole = columns.iter().map(|column| column.range).reduce(CycleRange::union);
     let range = range.or(whole).unwrap_or_default();
     let stages = stages(report, &columns)?;
-    Ok(match stages.is_empty() {
-        true => Err(NoSchedule::NoStages),
-        false => Ok(IterationSchedule { iteration: number, range, columns, phases, stages }),
+    Ok(if stages.is_empty() {
+        Err(NoSchedule::NoStages)
+    } else {
+        Ok(IterationSchedule { iteration: number, range, columns, phases, stages })
     })
 }
 
-/// What the stages do in some of the columns: this reads as many marks as there are turns in them
-/// and in the few before.
+/// The turns of the stages in some of the columns. Reads only the marks of these columns and of a
+/// few before.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -234,10 +240,11 @@ fn union(one: TraceMark, other: TraceMark) -> TraceMark {
     TraceMark { cycles: one.cycles.union(other.cycles), steps, ..one }
 }
 
-/// The cycles in which the turns of some columns are looked for. A slot begins when the last IPU
-/// does: the first one may be a slot ahead.
+/// The cycles that contain the turns of some columns. A slot begins with its last IPU: the first
+/// IPU may be a slot ahead.
 fn window(columns: &[ScheduleColumn]) -> CycleRange {
-    let (first, last) = (&columns[0].range, &columns[columns.len() - 1].range);
+    let first = &columns[0].range;
+    let last = &columns[columns.len() - 1].range;
     let start = first.start.saturating_sub(first.length());
     CycleRange::new(start, last.end.max(start + Cycles(1)))
 }
@@ -252,11 +259,11 @@ fn turn(
     let columns = &schedule.columns;
     let behind = columns.partition_point(|column| column.steps.start <= mark.steps.start);
     let column = behind.checked_sub(1).filter(|at| (from..end).contains(at))?;
-    // Not what lies between two slots, or behind the last one.
+    // Skips marks between two slots, or after the last one.
     columns.get(column).filter(|column| mark.steps.start < column.steps.end)?;
     let name = stage_name(&mark.label, Some(pass));
-    let is_own = |stage: &ScheduleStage| Some(stage.ipu) == mark.ipu && stage.name == name;
-    let stage = schedule.stages.iter().position(is_own)?;
+    let mut stages = schedule.stages.iter();
+    let stage = stages.position(|stage| Some(stage.ipu) == mark.ipu && stage.name == name)?;
     Some(ScheduleTurn { stage, column, pass, number: mark.index, range: mark.cycles })
 }
 
@@ -269,7 +276,8 @@ fn stages(report: &Report, columns: &[ScheduleColumn]) -> Result<Vec<ScheduleSta
         let name = stage_name(&mark.label, Some(pass));
         let known = stages.iter().position(|stage| stage.ipu == ipu && stage.name == name);
         let place = known.unwrap_or_else(|| {
-            let (name, depth) = (name.to_owned(), depths.get(name).copied());
+            let depth = depths.get(name).copied();
+            let name = name.to_owned();
             stages.push(ScheduleStage { ipu, name, depth, has_backward: false });
             stages.len() - 1
         });
@@ -278,7 +286,7 @@ fn stages(report: &Report, columns: &[ScheduleColumn]) -> Result<Vec<ScheduleSta
     Ok(stages)
 }
 
-/// How many micro-batches the stashes hold that each stage writes in its forward pass.
+/// The number of micro-batches in the stashes that each stage writes in its forward pass.
 fn stash_depths(report: &Report) -> Result<BTreeMap<String, u64>, ReportError> {
     let flows = report.data_flows()?;
     let mut entries: BTreeMap<ProgramId, u64> = BTreeMap::new();
@@ -296,9 +304,10 @@ fn stash_depths(report: &Report) -> Result<BTreeMap<String, u64>, ReportError> {
     let programs = report.programs()?;
     for (_, program) in programs.iter() {
         let Some(stage) = forward_program(&program.name) else { continue };
-        let (mut open, mut seen) = (program.children.clone(), BTreeSet::new());
+        let mut open = program.children.clone();
+        let mut seen = BTreeSet::new();
         while let Some(id) = open.pop() {
-            // A damaged tree may lead back to where it came from.
+            // A damaged tree may have cycles.
             if !seen.insert(id) {
                 continue;
             }
@@ -312,9 +321,10 @@ fn stash_depths(report: &Report) -> Result<BTreeMap<String, u64>, ReportError> {
     Ok(depths)
 }
 
-/// Micro-batches that a stage holds at most in each wanted column, from its turns since column
-/// `from`. What went in first comes out first, so that they are those between the last one that went
-/// forward and the last one that came back.
+/// The largest number of micro-batches that a stage holds in each wanted column, from its turns
+/// since column `from`. The order is first in, first out, so the stage holds all micro-batches
+/// between the last one that completed the forward pass and the last one that completed the
+/// backward pass.
 fn held_by<'a>(
     stage: &ScheduleStage,
     turns: impl Iterator<Item = &'a ScheduleTurn>,
@@ -337,12 +347,12 @@ fn held_by<'a>(
     held
 }
 
-/// The micro-batches that a stage went forward with and not yet back.
+/// The micro-batches that have completed the forward but not the backward pass of a stage.
 #[derive(Default)]
 struct Fifo {
-    /// Whether marks are as those of a FIFO so far.
+    /// True if all marks so far are consistent with a FIFO.
     known: bool,
-    /// Whether nothing came before.
+    /// True if there were no earlier turns.
     begins: bool,
     first_in: Option<u64>,
     last_in: Option<u64>,
@@ -379,8 +389,8 @@ mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
 
-    /// A grouped pipeline of `stages`, one per IPU, with as many micro-batches; each pass takes ten
-    /// cycles of a slot.
+    /// A grouped pipeline of `stages` stages, one per IPU, with `micro_batches` micro-batches; each
+    /// pass takes ten cycles of a slot.
     fn pipeline(stages: u64, micro_batches: u64, iterations: u64) -> (tempfile::TempDir, Report) {
         let mut report = ReportBuilder::new(stages as u32, 4);
         let work = report.compute("work", 10);
@@ -453,7 +463,7 @@ mod tests {
                 let numbers: Vec<u64> = own.map(|turn| turn.number).collect();
                 assert_eq!(numbers, (30..60).collect::<Vec<u64>>(), "{stage} {pass:?}");
             }
-            // As many as go forward before the first one comes back: 2 (stages behind it) + 1.
+            // The number of forward passes before the first backward pass: 2 (later stages) + 1.
             let most = (0..36).filter_map(|column| cells.held(stage, column)).max();
             assert_eq!(most, Some(2 * (3 - stage as u64) + 1));
             assert_eq!(cells.held(stage, 35), Some(u64::from(stage == 0)));
@@ -461,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_schedule_say_what_the_whole_says() {
+    fn parts_of_a_schedule_agree_with_the_whole() {
         let (_directory, report) = pipeline(3, 90, 2);
         let schedule = pipeline_schedule(&report, Cycles(0)).unwrap().unwrap();
         let count = schedule.columns.len();
@@ -478,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_marks_says_why_there_is_no_schedule() {
+    fn reports_without_marks_have_a_reason_for_no_schedule() {
         let mut report = ReportBuilder::new(1, 4);
         let work = report.compute("work", 10);
         report.run(work, 0..10);

@@ -1,8 +1,8 @@
-//! The compiled program as a tree: control programs, the functions they call, and what each node
-//! does.
+//! The compiled program as a tree: control programs, the functions they call, and the facts about
+//! each node.
 //!
-//! A call is shown as a leaf that names its function; functions are trees of their own, so that a
-//! body that is called from many places is listed once.
+//! A call is shown as a leaf with the name of its function; functions are separate trees, so that a
+//! body with many callers is listed once.
 
 use crate::critical_path::{ProgramExposure, exposure};
 use crate::trace::{ProgramExecutions, program_runs};
@@ -15,19 +15,19 @@ use tilescope_report::{
     StreamEndpoint, TileTraffic,
 };
 
-/// A program that is called, or that is run from the host.
+/// A program that is called by others, or run from the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramTreeGroup {
-    /// Its root; `None` is the list of all programs, where the tree was not recorded.
+    /// Its root; `None` for the list of all programs, if the tree was not recorded.
     pub root: Option<ProgramId>,
     pub title: String,
-    /// Whether it is called by others.
+    /// True if it is called by others.
     pub function: bool,
 }
 
-/// Control programs in their order, then the functions that they call in that order, and so on down:
-/// stages come before what their layers are made of. Where the tree was not recorded, all programs
-/// are one list.
+/// Control programs in their order, then the functions that they call in that order, and so on
+/// down: stages come before the functions of their layers. If the tree was not recorded, all
+/// programs are one list.
 pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
     let mut groups: Vec<ProgramTreeGroup> = Vec::new();
     if programs.roots().is_empty() && !programs.is_empty() {
@@ -42,7 +42,7 @@ pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
     let mut functions = Vec::new();
     let mut seen: BTreeSet<ProgramId> = programs.roots().iter().copied().collect();
     let mut trees: VecDeque<ProgramId> = programs.roots().iter().copied().collect();
-    // What no root leads to comes last.
+    // Programs that are not reachable from a root come last.
     let mut others = programs.iter().map(|(id, _)| id);
     while let Some(tree) = trees.pop_front().or_else(|| others.next()) {
         let mut open = vec![tree];
@@ -65,7 +65,7 @@ pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
     groups
 }
 
-/// The children that are shown below a node.
+/// The visible children of a node.
 fn shown_children(program: &ProgramNode) -> &[ProgramId] {
     if program.kind == ProgramKind::Call { &[] } else { &program.children }
 }
@@ -76,14 +76,14 @@ pub struct ProgramTreeRow {
     pub id: ProgramId,
     /// Number of parents.
     pub depth: u32,
-    /// Whether something is below it.
+    /// True if it has children.
     pub parent: bool,
-    /// How many stream copies that follow each other it stands for, of which it names the first; 0
-    /// for a node by itself.
+    /// The number of consecutive stream copies that the row stands for, with the id of the first; 0
+    /// for a single node.
     pub copies: u32,
 }
 
-/// Most lines of a tree.
+/// The largest number of lines of a tree.
 pub(crate) const MAX_ROWS: usize = 500_000;
 
 /// The lines of a tree, without those below `folded` nodes.
@@ -127,26 +127,24 @@ fn all_programs(programs: &ProgramNodeTable) -> Vec<ProgramTreeRow> {
     places.into_iter().map(row).take(MAX_ROWS).collect()
 }
 
-/// Fewer stream copies in a row are shown one by one.
+/// Fewer consecutive stream copies are shown one by one.
 const MIN_COPIES: usize = 4;
 
-/// The lines of a tree with a line for stream copies that follow each other, with the syncs between
-/// them. Those are below it where the first of them is `opened`, or one of them is `wanted`.
+/// The lines of a tree, with one line for consecutive stream copies and the syncs between them. The
+/// copies are listed below that line if the first of them is in `opened`, or one of them is
+/// `wanted`.
 pub fn with_folded_copies(
     programs: &ProgramNodeTable,
     rows: Vec<ProgramTreeRow>,
     opened: &BTreeSet<ProgramId>,
     wanted: Option<ProgramId>,
 ) -> Vec<ProgramTreeRow> {
-    let kind = |row: &ProgramTreeRow| programs.get(row.id).map(|program| program.kind);
-    let is_copy = |row: &ProgramTreeRow| kind(row).is_some_and(is_stream_copy);
-    let joins = |row: &ProgramTreeRow| {
-        let program = programs.get(row.id).filter(|_| !row.parent);
-        program.is_some_and(|program| is_stream_copy(program.kind) || is_external_sync(program))
-    };
     let mut shown = Vec::with_capacity(rows.len());
-    for run in rows.chunk_by(|a, b| a.depth == b.depth && joins(a) && joins(b)) {
-        let copies = run.iter().filter(|row| is_copy(row)).count();
+    for run in rows.chunk_by(|a, b| {
+        a.depth == b.depth && joins_copies(programs, a) && joins_copies(programs, b)
+    }) {
+        let run_programs = run.iter().filter_map(|row| programs.get(row.id));
+        let copies = run_programs.filter(|program| is_stream_copy(program.kind)).count();
         let Some(first) = run.first().filter(|_| copies >= MIN_COPIES) else {
             shown.extend_from_slice(run);
             continue;
@@ -155,15 +153,21 @@ pub fn with_folded_copies(
         shown.push(ProgramTreeRow { parent: true, copies, ..first.clone() });
         let holds_wanted = run.iter().any(|row| Some(row.id) == wanted);
         if holds_wanted || opened.contains(&first.id) {
-            let below =
-                |row: &ProgramTreeRow| ProgramTreeRow { depth: row.depth + 1, ..row.clone() };
-            shown.extend(run.iter().map(below));
+            for row in run {
+                shown.push(ProgramTreeRow { depth: row.depth + 1, ..row.clone() });
+            }
         }
     }
     shown
 }
 
-/// Whether a program is part of a copy from or to the host or a remote buffer.
+/// True for lines that can be part of consecutive stream copies.
+fn joins_copies(programs: &ProgramNodeTable, row: &ProgramTreeRow) -> bool {
+    let program = programs.get(row.id).filter(|_| !row.parent);
+    program.is_some_and(|program| is_stream_copy(program.kind) || program.is_external_sync())
+}
+
+/// True if a program is part of a copy with the host or a remote buffer.
 pub fn is_stream_copy(kind: ProgramKind) -> bool {
     matches!(
         kind,
@@ -171,53 +175,48 @@ pub fn is_stream_copy(kind: ProgramKind) -> bool {
     )
 }
 
-/// Whether a program waits for other IPUs or the host.
-fn is_external_sync(program: &ProgramNode) -> bool {
-    program.is_external_sync()
-}
-
-/// What the steps of a node took in the run, over all IPUs and all its places in the tree.
+/// Costs of a node's steps in the run, over all IPUs and all its positions in the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTreeCosts {
-    /// Cycles of all steps, added up over lanes that work at the same time: not elapsed time.
+    /// Cycles of all steps, summed over lanes that work at the same time: not elapsed time.
     pub lane_cycles: Cycles,
     /// Bytes that the steps moved.
     pub bytes: Bytes,
-    /// Cycles on the critical path, exposed and hidden; none where the path is not known.
+    /// Cycles on the critical path, exposed and hidden; `None` if the path is not known.
     pub exposure: Option<ProgramExposure>,
-    /// How many places the node has in the tree, all of which these are of.
+    /// The number of positions of the node in the tree; the costs are of all of them together.
     pub places: u32,
 }
 
-/// What the nodes of a tree took, and the run of which that is a part.
+/// Costs of the nodes of a tree, and the run that they are part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTreeTotals {
-    /// Nodes without an entry have a part that other nodes run as well.
+    /// Costs by node. Nodes that share a part with other nodes have no entry.
     pub nodes: BTreeMap<ProgramId, ProgramTreeCosts>,
     /// Cycles of the run.
     pub run: Cycles,
-    /// Lanes that work at the same time.
+    /// Number of lanes that work at the same time.
     pub lanes: u64,
 }
 
 impl ProgramTreeTotals {
-    /// Cycles of a node as a mean over all lanes: at most those of the run, and those of its children
-    /// together.
+    /// Cycles of a node as a mean over all lanes: at most those of the run, and at most those of
+    /// its children together.
     pub fn mean_elapsed(&self, costs: &ProgramTreeCosts) -> Cycles {
         self.mean(costs.lane_cycles)
     }
 
-    /// Some cycles as a mean over all lanes.
+    /// Cycles as a mean over all lanes.
     pub fn mean(&self, cycles: Cycles) -> Cycles {
         cycles / self.lanes.max(1)
     }
 }
 
-/// More nodes than this are not looked through for sums.
+/// The largest number of nodes that are visited to compute sums.
 const MAX_VISITS: usize = 20_000_000;
 
-/// What each node took, with all that is below it and all that it calls. Nodes with a part that other
-/// nodes run as well have no entry: how much of it was theirs is not recorded.
+/// The costs of each node, including all nodes below it and all that it calls. Nodes that share a
+/// part with other nodes have no entry: their portion of its executions was not recorded.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -241,13 +240,13 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
         let below = below(&programs, &runs, id);
         visits += below.len();
         if visits > MAX_VISITS {
-            // Sums that are there are whole; there are no others.
+            // Existing sums are complete; the others are missing.
             break;
         }
-        let is_own = |node: &ProgramId| {
-            *node == id || parents.get(node).is_none_or(|above| above.is_subset(&below))
-        };
-        if !below.iter().all(is_own) {
+        let is_shared = below.iter().any(|node| {
+            *node != id && parents.get(node).is_some_and(|above| !above.is_subset(&below))
+        });
+        if is_shared {
             continue;
         }
         let places = places.get(&id).copied().unwrap_or(1);
@@ -258,21 +257,21 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
             exposed.add(&of.exposure);
         }
         sum.lane_cycles = exposed.cycles;
-        sum.exposure = exposures.is_some().then_some(exposed);
+        sum.exposure = if exposures.is_some() { Some(exposed) } else { None };
         nodes.insert(id, sum);
     }
     let lanes = trace.lanes().len() as u64;
     Ok(ProgramTreeTotals { nodes, run: trace.range().length(), lanes })
 }
 
-/// What the steps took that a node stands for by itself: leaves, and calls of outlined code, of which
-/// each step says in which it ran.
+/// Costs of steps by the node that executes them: leaves, and calls of outlined code, whose steps
+/// name the call.
 struct OutlinedRuns {
     by_node: BTreeMap<ProgramId, NodeSums>,
     calls: BTreeSet<ProgramId>,
 }
 
-/// What the steps of a node took.
+/// Costs of the steps of a node.
 struct NodeSums {
     exposure: ProgramExposure,
     bytes: Bytes,
@@ -293,9 +292,10 @@ impl OutlinedRuns {
                 ProgramExposure { cycles: run.totals.cycles, ..ProgramExposure::nothing() };
             let exposure = exposures.and_then(|all| all.get(&id)).copied().unwrap_or(of_cycles);
             for node in call.into_iter().chain([programs.body(id)]) {
-                let fresh =
-                    || NodeSums { exposure: ProgramExposure::nothing(), bytes: Bytes::ZERO };
-                let sums = found.by_node.entry(node).or_insert_with(fresh);
+                let sums = found.by_node.entry(node).or_insert_with(|| NodeSums {
+                    exposure: ProgramExposure::nothing(),
+                    bytes: Bytes::ZERO,
+                });
                 sums.exposure.add(&exposure);
                 sums.bytes = sums.bytes.saturating_add(run.totals.bytes);
             }
@@ -304,8 +304,8 @@ impl OutlinedRuns {
     }
 }
 
-/// A node, all that is below it, and all that is called there; what calls of outlined code took is
-/// known without looking below them.
+/// A node, all nodes below it, and all that these call. Costs of calls of outlined code are
+/// recorded, so nodes below such calls are left out.
 fn below(programs: &ProgramNodeTable, runs: &OutlinedRuns, id: ProgramId) -> BTreeSet<ProgramId> {
     let mut found = BTreeSet::from([id]);
     let mut open = vec![id];
@@ -319,7 +319,7 @@ fn below(programs: &ProgramNodeTable, runs: &OutlinedRuns, id: ProgramId) -> BTr
     found
 }
 
-/// How many nodes of each kind a tree has, the most frequent first.
+/// The number of nodes of each kind in a tree, the most frequent first.
 pub fn tally(programs: &ProgramNodeTable, root: Option<ProgramId>) -> Vec<(ProgramKind, u64)> {
     let mut counts: BTreeMap<ProgramKind, u64> = BTreeMap::new();
     for row in rows(programs, root, &BTreeSet::new()) {
@@ -332,8 +332,8 @@ pub fn tally(programs: &ProgramNodeTable, root: Option<ProgramId>) -> Vec<(Progr
     tally
 }
 
-/// The group in which a program is found, and the nodes above it there, which must not be folded; of
-/// a further call of outlined code, those of the program in the function.
+/// The group that contains a program, and the nodes above it there, which must not be folded. For a
+/// further call of outlined code, those of the program in the function.
 pub fn find(
     programs: &ProgramNodeTable,
     groups: &[ProgramTreeGroup],
@@ -377,16 +377,16 @@ pub fn label(program: &ProgramNode) -> String {
     text
 }
 
-/// A name with a value.
+/// A named value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFact {
     pub name: &'static str,
     pub value: String,
-    /// Its formula, where it is derived.
+    /// The formula of a derived value.
     pub formula: Option<&'static str>,
 }
 
-/// Everything known about a node, with figures as `numbers` writes them.
+/// All known facts about a node, with figures in the format `numbers`.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -417,15 +417,11 @@ pub fn facts(
         facts.add("Children", grouped(program.children.len() as u64));
     }
     outlined_facts(&programs, id, &mut facts);
-    let operation = program.operation.and_then(|operation| {
-        report
-            .operations()
-            .ok()?
-            .get(operation.index())
-            .map(|op| format!("{} ({})", op.name, op.kind))
-    });
-    if let Some(operation) = operation {
-        facts.add("Operation", operation);
+    if let Some(operation) = program.operation
+        && let Ok(operations) = report.operations()
+        && let Some(of) = operations.get(operation.index())
+    {
+        facts.add("Operation", format!("{} ({})", of.name, of.kind));
     }
     if let Some(set) = program.compute_set {
         match report.compute_set(set)? {
@@ -445,12 +441,11 @@ pub fn facts(
     Ok(facts.0)
 }
 
-/// Where outlined code stands, and how often it is called.
+/// Adds the position of outlined code, and the number of its calls.
 fn outlined_facts(programs: &ProgramNodeTable, id: ProgramId, facts: &mut ProgramFactList) {
     let Some(outlined) = programs.get(id).and_then(|program| program.outlined) else { return };
-    let is_use =
-        |program: &ProgramNode| program.outlined.is_some_and(|of| of.body == outlined.body);
-    let uses = programs.iter().filter(|(_, program)| is_use(program)).count();
+    let calls = programs.iter().filter_map(|(_, program)| program.outlined);
+    let uses = calls.filter(|of| of.body == outlined.body).count();
     facts.add("Calls of its function", grouped(uses as u64));
     if let Some(body) = programs.get(outlined.body).filter(|_| outlined.body != id) {
         facts.add("Runs the code of", label(body));
@@ -478,7 +473,8 @@ fn compute_set(
     facts.add("Compute set", set.name.clone());
     let tiles = u64::from(set.cycles.tile_count());
     if tiles > 0 {
-        let (most, all) = (set.cycles.max(), set.cycles.total());
+        let most = set.cycles.max();
+        let all = set.cycles.total();
         facts.add("Tiles that take part", grouped(tiles));
         facts.add("Cycles, slowest tile", grouped(most.0));
         let mean = all / tiles;
@@ -513,32 +509,33 @@ fn compute_set(
     Ok(())
 }
 
-/// Sums of what tiles send and receive; runs of tiles with the same traffic.
+/// Adds sums of sent and received data, from runs of tiles with the same traffic.
 fn traffic(runs: &[(u32, TileTraffic)], numbers: NumberFormat, facts: &mut ProgramFactList) {
-    let sum = |value: fn(&TileTraffic) -> u64| -> u64 {
-        let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
-        parts.fold(0, u64::saturating_add)
-    };
-    let tiles = |value: fn(&TileTraffic) -> u64| -> u64 {
-        runs.iter().filter(|(_, of)| value(of) > 0).map(|(tiles, _)| u64::from(*tiles)).sum()
-    };
-    type TileTrafficField = fn(&TileTraffic) -> u64;
     let sides: [(&'static str, TileTrafficField, &str); 2] =
         [("Received", |of| of.bytes_in.0, "to"), ("Sent", |of| of.bytes_out.0, "by")];
     for (name, value, word) in sides {
-        let count = tiles(value);
+        let with_traffic = runs.iter().filter(|(_, of)| value(of) > 0);
+        let count: u64 = with_traffic.map(|(tiles, _)| u64::from(*tiles)).sum();
         if count > 0 {
-            let (bytes, count) = (sum(value), grouped(count));
+            let bytes = sum_over_tiles(runs, value);
+            let count = grouped(count);
             let text =
                 format!("{} ({}) {word} {count} tiles", numbers.bytes(bytes), exact_bytes(bytes));
             facts.add(name, text);
         }
     }
-    let messages = sum(|of| of.messages_in);
+    let messages = sum_over_tiles(runs, |of| of.messages_in);
     if messages > 0 {
         facts.add("Messages received", grouped(messages));
     }
-    facts.add("Exchange code", exact_bytes(sum(|of| of.code_bytes.0)));
+    facts.add("Exchange code", exact_bytes(sum_over_tiles(runs, |of| of.code_bytes.0)));
+}
+
+type TileTrafficField = fn(&TileTraffic) -> u64;
+
+fn sum_over_tiles(runs: &[(u32, TileTraffic)], value: TileTrafficField) -> u64 {
+    let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
+    parts.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -564,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_trees_of_their_own() {
+    fn functions_are_separate_trees() {
         let (programs, [root, body, call, function, work]) = programs();
         let groups = groups(&programs);
         let found: Vec<_> = groups.iter().map(|group| (group.root, group.function)).collect();

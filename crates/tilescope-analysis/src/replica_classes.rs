@@ -1,12 +1,12 @@
-//! Words for replicas that differ: which are alike, and what sets them apart.
+//! Text about replicas that differ: the classes of equal replicas and their differences.
 
 use tilescope_report::units::{ReplicaClassId, ReplicaIpu, grouped};
 use tilescope_report::{ReplicaClass, ReplicaClasses};
 
-/// Classes that are told one by one in a sentence.
+/// The largest number of classes that are listed individually in a sentence.
 const MOST_TOLD: usize = 4;
 
-/// Numbers in order, those that follow each other as one: `0-3, 5`.
+/// Numbers in ascending order, with consecutive ones as ranges: `0-3, 5`.
 pub fn replica_numbers(replicas: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for replica in replicas {
@@ -23,14 +23,14 @@ pub fn replica_numbers(replicas: &[u32]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Replicas of a class, and what sets them apart: `2, 3 (host 2 times slower)`. None where all are
-/// alike.
+/// Replicas of a class with their differences: `2, 3 (host 2 times slower)`. `None` if all replicas
+/// are equal.
 pub fn class_words(classes: &ReplicaClasses, class: ReplicaClassId) -> Option<String> {
     let of = classes.classes.get(class.index()).filter(|_| classes.differ())?;
     Some(words(of))
 }
 
-/// `IPU 1`, or `IPU 1 of replicas 2, 3` where replicas differ.
+/// `IPU 1`, or `IPU 1 of replicas 2, 3` if replicas differ.
 pub fn ipu_words(classes: &ReplicaClasses, at: ReplicaIpu) -> String {
     match classes.classes.get(at.class.index()).filter(|_| classes.differ()) {
         Some(class) => {
@@ -41,7 +41,7 @@ pub fn ipu_words(classes: &ReplicaClasses, at: ReplicaIpu) -> String {
     }
 }
 
-/// Which replicas are alike, and how they differ, in one sentence; none where all are alike.
+/// The classes of replicas and their differences, in one sentence; `None` if all are equal.
 pub fn sentence(classes: &ReplicaClasses) -> Option<String> {
     if !classes.differ() {
         return None;
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_told_together() {
+    fn consecutive_replicas_form_ranges() {
         assert_eq!(replica_numbers(&[0, 1, 2, 3, 5]), "0-3, 5");
         assert_eq!(replica_numbers(&[2, 3, 7, 8, 9]), "2, 3, 7-9");
         assert_eq!(replica_numbers(&[]), "");
     }
 
     #[test]
-    fn a_sentence_says_who_is_alike_and_how_they_differ() {
+    fn sentences_name_classes_and_their_differences() {
         assert_eq!(sentence(&classes(&[(&[0, 1], "")])), None);
         let two = classes(&[(&[0, 1], "fast host"), (&[2, 3], "host 2 times slower")]);
         let said = "4 replicas differ: 0, 1 (fast host); 2, 3 (host 2 times slower)";

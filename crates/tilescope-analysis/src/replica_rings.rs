@@ -1,4 +1,4 @@
-//! How data go round the replicas: who sends to whom, and what passes through others on its way.
+//! Rings of replicas: their order, and the data that replicas forward for others.
 
 use crate::replica_classes::replica_numbers;
 use crate::trace::program_runs;
@@ -6,44 +6,49 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, ProgramId};
 use tilescope_report::{ReplicaRing, ReplicaShape, Report, ReportError, RingLinks, Target};
 
-/// Members of a ring that are written one by one.
+/// The largest number of members of a ring that are listed individually.
 const MOST_MEMBERS: usize = 8;
-/// Between two members of a ring.
+/// The separator of members of a ring.
 const ARROW: &str = " \u{2192} ";
 
-/// What one replica exchanges with others in a run, over all of its IPUs.
+/// The traffic of one replica with others in a run, over all of its IPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaLinkTotals {
     pub replica: u32,
-    /// Those that it sends to, in order.
+    /// The replicas that it sends to, in order.
     pub to: Vec<u32>,
-    /// Those that send to it, in order.
+    /// The replicas that send to it, in order.
     pub from: Vec<u32>,
     pub sent: Bytes,
     pub received: Bytes,
-    /// Bytes between other replicas that pass over its links.
+    /// Bytes between other replicas that use its links.
     pub passed_on: Bytes,
 }
 
-/// Adds up what each replica sends, receives and passes on in a run; empty where the report does not
-/// say how data go round, or nothing was run.
+/// Sums up the sent, received and forwarded data of each replica in a run; empty if the report has
+/// no rings, or nothing was executed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn replica_links(report: &Report) -> Result<Vec<ReplicaLinkTotals>, ReportError> {
-    let (rings, target) = (report.replica_rings()?, report.target()?);
+    let rings = report.replica_rings()?;
+    let target = report.target()?;
     let Some(trace) = report.trace()?.filter(|_| !rings.is_empty()) else { return Ok(Vec::new()) };
     let mut sent: BTreeMap<(ProgramId, IpuId), Bytes> = BTreeMap::new();
     for ((ipu, program, _), run) in program_runs(&trace)?.steps {
         *sent.entry((program, ipu)).or_default() += run.bytes;
     }
-    let of = |replica| ReplicaLinkTotals { replica, ..ReplicaLinkTotals::default() };
-    let mut all: Vec<ReplicaLinkTotals> = (0..target.replicas).map(of).collect();
+    let mut all = Vec::new();
+    for replica in 0..target.replicas {
+        all.push(ReplicaLinkTotals { replica, ..ReplicaLinkTotals::default() });
+    }
     for ring in &rings {
         let mut by_ipu: BTreeMap<IpuId, Bytes> = BTreeMap::new();
         for program in &ring.programs {
             let own = sent.range((*program, IpuId(0))..=(*program, IpuId(u32::MAX)));
-            own.for_each(|((_, ipu), bytes)| *by_ipu.entry(*ipu).or_default() += *bytes);
+            for ((_, ipu), bytes) in own {
+                *by_ipu.entry(*ipu).or_default() += *bytes;
+            }
         }
         add_ring(ring, &target, &by_ipu, &mut all);
     }
@@ -87,17 +92,16 @@ fn add_number(numbers: &mut Vec<u32>, number: u32) {
     }
 }
 
-/// A ring in words: who follows whom, which ways, over which links, and what its ends do.
+/// A ring as text: the order of its members, directions, links, and the kind of its ends.
 pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     let members = ring.members(0);
     let names: Vec<String> = members.iter().chain(members.first()).map(u32::to_string).collect();
-    let order = match names.len() > MOST_MEMBERS + 1 {
-        true => {
-            let (first, rest) = names.split_at(MOST_MEMBERS / 2);
-            let (_, last) = rest.split_at(rest.len() - MOST_MEMBERS / 2);
-            [first.join(ARROW).as_str(), "…", last.join(ARROW).as_str()].join(ARROW)
-        }
-        false => names.join(ARROW),
+    let order = if names.len() > MOST_MEMBERS + 1 {
+        let (first, rest) = names.split_at(MOST_MEMBERS / 2);
+        let (_, last) = rest.split_at(rest.len() - MOST_MEMBERS / 2);
+        [first.join(ARROW).as_str(), "…", last.join(ARROW).as_str()].join(ARROW)
+    } else {
+        names.join(ARROW)
     };
     let ways = if ring.clockwise < 1.0 { "both ways round" } else { "round" };
     let rings = target.replicas / ring.ranks.max(1);
@@ -114,17 +118,23 @@ pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     format!("{ways} {order}{beside}, {links}")
 }
 
-/// Which replicas pass on what others send, in one sentence; none where nothing does.
+/// The replicas that forward data for others, in one sentence; `None` if there are none.
 pub fn passed_on_words(
     links: &[ReplicaLinkTotals],
     bytes: impl Fn(u64) -> String,
 ) -> Option<String> {
     let most = links.iter().map(|of| of.passed_on).max().filter(|most| !most.is_zero())?;
-    let numbers = |passes: bool| {
-        let wanted = links.iter().filter(|of| of.passed_on.is_zero() != passes);
-        replica_numbers(&wanted.map(|of| of.replica).collect::<Vec<u32>>())
-    };
-    let (ends, others) = (numbers(false), numbers(true));
+    let mut ends = Vec::new();
+    let mut others = Vec::new();
+    for of in links {
+        if of.passed_on.is_zero() {
+            ends.push(of.replica);
+        } else {
+            others.push(of.replica);
+        }
+    }
+    let ends = replica_numbers(&ends);
+    let others = replica_numbers(&others);
     let sent = links.first().map_or(Bytes::ZERO, |of| of.sent);
     Some(format!(
         "Each replica sends and receives {}; nothing passes through the ends ({ends}), through each \
@@ -141,7 +151,7 @@ mod tests {
     use tilescope_report::RingOrder;
 
     #[test]
-    fn a_ring_is_told_in_order() {
+    fn rings_are_described_in_order() {
         let mut target = ReportBuilder::new(2, 4).parts.target;
         target.replicas = 4;
         let mut ring = ReplicaRing {

@@ -1,4 +1,4 @@
-//! The replicas of a program: which of their IPUs wait for each other, and what they exchange.
+//! The replicas of a program: the IPUs that wait for each other, and the data they exchange.
 
 use crate::host::{ReplicaWaitSummary, host};
 use crate::label_conventions::collective;
@@ -12,8 +12,8 @@ use tilescope_report::{
     SyncGroupMembers, Target,
 };
 
-/// The parts of GS2 in as few rows as show none of them beside another one's members: a part
-/// reaches from its first to its last IPU.
+/// The groups of GS2 in the smallest number of rows without overlap: a group extends from its first
+/// to its last IPU.
 pub fn gs2_rows(groups: &SyncGroupMembers) -> Vec<Vec<&[IpuId]>> {
     let mut rows: Vec<(Option<IpuId>, Vec<&[IpuId]>)> = Vec::new();
     for part in &groups.gs2 {
@@ -31,16 +31,16 @@ pub fn gs2_rows(groups: &SyncGroupMembers) -> Vec<Vec<&[IpuId]>> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// All exchanges of a kind between replicas, as the IPUs of one of them see it.
+/// Totals of all exchanges of a kind between replicas, for the IPUs of one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectiveTotals {
-    /// `reduceScatter`, `allGather`
+    /// The kind: `reduceScatter`, `allGather`.
     pub kind: String,
-    /// Programs that are part of one.
+    /// Number of programs that belong to such collectives.
     pub programs: u64,
-    /// Executions of them in the run, over the IPUs; none where nothing was run.
+    /// Their executions in the run, summed over the IPUs; `None` if nothing was executed.
     pub executions: u64,
-    /// Cycles of these.
+    /// Cycles of these executions.
     pub cycles: Cycles,
     /// Bytes that they received and sent.
     pub bytes: Bytes,
@@ -50,24 +50,24 @@ pub struct CollectiveTotals {
 #[derive(Clone, Debug)]
 pub struct ReplicaOverview {
     pub target: Arc<Target>,
-    /// Whether all replicas do the same, as the simulator has it; else one of them was profiled, or
-    /// `waits` says how they differ.
+    /// True if all replicas are equal, as in the simulator by default; otherwise only one of them
+    /// was profiled, or `waits` states the differences.
     pub alike: bool,
-    /// Which of them are alike, where they differ and have lanes of their own.
+    /// The classes of equal replicas, if replicas differ and have separate lanes.
     pub classes: ReplicaClasses,
-    /// What the replicas wait for; empty where all are alike, and where nothing is known of it.
+    /// The waits of replicas; empty if all are equal, or if they are not known.
     pub waits: Vec<ReplicaWaitSummary>,
-    /// None where the report does not say it.
+    /// Sync groups; `None` if the report does not state them.
     pub groups: Option<SyncGroupMembers>,
-    /// By kind.
+    /// Totals by kind.
     pub collectives: Vec<CollectiveTotals>,
-    /// How their data go round; empty where the report does not say it.
+    /// The rings of replicas; empty if the report does not state them.
     pub rings: Vec<ReplicaRing>,
-    /// What each replica sends, receives and passes on; empty where that is not known.
+    /// The sent, received and forwarded data of each replica; empty if not known.
     pub links: Vec<ReplicaLinkTotals>,
 }
 
-/// Reads what is known of replicas.
+/// Reads the known data about replicas.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -78,7 +78,8 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let classes = report.replica_classes()?;
     let same = waits.is_empty() && !classes.differ();
     let alike = report.origin() == ReportOrigin::Tilescope && same;
-    let (collectives, rings) = (collectives(report)?, report.replica_rings()?);
+    let collectives = collectives(report)?;
+    let rings = report.replica_rings()?;
     let links = replica_links(report)?;
     Ok(ReplicaOverview { groups, collectives, rings, links, alike, classes, waits, target })
 }
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_reach_over_each_other_stand_in_rows_of_their_own() {
+    fn overlapping_groups_are_in_separate_rows() {
         let rows = |parts: &[&[u32]]| {
             let part = |ipus: &&[u32]| ipus.iter().copied().map(IpuId).collect::<Vec<_>>();
             let gs2 = parts.iter().map(part).collect();

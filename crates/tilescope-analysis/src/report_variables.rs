@@ -1,21 +1,21 @@
-//! Variables of files that may have millions of them: handed on one by one, or the first ones together
-//! with whether there are more.
+//! Access to the variables of files that may have millions of them: one by one, or the first ones
+//! with a flag for more.
 
 use tilescope_report::units::{TileRange, VariableId};
 use tilescope_report::{Report, ReportError, Variable, VariableFilter};
 
-/// Variables that are read at once.
+/// The number of variables per read.
 const PAGE: usize = 1 << 15;
 
-/// The first of a list that may go on.
+/// The first items of a list that may be longer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FirstOf<T> {
     pub(crate) found: Vec<T>,
-    /// True if there are more, which nothing may be said of.
+    /// True if the list has further items.
     pub(crate) more: bool,
 }
 
-/// The first `most` variables, of those on some tiles where these are given.
+/// The first `most` variables, limited to those on the given tiles if any.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -32,7 +32,7 @@ pub(crate) fn first_variables(
     Ok(FirstOf { found, more })
 }
 
-/// Hands on every variable.
+/// Calls `each` for every variable.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -67,7 +67,7 @@ mod tests {
     use tilescope_report::units::TileId;
 
     #[test]
-    fn all_variables_are_handed_on_and_a_part_says_that_it_is_one() {
+    fn all_variables_are_visited_and_partial_lists_are_marked() {
         let mut builder = ReportBuilder::new(1, 4);
         let count = 43;
         for at in 0..count {

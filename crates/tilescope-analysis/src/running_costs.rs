@@ -1,32 +1,32 @@
-//! What a run takes in energy and money: power and price of the machine over the time of the run.
+//! Energy and cost of a run: power and price of the machine, multiplied by the time of the run.
 
 use crate::summary::ExecutionSummary;
 use serde::Serialize;
 use tilescope_report::units::grouped_real;
 use tilescope_report::{Report, ReportError, RunningCost, RunningCostBasis, RunningCostKind};
 
-/// Samples that energy and money are told per.
+/// The number of samples that energy and cost are given for.
 pub const MANY_SAMPLES: f64 = 1e6;
 
-/// How energy is computed.
+/// The formula of energy.
 pub const ENERGY_FORMULA: &str = "power of the machine x time on the device, per million samples; \
     the machine is assumed to draw this power all the time, idle or loaded";
 
-/// How money is computed.
+/// The formula of cost.
 pub const COST_FORMULA: &str =
     "price of an hour of the machine x time on the device, per million samples";
 
-/// Parts of a machine that are alike, and what they take.
+/// Equal parts of a machine, with their power or price.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunningCostPart {
-    /// What it is: `IPU-M2000`.
+    /// The name of the part: `IPU-M2000`.
     pub part: String,
     pub count: u64,
-    /// Watts, or money per hour, of one.
+    /// Watts, or price per hour, of one part.
     pub each: f64,
     /// `given`, `published` or `assumed`.
     pub basis: &'static str,
-    /// Where the figure comes from.
+    /// The source of the figure.
     pub source: String,
 }
 
@@ -35,44 +35,43 @@ pub struct RunningCostPart {
 pub struct EnergySummary {
     /// Power of the machine.
     pub watts: f64,
-    /// Of the whole run.
+    /// Energy of the whole run.
     pub joules: f64,
-    /// Where the model works on samples.
+    /// `None` if the model does not work on samples.
     pub joules_per_million_samples: Option<f64>,
-    /// Whether some of the power is assumed.
+    /// True if a part of the power is assumed.
     pub assumed: bool,
-    /// What the power is the sum of.
+    /// The parts that the power is the sum of.
     pub parts: Vec<RunningCostPart>,
     pub formula: &'static str,
 }
 
-/// Money of a run.
+/// Cost of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostSummary {
-    /// Its three letters.
+    /// The currency as a three-letter code.
     pub currency: String,
     /// Price of an hour of the machine.
     pub per_hour: f64,
-    /// Of the whole run.
+    /// Cost of the whole run.
     pub run: f64,
-    /// Where the model works on samples.
+    /// `None` if the model does not work on samples.
     pub per_million_samples: Option<f64>,
-    /// Whether some of the price is assumed.
+    /// True if a part of the price is assumed.
     pub assumed: bool,
-    /// What the price is the sum of.
+    /// The parts that the price is the sum of.
     pub parts: Vec<RunningCostPart>,
     pub formula: &'static str,
 }
 
-/// What a run takes, as far as power and price of its machine are known.
+/// Energy and cost of a run, as far as power and price of its machine are known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunningCosts {
     pub energy: Option<EnergySummary>,
     pub cost: Option<CostSummary>,
 }
 
-/// Energy and money of the run of a report; nothing without a run, a clock, or figures of the
-/// machine.
+/// Energy and cost of the run of a report; empty without a run, a clock, or figures of the machine.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -114,13 +113,13 @@ pub fn running_costs(
     Ok(RunningCosts { energy, cost })
 }
 
-/// Watts, or money per hour, of all parts of a machine; nothing where they are not known, or in
-/// several currencies.
+/// Watts, or price per hour, of all parts of a machine; `None` if they are not known, or in several
+/// currencies.
 pub fn machine_rate(costs: &[RunningCost], kind: RunningCostKind) -> Option<f64> {
     MachineRate::of(costs, kind).map(|rate| rate.rate)
 }
 
-/// What all parts of a machine take together.
+/// The rate of all parts of a machine together.
 struct MachineRate {
     rate: f64,
     currency: String,
@@ -129,28 +128,32 @@ struct MachineRate {
 }
 
 impl MachineRate {
-    /// The sum over the parts; nothing where there are none, or in several currencies.
+    /// The sum over the parts; `None` if there are none, or they have several currencies.
     fn of(costs: &[RunningCost], kind: RunningCostKind) -> Option<Self> {
         let of_kind: Vec<&RunningCost> = costs.iter().filter(|cost| cost.kind == kind).collect();
         let currency = &of_kind.first()?.currency;
-        let alike = of_kind.iter().all(|cost| cost.currency == *currency);
-        let part = |cost: &&RunningCost| RunningCostPart {
-            part: cost.part.clone(),
-            count: cost.count,
-            each: cost.each,
-            basis: cost.basis.name(),
-            source: cost.source.clone(),
-        };
-        alike.then(|| Self {
-            rate: of_kind.iter().map(|cost| cost.count as f64 * cost.each).sum(),
-            currency: currency.clone(),
-            assumed: of_kind.iter().any(|cost| cost.basis == RunningCostBasis::Assumed),
-            parts: of_kind.iter().map(part).collect(),
-        })
+        if of_kind.iter().any(|cost| cost.currency != *currency) {
+            return None;
+        }
+        let mut rate = 0.0;
+        let mut assumed = false;
+        let mut parts = Vec::new();
+        for cost in &of_kind {
+            rate += cost.count as f64 * cost.each;
+            assumed |= cost.basis == RunningCostBasis::Assumed;
+            parts.push(RunningCostPart {
+                part: cost.part.clone(),
+                count: cost.count,
+                each: cost.each,
+                basis: cost.basis.name(),
+                source: cost.source.clone(),
+            });
+        }
+        Some(Self { rate, currency: currency.clone(), assumed, parts })
     }
 }
 
-/// Figures in rows: name, value, and how it is computed and known.
+/// A figure with its name, value and derivation.
 pub struct RunningCostRow {
     pub name: &'static str,
     pub value: String,
@@ -158,7 +161,7 @@ pub struct RunningCostRow {
 }
 
 impl RunningCosts {
-    /// The rows that Summary and the command line show.
+    /// The rows for the summary view and the command line.
     pub fn rows(&self) -> Vec<RunningCostRow> {
         let mut rows = Vec::new();
         match &self.energy {
@@ -220,11 +223,12 @@ fn unknown(name: &'static str, what: &str, key: &str) -> RunningCostRow {
     }
 }
 
-/// What a figure is the sum of: `1 x IPU-M2000 of 1,100.00 W (published: …)`.
+/// The parts of a sum: `1 x IPU-M2000 of 1,100.00 W (published: …)`.
 fn sources(parts: &[RunningCostPart], unit: &str) -> String {
-    let part = |of: &RunningCostPart| {
-        let RunningCostPart { part, count, each, basis, source } = of;
-        format!("{count} x {part} of {} {unit} ({basis}: {source})", grouped_real(*each))
-    };
-    parts.iter().map(part).collect::<Vec<_>>().join("; ")
+    let mut words = Vec::new();
+    for RunningCostPart { part, count, each, basis, source } in parts {
+        let each = grouped_real(*each);
+        words.push(format!("{count} x {part} of {each} {unit} ({basis}: {source})"));
+    }
+    words.join("; ")
 }

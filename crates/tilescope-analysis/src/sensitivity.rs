@@ -1,11 +1,11 @@
-//! What more of a resource or a faster operation makes of a run, in the words that the command line
-//! and the window share.
+//! Effects of more resources or faster operations on a run, in texts that the command line and the
+//! window share.
 
 use crate::confidence::Banded;
 use tilescope_report::units::{grouped, seconds as in_seconds};
 
-/// `9.06 ms (-12 to +14 %), 441,266 samples per second (-12 to +14 %)`; without samples only how long
-/// the run takes, and no widths where the model does not say what it may be wrong.
+/// `9.06 ms (-12 to +14 %), 441,266 samples per second (-12 to +14 %)`; without samples only the
+/// time of the run, and without known errors of the model no widths.
 pub fn run_words(
     (seconds, expected_seconds): (f64, Option<Banded>),
     (rate, expected_rate): (Option<f64>, Option<Banded>),
@@ -16,8 +16,8 @@ pub fn run_words(
     format!("{time}, {rate} samples per second{}", Banded::in_brackets(expected_rate))
 }
 
-/// Whether an operation holds the run up: `off_path_beyond` is how many times as fast it must be not
-/// to, 1 where it never does, and `None` where it always does.
+/// The relation of an operation to the critical path. `off_path_beyond` is the speedup from which
+/// it is off the path: 1 if it is never on the path, and `None` if it always is.
 pub fn path_words(off_path_beyond: Option<f64>) -> String {
     match off_path_beyond {
         None => "on the path".to_owned(),

@@ -1,4 +1,4 @@
-//! Statistics of figures: of steps in a range, of what a search has found.
+//! Statistics of figures: of steps in a range, or of search results.
 
 use super::distribution::{ValueDistribution, is_short};
 use super::find::{CatalogueItem, SearchEntity};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{ComputeSetId, CycleRange, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{ComputeSet, Report, ReportError};
 
-/// Lengths in cycles of the steps that lie in `window`, whole or in part, on some IPUs.
+/// Lengths in cycles of the steps that are at least partly in `window`, on some IPUs.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -33,7 +33,7 @@ pub fn step_lengths(
     Ok(lengths)
 }
 
-/// How much of the things lies on each tile: bytes of variables, instances of vertices, cycles of
+/// The amount of the items on each tile: bytes of variables, instances of vertices, cycles of
 /// steps, programs and operations over all their executions.
 ///
 /// # Errors

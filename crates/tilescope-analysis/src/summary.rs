@@ -1,4 +1,4 @@
-//! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
+//! The summary of a report: the figures that `tilescope summary` prints and the Summary tab shows.
 
 use crate::confidence::{Banded, Confidence, MemoryFit, MemoryUse, confidence};
 use crate::critical_path::{ActivityExposure, IpuSlack, activity_exposures, ipu_slacks};
@@ -12,36 +12,37 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, exact_bytes};
 use tilescope_report::{
-    BatchingConfig, GraphCounts, MachineChange, MemoryCategory, MemoryRegion, Report, ReportError,
-    ReportPart, StepActivity, Target, TargetKind, TileMemory,
+    GraphCounts, MachineChange, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart,
+    StepActivity, Target, TargetKind, TileMemory,
 };
 
-/// Everything at a glance.
+/// All figures of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReportSummary {
     pub target: TargetSummary,
     pub graph: GraphSummary,
-    /// Memory over all tiles of the replica, in bytes; `None` where it was not recorded.
+    /// Memory over all tiles of the replica, in bytes; `None` if it was not recorded.
     pub memory: Option<MemorySummary>,
-    /// The run; `None` where the program was only compiled.
+    /// The run; `None` if the program was only compiled.
     pub execution: Option<ExecutionSummary>,
-    /// What the run achieves of the peak; `None` where the program was only compiled.
+    /// The limits of the run; `None` if the program was only compiled.
     pub limits: Option<LimitsSummary>,
-    /// What the host does for it; `None` where that was not recorded.
+    /// The host; `None` if it was not recorded.
     pub host: Option<HostSummary>,
-    /// The file that the model was imported from; `None` for built-in models, and where none is known.
+    /// The file that the model was imported from; `None` for built-in models, and if it is not
+    /// known.
     pub model: Option<ImportedModelSummary>,
-    /// What the run takes of energy; `None` where the power of the machine is not known.
+    /// The energy of the run; `None` if the power of the machine is not known.
     pub energy: Option<EnergySummary>,
-    /// What the run costs; `None` where the price of the machine is not known.
+    /// The cost of the run; `None` if the price of the machine is not known.
     pub cost: Option<CostSummary>,
-    /// How sure the figures of the run are; `None` where the report does not say how far its
-    /// predictions may be off, as those of real machines.
+    /// The confidence in the figures of the run; `None` if the report does not state the errors of
+    /// its predictions, like reports of real machines.
     pub confidence: Option<Confidence>,
 }
 
 impl ReportSummary {
-    /// The figure of a dotted path with what the model may be wrong; `None` where that is not known.
+    /// The figure of a dotted path with the error band of the model; `None` if that is not known.
     pub fn expected(&self, path: &str) -> Option<Banded> {
         let confidence = self.confidence.as_ref();
         match path {
@@ -53,7 +54,7 @@ impl ReportSummary {
         }
     }
 
-    /// Tiles that need more than they have; 0 where memory was not recorded.
+    /// Number of tiles that need more memory than they have; 0 if memory was not recorded.
     pub fn out_of_memory_tiles(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.out_of_memory_tiles)
     }
@@ -65,9 +66,9 @@ pub struct TargetSummary {
     /// `ipu` or `ipu_model`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Name in a spec, `mk2`, with what was changed of it; `None` where it was not recorded.
+    /// Name in a spec, `mk2`, with its changes; `None` if it was not recorded.
     pub machine: Option<String>,
-    /// In what it differs from a machine that can be bought.
+    /// Its differences from a machine that is available for purchase.
     pub machine_changes: Vec<MachineChangeSummary>,
     /// Constants of its simulation that were fitted to a measurement.
     pub calibration: Vec<MachineChangeSummary>,
@@ -81,26 +82,26 @@ pub struct TargetSummary {
     pub replicas: u32,
     /// IPUs of one replica.
     pub ipus_per_replica: u32,
-    /// IPUs that work alike for each of them, itself among them.
+    /// IPUs that work identically for each of them, including itself.
     pub ipus_alike: u32,
     /// Memory of one tile.
     pub bytes_per_tile: Bytes,
     pub clock_hz: u64,
 }
 
-/// A constant in which the machine differs from the one it is named after.
+/// A constant of the machine that differs from the named one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MachineChangeSummary {
     /// Name in a spec, below `target.machine`.
     pub key: String,
-    /// What the constant counts: `bytes_per_cycle`.
+    /// Unit of the constant: `bytes_per_cycle`.
     pub unit: &'static str,
-    /// What the machine of that name has.
+    /// The value of the named machine.
     pub inherited: f64,
     pub value: f64,
 }
 
-/// Size of the compiled graph of one replica; `None` for what was not recorded.
+/// Size of the compiled graph of one replica; `None` for figures that were not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GraphSummary {
     /// Number of compute sets.
@@ -116,9 +117,9 @@ pub struct GraphSummary {
 pub struct MemorySummary {
     /// Bytes that are ever used.
     pub total_excluding_gaps: Bytes,
-    /// Bytes below the highest used address of each tile.
+    /// Bytes below the highest used address of each tile, summed over tiles.
     pub total_including_gaps: Bytes,
-    /// The fullest tile.
+    /// Bytes of the fullest tile.
     pub max_tile_including_gaps: Bytes,
     /// Used bytes of each region.
     pub by_region: BTreeMap<&'static str, Bytes>,
@@ -126,24 +127,25 @@ pub struct MemorySummary {
     pub by_category: BTreeMap<&'static str, Bytes>,
     /// Bytes that are always live.
     pub always_live: Bytes,
-    /// Most other bytes live at one step of the program.
+    /// The most other bytes that are live at one step of the program.
     pub peak_not_always_live: Bytes,
-    /// Sum over tiles of the most other bytes live on that tile.
+    /// Sum over tiles of the most other bytes that are live on the tile at one step.
     pub sum_of_tile_peaks: Bytes,
-    /// Tiles that need more than they have.
+    /// Number of tiles that need more memory than they have.
     pub out_of_memory_tiles: u64,
-    /// The answer to the question of whether that is within the memory of a tile.
+    /// The answer to whether the fullest tile fits in the memory of a tile.
     pub fit: MemoryFit,
-    /// The fullest tile, with what the model may be wrong; `None` where the report does not say.
+    /// The fullest tile, with the error band of the model; `None` if the report does not state it.
     pub fullest_tile: Option<Banded>,
 }
 
 impl MemorySummary {
-    /// Names and words of whether it fits, in the order in which views show them.
+    /// Names and texts of the answer to whether the program fits, in the order of the views.
     pub fn rows_of_fit(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let bytes = |bytes: f64| exact_bytes(Bytes::from_f64(bytes.round()).0);
-        let band =
-            self.fullest_tile.map(|tile| ("Fullest tile, expected", tile.words_with(bytes, "")));
+        let band = self.fullest_tile.map(|tile| {
+            let words = tile.words_with(|bytes| exact_bytes(Bytes::from_f64(bytes.round()).0), "");
+            ("Fullest tile, expected", words)
+        });
         band.into_iter().chain([("Fits in memory", self.fit.words().to_owned())])
     }
 }
@@ -155,16 +157,15 @@ pub struct ExecutionSummary {
     pub total_cycles: Cycles,
     /// The same at the target's clock.
     pub seconds: f64,
-    /// Samples worked on, where the model works on batches.
+    /// Samples processed, if the model works on batches.
     pub samples: Option<u64>,
     /// Samples per second of device time.
     pub samples_per_second: Option<f64>,
-    /// Each IPU of the replica.
+    /// Figures of each IPU of the replica.
     pub ipus: Vec<IpuSummary>,
-    /// What the critical path is spent on, and what runs beside compute; empty where the path is not
-    /// known.
+    /// Cycles of the critical path by activity, and their exposure; empty if the path is not known.
     pub critical_path: Vec<ActivityExposure>,
-    /// What of the path is on each lane, its slack and lead; empty where the path is not known.
+    /// The part of the path on each lane, with its slack and lead; empty if the path is not known.
     pub slack: Vec<IpuSlack>,
 }
 
@@ -174,11 +175,11 @@ pub struct IpuSummary {
     pub steps: u64,
     /// Shares of the run; they add up to 1.
     pub proportions: ActivityProportions,
-    /// Mean share of tiles that work while the IPU does not wait.
+    /// Mean share of tiles that work while the IPU is not waiting.
     pub tile_balance: f64,
 }
 
-/// Shares of a stretch of time.
+/// Shares of a window by activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ActivityProportions {
     pub compute: f64,
@@ -186,7 +187,7 @@ pub struct ActivityProportions {
     pub global_exchange: f64,
     pub host: f64,
     pub remote_buffer: f64,
-    /// Waiting for a sync.
+    /// Waits at a sync.
     pub sync: f64,
     /// Steps of unknown kind.
     pub other: f64,
@@ -194,7 +195,7 @@ pub struct ActivityProportions {
 }
 
 impl ActivityProportions {
-    /// Names and shares, in the order in which views show them.
+    /// Names and shares, in the order of the views.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let activities = StepActivity::ALL.map(|activity| (activity.name(), self.of(activity)));
         activities.into_iter().chain([("idle", self.idle)])
@@ -214,7 +215,7 @@ impl ActivityProportions {
         }
     }
 
-    /// The shares of the window of some totals; the rest is idle.
+    /// The shares of the window of some totals; the remainder is idle.
     pub(crate) fn new(of: &WindowTotals) -> Self {
         let share = |activity| of.share(activity).value();
         Self {
@@ -230,7 +231,7 @@ impl ActivityProportions {
     }
 }
 
-/// Activities during which tiles work; waiting for a sync is not among them.
+/// Activities in which tiles work; waits at a sync are excluded.
 pub(crate) const WORKING: [StepActivity; 6] = [
     StepActivity::Compute,
     StepActivity::InternalExchange,
@@ -240,7 +241,7 @@ pub(crate) const WORKING: [StepActivity; 6] = [
     StepActivity::Other,
 ];
 
-/// Sums a report up.
+/// Summarizes a report.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -252,10 +253,12 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         Some(run) => confidence(report, (run.total_cycles, run.seconds), run.samples_per_second)?,
         None => None,
     };
+    let memory =
+        if report.has(ReportPart::TileMemory) { Some(memory(report, &target)?) } else { None };
     Ok(ReportSummary {
         target: target_summary(&target),
         graph: graph_summary(report.graph()?),
-        memory: report.has(ReportPart::TileMemory).then(|| memory(report, &target)).transpose()?,
+        memory,
         execution,
         limits: limits(report)?.run.as_ref().map(|run| run.summary()),
         host: host::host(report)?,
@@ -267,16 +270,10 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
 }
 
 fn target_summary(target: &Target) -> TargetSummary {
-    let change = |change: &MachineChange| MachineChangeSummary {
-        key: change.key.clone(),
-        unit: change.unit.name(),
-        inherited: change.inherited,
-        value: change.value,
-    };
     TargetSummary {
         machine: Some(target.machine_name()).filter(|name| !name.is_empty()),
-        machine_changes: target.machine_changes().map(change).collect(),
-        calibration: target.calibration().map(change).collect(),
+        machine_changes: target.machine_changes().map(machine_change).collect(),
+        calibration: target.calibration().map(machine_change).collect(),
         kind: match target.kind {
             TargetKind::Ipu => "ipu",
             TargetKind::IpuModel => "ipu_model",
@@ -292,40 +289,52 @@ fn target_summary(target: &Target) -> TargetSummary {
     }
 }
 
-fn graph_summary(graph: GraphCounts) -> GraphSummary {
-    // A compiled program has some of each.
-    let recorded = |count: u64| (count > 0).then_some(count);
-    GraphSummary {
-        compute_sets: recorded(graph.compute_sets),
-        vertices: recorded(graph.vertices),
-        edges: recorded(graph.edges),
-        variables: recorded(graph.variables),
+fn machine_change(change: &MachineChange) -> MachineChangeSummary {
+    MachineChangeSummary {
+        key: change.key.clone(),
+        unit: change.unit.name(),
+        inherited: change.inherited,
+        value: change.value,
     }
+}
+
+fn graph_summary(graph: GraphCounts) -> GraphSummary {
+    GraphSummary {
+        compute_sets: if_recorded(graph.compute_sets),
+        vertices: if_recorded(graph.vertices),
+        edges: if_recorded(graph.edges),
+        variables: if_recorded(graph.variables),
+    }
+}
+
+/// A count of the graph; `None` if it is 0, as every compiled program has some of each.
+fn if_recorded(count: u64) -> Option<u64> {
+    if count > 0 { Some(count) } else { None }
 }
 
 fn memory(report: &Report, target: &Target) -> Result<MemorySummary, ReportError> {
     let tiles = report.tile_memory()?;
-    let sum = |bytes: fn(&TileMemory) -> Bytes| -> Bytes {
+    let sum_up = |bytes: fn(&TileMemory) -> Bytes| -> Bytes {
         tiles.iter().map(|(range, tile)| bytes(tile) * u64::from(range.count())).sum()
     };
     let categories = report.tile_categories()?;
     let used = MemoryUse::new(&report.program_errors()?, &tiles, &categories);
     let by_region = BTreeMap::from([
-        (MemoryRegion::NonInterleaved.name(), sum(|tile| tile.non_interleaved)),
-        (MemoryRegion::Interleaved.name(), sum(|tile| tile.interleaved)),
-        (MemoryRegion::Overflowed.name(), sum(|tile| tile.overflowed)),
+        (MemoryRegion::NonInterleaved.name(), sum_up(|tile| tile.non_interleaved)),
+        (MemoryRegion::Interleaved.name(), sum_up(|tile| tile.interleaved)),
+        (MemoryRegion::Overflowed.name(), sum_up(|tile| tile.overflowed)),
     ]);
     let by_category = bytes_by_category(report)?.into_iter();
     let live = report.liveness()?;
     Ok(MemorySummary {
-        total_excluding_gaps: sum(TileMemory::excluding_gaps),
-        total_including_gaps: sum(needed),
+        total_excluding_gaps: sum_up(TileMemory::excluding_gaps),
+        total_including_gaps: sum_up(needed),
         max_tile_including_gaps: used.fullest,
         by_region,
         by_category: by_category.map(|(category, bytes)| (category.name(), bytes)).collect(),
-        always_live: sum(|tile| tile.always_live),
+        always_live: sum_up(|tile| tile.always_live),
         peak_not_always_live: live.iter().map(|step| step.bytes).max().unwrap_or(Bytes::ZERO),
-        sum_of_tile_peaks: sum(|tile| tile.peak_not_always_live),
+        sum_of_tile_peaks: sum_up(|tile| tile.peak_not_always_live),
         out_of_memory_tiles: used.over,
         fit: used.fit(target.bytes_per_tile),
         fullest_tile: used.expected,
@@ -372,30 +381,29 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
     }))
 }
 
-/// How much a report worked on.
+/// The amount of work of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunWork {
     /// Calls of the host; at least 1.
     pub runs: u64,
-    /// Weight updates, or turns of the loop of an inference program, where that is known.
+    /// Weight updates, or iterations of the loop of an inference program, if known.
     pub updates: Option<u64>,
-    /// Samples of all replicas, where that is known.
+    /// Samples of all replicas, if known.
     pub samples: Option<u64>,
 }
 
-/// How much a report worked on, over its whole run.
+/// The amount of work of a report over its whole run.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn run_work(report: &Report) -> Result<RunWork, ReportError> {
     let runs = report.runs()?.len().max(1) as u64;
-    let batching = report.batching()?;
-    let count = |per_call: fn(&BatchingConfig) -> u64| {
-        batching.as_ref().map(|batching| per_call(batching).saturating_mul(runs))
+    let Some(batching) = report.batching()? else {
+        return Ok(RunWork { runs, updates: None, samples: None });
     };
     Ok(RunWork {
         runs,
-        updates: count(|batching| batching.device_iterations),
-        samples: count(BatchingConfig::samples_per_call),
+        updates: Some(batching.device_iterations.saturating_mul(runs)),
+        samples: Some(batching.samples_per_call().saturating_mul(runs)),
     })
 }

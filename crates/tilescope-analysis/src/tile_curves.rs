@@ -1,5 +1,4 @@
-//! One value per tile: curves that stand on each other, the order in which tiles stand, and how
-//! people write tile numbers.
+//! Values by tile: stacked curves, orders of tiles, and text forms of tile numbers.
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{
@@ -7,14 +6,14 @@ use tilescope_report::units::{
 };
 use tilescope_report::{MemoryCategory, MemoryRegion, Target};
 
-/// In which order tiles stand.
+/// The order of tiles on an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TileAxisOrder {
-    /// As programs number them.
+    /// The numbering of programs.
     #[default]
     Software,
-    /// As they lie on the chip: column by column, every second one from the other end.
+    /// Position on the chip: column by column, with every second column reversed.
     Hardware,
 }
 
@@ -26,7 +25,7 @@ pub enum TileCurveLayer {
     Category(MemoryCategory),
     /// Always-live bytes.
     AlwaysLive,
-    /// Most other bytes live at once.
+    /// The most other bytes live at once.
     NotAlwaysLive,
     /// Unused bytes below the last used address.
     Gaps,
@@ -38,12 +37,12 @@ pub enum TileCurveLayer {
     MessagesOut,
     Vertices,
     Cycles,
-    /// One of several things beside each other, by its place among them.
+    /// One of several layers side by side, by index.
     Nth(u8),
 }
 
 impl TileCurveLayer {
-    /// The name as users read it.
+    /// The name in the user interface.
     pub fn title(self) -> &'static str {
         match self {
             Self::Total => "Tile memory",
@@ -82,7 +81,7 @@ pub enum TileCurveUnit {
 }
 
 impl TileCurveUnit {
-    /// A value in three figures, or in full where that is no longer.
+    /// A value with three significant figures, or in full if that is no longer.
     pub fn short(self, value: u64, numbers: NumberFormat) -> String {
         match self {
             Self::Bytes => numbers.bytes(value),
@@ -100,32 +99,31 @@ impl TileCurveUnit {
     }
 }
 
-/// One value per place on the axis.
+/// One value per position on the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TileCurve {
     pub layer: TileCurveLayer,
     pub values: Vec<u64>,
 }
 
-/// Curves that stand on each other.
+/// Stacked curves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TileCurveStack {
     /// The curves, from the bottom to the top.
     pub layers: Vec<TileCurve>,
-    /// Number of places: tiles or IPUs.
+    /// Number of positions: tiles or IPUs.
     pub places: usize,
-    /// The tile at each place, where it is not the place itself.
+    /// The tile at each position, if they differ.
     pub tiles: Option<Vec<TileId>>,
-    /// Sum of the fullest place.
+    /// The largest sum over layers at a position.
     pub max: u64,
-    /// What a place has; 0 where that means nothing.
+    /// Capacity of a position; 0 if it has no meaning.
     pub capacity: u64,
     pub unit: TileCurveUnit,
 }
 
 impl TileCurveStack {
-    /// Curves of so many places that stand on each other; `None` in `order` leaves them as they
-    /// are.
+    /// Stacks curves without changing their order.
     pub fn stacked(layers: Vec<TileCurve>, unit: TileCurveUnit) -> Self {
         let places = layers.iter().map(|curve| curve.values.len()).max().unwrap_or(0);
         let mut curves = Self { layers, places, unit, ..Self::default() };
@@ -133,12 +131,12 @@ impl TileCurveStack {
         curves
     }
 
-    /// Finds the fullest place.
+    /// Computes the largest sum.
     pub(crate) fn find_max(&mut self) {
         self.max = (0..self.places).map(|place| self.total(place)).max().unwrap_or(0);
     }
 
-    /// Puts tiles in another order, or adds those of an IPU up.
+    /// Reorders tiles, or sums up those of each IPU.
     pub fn arranged(mut self, target: &Target, order: TileAxisOrder, per_ipu: bool) -> Self {
         if per_ipu {
             self.sum_per_ipu(target);
@@ -170,13 +168,13 @@ impl TileCurveStack {
         self.tiles = Some(order);
     }
 
-    /// The tile at a place of curves over tiles.
+    /// The tile at a position of curves over tiles.
     pub fn tile_at(&self, place: usize) -> TileId {
         let tile = self.tiles.as_ref().and_then(|tiles| tiles.get(place));
         tile.copied().unwrap_or_else(|| TileId::from_index(place))
     }
 
-    /// The place of a tile in curves over tiles.
+    /// The position of a tile in curves over tiles.
     pub fn place_of(&self, tile: TileId) -> Option<usize> {
         match &self.tiles {
             Some(tiles) => tiles.iter().position(|known| *known == tile),
@@ -184,13 +182,13 @@ impl TileCurveStack {
         }
     }
 
-    /// Sum of all layers at a place.
+    /// Sum of all layers at a position.
     pub fn total(&self, place: usize) -> u64 {
         self.layers.iter().filter_map(|curve| curve.values.get(place)).sum()
     }
 }
 
-/// What `value` makes of the runs, tile by tile: plain numbers, as curves have a unit beside them.
+/// The `value` of each run of tiles, tile by tile, as plain numbers: curves have a separate unit.
 pub fn spread<T: Clone + PartialEq, Q: Quantity>(
     runs: &TileRuns<T>,
     tiles: usize,
@@ -198,7 +196,8 @@ pub fn spread<T: Clone + PartialEq, Q: Quantity>(
 ) -> Vec<u64> {
     let mut values = vec![0; tiles];
     for (range, of) in runs.iter() {
-        let (first, end) = (range.first.index(), range.end.index().min(tiles));
+        let first = range.first.index();
+        let end = range.end.index().min(tiles);
         if first < end {
             values[first..end].fill(value(of).number());
         }
@@ -206,18 +205,18 @@ pub fn spread<T: Clone + PartialEq, Q: Quantity>(
     values
 }
 
-/// Where tiles lie: columns of tiles, the chips of a replica beside each other with a gap of one
-/// column. Poplar numbers tiles along a winding line through the chip, so every second column runs
-/// the other way; tools that talk to the hardware number them column by column.
+/// Positions of tiles: columns of tiles, with the chips of a replica side by side and a gap of one
+/// column between them. Poplar numbers tiles along a line that winds through the chip, so every
+/// second column is reversed; tools close to the hardware number them column by column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChipFloorPlan {
     tiles_per_ipu: u32,
-    /// Whether it is known where tiles lie; without that they stand in the order of their numbers
-    /// in columns that make a square.
+    /// True if the positions of tiles are known; otherwise tiles are arranged by number in a square
+    /// of columns.
     pub known: bool,
-    /// Whether every second column runs the other way.
+    /// True if every second column is reversed.
     winds: bool,
-    /// Tiles of a column.
+    /// Number of tiles in a column.
     pub rows: u32,
     pub ipus: u32,
 }
@@ -226,7 +225,7 @@ impl ChipFloorPlan {
     /// The floor plan of the chips of a replica.
     pub fn from_target(target: &Target) -> Self {
         let tiles_per_ipu = target.tiles_per_ipu.max(1);
-        // A file may say that a column has more tiles than the chip: pictures have a cell for each.
+        // A file may state more tiles per column than the chip has: images have a cell for each.
         let rows = target.tiles_per_column.min(tiles_per_ipu);
         Self {
             tiles_per_ipu,
@@ -242,15 +241,17 @@ impl ChipFloorPlan {
         self.tiles_per_ipu.div_ceil(self.rows) as usize
     }
 
-    /// A row of a column that runs the other way if it is every second one.
+    /// The row within a column, reversed for every second column.
     fn winding(&self, column: u32, row: u32) -> u32 {
         if column.is_multiple_of(2) || !self.winds { row } else { self.rows - 1 - row }
     }
 
     /// Column and row of a tile.
     pub fn cell(&self, tile: TileId) -> (usize, usize) {
-        let (ipu, tile) = (tile.0 / self.tiles_per_ipu, tile.0 % self.tiles_per_ipu);
-        let (column, row) = (tile / self.rows, tile % self.rows);
+        let ipu = tile.0 / self.tiles_per_ipu;
+        let tile = tile.0 % self.tiles_per_ipu;
+        let column = tile / self.rows;
+        let row = tile % self.rows;
         let row = self.winding(column, row);
         (ipu as usize * (self.columns_per_ipu() + 1) + column as usize, row as usize)
     }
@@ -264,16 +265,17 @@ impl ChipFloorPlan {
     /// The tile at a column and row.
     pub fn tile_at(&self, column: usize, row: usize) -> Option<TileId> {
         let width = self.columns_per_ipu() + 1;
-        let (ipu, column) = ((column / width) as u32, (column % width) as u32);
+        let ipu = (column / width) as u32;
+        let column = (column % width) as u32;
         let row = u32::try_from(row).ok().filter(|row| *row < self.rows)?;
         let row = self.winding(column, row);
         let tile = column.checked_mul(self.rows)?.checked_add(row)?;
         let known = tile < self.tiles_per_ipu && ipu < self.ipus;
-        known.then_some(TileId(ipu * self.tiles_per_ipu + tile))
+        if known { Some(TileId(ipu * self.tiles_per_ipu + tile)) } else { None }
     }
 }
 
-/// Tiles as they lie on the chips, column by column.
+/// Tiles in the order of their positions on the chips, column by column.
 pub(crate) fn hardware_order(target: &Target, tiles: usize) -> Vec<TileId> {
     let plan = ChipFloorPlan::from_target(target);
     let mut order: Vec<TileId> = TileId(0).onwards().take(tiles).collect();
@@ -281,30 +283,30 @@ pub(crate) fn hardware_order(target: &Target, tiles: usize) -> Vec<TileId> {
     order
 }
 
-/// Tiles that can be shown beside each other.
+/// The largest number of tiles that can be shown side by side.
 const MOST_LISTED_TILES: usize = 64;
 
-/// What cannot be meant by a list of tiles.
+/// An error in a list of tiles.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TileListError {
-    /// A part is no number.
+    /// A part is not a number.
     #[error("{0:?} is not a tile number")]
     NotANumber(String),
     /// The machine has fewer tiles.
     #[error("there is no tile {0}")]
     NoSuchTile(TileId),
-    /// A range whose end comes before its start.
+    /// A range that ends before its start.
     #[error("{0:?} runs backwards")]
     Backwards(String),
-    /// More than fit on a screen.
+    /// More tiles than can be shown.
     #[error("at most {MOST_LISTED_TILES} tiles can be shown beside each other")]
     TooMany,
 }
 
-/// Reads `1, 3-5`: tile numbers and ranges, below `tiles`.
+/// Parses tile numbers and ranges below `tiles`, such as `1, 3-5`.
 ///
 /// # Errors
-/// What cannot be meant.
+/// An invalid list.
 pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<TileId>, TileListError> {
     let mut found: Vec<TileId> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -335,7 +337,7 @@ pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<TileId>, TileListError>
     Ok(found)
 }
 
-/// Writes tiles as [`parse_tiles`] reads them.
+/// Formats tiles so that [`parse_tiles`] can read them.
 pub fn tiles_text(tiles: &[TileId]) -> String {
     let mut parts: Vec<(TileId, TileId)> = Vec::new();
     for tile in tiles {
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_written_as_they_are_read() {
+    fn lists_of_tiles_round_trip_through_text() {
         for tiles in [vec![], vec![7], vec![0, 3, 4, 5], vec![5, 4, 3]] {
             let tiles = ids(&tiles);
             assert_eq!(parse_tiles(&tiles_text(&tiles), 9), Ok(tiles));

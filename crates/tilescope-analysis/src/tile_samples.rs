@@ -1,11 +1,11 @@
-//! Samples of measured tiles, grouped and filtered by what they are of: what tools that measure tile by
-//! tile ask of them.
+//! Samples of measured tiles, grouped and filtered by their labels, for tools that measure tile by
+//! tile.
 
 use std::collections::HashMap;
 use tilescope_report::units::{Cycles, StepId, TileId};
 use tilescope_report::{Report, ReportError, SampleKind, SampleLabel, TileSample};
 
-/// What samples are put together by.
+/// A property to group samples by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SampleGrouping {
     Kind,
@@ -19,7 +19,7 @@ pub enum SampleGrouping {
 }
 
 impl SampleGrouping {
-    /// Those that every report of measured tiles has, by name.
+    /// The properties that every report of measured tiles has, by name.
     pub const NAMED: [(&'static str, SampleGrouping); 6] = [
         ("kind", Self::Kind),
         ("kernel", Self::Kernel),
@@ -29,13 +29,14 @@ impl SampleGrouping {
         ("tile", Self::Tile),
     ];
 
-    /// The grouping of a name: one of [`SampleGrouping::NAMED`], or else a name in the metadata.
+    /// The grouping with a name from [`SampleGrouping::NAMED`], or else by that name in the
+    /// metadata.
     pub fn from_name(name: &str) -> Self {
         let known = Self::NAMED.into_iter().find(|(known, _)| *known == name);
         known.map_or_else(|| Self::Metadata(name.to_owned()), |(_, grouping)| grouping)
     }
 
-    /// The name that it has.
+    /// The name of the grouping.
     pub fn name(&self) -> &str {
         let known = Self::NAMED.iter().find(|(_, known)| known == self).map(|(name, _)| *name);
         match self {
@@ -44,16 +45,12 @@ impl SampleGrouping {
         }
     }
 
-    /// What a sample is put to.
+    /// The key of a sample.
     fn key(&self, label: &SampleLabel, sample: &TileSample) -> SampleKey {
-        let text = |text: &str| match text {
-            "" => SampleKey::None,
-            text => SampleKey::Text(text.to_owned()),
-        };
         match self {
-            Self::Kind => text(label.kind.name()),
-            Self::Kernel => text(&label.kernel),
-            Self::Operation => text(&label.operation),
+            Self::Kind => SampleKey::of_text(label.kind.name()),
+            Self::Kernel => SampleKey::of_text(&label.kernel),
+            Self::Operation => SampleKey::of_text(&label.operation),
             Self::Phase => SampleKey::Number(sample.phase),
             Self::Epoch => SampleKey::Number(sample.epoch),
             Self::Tile => SampleKey::Tile(sample.tile),
@@ -64,18 +61,22 @@ impl SampleGrouping {
     }
 }
 
-/// What the samples of a group have in common.
+/// The common value of a group's samples.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampleKey {
     Text(String),
     Number(u32),
     Tile(TileId),
-    /// They have no such text.
+    /// The samples have no such text.
     None,
 }
 
 impl SampleKey {
-    /// As a filter names it; empty for none.
+    fn of_text(text: &str) -> Self {
+        if text.is_empty() { Self::None } else { Self::Text(text.to_owned()) }
+    }
+
+    /// The value as a filter writes it; empty for `None`.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -86,30 +87,30 @@ impl SampleKey {
     }
 }
 
-/// Which samples are looked at: those of which all of these have these values.
+/// A filter of samples: pairs of a property and its required value.
 pub type SampleFilter = Vec<(SampleGrouping, String)>;
 
-/// Samples that have something in common.
+/// Samples with the same key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleGroup {
     pub key: SampleKey,
     pub samples: u64,
-    /// Tiles that they are of.
+    /// Number of tiles with samples.
     pub tiles: u64,
-    /// Phases of epochs that they are of.
+    /// Number of phases with samples, counted per epoch.
     pub phases: u64,
-    /// Cycles of all of them.
+    /// Cycles of all samples.
     pub work: Cycles,
     /// The same by kind, in the order of [`SampleKind::ALL`].
     pub work_by_kind: [Cycles; SampleKind::ALL.len()],
     pub mean: f64,
-    /// Cycles that half of them, and 95 of a hundred, do not exceed.
+    /// Median of the samples' cycles, and their 95th percentile.
     pub median: Cycles,
     pub percentile_95: Cycles,
     pub most: Cycles,
 }
 
-/// Samples of a group, while they are read.
+/// A group while its samples are read.
 #[derive(Default)]
 struct OpenGroup {
     lengths: Vec<u64>,
@@ -118,7 +119,7 @@ struct OpenGroup {
     work_by_kind: [Cycles; SampleKind::ALL.len()],
 }
 
-/// The groups of samples that pass a filter, those with most work first.
+/// The groups of samples that pass a filter, those with the most work first.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -139,7 +140,7 @@ pub fn sample_groups(
     Ok(groups)
 }
 
-/// Names that the metadata of samples has, in alphabetical order.
+/// Names in the metadata of samples, in alphabetical order.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -152,7 +153,7 @@ pub fn metadata_names(report: &Report) -> Result<Vec<String>, ReportError> {
     Ok(names)
 }
 
-/// Hands out every sample with what it is of.
+/// Calls `each` for every sample with its label.
 fn visit(
     report: &Report,
     mut each: impl FnMut(&SampleLabel, &TileSample),
@@ -169,7 +170,7 @@ impl OpenGroup {
     fn add(&mut self, kind: SampleKind, sample: &TileSample) {
         let length = sample.cycles.length();
         self.lengths.push(length.0);
-        // Samples come by step, so that most of them repeat what the one before said.
+        // Samples come by step, so most of them repeat the tile of the previous one.
         if self.tiles.last() != Some(&sample.tile) {
             self.tiles.push(sample.tile);
         }
@@ -185,7 +186,7 @@ impl OpenGroup {
     fn close(mut self, key: SampleKey) -> SampleGroup {
         self.lengths.sort_unstable();
         let samples = self.lengths.len() as u64;
-        // The smallest that so many of a hundred do not exceed.
+        // The nearest rank: the smallest value with at least this share of samples at or below it.
         let percentile = |share: u64| {
             let place = (samples * share).div_ceil(100).saturating_sub(1);
             let found = usize::try_from(place).ok().and_then(|place| self.lengths.get(place));

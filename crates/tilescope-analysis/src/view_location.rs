@@ -1,4 +1,4 @@
-//! A place in the window that findings and differences lead to.
+//! A location in the window, as the target of links from findings and differences.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,16 +7,16 @@ use std::path::Path;
 use tilescope_report::remote::absolute_path;
 use tilescope_report::units::{CycleRange, IpuId, OperationId, ProgramId, TileId, VariableId};
 
-/// What links begin with.
+/// The scheme of links.
 pub const LINK_SCHEME: &str = "tilescope:";
 
-/// What the names of things that a link selects begin with.
+/// The prefix of the names of selected entities in a link.
 pub const LINK_SELECTION: &str = "select.";
 
-/// Where something can be seen: a view, and what to choose there.
+/// The location of an item: a view, and the selection in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ViewLocation {
-    /// Name of the view, as the command line spells it.
+    /// Name of the view, in the spelling of the command line.
     pub view: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<TileId>,
@@ -33,22 +33,22 @@ pub struct ViewLocation {
 }
 
 impl ViewLocation {
-    /// A view as it is.
+    /// Creates the location of a view without a selection.
     pub fn view(view: &'static str) -> Self {
         Self { view, ..Self::default() }
     }
 
-    /// A link that opens the place in a report: `tilescope:/path?view=memory&select.tiles=%5B3%5D`.
+    /// A link to the location in a report: `tilescope:/path?view=memory&select.tiles=%5B3%5D`.
     pub fn link(&self, report: &Path) -> String {
         let report = absolute_path(report);
         let path = link_encoded(&report.to_string_lossy());
         let mut link = format!("{LINK_SCHEME}{path}?view={}", link_encoded(self.view));
-        // A place is numbers and lists of them: it has a JSON.
+        // A location consists of numbers and lists of them, which JSON can represent.
         let fields = serde_json::to_value(self).unwrap_or_default();
         for (name, value) in fields.as_object().into_iter().flatten() {
             if name != "view" {
                 let value = link_encoded(&Value::to_string(value));
-                // Writing into a text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(link, "&{LINK_SELECTION}{name}={value}");
             }
         }
@@ -56,7 +56,7 @@ impl ViewLocation {
     }
 }
 
-/// Text with signs that mean something in a link as percent and two digits.
+/// Text with special characters of links as percent signs and two hexadecimal digits.
 pub fn link_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,15 +1,18 @@
-//! Answers to questions in SQL as Parquet files, written as rows come.
+//! Writes answers to SQL queries as Parquet files while their rows arrive.
 //!
-//! SQLite gives each value a type, a file each column one. A column has the type that the report
-//! declares for it (by SQLite's rule of affinity, where that is a type of values), joined with those of
-//! its values: whole and real numbers are real numbers, everything else does not mix. What the first
-//! rows do not say yet may turn out later; then the question is asked again, with what is known.
+//! SQLite gives each value a type, a file each column. The type of a column combines the one that
+//! the report declares for it (by SQLite's affinity rules, if it is a type of values) with those of
+//! its values: integers and real numbers combine to real numbers; no other types do. The first rows
+//! may not determine a type that later rows need. In that case the query is repeated with the types
+//! found so far.
 
 use crate::column::{ColumnBuilder, ColumnKind};
 use crate::files::{ArrowFileError, parquet_writer};
+use crate::metadata::of_report;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tilescope_analysis::records::ValueRef;
@@ -17,7 +20,7 @@ use tilescope_analysis::sql::{self, RowSink, SqlError, SqlQuestion, SqlSummary, 
 use tilescope_report::Report;
 use tilescope_report::units::grouped;
 
-/// Rows of a batch, and bytes of their values; the first one decides what columns are.
+/// Rows of a batch, and bytes of their values. The first batch determines the types of columns.
 const BATCH_ROWS: usize = 1 << 14;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -32,7 +35,7 @@ impl ColumnKind {
         }
     }
 
-    /// What holds both, if anything does.
+    /// The type that can represent both, if there is one.
     fn joined(self, other: Self) -> Option<Self> {
         match (self, other) {
             (one, other) if one == other => Some(one),
@@ -51,28 +54,28 @@ impl ColumnKind {
     }
 }
 
-/// What is known of the columns of an answer.
+/// The known types of the columns of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerColumnKinds(Vec<Option<ColumnKind>>);
 
-/// Why an answer is no file.
+/// The reason why an answer was not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerFileError {
     #[error(transparent)]
     Sql(#[from] SqlError),
-    /// A column turned out to be something else than it was written as: what is written is void, and
-    /// the question has to be asked again with what is known now.
+    /// A column turned out to need another type than it was written with. The output is void, and
+    /// the query must be repeated with these types.
     #[error("the types of the columns are known only now")]
     Again(AnswerColumnKinds),
-    /// Values of a column that no type of a file holds.
+    /// Values of a column that share no type of a file.
     #[error(
         "column {column:?} is of {kind}, and row {} of the answer has {found} there: a column of a \
          Parquet file has one type; CAST({} AS TEXT) gives it one",
         grouped(*row), quoted(column)
     )]
     Mixed { column: String, row: u64, kind: &'static str, found: &'static str },
-    /// A whole number that a real number does not hold exactly, in a column with real ones.
+    /// An integer that a real number cannot represent exactly, in a column of real numbers.
     #[error(
         "column {column:?} is of real numbers, and row {} of the answer has {value} there, which none \
          of them is exactly; CAST({} AS TEXT) keeps it",
@@ -84,15 +87,15 @@ pub enum AnswerFileError {
     Write(String),
 }
 
-/// A name as SQL has it.
+/// An identifier quoted for SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Answers a question with a Parquet file. It begins with what is known of the columns.
+/// Writes the answer to a query as a Parquet file, starting from the known types of its columns.
 ///
 /// # Errors
-/// Those of the question and of the output, values that no column holds, and
+/// Those of the query and of the output, values that no column can have, and
 /// [`AnswerFileError::Again`].
 pub fn write_answer(
     report: &Arc<Report>,
@@ -107,6 +110,7 @@ pub fn write_answer(
         held: Vec::new(),
         held_bytes: 0,
         done: 0,
+        metadata: of_report(report, ""),
         output: Some(output),
         file: None,
         problem: None,
@@ -118,37 +122,38 @@ pub fn write_answer(
     }
 }
 
-/// Rows on their way into a file.
+/// Collects rows and writes them to a file.
 struct AnswerRows<W: Write + Send> {
     names: Vec<String>,
     declared: Vec<Option<ColumnKind>>,
-    /// What the values were so far.
+    /// Types of the values so far.
     kinds: Vec<Option<ColumnKind>>,
     held: Vec<Vec<SqlValue>>,
     held_bytes: usize,
-    /// Rows before those that are held.
+    /// Number of rows before the collected ones.
     done: u64,
+    /// What the file says of the report.
+    metadata: HashMap<String, String>,
     /// Until it is a file.
     output: Option<W>,
     file: Option<AnswerFile<W>>,
-    /// Why there are no more rows.
+    /// The reason why no more rows are accepted.
     problem: Option<AnswerFileError>,
 }
 
-/// A file, and what its columns are.
+/// A file, with the types of its columns.
 struct AnswerFile<W: Write + Send> {
     writer: ArrowWriter<W>,
     schema: SchemaRef,
     kinds: Vec<ColumnKind>,
 }
 
-/// Where nothing is declared and no row has a value.
+/// The type of a column without a declaration and values.
 const OF_NOTHING: ColumnKind = ColumnKind::Text;
 
 impl<W: Write + Send> RowSink for AnswerRows<W> {
     fn declared(&mut self, types: &[Option<String>]) -> io::Result<()> {
-        let kind = |of: &Option<String>| ColumnKind::declared(of.as_deref()?);
-        self.declared = types.iter().map(kind).collect();
+        self.declared = types.iter().map(|of| ColumnKind::declared(of.as_deref()?)).collect();
         Ok(())
     }
 
@@ -173,7 +178,7 @@ impl<W: Write + Send> RowSink for AnswerRows<W> {
 }
 
 impl<W: Write + Send> AnswerRows<W> {
-    /// Keeps a problem for whoever asked, and ends the question.
+    /// Stores an error for the caller and ends the query.
     fn noted(&mut self, done: Result<(), AnswerFileError>) -> io::Result<()> {
         done.map_err(|problem| {
             self.problem = Some(problem);
@@ -187,7 +192,8 @@ impl<W: Write + Send> AnswerRows<W> {
             let Some(found) = ColumnKind::of(value) else { continue };
             let known = self.kinds[at].unwrap_or(found);
             let Some(joined) = known.joined(found) else {
-                let (kind, found) = (known.words(), found.words());
+                let kind = known.words();
+                let found = found.words();
                 return Err(AnswerFileError::Mixed {
                     column: self.names[at].clone(),
                     row,
@@ -210,13 +216,14 @@ impl<W: Write + Send> AnswerRows<W> {
             }
         }
         self.held.push(values.to_vec());
-        match self.held.len() >= BATCH_ROWS || self.held_bytes >= BATCH_BYTES {
-            true => self.write(),
-            false => Ok(()),
+        if self.held.len() >= BATCH_ROWS || self.held_bytes >= BATCH_BYTES {
+            self.write()
+        } else {
+            Ok(())
         }
     }
 
-    /// Writes the rows that are held.
+    /// Writes the collected rows.
     fn write(&mut self) -> Result<(), AnswerFileError> {
         if let Some(output) = self.output.take() {
             self.file = Some(self.begin(output)?);
@@ -224,7 +231,7 @@ impl<W: Write + Send> AnswerRows<W> {
         let held = std::mem::take(&mut self.held);
         self.held_bytes = 0;
         let Some(file) = &mut self.file else { return Ok(()) };
-        let failed = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
+        let to_error = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
         let mut columns = Vec::new();
         for (at, kind) in file.kinds.iter().enumerate() {
             let mut builder = ColumnBuilder::new(*kind);
@@ -233,23 +240,24 @@ impl<W: Write + Send> AnswerRows<W> {
                     AnswerFileError::Inexact { column: self.names[at].clone(), row, value }
                 })?;
             }
-            columns.push(builder.finish().map_err(|error| failed(&error))?);
+            columns.push(builder.finish().map_err(|error| to_error(&error))?);
         }
         let batch = RecordBatch::try_new(file.schema.clone(), columns);
         file.writer
-            .write(&batch.map_err(|error| failed(&error))?)
-            .map_err(|error| failed(&error))?;
+            .write(&batch.map_err(|error| to_error(&error))?)
+            .map_err(|error| to_error(&error))?;
         self.done += held.len() as u64;
         Ok(())
     }
 
-    /// Begins the file: from here on columns are what they are.
+    /// Starts the file: from here on the types of columns are fixed.
     fn begin(&self, output: W) -> Result<AnswerFile<W>, AnswerFileError> {
         let kinds: Vec<ColumnKind> =
             self.kinds.iter().map(|kind| kind.unwrap_or(OF_NOTHING)).collect();
         let columns = self.names.iter().zip(&kinds);
         let field = |(name, kind): (&String, &ColumnKind)| Field::new(name, kind.data_type(), true);
-        let schema = Arc::new(Schema::new(columns.map(field).collect::<Vec<Field>>()));
+        let fields: Vec<Field> = columns.map(field).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, self.metadata.clone()));
         let writer = parquet_writer(output, &schema)
             .map_err(|error: ArrowFileError| AnswerFileError::Write(error.to_string()))?;
         Ok(AnswerFile { writer, schema, kinds })
@@ -269,7 +277,7 @@ mod tests {
     use ColumnKind::{Blob, Integer, Real, Text};
 
     #[test]
-    fn kinds_join_whichever_comes_first() {
+    fn kinds_combine_in_any_order() {
         let kinds = [Integer, Real, Text, Blob];
         for one in kinds {
             assert_eq!(one.joined(one), Some(one));

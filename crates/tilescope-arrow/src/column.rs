@@ -1,4 +1,4 @@
-//! Columns of rows that SQL has or could have: by what is declared of them, value by value.
+//! Builds columns of rows that come from SQL or could, value by value, with their declared types.
 
 use crate::text_dictionary::TextDictionary;
 use arrow_array::ArrayRef;
@@ -17,7 +17,7 @@ pub(crate) enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// The type that SQLite reads in a declaration: by the words in it. Of other declarations, such
+    /// The type that SQLite derives from the words of a declaration. For other declarations, such
     /// as `NUMERIC` and `BOOLEAN`, the values decide.
     pub(crate) fn declared(declaration: &str) -> Option<Self> {
         let declaration = declaration.to_ascii_uppercase();
@@ -31,7 +31,7 @@ impl ColumnKind {
         }
     }
 
-    /// The same of a column of a record, which all have one.
+    /// The type of a column of a record, which always has one.
     pub(crate) fn of_column(declaration: &str) -> Self {
         Self::declared(declaration).unwrap_or(Self::Text)
     }
@@ -46,7 +46,7 @@ impl ColumnKind {
     }
 }
 
-/// A column in the making. What is of another kind than its column is missing.
+/// A column under construction. A value of another kind counts as missing.
 pub(crate) enum ColumnBuilder {
     Integer(Int64Builder),
     Real(Float64Builder),
@@ -65,7 +65,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Begins a dictionary with texts that may come.
+    /// Starts a dictionary with the texts that may occur.
     pub(crate) fn know(&mut self, known: &[String]) {
         if let Self::Text(texts, _) = self {
             for text in known {
@@ -74,7 +74,8 @@ impl ColumnBuilder {
         }
     }
 
-    /// Adds a value, or hands back a whole number that no real number is, for a column of those.
+    /// Adds a value. In a column of real numbers, returns an integer that no real number can
+    /// represent as an error.
     pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<(), i64> {
         match (self, value) {
             (Self::Integer(values), ValueRef::Integer(value)) => values.append_value(value),
@@ -94,7 +95,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// The values since the last ones were taken; a dictionary keeps its texts.
+    /// The values since the last call; a dictionary keeps its texts.
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Integer(values) => Arc::new(values.finish()),
@@ -105,11 +106,11 @@ impl ColumnBuilder {
     }
 }
 
-/// A whole number as a real one, if that is the same.
+/// An integer as a real number, if that is exact.
 fn exact(value: i64) -> Option<f64> {
     let size = value.unsigned_abs();
     let digits = u64::BITS.saturating_sub(size.leading_zeros() + size.trailing_zeros());
-    (digits <= f64::MANTISSA_DIGITS).then_some(value as f64)
+    if digits <= f64::MANTISSA_DIGITS { Some(value as f64) } else { None }
 }
 
 #[cfg(test)]
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_real_ones_where_nothing_is_lost() {
+    fn integers_become_real_if_nothing_is_lost() {
         assert_eq!(exact(-(1 << 53)), Some(-9_007_199_254_740_992.0));
         assert_eq!(exact((1 << 53) + 1), None);
         assert_eq!(exact(i64::MIN), Some(-9_223_372_036_854_775_808.0));

@@ -1,5 +1,5 @@
-//! Parquet and Arrow files, written as batches come: in memory are a few batches and the unfinished
-//! row group, however long the table is.
+//! Parquet and Arrow files, written while batches arrive: in memory are a few batches and the
+//! unfinished row group, for a table of any length.
 
 use crate::table::BatchIterator;
 use arrow_array::RecordBatch;
@@ -8,25 +8,26 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use std::io::Write;
 use tilescope_report::ReportError;
 
-/// Rows of a row group: enough to compress well, few enough that a reader can pass over most of a
-/// long run.
+/// Rows of a row group: enough to compress well, few enough that a reader can skip most of a long
+/// run.
 const ROW_GROUP_ROWS: usize = 1 << 17;
-/// Bytes of a row group, which is in memory until it is whole.
+/// Bytes of a row group, which stays in memory until it is complete.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
-/// Bytes of the texts of a row group. Beyond these, each row would hold its text: long names that a
-/// stranger wrote would make a batch of gigabytes of a few megabytes.
+/// Bytes of the texts of a row group. Without a dictionary, each row has a copy of its text: long
+/// names in an untrusted file would turn a few megabytes into batches of gigabytes.
 const MOST_DICTIONARY_BYTES: usize = 1 << 30;
 
-/// Columns that rise along a lane: their differences are small, and hardly a value comes twice.
+/// Columns that ascend along a lane: their differences are small, and few values are repeated.
 const RISING: [&str; 3] = ["step_id", "from_cycle", "to_cycle"];
 
-/// How a file keeps a table.
+/// A file format for tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrowFileFormat {
     /// Apache Parquet, compressed.
@@ -35,14 +36,14 @@ pub enum ArrowFileFormat {
     Arrow,
 }
 
-/// Why a file could not be written.
+/// The reason why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrowFileError {
-    /// What is exported cannot be read.
+    /// The exported data cannot be read.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// Nobody wants it any more.
+    /// The caller cancelled the export.
     #[error("cancelled")]
     Cancelled,
     /// The file cannot be written.
@@ -68,10 +69,11 @@ impl From<ParquetError> for ArrowFileError {
     }
 }
 
-/// Writes batches as a file. `on_rows` is told how many rows are written, and says whether to go on.
+/// Writes batches as a file. `on_rows` receives the number of rows written, and returns whether to
+/// continue.
 ///
 /// # Errors
-/// Batches that cannot be read, an output that cannot be written, and [`ArrowFileError::Cancelled`].
+/// A batch cannot be read, the output cannot be written, or [`ArrowFileError::Cancelled`].
 pub fn write_batches(
     schema: &SchemaRef,
     batches: BatchIterator,
@@ -94,7 +96,7 @@ pub fn write_batches(
     Ok(())
 }
 
-/// A Parquet file in the making.
+/// A writer for a Parquet file.
 pub(crate) fn parquet_writer<W: Write + Send>(
     output: W,
     schema: &SchemaRef,
@@ -126,6 +128,16 @@ fn parquet_properties(schema: &SchemaRef) -> WriterProperties {
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
+    // Readers that know no Arrow find it there.
+    let mut pairs: Vec<KeyValue> = schema
+        .metadata()
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
+        .collect();
+    pairs.sort_by(|a, b| a.key.cmp(&b.key));
+    if !pairs.is_empty() {
+        properties = properties.set_key_value_metadata(Some(pairs));
+    }
     for field in schema.fields() {
         let name = field.name().as_str();
         let column = ColumnPath::from(name);

@@ -1,17 +1,18 @@
 //! Tables of a report as Arrow: the executed steps, the records behind the views, and the tables
-//! that the views show. The command line writes them to files, the Python package hands them to
-//! whatever reads Arrow.
+//! that the views show. The command line writes them to files, and the Python package passes them
+//! to libraries that read Arrow.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `table` | [`read_table`]: any table by name, as batches |
 //! | `records` | rows that are made while they are read, executed steps batch by batch |
 //! | `views` | tables that are made whole, by what their cells hold |
 //! | `column` | columns, by what is declared of them |
+//! | `metadata` | units of columns, and the report that a table is of |
 //! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
 //! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
 
-// A figure that is cut off without a word is a wrong figure; tests count small things.
+// A figure that is truncated silently is wrong; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 #[cfg(feature = "files")]
@@ -19,6 +20,7 @@ mod answer;
 mod column;
 #[cfg(feature = "files")]
 mod files;
+mod metadata;
 mod records;
 mod table;
 mod text_dictionary;
@@ -29,7 +31,8 @@ pub use answer::{AnswerColumnKinds, AnswerFileError, write_answer};
 #[cfg(feature = "files")]
 pub use files::{ArrowFileError, ArrowFileFormat, write_batches};
 pub use records::SelectedRecords;
-pub use table::{ArrowTable, BatchIterator, TableError, read_table};
+pub use table::{ArrowTable, BatchIterator, TableError, read_groups, read_table};
+pub use tilescope_analysis::grouping::GroupKey;
 pub use tilescope_analysis::records::{RowFilter, RowSelection};
 pub use tilescope_analysis::tables::{TableListing, listed as tables};
 pub use views::batch as view_batch;

@@ -1,6 +1,7 @@
-//! Records of a report as batches, of the rows and columns that SQL sees.
+//! Records of a report as batches, with the rows and columns of SQL.
 
 use crate::column::{ColumnBuilder, ColumnKind};
+use crate::metadata::{field, of_report};
 use crate::table::TableError;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
@@ -11,7 +12,7 @@ use tilescope_report::Report;
 /// Rows of a batch of a table that is not read whole.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// The selected rows of a table, read as they are asked for.
+/// The selected rows of a table, read on demand.
 pub struct SelectedRecords {
     table: &'static RecordTable,
     report: Arc<Report>,
@@ -30,15 +31,17 @@ impl SelectedRecords {
     /// Columns and their types.
     pub fn schema(&self) -> SchemaRef {
         let fields = self.table.row_columns().map(|(_, column)| {
-            Field::new(column.name, ColumnKind::of_column(column.declaration).data_type(), true)
+            let kind = ColumnKind::of_column(column.declaration).data_type();
+            field(column.name, kind, column.unit, column.about)
         });
-        Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
+        let metadata = of_report(&self.report, self.table.name);
+        Arc::new(Schema::new_with_metadata(fields.collect::<Vec<Field>>(), metadata))
     }
 
     /// Number of rows of a table that is not read whole.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub(crate) fn long_count(&self) -> Result<Option<u64>, TableError> {
         if !self.table.is_long() {
             return Ok(None);
@@ -59,7 +62,7 @@ impl SelectedRecords {
 
     fn batches_of(&self, batch_rows: usize) -> Result<RecordBatches, TableError> {
         let mut builders = Vec::new();
-        // Files of Arrow have one dictionary for all batches: polars reads none that grow.
+        // Arrow files have one dictionary for all batches: polars cannot read growing ones.
         let known = self.table.known_texts(&self.report)?;
         for (at, column) in self.table.row_columns() {
             let mut builder = ColumnBuilder::new(ColumnKind::of_column(column.declaration));
@@ -75,10 +78,10 @@ impl SelectedRecords {
 
 /// Rows of a table, batch by batch.
 pub(crate) struct RecordBatches {
-    /// Those that are left; none behind the last.
+    /// The remaining rows; `None` after the last.
     rows: Option<Box<dyn RecordRows>>,
     schema: SchemaRef,
-    /// With the places of their columns.
+    /// Builders, with the indices of their columns.
     builders: Vec<(usize, ColumnBuilder)>,
     batch_rows: usize,
 }

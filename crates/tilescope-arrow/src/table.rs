@@ -1,35 +1,37 @@
 //! Any table of a report, by name.
 
+use crate::metadata::of_report;
 use crate::records::SelectedRecords;
 use crate::views;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use std::sync::Arc;
+use tilescope_analysis::grouping::{GroupKey, GroupingError};
 use tilescope_analysis::records::{RecordError, RowFilter, RowSelection};
 use tilescope_analysis::tables::{self, NamedTable};
 use tilescope_report::{Report, ReportError};
 
-/// Batches one after the other.
+/// An iterator over batches.
 pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// Why a table could not be made.
+/// The reason why a table could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// There is no table of the name.
+    /// There is no table with this name.
     #[error("there is no table {name:?}{}; known: {}", nearest(name), known_names())]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// The rows of a table cannot be selected so.
+    /// The table cannot be filtered in this way.
     #[error("rows of the table {table:?} are not selected by {}; {}", filter.name(), known_filters(filters))]
     Selection {
         /// The table.
         table: String,
-        /// What it was asked to go by.
+        /// The requested filter.
         filter: RowFilter,
-        /// What it goes by.
+        /// The filters that it supports.
         filters: &'static [RowFilter],
     },
     /// A range ends before it begins.
@@ -37,15 +39,27 @@ pub enum TableError {
     Backwards {
         /// The first cycle.
         start: u64,
-        /// The cycle behind the last.
+        /// The cycle after the last.
         end: u64,
     },
+    /// Its rows cannot be grouped.
+    #[error(transparent)]
+    Grouping(GroupingError),
     /// The report cannot be read.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// Arrow refuses what was made: a bug of ours.
+    /// Arrow refuses our data: a bug.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
+}
+
+impl From<GroupingError> for TableError {
+    fn from(error: GroupingError) -> Self {
+        match error {
+            GroupingError::Report(error) => Self::Report(error),
+            error => Self::Grouping(error),
+        }
+    }
 }
 
 impl From<RecordError> for TableError {
@@ -57,11 +71,11 @@ impl From<RecordError> for TableError {
     }
 }
 
-/// `, did you mean …?` where a name is near.
+/// `, did you mean …?` if a known name is similar.
 fn nearest(name: &str) -> String {
-    let likeness = |known: &String| strsim::normalized_damerau_levenshtein(name, known);
-    let best = tables::names().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let best = best.filter(|best| likeness(best) >= 0.6);
+    let measure_likeness = |known: &String| strsim::normalized_damerau_levenshtein(name, known);
+    let best = tables::names().max_by(|a, b| measure_likeness(a).total_cmp(&measure_likeness(b)));
+    let best = best.filter(|best| measure_likeness(best) >= 0.6);
     best.map_or_else(String::new, |best| format!(", did you mean {best:?}?"))
 }
 
@@ -90,9 +104,9 @@ impl From<TableError> for ArrowError {
 
 /// A table of a report.
 pub enum ArrowTable {
-    /// In memory.
+    /// A table in memory.
     Whole(RecordBatch),
-    /// Rows that are read batch by batch, and how many there are.
+    /// Rows that are read batch by batch, and their number.
     Long(Arc<SelectedRecords>, u64),
 }
 
@@ -128,7 +142,8 @@ impl ArrowTable {
 /// The selected rows of a table.
 ///
 /// # Errors
-/// An unknown name, a selection that the table does not take, parts of the file that cannot be read.
+/// The name is unknown, the table does not support the selection, or a part of the file cannot be
+/// read.
 pub fn read_table(
     report: &Arc<Report>,
     name: &str,
@@ -162,5 +177,25 @@ pub fn read_table(
             }
         }
     };
-    Ok(ArrowTable::Whole(views::batch(&table)?))
+    let batch = views::batch(&table)?;
+    let schema = batch.schema().as_ref().clone().with_metadata(of_report(report, name));
+    Ok(ArrowTable::Whole(batch.with_schema(Arc::new(schema))?))
+}
+
+/// The rows of a table in groups.
+///
+/// # Errors
+/// An unknown name, a table whose rows name no operations, parts of the file that cannot be read.
+pub fn read_groups(
+    report: &Arc<Report>,
+    name: &str,
+    key: GroupKey,
+) -> Result<ArrowTable, TableError> {
+    match tables::find(name) {
+        Ok(NamedTable::OfTopic(table)) => {
+            Ok(ArrowTable::Whole(views::batch(&table.grouped(report, key)?)?))
+        }
+        Ok(NamedTable::Record(_)) => Err(GroupingError::NoGroups { table: name.to_owned() }.into()),
+        Err(_) => Err(TableError::Unknown { name: name.to_owned() }),
+    }
 }

@@ -1,16 +1,17 @@
-//! Columns of texts of which few differ.
+//! Columns of texts with few distinct values.
 
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use arrow_schema::ArrowError;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Texts of which few differ, each kept once. Keys are signed, since pandas takes no others.
+/// Texts with few distinct values, each stored once. Keys are signed, because pandas accepts no
+/// others.
 #[derive(Default)]
 pub(crate) struct TextDictionary {
     keys: HashMap<String, i32>,
     texts: Vec<String>,
-    /// The texts as an array, until there is another one.
+    /// The texts as an array, until another text is added.
     array: Option<ArrayRef>,
 }
 

@@ -1,16 +1,17 @@
-//! Tables that are made whole: one type for each column, by its cells and what is declared of it.
+//! Tables that are built whole: the type of each column follows from its cells and its declaration.
 
 use crate::column::{ColumnBuilder, ColumnKind};
+use crate::metadata::field;
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_schema::{ArrowError, Schema};
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableColumn};
 use tilescope_analysis::records::{ValueRef, cell_value};
 
-/// Columns and cells of a table as Arrow has them.
+/// Columns and cells of a table in the form of Arrow.
 ///
 /// # Errors
-/// Columns of different lengths: a bug of ours.
+/// The columns have different lengths: a bug.
 pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
     let mut fields = Vec::new();
     let mut columns = Vec::new();
@@ -24,17 +25,19 @@ pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
                 plain = row[at].plain();
                 value = ValueRef::Text(plain.as_bytes());
             }
-            // A column of real numbers has some that are whole.
+            // Some values of a column of real numbers may be integers.
             let _ = builder.push(value);
         }
-        fields.push(Field::new(name, kind.data_type(), true));
+        let column = &table.columns[at];
+        let unit = column.unit.unwrap_or(column.quantity.unit());
+        fields.push(field(name, kind.data_type(), unit, column.about));
         columns.push(builder.finish()?);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// Texts where any cell is one, real numbers where any is, else whole ones; the quantity of the column
-/// where no row has a value.
+/// Text if any cell is a text, real if any is a real number, otherwise integer; the quantity of the
+/// column if no row has a value.
 fn kind(column: &TableColumn, at: usize, table: &DataTable) -> ColumnKind {
     let declared = ColumnKind::of_column(column.quantity.declaration());
     let mut found = None;

@@ -1,9 +1,9 @@
-//! What jobs wait for: commands on reports of real size, with what they take and what is asked of
-//! them: `cargo bench --bench commands`, `-- NAME …` for some of [`MEASUREMENTS`], `-- growth` for
-//! how they grow with the run. Reports are made
-//! once, in `target/tmp` (4 GB); delete them to have them made by a newer program.
+//! Measures commands that jobs wait for, on reports of real size, against their limits: `cargo
+//! bench --bench commands`, `-- NAME …` for some of [`MEASUREMENTS`], `-- growth` for the growth of
+//! their time with the run. Reports are made once, in `target/tmp` (4 GB); delete them to have them
+//! made by a newer program.
 //!
-//! Each command runs three times, and the fastest counts: what else the machine does only adds.
+//! Each command runs three times, and the fastest counts: other work of the machine only adds.
 
 #![expect(clippy::unwrap_used, reason = "a measurement may fail")]
 
@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 use tilescope_benches::peak_memory;
 use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
 
-/// A command and what is asked of it.
+/// A command and its limits.
 struct Measurement {
     name: &'static str,
-    /// What it reads or writes, and how much that is.
+    /// Its input or output, with the size.
     about: &'static str,
-    /// The command line for a directory of reports, some of which it makes.
+    /// The command line for a directory of reports, some of which it creates.
     command: fn(&Reports) -> Vec<String>,
     most_seconds: f64,
     most_mb: Option<f64>,
-    /// The code that the command exits with.
+    /// The expected exit code.
     exits: i32,
 }
 
@@ -153,7 +153,7 @@ const MEASUREMENTS: [Measurement; 12] = [
 /// The command line for a report.
 type ReportCommand = fn(&str, &Reports) -> Vec<String>;
 
-/// Commands whose answers should take as long at any length of a run.
+/// Commands whose answers should take the same time at any length of a run.
 const GROWTH: [(&str, ReportCommand); 9] = [
     ("summary", |report, _| words(["summary", report])),
     ("why", |report, _| words(["why", report])),
@@ -177,8 +177,9 @@ fn view(report: &str, view: &str, reports: &Reports) -> Vec<String> {
     words(["export", report, "--view", view, "--format", "csv", "-o", &file])
 }
 
-/// Prints what each command takes on runs of several lengths, and the exponent of its growth between
-/// the two longest: 0 where length makes no difference, 1 where it takes ten times as long.
+/// Prints the time of each command on runs of several lengths, and the exponent of its growth
+/// between the two longest: 0 if the length makes no difference, 1 if the time is proportional to
+/// it.
 fn growth(reports: &Reports, lengths: &[u32]) {
     for (name, command) in GROWTH {
         let mut seconds = Vec::new();
@@ -205,7 +206,7 @@ fn gates(reports: &Reports, gate: &str) -> Vec<String> {
     words(["compare", &before, &after, "--fail-if", gate])
 }
 
-/// A directory of reports, which are made when they are first asked for.
+/// A directory of reports, which are made on first use.
 struct Reports(PathBuf);
 
 impl Reports {
@@ -213,7 +214,7 @@ impl Reports {
         self.0.join(name).to_string_lossy().into_owned()
     }
 
-    /// A bundled spec with changes, simulated.
+    /// The report of a bundled spec with changes.
     fn simulated(&self, name: &str, spec: &str, set: &[String]) -> String {
         let directory = self.file(name);
         if !Path::new(&directory).join("profile.pop").is_file() {
@@ -225,7 +226,8 @@ impl Reports {
         directory
     }
 
-    /// BERT-Large on 16 IPUs for so many iterations, rounded stochastically or not.
+    /// The report of BERT-Large on 16 IPUs for this number of iterations, with or without
+    /// stochastic rounding.
     fn bert(&self, iterations: u32, stochastic: bool) -> String {
         let set = [
             format!("options.device_iterations={iterations}"),
@@ -239,7 +241,7 @@ impl Reports {
         self.simulated(&format!("mnist-{iterations}"), "mnist_pipeline", &set)
     }
 
-    /// A directory of so many reports of MNIST.
+    /// A directory with this number of reports of MNIST.
     fn series(&self, count: u32) -> String {
         for number in 0..count {
             let set = [format!("options.gradient_accumulation={}", 10 + number % 7)];
@@ -248,7 +250,7 @@ impl Reports {
         self.file("series")
     }
 
-    /// A profile of measured tiles with at least so many bytes.
+    /// A profile of measured tiles with at least this number of bytes.
     fn profile(&self, bytes: usize) -> String {
         let file = self.file("profile.capnp");
         if !Path::new(&file).is_file() {
@@ -260,7 +262,7 @@ impl Reports {
     }
 }
 
-/// The program, with caches in a directory of its own.
+/// The program, with caches in a separate directory.
 fn program(cache: &str) -> Command {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(tilescope_benches::program);
     let mut command = Command::new(&*PROGRAM);
@@ -268,15 +270,15 @@ fn program(cache: &str) -> Command {
     command
 }
 
-/// What one run took.
+/// The time and memory of one run.
 struct Taken {
     time: Duration,
     mb: f64,
 }
 
-/// Runs a command that is to end with a code.
+/// Runs a command that must exit with a given code.
 fn run(exits: i32, words: &[String], reports: &Reports) -> Taken {
-    // What a command made of a file of another tool is made again.
+    // Reports converted from files of other tools are converted again.
     let cache = reports.file("cache");
     if Path::new(&cache).exists() {
         fs::remove_dir_all(&cache).unwrap();
@@ -314,9 +316,10 @@ fn main() {
         let mb = runs.iter().map(|taken| taken.mb).fold(0.0, f64::max);
         let Measurement { name, about, most_seconds, most_mb, .. } = measurement;
         let memory = most_mb.map_or(String::new(), |most| format!(" (< {most})"));
-        let verdict = match seconds < *most_seconds && most_mb.is_none_or(|most| mb < most) {
-            true => "ok",
-            false => "MISSED",
+        let verdict = if seconds < *most_seconds && most_mb.is_none_or(|most| mb < most) {
+            "ok"
+        } else {
+            "MISSED"
         };
         println!(
             "{name:16} {seconds:6.2} s (< {most_seconds}), {mb:4.0} MB{memory}: {verdict}; {about}"

@@ -1,6 +1,6 @@
-//! What a frame costs in each view of a report of 64 IPUs: layout and tessellation, on one core,
+//! Measures a frame in each view of a report of 64 IPUs: layout and tessellation, on one core,
 //! while the pointer moves over the view, the wheel turns and keys pan. Answers arrive from other
-//! threads, as in the window. `-- input` measures from a key to the picture it leads to.
+//! threads, as in the window. `-- input` measures the time from a key to the resulting picture.
 //!
 //! `TILESCOPE_BENCH_REPORT=PATH` measures another report, such as one of 10^8 bars that
 //! `TILESCOPE_BENCH_REPORT=PATH cargo bench --bench report -- sixty-four-ipus` writes.
@@ -29,10 +29,10 @@ use tilescope_sim::specification::{Spec, SpecSource};
 
 const IPUS: u32 = 64;
 const TILES: u32 = 1472;
-/// Frames that the quantiles are taken of.
+/// Number of frames for the quantiles.
 const FRAMES: u64 = 400;
 
-/// 64 IPUs that work through 40 operations again and again, no two tiles alike.
+/// Writes a report of 64 IPUs that work through 40 operations again and again, no two tiles alike.
 fn write_report(directory: &Path) {
     let mut report = ReportBuilder::new(IPUS, TILES);
     let all = IPUS * TILES;
@@ -76,7 +76,7 @@ fn write_report(directory: &Path) {
         }
         programs.extend([exchange, work]);
         for ipu in (0..IPUS).map(IpuId) {
-            // Each reads what the layer before has left on its IPU and on the one beside it.
+            // Each reads the output of the previous layer on its IPU and on the next one.
             let above = |ipu: IpuId| layer.checked_sub(1).map(|l| l as u32 * IPUS + ipu.0 % IPUS);
             let inputs = [above(ipu), above(ipu + 1)].into_iter().flatten().map(OperationId);
             report.parts.operations.push(ModelOperation {
@@ -120,13 +120,13 @@ fn write_report(directory: &Path) {
     report.write(directory).expect("writes");
 }
 
-/// Whether criterion was asked for this, by a part of its name on the command line or by none.
+/// True if the command line selects this benchmark by a part of its name, or selects none.
 fn wanted(what: &str) -> bool {
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     named.is_empty() || named.iter().any(|name| what.contains(name))
 }
 
-/// The report, written once into a directory that must outlive it, or the one that is asked for.
+/// The report, written into a directory that must outlive it, or the one given by the user.
 fn opened() -> (OpenReport, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let asked = std::env::var_os("TILESCOPE_BENCH_REPORT").map(PathBuf::from);
@@ -137,7 +137,7 @@ fn opened() -> (OpenReport, tempfile::TempDir) {
     (OpenReport::read(path).expect("opens"), directory)
 }
 
-/// Quantiles of the frames of an app, and criterion's word on them.
+/// Measures quantiles of the frames of an app, and its time in criterion.
 fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut TilescopeApp) {
     let mut number = 0;
     let mut next = |app: &mut TilescopeApp| {
@@ -177,9 +177,8 @@ fn frames(criterion: &mut Criterion) {
     }
 }
 
-/// The trace with the critical path lit, all else veiled, and arrows where data goes, of the report
-/// that is asked for or of one of BERT-Large that was simulated: asked are 4 ms at the 99th
-/// percentile.
+/// Measures the trace with the critical path lit, all else veiled, and arrows along data, of the
+/// given report or of a simulated one of BERT-Large. The limit is 4 ms at the 99th percentile.
 fn lit_path(criterion: &mut Criterion) {
     let what = "lit path of execution-trace";
     if !wanted(what) {
@@ -205,7 +204,7 @@ fn lit_path(criterion: &mut Criterion) {
     measure(criterion, what, &context, &mut app);
 }
 
-/// The same with another such report beside it.
+/// Measures the same with another such report beside it.
 fn comparisons(criterion: &mut Criterion) {
     let ((source, _source), (target, _target)) = (opened(), opened());
     for view in view_names() {
@@ -222,7 +221,7 @@ fn comparisons(criterion: &mut Criterion) {
     }
 }
 
-/// What belongs together in two such reports: programs, operations, variables, every step.
+/// Measures the alignment of two such reports: programs, operations, variables, every step.
 fn alignment(criterion: &mut Criterion) {
     if !wanted("alignment") {
         return;
@@ -233,7 +232,7 @@ fn alignment(criterion: &mut Criterion) {
     });
 }
 
-/// Everything with a name in it: the first search, which collects all names, and those after it.
+/// Measures searches over all names: the first one, which collects the names, and later ones.
 fn search(criterion: &mut Criterion) {
     if !wanted("search") {
         return;
@@ -253,12 +252,12 @@ fn search(criterion: &mut Criterion) {
     });
 }
 
-/// Zooms and pans that the quantiles are taken of.
+/// Number of zooms and pans for the quantiles.
 const INPUTS: u64 = 200;
 
-/// From a key that zooms or pans the trace to the first frame that shows it, which moves the picture
-/// that is there, and to the one in which every answer of other threads is painted. The second is
-/// also told without the time in which the app's own thread waits for answers.
+/// Measures from a key that zooms or pans the trace to the first frame that shows it, which moves
+/// the existing picture, and to the frame with every answer of other threads. The second is also
+/// printed without the time in which the app's own thread waits for answers.
 fn inputs(_: &mut Criterion) {
     if !wanted("input of execution-trace") {
         return;
@@ -288,7 +287,7 @@ fn inputs(_: &mut Criterion) {
             (next, goes_on) = key_frame(&context, &mut app, number, None);
             spent += next;
         }
-        // At the end of a zoom nothing moves.
+        // At the end of a zoom range nothing moves.
         if app.session().link() != place {
             first.push(moved);
             own.push(spent);

@@ -1,6 +1,6 @@
-//! What a size costs beside the next one: rows of a layer, tokens and samples of a transformer
-//! layer, in steps of one. Prints the largest differences of each sweep, and how many are above 1.3
-//! times.
+//! Compares the cost of a size with that of the next one: rows of a layer, tokens and samples of a
+//! transformer layer, in steps of one. Prints the largest differences of each sweep, and the number
+//! above 1.3 times.
 //!
 //! `cargo bench --bench neighbours` takes some minutes. These are predicted cycles, not times.
 
@@ -10,13 +10,13 @@ use tilescope_test_support::operations::{
     encoder_operations, layer_cost, layer_cycles, operation_cliffs,
 };
 
-/// What is counted.
+/// The ratio from which on a difference is counted.
 const CLIFF: f64 = 1.3;
 
-/// Lines of a sweep.
+/// Number of lines per sweep.
 const SHOWN: usize = 5;
 
-/// Prints where the cost of a size and of the next one differ.
+/// Prints where the costs of a size and of the next one differ.
 fn compare(title: &str, costs: &[(u64, f64)]) {
     let mut pairs: Vec<(f64, u64)> = costs
         .windows(2)
@@ -30,8 +30,8 @@ fn compare(title: &str, costs: &[(u64, f64)]) {
     }
 }
 
-/// The same for layers of these batches and tokens, one of which (`at`) is swept, and which of
-/// their operations differ much.
+/// Compares layers with these batches and tokens, one of which (`at`) is swept, and prints the
+/// operations that differ much.
 fn compare_layers(title: &str, sizes: &[[u64; 2]], at: usize) {
     let layers: Vec<_> = sizes.iter().map(|size| (size[at], encoder_operations(*size))).collect();
     let costs: Vec<_> = layers.iter().map(|(size, layer)| (*size, layer_cost(layer))).collect();
@@ -54,8 +54,8 @@ fn main() {
             &format!("rows of a {name} product, 768 to 3072, and its bias"),
             &of(|cycles| cycles[0] + cycles[1]),
         );
-        // Plans of neighbours may leave their results in other orders, which suit a bias more or
-        // less: this is a part of the sweep above.
+        // Plans of neighbours may leave their results in different orders, which suit a bias more
+        // or less. This is a part of the sweep above.
         compare(&format!("rows of the bias alone, {name}"), &of(|cycles| cycles[1]));
         let share = |(_, cycles): &(u64, [Cycles; 2])| cycles[1].as_f64() / cycles[0].as_f64();
         let largest = rows.iter().map(share).fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! How long one operation takes to plan: cold, and when it was planned before.
+//! Measures the planning of one operation: cold, and from the cache.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

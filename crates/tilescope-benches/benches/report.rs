@@ -1,7 +1,7 @@
-//! How fast reports are written and read, and what memory that takes, in millions of bars:
-//! `cargo bench --bench report`, then `-- NAME` for one of the larger measurements in [`SIZES`].
-//! With `TILESCOPE_BENCH_REPORT=DIRECTORY` the report is written there and kept, for
-//! `cargo bench --bench frame`.
+//! Measures the time and memory of writing and reading reports, in millions of bars: `cargo bench
+//! --bench report`, then `-- NAME` for one of the larger measurements in [`SIZES`]. With
+//! `TILESCOPE_BENCH_REPORT=DIRECTORY` the report is written there and kept, for `cargo bench
+//! --bench frame`.
 
 #![expect(clippy::unwrap_used, reason = "a measurement may fail")]
 
@@ -17,17 +17,17 @@ use tilescope_report::*;
 use tilescope_sim::simulate;
 use tilescope_sim::specification::{Spec, SpecSource};
 
-/// Programs of one iteration of a pipeline: as many as a real one compiles to.
+/// Programs of one iteration of a pipeline, as in a real one.
 const PROGRAMS: u64 = 3000;
 
-/// Every so many programs the IPUs wait for each other.
+/// Number of programs between two waits of the IPUs for each other.
 const EXTERNAL: u64 = 30;
 
 /// An endless training loop on `ipus` IPUs: compute sets take about the same time on each, waits do
 /// not.
 struct Loop {
     report: ReportBuilder,
-    /// Where the last step of any IPU ends, and of each.
+    /// End of the last step of any IPU, and of each.
     clock: u64,
     clocks: Vec<u64>,
     noise: u64,
@@ -110,9 +110,10 @@ fn marks(work: &Loop, number: u64, starts: &mut [(u64, u64)]) -> Vec<TraceMark> 
             steps: StepId(step)..StepId(number + 1),
             cycles: CycleRange::new(Cycles(cycle), Cycles(work.clock - 3)),
         };
-        match stage {
-            true => marks.extend((0..ipus).map(|ipu| mark(Some(IpuId(ipu))))),
-            false => marks.push(mark(None)),
+        if stage {
+            marks.extend((0..ipus).map(|ipu| mark(Some(IpuId(ipu)))))
+        } else {
+            marks.push(mark(None))
         }
     }
     marks
@@ -202,7 +203,7 @@ fn read(path: &std::path::Path) {
     println!("  resident {}, at most {}", memory("VmRSS"), memory("VmHWM"));
 }
 
-/// The critical path of all steps: itself, by program, and what is drawn of it.
+/// Measures the critical path of all steps: the path itself, by program, and its spans.
 fn critical_path(report: &Report) {
     let started = Instant::now();
     let path = report.critical_path().unwrap().unwrap();
@@ -219,7 +220,7 @@ fn critical_path(report: &Report) {
     println!("  first picture of the path: {:?}", started.elapsed());
 }
 
-/// A large file of another tool, row by row.
+/// Writes a large file of another tool, row by row.
 fn write_foreign(path: &std::path::Path, steps: i64, ipus: i64) {
     let db = rusqlite::Connection::open(path).unwrap();
     db.execute_batch(
@@ -286,7 +287,7 @@ fn measure_a_foreign_file() {
     println!("  step: {:?}", started.elapsed());
 }
 
-/// Limits of all operations of BERT-Large: asked for 0.1 s.
+/// Measures the limits of all operations of BERT-Large. The target is 0.1 s.
 fn measure_limits() {
     for name in ["bert_large_pod16", "mnist_pipeline"] {
         let directory = tempdir().unwrap();
@@ -307,7 +308,7 @@ fn measure_limits() {
     }
 }
 
-/// The memory of the fullest tile of BERT-Large by address over all steps.
+/// Measures the memory of the fullest tile of BERT-Large by address over all steps.
 fn measure_by_address() {
     let directory = tempdir().unwrap();
     let source = SpecSource::find("bert_large_pod16", &[]).unwrap();
@@ -335,7 +336,7 @@ fn measure_by_address() {
     println!("  memory: {}", memory("VmHWM"));
 }
 
-/// What can be measured; the first when nothing is asked for.
+/// The measurements; the first is the default.
 const SIZES: [(&str, fn()); 7] = [
     ("million", || {
         measure(1_000_000, 1, StepLayout::Rows);

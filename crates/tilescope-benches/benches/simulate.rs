@@ -1,4 +1,4 @@
-//! How long a spec takes from text to report on disk, and the most memory that takes.
+//! Measures the time from the text of a spec to the report on disk, and the peak memory.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -29,7 +29,7 @@ fn bundled_specs(criterion: &mut Criterion) {
     }
 }
 
-/// Most memory of the program, in KiB, while it simulates a spec into `directory`.
+/// Peak memory of the program, in KiB, while it simulates a spec into `directory`.
 fn memory_of(program: &Path, spec: &str, directory: &Path) -> Option<u64> {
     let mut child = Command::new(program)
         .args(["simulate", spec, "-o"])
@@ -46,7 +46,7 @@ fn memory_of(program: &Path, spec: &str, directory: &Path) -> Option<u64> {
     most
 }
 
-/// Prints what each bundled spec needs; memory is no time, so criterion does not measure it.
+/// Prints the peak memory of each bundled spec; criterion measures only times.
 fn peak_memories(_: &mut Criterion) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let program = program();

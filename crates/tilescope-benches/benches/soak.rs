@@ -1,9 +1,9 @@
 //! A long session in the window: twenty reports open, every view of each shown again and again
 //! while the pointer moves, the wheel turns and keys pan. Prints the memory of the process at every
-//! twentieth of the time, and fails where it grows.
+//! twentieth of the time, and fails if it grows.
 //!
-//! `TILESCOPE_SOAK_SECONDS=60 cargo bench --bench soak -- REPORT ...`; an hour of the sample reports
-//! without any.
+//! `TILESCOPE_SOAK_SECONDS=60 cargo bench --bench soak -- REPORT ...`; without arguments, an hour
+//! with the sample reports.
 
 mod gestures;
 
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
 
-/// Tabs that are open.
+/// Number of open tabs.
 const TABS: usize = 20;
-/// Frames that a view is shown for.
+/// Number of frames for which a view is shown.
 const FRAMES_PER_VIEW: u64 = 24;
-/// Parts of the time after which memory is looked at.
+/// Number of parts of the time after which memory is measured.
 const PARTS: u32 = 20;
-/// Memory that the process may have at any time.
+/// The limit on the memory of the process.
 const MOST_MEMORY: u64 = 1 << 30;
 
-/// Reports to open: those named on the command line, or the sample reports.
+/// Reports to open: those on the command line, or the sample reports.
 fn reports() -> Vec<PathBuf> {
     let named: Vec<PathBuf> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
@@ -35,7 +35,7 @@ fn reports() -> Vec<PathBuf> {
         .to_vec()
 }
 
-/// Copies of the reports, one for each tab: a report has one tab only.
+/// Copies of the reports, one for each tab, because a report has only one tab.
 fn copies(directory: &Path) -> Vec<OpenReport> {
     let reports = reports();
     let copy = |(at, report): (usize, &PathBuf)| {
@@ -47,7 +47,7 @@ fn copies(directory: &Path) -> Vec<OpenReport> {
     reports.iter().cycle().take(TABS).enumerate().map(copy).collect()
 }
 
-/// Bytes of memory that the process has; 0 where the system does not say.
+/// Bytes of memory of the process; 0 if the system does not report them.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -71,7 +71,7 @@ fn main() {
     for _ in 0..PARTS {
         let start = Instant::now();
         while start.elapsed() < part {
-            // Shown again, a report is read again, as when its file changed.
+            // Showing a report again reads it again, as after a change of its file.
             app.session_mut().show(tabs.next().expect("goes round").clone());
             for view in view_names() {
                 app.show_view(view);

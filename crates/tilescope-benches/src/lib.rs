@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 /// Builds the program in release and returns the path of its executable.
 ///
-/// Cargo names executables only to benchmarks of the package that declares them.
+/// Cargo gives paths of executables only to benchmarks of the package that declares them.
 ///
 /// # Panics
-/// When the program does not compile.
+/// If the program does not compile.
 pub fn program() -> PathBuf {
     let output = Command::new(env!("CARGO"))
         .args(["build", "--release", "--package", "tilescope", "--bin", "tilescope"])

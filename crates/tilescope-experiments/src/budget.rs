@@ -1,16 +1,16 @@
-//! `--budget`: how long a search goes on.
+//! The option `--budget`: the limit of a search.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// How long a search goes on.
+/// The limit of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchBudget {
     Simulations(usize),
     Time { from: Instant, length: Duration },
 }
 
-/// Seconds of the units of time.
+/// Units of time in seconds.
 const UNITS: [(&str, u64); 3] = [("s", 1), ("m", 60), ("h", 3600)];
 
 impl FromStr for SearchBudget {
@@ -32,7 +32,7 @@ impl FromStr for SearchBudget {
 }
 
 impl SearchBudget {
-    /// How many simulations are left behind so many.
+    /// The number of remaining simulations after `done` of them.
     pub fn left(self, done: usize) -> usize {
         match self {
             Self::Simulations(all) => all.saturating_sub(done),
@@ -41,7 +41,7 @@ impl SearchBudget {
         }
     }
 
-    /// The share that is used up.
+    /// The used share of the budget.
     pub fn share(self, done: usize) -> f64 {
         let share = match self {
             Self::Simulations(all) => done as f64 / all as f64,

@@ -1,4 +1,4 @@
-//! `--where CONDITION`: what must be true of a point.
+//! The option `--where CONDITION`: a condition on points.
 //!
 //! ```text
 //! condition  = "fits" | name comparison value
@@ -17,28 +17,28 @@ use tilescope_analysis::marked_text::{WordReader, marked};
 use tilescope_sim::specification::keys::SpecKeyType;
 use tilescope_sim::specification::nearest;
 
-/// Whether a point runs at all.
+/// The name of the condition that a point can run.
 const FITS: &str = "fits";
 
-/// What a condition is about.
+/// The subject of a condition.
 enum ConditionSubject {
     Fits,
     Figure(&'static PointFigure),
     Key(String),
 }
 
-/// What must be true of a point.
+/// A condition on points.
 pub struct Condition {
     subject: ConditionSubject,
     comparison: LimitComparison,
     limit: Value,
 }
 
-/// What is wrong, and with which letters.
+/// A problem and the characters in question.
 type Problem = (String, Range<usize>);
 
 impl Condition {
-    /// That a point fits in memory.
+    /// The condition that a point fits in memory.
     pub fn fits() -> Self {
         Self {
             subject: ConditionSubject::Fits,
@@ -47,19 +47,19 @@ impl Condition {
         }
     }
 
-    /// Reads a condition on figures and on keys of these paths, which may be named by their last
-    /// part where that is enough.
+    /// Parses a condition on figures and on keys with these paths. Keys may be named by their last
+    /// part if that is unique.
     ///
     /// # Errors
-    /// What is wrong, with marks below it.
+    /// A syntax error, with marks below it.
     pub fn parse(text: &str, paths: &[&str]) -> Result<Self, String> {
         ConditionReader { words: WordReader::new(text), paths }
             .condition()
             .map_err(|(problem, at)| marked(&problem, text, &at))
     }
 
-    /// Whether it is true of the keys alone; nothing where it is about a figure. `value` has the
-    /// values of keys.
+    /// The result for keys alone; `None` for a condition on a figure. `value` returns the values of
+    /// keys.
     pub fn of_keys<'a>(&self, value: impl Fn(&str) -> Option<&'a Value>) -> Option<bool> {
         let ConditionSubject::Key(path) = &self.subject else { return None };
         let Some(value) = value(path) else { return Some(false) };
@@ -69,8 +69,8 @@ impl Condition {
         })
     }
 
-    /// Whether it is true of the figures of a point; nothing where it is about a key, and for what
-    /// has no figures.
+    /// The result for the figures of a point; `None` for a condition on a key, and for points
+    /// without figures.
     pub fn of_figures(&self, point: &Point) -> Option<bool> {
         let figures = point.figures()?;
         match &self.subject {
@@ -78,21 +78,22 @@ impl Condition {
             ConditionSubject::Fits => Some(point.fits()),
             ConditionSubject::Figure(figure) => {
                 let limit = self.limit.as_f64()?;
-                // What does not run has no time to compare.
+                // A point that cannot run has no time to compare.
                 let value = (figure.of)(figures);
                 Some(value.is_some_and(|value| self.comparison.holds(value, limit)))
             }
         }
     }
 
-    /// True if a point meets it, or has no figures to compare.
+    /// True if a point meets the condition, or has no figures to compare.
     #[must_use]
     pub fn admits(&self, point: &Point) -> bool {
         let of_keys = self.of_keys(|path| point.changes.get(path));
         of_keys.or(self.of_figures(point)) != Some(false)
     }
 
-    /// How far figures are from it: 0 where it is true of them, else as a share of its limit.
+    /// The distance of figures from the condition: 0 if they meet it, otherwise a share of its
+    /// limit.
     pub fn distance(&self, figures: &TrialFigures) -> f64 {
         let ConditionSubject::Figure(figure) = &self.subject else { return 0.0 };
         match ((figure.of)(figures), self.limit.as_f64()) {
@@ -201,7 +202,7 @@ impl ConditionReader<'_> {
                 | SpecKeyType::RealsAboveOr(..)
                 | SpecKeyType::RealFrom(..)
         );
-        // A limit may be a number that the key cannot have: below 33, above 0.
+        // A limit may be a number that is not a value of the key: below 33, above 0.
         let number: Option<f64> = written.parse().ok().filter(|number: &f64| number.is_finite());
         let ordered = comparison.is_of_order();
         match number {

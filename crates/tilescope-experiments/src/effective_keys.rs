@@ -1,4 +1,4 @@
-//! The keys of a spec: which there are, what values they take, and which they have.
+//! The keys of a spec, with their types and their values in effect.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use tilescope_sim::model::MODELS;
 use tilescope_sim::specification::keys::{KEYS, SpecKey, SpecKeyType, keys_called};
 use tilescope_sim::specification::{Spec, nearest};
 
-/// Below this a file of ONNX has its dimensions, which no list of keys has.
+/// The table of dimensions of an ONNX file, which are in no list of keys.
 const DIMENSIONS: &str = "model.dim.";
 
 /// The keys that apply to a spec, with the values in effect.
@@ -15,7 +15,7 @@ pub struct EffectiveKeys {
 }
 
 impl EffectiveKeys {
-    /// Those of a checked spec.
+    /// The keys of a checked spec.
     pub fn of(spec: &Spec) -> Self {
         let value = |(path, text): &(String, String)| {
             let read = find(path).and_then(|key| key.read(text).ok());
@@ -29,7 +29,7 @@ impl EffectiveKeys {
         self.values.keys().map(String::as_str)
     }
 
-    /// Whether there is such a key.
+    /// True if the key exists.
     pub fn has(&self, path: &str) -> bool {
         self.values.contains_key(path)
     }
@@ -39,7 +39,7 @@ impl EffectiveKeys {
         self.values.get(path)
     }
 
-    /// The key that is meant by a path, in words.
+    /// The error message for an unknown path, with suggestions.
     pub fn unknown(&self, path: &str) -> String {
         let called = keys_called(path, self.paths().filter_map(find));
         if !called.is_empty() {
@@ -55,13 +55,13 @@ impl EffectiveKeys {
     }
 }
 
-/// What is known of a key; nothing for the dimensions of an ONNX file.
+/// The description of a key; `None` for the dimensions of an ONNX file.
 pub fn find(path: &str) -> Option<&'static SpecKey> {
     let own = MODELS.iter().flat_map(|model| model.sizes);
     KEYS.iter().chain(own).find(|key| key.path == path)
 }
 
-/// The values that a key takes: whole numbers for the dimensions of an ONNX file.
+/// The type of a key's values: whole numbers for the dimensions of an ONNX file.
 pub fn value_type(path: &str) -> SpecKeyType {
     match find(path) {
         Some(key) => key.value_type,
@@ -70,10 +70,10 @@ pub fn value_type(path: &str) -> SpecKeyType {
     }
 }
 
-/// A value of a key as somebody writes it.
+/// Parses a value of a key.
 ///
 /// # Errors
-/// What was expected instead.
+/// An invalid value; the error states what was expected.
 pub fn read(path: &str, written: &str) -> Result<Value, String> {
     match find(path) {
         Some(key) => key.read(written).map(|text| json_of(&text)).map_err(|error| {
@@ -87,7 +87,7 @@ pub fn read(path: &str, written: &str) -> Result<Value, String> {
     }
 }
 
-/// A value of TOML as JSON; a word that is no TOML is a text.
+/// A TOML value as JSON; a word that is not TOML becomes a string.
 fn json_of(text: &str) -> Value {
     let table = toml::from_str::<toml::Table>(&format!("value = {text}"));
     let value = table.ok().and_then(|mut table| table.remove("value"));

@@ -5,22 +5,22 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// The reason why an experiment has no result.
+/// The reason that an experiment has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// A spec is refused, before anything of it is simulated.
+    /// A spec is invalid; nothing of it was simulated.
     #[error("{0}")]
     SpecRefused(String),
-    /// A spec that is not refused cannot be simulated.
+    /// A valid spec cannot be simulated.
     #[error("{0}")]
     SpecFailed(String),
-    /// The path of this program, which is to be its own child, is not known.
+    /// The path of this program, which child processes execute, is not known.
     #[error("the path of this program is not known: {0}")]
     OwnPath(io::Error),
     /// A child process cannot be started.
     #[error("a simulation cannot be started: {0}")]
     Start(io::Error),
-    /// A path that has to be an argument of a child is not UTF-8.
+    /// A path that a child process needs as an argument is not UTF-8.
     #[error("{}: the path is not UTF-8", .0.display())]
     PathNotUtf8(PathBuf),
     /// A file of an experiment cannot be written.
@@ -58,7 +58,7 @@ pub enum ExperimentError {
 }
 
 impl ExperimentError {
-    /// True if the user has to ask for something else; otherwise the experiment failed.
+    /// True if the request has to be changed; false if the experiment failed.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -72,7 +72,7 @@ impl ExperimentError {
         )
     }
 
-    /// An error of SQLite with a file of results.
+    /// Converts an error of SQLite with a file of results.
     pub(crate) fn of_results(path: &Path, error: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match error.sqlite_error_code() {

@@ -1,10 +1,10 @@
-//! Experiments: changes of a spec that are enumerated, simulated and compared.
+//! Experiments: changes of a spec are enumerated, simulated and compared.
 //!
-//! A [`trial::TrialRunner`] simulates changed specs in child processes. What came of one is a
-//! [`point::Point`], a [`condition::Condition`] selects points, an [`objective::TuneObjective`] ranks
-//! them, and a [`results_file::ResultsFile`] keeps them. [`strategies`] choose what is tried: a grid
-//! of values, a guided search, the proposals of insights, the keys in which two specs differ. Commands
-//! print the [`answers`], and the window reads them: both use these types.
+//! A [`trial::TrialRunner`] simulates changed specs in child processes. The outcome of a change is
+//! a [`point::Point`], a [`condition::Condition`] selects points, an [`objective::TuneObjective`]
+//! ranks them, and a [`results_file::ResultsFile`] stores them. [`strategies`] choose the changes:
+//! a grid of values, a guided search, the proposals of insights, the keys in which two specs
+//! differ. Commands print the [`answers`], and the window reads them; both use these types.
 
 pub mod answers;
 pub mod budget;
@@ -25,5 +25,5 @@ pub mod varied_key;
 
 pub use error::ExperimentError;
 
-/// A function that is given the share of an experiment that is done, 0 to 1, from several threads.
+/// A function that receives the progress of an experiment, 0 to 1, from several threads.
 pub type ExperimentProgress<'a> = dyn Fn(f64) + Sync + 'a;

@@ -1,11 +1,11 @@
-//! What a search makes small.
+//! Objectives of a search.
 
 use crate::condition::Condition;
 use crate::point::{Point, PointFigure};
 use crate::trial::TrialFigures;
 use tilescope_analysis::insights::TriedProposal;
 
-/// What a search makes small.
+/// A quantity that a search minimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TuneObjective {
     /// Time of a sample.
@@ -17,7 +17,7 @@ pub enum TuneObjective {
     Ipus,
     /// Energy of a million samples.
     Energy,
-    /// Money for a million samples.
+    /// Cost of a million samples.
     Cost,
 }
 
@@ -26,7 +26,7 @@ impl TuneObjective {
     pub const ALL: [Self; 6] =
         [Self::Throughput, Self::Latency, Self::Memory, Self::Ipus, Self::Energy, Self::Cost];
 
-    /// As it is asked for.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -38,19 +38,19 @@ impl TuneObjective {
         }
     }
 
-    /// The objective of a name.
+    /// The objective with a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|objective| objective.name() == name)
     }
 
-    /// The value of a point, in seconds, bytes, IPUs, joules or money; nothing where it is not known.
+    /// The value of a point, in seconds, bytes, IPUs, joules or money; `None` if it is not known.
     #[must_use]
     pub fn value_of(self, point: &Point) -> Option<f64> {
         self.value(point.figures()?)
     }
 
-    /// What is made small, in words.
+    /// The minimised quantity as text.
     pub fn words(self) -> &'static str {
         match self {
             Self::Throughput => "time per sample",
@@ -62,12 +62,12 @@ impl TuneObjective {
         }
     }
 
-    /// Whether it is about time, which bounds of gains are bounds of.
+    /// True if it is a time, so that bounds of gains in time apply to it.
     pub fn is_time(self) -> bool {
         matches!(self, Self::Throughput | Self::Latency)
     }
 
-    /// Whether fewer IPUs may be better by themselves.
+    /// True if fewer IPUs alone may improve it.
     pub fn is_of_machine(self) -> bool {
         matches!(self, Self::Ipus | Self::Energy | Self::Cost)
     }
@@ -88,13 +88,13 @@ impl TuneObjective {
         }
     }
 
-    /// The figure of a point, in words, with what the model may be wrong where that is known.
+    /// The figure of a point as text, with the error band of the model if known.
     pub fn text(self, figures: &TrialFigures) -> String {
         let text = PointFigure::named(self.figure()).and_then(|figure| figure.text(figures));
         text.unwrap_or_else(|| "does not fit".to_owned())
     }
 
-    /// How good a point is; nothing for what has no figures.
+    /// The score of a point; `None` for points without figures.
     pub fn score(self, point: &Point, conditions: &[Condition]) -> Option<Score> {
         let figures = point.figures()?;
         if !point.fits() {
@@ -109,18 +109,18 @@ impl TuneObjective {
     }
 }
 
-/// What a score is the value of: the first is the best.
+/// The kind of a score's value, the best kind first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScoreClass {
-    /// The objective.
+    /// The value of the objective.
     Good,
-    /// How far figures are from what was asked of them.
+    /// The distance of figures from the conditions.
     MissesConditions,
     /// Bytes of the fullest tile.
     DoesNotFit,
 }
 
-/// How good a point is: less is better.
+/// The score of a point: less is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     pub class: ScoreClass,
@@ -128,19 +128,19 @@ pub struct Score {
 }
 
 impl Score {
-    /// Whether it is better than another by more than a run varies with its length.
+    /// True if it is better than another by more than a run varies with its length.
     pub fn beats(self, other: Self) -> bool {
         let limit = other.value * (1.0 - TriedProposal::LEAST_GAIN);
         self.class < other.class || (self.class == other.class && self.value <= limit)
     }
 
-    /// The share by which it is less than another one; nothing where they are not of one kind.
+    /// The gain over another score, as a share; `None` if they are of different classes.
     pub fn gain_over(self, other: Self) -> Option<f64> {
         let least = f64::MIN_POSITIVE;
         (self.class == other.class).then(|| 1.0 - self.value / other.value.max(least))
     }
 
-    /// Whether a gain of at most this share could beat another one.
+    /// True if a gain of at most `bound` could beat another score.
     pub fn may_beat(self, bound: f64, other: Self) -> bool {
         Self { class: self.class, value: self.value * (1.0 - bound) }.beats(other)
     }

@@ -1,4 +1,4 @@
-//! A changed spec and what came of it.
+//! A changed spec with its outcome.
 
 use crate::trial::{TrialFigures, TrialOutcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,14 +9,14 @@ use tilescope_analysis::gates::GateQuantity;
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, grouped_real, seconds};
 
-/// A changed spec that was tried.
+/// A changed spec and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     pub changes: SpecChanges,
     pub outcome: TrialOutcome,
 }
 
-/// JSON names of what a point has beside its figures.
+/// JSON names of the fields of a point besides its figures.
 const CHANGES: &str = "changes";
 const OUTCOME: &str = "outcome";
 const PROBLEM: &str = "problem";
@@ -26,30 +26,30 @@ const DOES_NOT_FIT: &str = "does_not_fit";
 
 /// A figure of a point.
 pub struct PointFigure {
-    /// As conditions, columns and JSON name it.
+    /// Its name in conditions, columns and JSON.
     pub name: &'static str,
-    /// The name that gates of reports have for it, if they have another.
+    /// Its name in gates of reports, if different.
     pub also: &'static str,
     pub quantity: GateQuantity,
     pub of: fn(&TrialFigures) -> Option<f64>,
-    /// Its errors, where the model is wrong.
+    /// The kind of its model errors.
     pub errors: PointErrors,
 }
 
-/// The errors that a figure of a point has.
+/// The kind of errors of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointErrors {
-    /// Those of the run's time.
+    /// The errors of the run's time.
     OfTime,
-    /// Those of the run's time, turned around.
+    /// The errors of the run's time, inverted.
     OfRate,
-    /// Those of the fullest tile.
+    /// The errors of the fullest tile.
     OfMemory,
-    /// None: it is counted.
+    /// No errors, since the figure is counted.
     Counted,
 }
 
-/// Figures of points that fit; those of memory and IPUs are known of others too.
+/// Figures of points that fit; memory and IPUs are known for other points too.
 pub static FIGURES: &[PointFigure] = &[
     PointFigure {
         name: "seconds_per_sample",
@@ -116,7 +116,7 @@ pub static FIGURES: &[PointFigure] = &[
     },
 ];
 
-/// Figures with what the model may be wrong, by name; those of which that is known.
+/// Figures with the error bands of the model, by name, as far as these are known.
 #[must_use]
 pub fn expected(figures: &TrialFigures) -> BTreeMap<&'static str, Banded> {
     let mut expected = BTreeMap::new();
@@ -129,13 +129,13 @@ pub fn expected(figures: &TrialFigures) -> BTreeMap<&'static str, Banded> {
 }
 
 impl PointFigure {
-    /// The figure of that name.
+    /// The figure with a name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         FIGURES.iter().find(|figure| figure.name == name)
     }
 
-    /// Its value with what the model may be wrong; nothing where that is not known, or the figure is
+    /// Its value with the error band of the model; `None` if that is not known, or the figure is
     /// counted.
     #[must_use]
     pub fn expected(&self, figures: &TrialFigures) -> Option<Banded> {
@@ -148,7 +148,7 @@ impl PointFigure {
         }
     }
 
-    /// A value of it, and how far it may be off where that is known: `1.61 us (-12 to +14 %)`.
+    /// A value of it, and how far it may be off where that is known: `1.61 µs (-12 to +14 %)`.
     #[must_use]
     pub fn text(&self, figures: &TrialFigures) -> Option<String> {
         let value = (self.of)(figures)?;
@@ -164,7 +164,7 @@ impl PointFigure {
 }
 
 impl Point {
-    /// Its figures, where it was simulated.
+    /// Its figures, if it was simulated.
     pub fn figures(&self) -> Option<&TrialFigures> {
         match &self.outcome {
             TrialOutcome::Figures(figures) => Some(figures),
@@ -172,12 +172,12 @@ impl Point {
         }
     }
 
-    /// True if it fits in memory, so that it has a time.
+    /// True if it fits in memory and therefore has a time.
     pub fn fits(&self) -> bool {
         self.figures().is_some_and(|figures| figures.cycles.is_some())
     }
 
-    /// True if its process died, so that it is worth trying again.
+    /// True if its process died, so that another attempt makes sense.
     #[must_use]
     pub fn died(&self) -> bool {
         matches!(self.outcome, TrialOutcome::Died(_))
@@ -193,7 +193,7 @@ impl Point {
         }
     }
 
-    /// Why it has no figures; empty where it has some.
+    /// The reason that it has no figures; empty if it has some.
     pub fn problem(&self) -> &str {
         match &self.outcome {
             TrialOutcome::Figures(_) => "",
@@ -201,25 +201,25 @@ impl Point {
         }
     }
 
-    /// Time that a sample takes; nothing where it does not run.
+    /// Time of a sample; `None` if it cannot run.
     #[must_use]
     pub fn seconds_per_sample(&self) -> Option<f64> {
         self.figures()?.seconds_per_sample()
     }
 
-    /// Bytes of the fullest tile; nothing where it was not simulated.
+    /// Bytes of the fullest tile; `None` if it was not simulated.
     #[must_use]
     pub fn memory(&self) -> Option<f64> {
         Some(self.figures()?.fullest_tile_bytes.as_f64())
     }
 
-    /// The value of a figure; nothing where it is not known.
+    /// The value of a figure; `None` if it is not known.
     #[must_use]
     pub fn figure(&self, figure: &PointFigure) -> Option<f64> {
         (figure.of)(self.figures()?)
     }
 
-    /// The value of a figure as JSON: counts, bytes and cycles are whole numbers where they are whole.
+    /// The value of a figure as JSON: counts, bytes and cycles are integers if they are whole.
     #[must_use]
     pub fn figure_json(&self, figure: &PointFigure) -> Value {
         let Some(value) = self.figure(figure) else { return Value::Null };
@@ -233,7 +233,7 @@ impl Point {
         }
     }
 
-    /// `1.61 us (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where
+    /// `1.61 µs (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where
     /// there are no figures.
     #[must_use]
     pub fn figures_text(&self) -> String {
@@ -253,7 +253,7 @@ impl Point {
         )
     }
 
-    /// The figures that are made small: time of a sample, memory of the fullest tile, IPUs.
+    /// The figures to minimise: time of a sample, memory of the fullest tile, IPUs.
     fn costs(&self) -> Option<[f64; 3]> {
         let figures = self.figures()?;
         let memory = figures.fullest_tile_bytes.as_f64();
@@ -261,8 +261,8 @@ impl Point {
     }
 }
 
-/// Writes changes, outcome, all [`FIGURES`] and the problem, null where they are not known; power and
-/// price of the machine, and figures with what the model may be wrong, where they are.
+/// Writes changes, outcome, all [`FIGURES`] and the problem, with null for unknown ones; also power
+/// and price of the machine, and figures with error bands, if known.
 impl Serialize for Point {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = Map::new();
@@ -291,7 +291,7 @@ impl Serialize for Point {
     }
 }
 
-/// The fields that a point is read from: those it is written with, but for figures that follow from
+/// The fields that a point is parsed from: all serialised ones except for figures that follow from
 /// others.
 #[derive(Deserialize)]
 struct PointRecord {
@@ -310,7 +310,7 @@ struct PointRecord {
     fit: Option<MemoryFit>,
 }
 
-/// The bands that those of all figures follow from.
+/// The bands from which those of all figures follow.
 #[derive(Default, Deserialize)]
 struct ExpectedRecord {
     seconds: Option<Banded>,
@@ -341,13 +341,13 @@ impl<'de> Deserialize<'de> for Point {
     }
 }
 
-/// Returns true for each point on the Pareto front: no other that fits is better in time of a sample,
-/// memory of the fullest tile or IPUs without being worse in another.
+/// Returns true for each point on the Pareto front: no other point that fits is better in time of a
+/// sample, memory of the fullest tile or IPUs without being worse in another.
 pub fn is_on_front<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<bool> {
     let costs: Vec<Option<[f64; 3]>> = points.map(Point::costs).collect();
     let mut order: Vec<(usize, [f64; 3])> =
         costs.iter().enumerate().filter_map(|(at, costs)| Some((at, (*costs)?))).collect();
-    // Whoever is better than a point comes before it.
+    // A point that is better than another comes before it.
     order.sort_by(|(_, a), (_, b)| {
         a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])).then(a[2].total_cmp(&b[2]))
     });
@@ -369,7 +369,7 @@ pub fn is_on_front<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    /// Unknown widths are left out: no figure is called sure.
+    /// Figures with unknown bands have no width: none of them counts as exact.
     #[test]
     fn figures_without_bands_have_no_width() {
         let unsure = json!({ "value": 0.7, "low": 0.6, "high": 0.9 });
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_read_as_they_are_written() {
+    fn points_round_trip_through_json() {
         let figures = TrialFigures {
             cycles: Some(Cycles(1_000_003)),
             seconds: Some(0.7),

@@ -1,47 +1,47 @@
-//! Errors of a child process of this program, as it writes them for its parent.
+//! Errors of a child process of this program, in the form for its parent.
 
 use serde::{Deserialize, Serialize};
 
-/// Environment variable that asks for errors in JSON: a line `{"error":{…}}` on stderr.
+/// Environment variable that requests errors in JSON: a line `{"error":{…}}` on stderr.
 pub const ERRORS_VARIABLE: &str = "TILESCOPE_ERRORS";
 
-/// The error that ended a child.
+/// The error that ended a child process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramError {
-    /// The whole error, as it is printed without the variable.
+    /// The whole error, as printed without the variable.
     pub text: String,
-    /// True if it refuses its input; otherwise it failed.
+    /// True if the input is invalid; false if the program failed.
     pub is_usage: bool,
-    /// The spec that the error is in, and its line.
+    /// The position of the error in the spec.
     #[serde(default)]
     pub place: Option<SpecPlace>,
 }
 
-/// A place in a spec.
+/// A position in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecPlace {
     /// The path or name of the spec.
     pub file: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The error without the place.
+    /// The error without the position.
     pub message: String,
 }
 
-/// The line on stderr.
+/// The JSON object on stderr.
 #[derive(Serialize, Deserialize)]
 struct ErrorLine {
     error: ProgramError,
 }
 
 impl ProgramError {
-    /// The line that is written to stderr.
+    /// The error as a line for stderr.
     #[must_use]
     pub fn line(self) -> String {
         serde_json::to_string(&ErrorLine { error: self }).unwrap_or_default()
     }
 
-    /// The error in what a child wrote to stderr; nothing where it ended without one.
+    /// Finds the error in the stderr of a child; `None` if it ended without one.
     #[must_use]
     pub fn find(stderr: &str) -> Option<Self> {
         let lines = stderr.lines().rev().filter(|line| line.starts_with("{\"error\":"));

@@ -1,5 +1,5 @@
-//! What was tried, in a SQLite file: each simulation is written as it ends, so that whatever happens
-//! then, it is not run again.
+//! Outcomes in a SQLite file: each simulation is written as it ends, so that it is not repeated
+//! after an interruption.
 
 use super::point::Point;
 use crate::ExperimentError;
@@ -14,28 +14,28 @@ use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{Bytes, Cycles};
 use tilescope_sim::specification::Spec;
 
-/// Tells these files from other SQLite files: "TSRS".
+/// Application id that distinguishes these files from other SQLite files: "TSRS".
 const APPLICATION_ID: i64 = 0x5453_5253;
 
 /// Version of the tables.
 const FORMAT: i64 = 4;
 
-/// The version before the table `search`; its files are understood, and get it when they are gone on
-/// with.
+/// The version before the table `search`; its files can be read, and get the table when a search
+/// continues.
 const WITHOUT_SEARCH: i64 = 2;
 
-/// The version before the table `errors`; its files are understood too.
+/// The version before the table `errors`; its files can be read too.
 const WITHOUT_ERRORS: i64 = 3;
 
-/// A row for each point of which it is known how far the model may be wrong.
+/// A row for each point with known errors of the model.
 const ERRORS_TABLE: &str =
     "CREATE TABLE IF NOT EXISTS errors (changes TEXT PRIMARY KEY, json TEXT NOT NULL);";
 
-/// At most one row: what `tune` found, as it prints it as JSON.
+/// At most one row: the result of `tune`, in the form of its JSON output.
 const SEARCH_TABLE: &str = "CREATE TABLE search (json TEXT NOT NULL);";
 
-/// One row of `spec`; a row of `points` for each simulation, one of `findings` for each changed spec
-/// whose insights were asked for.
+/// One row of `spec`; a row of `points` for each simulation, and one of `findings` for each changed
+/// spec with computed insights.
 const SCHEMA: &str = "
 CREATE TABLE spec (name TEXT NOT NULL, text TEXT NOT NULL, program_version TEXT NOT NULL);
 CREATE TABLE points (
@@ -53,10 +53,10 @@ CREATE TABLE points (
 CREATE TABLE findings (changes TEXT PRIMARY KEY, json TEXT NOT NULL);
 ";
 
-/// The spec that points are changes of, and the program that simulated them.
+/// The original spec of the points, and the program that simulated them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchedSpec {
-    /// As it was named.
+    /// The name of the spec in the user's spelling.
     pub name: String,
     /// The keys that are set, as TOML.
     pub text: String,
@@ -64,13 +64,13 @@ pub struct SearchedSpec {
 }
 
 impl SearchedSpec {
-    /// A checked spec, and this program.
+    /// Creates the description of a checked spec and this program.
     pub fn of(name: &str, spec: &Spec) -> Self {
         let program_version = env!("CARGO_PKG_VERSION").to_owned();
         Self { name: name.to_owned(), text: spec.text.clone(), program_version }
     }
 
-    /// In what another one differs, in words; nothing where points of both can stand in one table.
+    /// The difference from another one as text; `None` if points of both are comparable.
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.program_version != other.program_version {
             return Some(format!(
@@ -103,11 +103,10 @@ pub struct ResultsFile {
 }
 
 impl ResultsFile {
-    /// Opens the results of a spec, or begins a file for them.
+    /// Opens the results of a spec, or creates a file for them.
     ///
     /// # Errors
-    /// A file of another spec or program, one that is no file of results, one that another process
-    /// writes to.
+    /// A file of another spec or program, a file without results, or one in use by another process.
     pub fn open(path: &Path, spec: &SearchedSpec) -> Result<Self, ExperimentError> {
         let connection =
             Connection::open(path).map_err(|error| ExperimentError::of_results(path, error))?;
@@ -122,12 +121,13 @@ impl ResultsFile {
         }
     }
 
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     ///
     /// # Errors
-    /// Those of reading, and a file that is no file of results.
+    /// Errors of reading, and a file without results.
     pub fn read(path: &Path) -> Result<Self, ExperimentError> {
-        // Whoever was killed while writing left something to be undone, which is writing too.
+        // A process that was killed while writing leaves a journal to roll back, which requires
+        // write access.
         let open = |flags: OpenFlags| Connection::open_with_flags(path, flags);
         let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY))
@@ -137,7 +137,7 @@ impl ResultsFile {
         Ok(file)
     }
 
-    /// Makes the tables of a new file, and keeps others from writing to it.
+    /// Creates the tables of a new file, and locks it against other writers.
     fn begin(&self, spec: &SearchedSpec) -> Result<(), ExperimentError> {
         let run = |sql: &str| {
             self.connection
@@ -171,7 +171,7 @@ impl ResultsFile {
         self.check().map(|_| ())
     }
 
-    /// The version of its tables; refuses other files of SQLite.
+    /// The version of its tables; an error for other SQLite files.
     fn check(&self) -> Result<i64, ExperimentError> {
         if self.number("PRAGMA application_id")? != APPLICATION_ID {
             return Err(ExperimentError::NoResults(self.path.clone()));
@@ -190,10 +190,10 @@ impl ResultsFile {
         number.map_err(|error| ExperimentError::of_results(&self.path, error))
     }
 
-    /// The spec that its points are changes of.
+    /// The original spec of its points.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn spec(&self) -> Result<SearchedSpec, ExperimentError> {
         let spec = |row: &Row<'_>| {
             Ok(SearchedSpec { name: row.get(0)?, text: row.get(1)?, program_version: row.get(2)? })
@@ -206,7 +206,7 @@ impl ResultsFile {
     /// All points, in the order in which they ended.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn points(&self) -> Result<Vec<Point>, ExperimentError> {
         let failed = |error: rusqlite::Error| ExperimentError::of_results(&self.path, error);
         let errors = if self.check()? > WITHOUT_ERRORS {
@@ -225,10 +225,10 @@ impl ResultsFile {
         rows.collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Writes what came of a point, in the place of what came of it before.
+    /// Writes the outcome of a point, replacing an earlier one.
     ///
     /// # Errors
-    /// A disk that is full, and others of writing: what was written before is kept.
+    /// A full disk, and other errors of writing; earlier outcomes are kept.
     pub fn add(&self, point: &Point) -> Result<(), ExperimentError> {
         let figures = point.figures();
         let outcome = match &point.outcome {
@@ -265,10 +265,10 @@ impl ResultsFile {
         self.written(self.connection.execute(insert, row))
     }
 
-    /// Writes what came of several points, all of them or none.
+    /// Writes the outcomes of several points, all or none.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn add_all(&self, points: &[Point]) -> Result<(), ExperimentError> {
         let run = |sql: &str| {
             self.connection
@@ -280,10 +280,10 @@ impl ResultsFile {
         run("COMMIT")
     }
 
-    /// What a guided search has found; nothing where there was none.
+    /// The result of a guided search; `None` if there was none.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn search(&self) -> Result<Option<TuneAnswer>, ExperimentError> {
         if self.check()? == WITHOUT_SEARCH {
             return Ok(None);
@@ -294,20 +294,20 @@ impl ResultsFile {
         Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
-    /// Writes what a guided search has found, in the place of what one has found before.
+    /// Writes the result of a guided search, replacing an earlier one.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn set_search(&self, found: &TuneAnswer) -> Result<(), ExperimentError> {
         let json = serde_json::to_value(found).unwrap_or_default().to_string();
         let insert = "INSERT OR REPLACE INTO search (rowid, json) VALUES (1, ?1)";
         self.written(self.connection.execute(insert, [json]))
     }
 
-    /// What insights said of a changed spec; nothing where they were not asked.
+    /// The findings about a changed spec; `None` if insights were not computed.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn findings(
         &self,
         changes: &SpecChanges,
@@ -321,10 +321,10 @@ impl ResultsFile {
         Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
-    /// Writes what insights say of a changed spec.
+    /// Writes the findings about a changed spec.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn add_findings(
         &self,
         changes: &SpecChanges,
@@ -350,10 +350,11 @@ impl ResultsFile {
 pub struct KnownOutcomes(BTreeMap<String, TrialOutcome>);
 
 impl KnownOutcomes {
-    /// The outcomes of a file of results, none without one. Points that died are tried again and left out.
+    /// The outcomes in a file of results, or none without a file. Points that died are left out, to
+    /// be tried again.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn of_file(results: Option<&ResultsFile>) -> Result<Self, ExperimentError> {
         let mut known = Self::default();
         let Some(results) = results else { return Ok(known) };
@@ -365,7 +366,7 @@ impl KnownOutcomes {
         Ok(known)
     }
 
-    /// Keeps the outcome of a point.
+    /// Stores the outcome of a point.
     pub fn insert(&mut self, point: Point) {
         self.0.insert(changes_text(&point.changes), point.outcome);
     }
@@ -376,7 +377,7 @@ impl KnownOutcomes {
         self.0.get(&changes_text(changes))
     }
 
-    /// Those of the changes that have an outcome, in their order.
+    /// The points of those changes that have an outcome, in the order of `changes`.
     #[must_use]
     pub fn points(&self, changes: &[SpecChanges]) -> Vec<Point> {
         let mut points = Vec::new();
@@ -389,12 +390,12 @@ impl KnownOutcomes {
     }
 }
 
-/// Changes in the one way in which they are written: keys in their order.
+/// Changes in their canonical form, with sorted keys.
 pub fn changes_text(changes: &SpecChanges) -> String {
     serde_json::to_string(changes).unwrap_or_default()
 }
 
-/// How far figures of a point may be off, as a file keeps it.
+/// Error bands of the figures of a point, as stored in a file.
 #[derive(Default, Serialize, Deserialize)]
 struct KnownErrors {
     expected_seconds: Option<Banded>,
@@ -407,7 +408,7 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
     let changes: String = row.get(0)?;
     let outcome: String = row.get(1)?;
     let problem = || row.get::<_, Option<String>>(9).map(Option::unwrap_or_default);
-    // Negative numbers are nobody's; they are as good as none.
+    // Negative numbers are invalid, and count as missing.
     let number = |at: usize| -> rusqlite::Result<Option<u64>> {
         Ok(row.get::<_, Option<i64>>(at)?.and_then(|value| u64::try_from(value).ok()))
     };

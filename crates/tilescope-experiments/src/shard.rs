@@ -1,18 +1,18 @@
-//! `--shard I/N`: the part of a sweep that one of several workers does.
+//! The option `--shard I/N`: the part of a sweep for one of several workers.
 
-/// One of so many parts.
+/// One of several equal parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Counted from 0.
+    /// Index of the part, from 0.
     part: usize,
     parts: usize,
 }
 
 impl Shard {
-    /// Reads `3/8`: the third of eight parts.
+    /// Parses `3/8`: the third of eight parts.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// An invalid part; the error states what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let numbers = text.split_once('/').and_then(|(part, parts)| {
             Some((part.trim().parse::<usize>().ok()?, parts.trim().parse::<usize>().ok()?))
@@ -31,7 +31,8 @@ impl Shard {
         }
     }
 
-    /// Its points: neighbours go to different shards, since they take about as long as each other.
+    /// The points of the part: neighbours go to different shards, since they take about the same
+    /// time.
     pub fn of<T>(self, points: Vec<T>) -> Vec<T> {
         points.into_iter().skip(self.part).step_by(self.parts).collect()
     }

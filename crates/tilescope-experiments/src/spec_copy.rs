@@ -1,14 +1,14 @@
-//! The copy of a spec that children read: changes of the file during a search have no effect.
+//! The copy of a spec for child processes: changes of the file during a search have no effect.
 
 use crate::ExperimentError;
 use crate::trial::TrialOutcome;
 use std::path::Path;
 
-/// A spec in a directory of the caller, for children to read.
+/// A spec in a directory of the caller, read by child processes.
 pub struct SpecCopy {
     /// The path of the copy.
     file: String,
-    /// The spec as the user names it.
+    /// The spec in the user's spelling.
     name: String,
 }
 
@@ -26,7 +26,7 @@ impl SpecCopy {
         Ok(Self { file: file.to_owned(), name: name.to_owned() })
     }
 
-    /// The path of the copy: the spec that a child is given.
+    /// The path of the copy, as the spec argument of a child process.
     #[must_use]
     pub fn file_name(&self) -> &str {
         &self.file
@@ -42,10 +42,11 @@ impl SpecCopy {
         }
     }
 
-    /// An error message of a child with the name of the spec in place of the path of the copy.
+    /// An error message of a child process with the name of the spec in place of the path of the
+    /// copy.
     #[must_use]
     pub fn named(&self, problem: &str) -> String {
-        // The reader did not type the `--set` of the child.
+        // Users did not type the child's `--set`.
         let problem = problem.strip_prefix("--set: ").unwrap_or(problem);
         problem.replace(&self.file, &self.name)
     }

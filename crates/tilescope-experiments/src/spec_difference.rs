@@ -1,4 +1,4 @@
-//! In which keys two specs differ, and the specs between them.
+//! Keys in which two specs differ, and the specs between them.
 
 use std::collections::BTreeMap;
 use toml::{Table, Value};
@@ -6,7 +6,7 @@ use toml::{Table, Value};
 /// A key by the names of its tables.
 type KeyPath = Vec<String>;
 
-/// A key that two specs set differently; `None` where one of them does not set it.
+/// A key with different values in two specs; `None` if one of them does not set it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyDifference {
     path: KeyPath,
@@ -21,23 +21,23 @@ impl KeyDifference {
     }
 }
 
-/// Two specs, and the keys in which they differ.
+/// Two specs and the keys in which they differ.
 #[derive(Debug)]
 pub struct SpecDifference {
     good: BTreeMap<KeyPath, Value>,
-    /// Keys that only change together, in their order.
+    /// Groups of keys that only change together, in order.
     pub units: Vec<Vec<KeyDifference>>,
 }
 
-/// The table of a model and its sizes, and the keys that say which one it is.
+/// The table of a model and its sizes, and the keys that select the model.
 const MODEL: &str = "model";
 const WHICH_MODEL: [&str; 2] = ["name", "onnx"];
 
 impl SpecDifference {
-    /// Reads two specs.
+    /// Compares two specs.
     ///
     /// # Errors
-    /// What is no TOML.
+    /// A text that is not TOML.
     pub fn of(good: &str, bad: &str) -> Result<Self, toml::de::Error> {
         let (good, bad) = (flat(good)?, flat(bad)?);
         let mut paths: Vec<&KeyPath> = good.keys().chain(bad.keys()).collect();
@@ -53,7 +53,7 @@ impl SpecDifference {
         Ok(Self { good, units: units(keys) })
     }
 
-    /// The good spec, with those units as the bad one has them whose places are `changed`.
+    /// The good spec, with the units whose indices are in `changed` as in the bad spec.
     pub fn between(&self, changed: impl Iterator<Item = usize>) -> String {
         let mut all = self.good.clone();
         for key in changed.flat_map(|at| &self.units[at]) {
@@ -66,7 +66,8 @@ impl SpecDifference {
     }
 }
 
-/// Each key by itself; but another model has other sizes, which mean nothing without it.
+/// Each key is a separate unit, except that another model has other sizes, which are invalid
+/// without it.
 fn units(keys: Vec<KeyDifference>) -> Vec<Vec<KeyDifference>> {
     let is_of_model = |key: &KeyDifference| key.path.first().is_some_and(|of| of == MODEL);
     let says_which = |key: &KeyDifference| {
@@ -104,7 +105,7 @@ fn nested(keys: BTreeMap<KeyPath, Value>) -> Table {
         let mut table = &mut whole;
         for name in path {
             let inside = table.entry(name).or_insert_with(|| Value::Table(Table::new()));
-            // Paths come out of tables: nothing else stands in their way.
+            // Paths come from tables, so no other value is in the way.
             let Value::Table(inside) = inside else { return whole };
             table = inside;
         }
@@ -129,7 +130,7 @@ mod tests {
         };
         let expected = ["model.dim.x.y", "options.k", "options.list", "options.m"];
         assert_eq!(names(&difference), expected.map(|name| vec![name.to_owned()]));
-        // Sizes go with their model.
+        // Sizes stay together with their model.
         let other = BAD.replace("\"a\"", "\"b\"");
         let other = SpecDifference::of(GOOD, &other).expect("is TOML");
         assert_eq!(names(&other)[0], ["model.dim.x.y", "model.name"]);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_differs_from_itself_in_nothing() {
+    fn a_spec_has_no_difference_from_itself() {
         assert_eq!(
             SpecDifference::of(GOOD, GOOD).expect("is TOML").units,
             Vec::<Vec<KeyDifference>>::new()

@@ -1,5 +1,5 @@
-//! Specs that are tried: each one is simulated by a child process of its own, so that one that dies
-//! or takes all memory takes nothing else along.
+//! Trials of specs: each one is simulated by a separate child process, so that a trial that dies or
+//! exhausts the memory does not affect the others.
 
 use crate::ExperimentError;
 use crate::program_error::{ERRORS_VARIABLE, ProgramError};
@@ -16,42 +16,42 @@ use tilescope_analysis::running_costs::MANY_SAMPLES;
 use tilescope_report::REPORT_FILE;
 use tilescope_report::units::{Bytes, Cycles};
 
-/// Threads that a child may use: the variable that rayon reads.
+/// Environment variable with the number of threads of a child process, read by rayon.
 const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
-/// Tells a child that it ends when its standard input does.
+/// Environment variable that makes a child process end with its standard input.
 const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
 
-/// The figures of a spec, as `tilescope simulate SPEC --figures` prints them.
+/// The figures of a spec, as printed by `tilescope simulate SPEC --figures`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialFigures {
-    /// Length of the run; nothing for a program that does not fit in memory.
+    /// Length of the run; `None` for a program that does not fit in memory.
     pub cycles: Option<Cycles>,
     pub seconds: Option<f64>,
-    /// Samples of the run; 1 for a program that works on none.
+    /// Samples of the run; 1 for a program without samples.
     pub samples: u64,
-    /// Bytes that the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, including gaps.
     pub fullest_tile_bytes: Bytes,
-    /// Seconds of the run, with what the model may be wrong; nothing where that is not known, or the
-    /// run is too long to find out for a trial.
+    /// Seconds of the run, with the error band of the model; `None` if that is not known, or if the
+    /// run is too long to compute it for a trial.
     #[serde(default)]
     pub expected_seconds: Option<Banded>,
-    /// The fullest tile, with what the model may be wrong; nothing where that is not known.
+    /// The fullest tile, with the error band of the model; `None` if that is not known.
     #[serde(default)]
     pub expected_fullest_tile: Option<Banded>,
-    /// The answer to the question of whether it fits in memory, where its time does not tell.
+    /// The answer to whether it fits in memory, in addition to its time.
     #[serde(default)]
     pub fit: Option<MemoryFit>,
     /// IPUs of all replicas.
     pub ipus: u32,
-    /// Power of the machine; nothing where that is not known.
+    /// Power of the machine; `None` if it is not known.
     pub watts: Option<f64>,
-    /// Price of an hour of the machine; nothing where that is not known.
+    /// Price of an hour of the machine; `None` if it is not known.
     pub price_per_hour: Option<f64>,
 }
 
 impl TrialFigures {
-    /// Time that a sample takes; nothing for a program that does not fit in memory.
+    /// Time of a sample; `None` for a program that does not fit in memory.
     pub fn seconds_per_sample(&self) -> Option<f64> {
         self.seconds.map(|seconds| seconds / self.samples.max(1) as f64)
     }
@@ -61,13 +61,13 @@ impl TrialFigures {
         Some(self.seconds_per_sample()? * MANY_SAMPLES * self.watts?)
     }
 
-    /// Money for a million samples.
+    /// Cost of a million samples.
     pub fn cost(&self) -> Option<f64> {
         Some(self.seconds_per_sample()? * MANY_SAMPLES / 3600.0 * self.price_per_hour?)
     }
 }
 
-/// What `tilescope insights SPEC --json` says, as far as it proposes something.
+/// A finding of `tilescope insights SPEC --json`, with its proposal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialFinding {
     /// Name of the rule.
@@ -75,10 +75,10 @@ pub struct TrialFinding {
     pub sentence: String,
     #[serde(default)]
     pub gain: FoundGain,
-    /// Empty where no key does it.
+    /// The proposed changes; empty if no key makes them.
     #[serde(default)]
     pub changes: SpecChanges,
-    /// What is given up for it.
+    /// The cost of the proposal besides time.
     #[serde(default)]
     pub cost: String,
 }
@@ -89,34 +89,35 @@ pub struct FoundGain {
     /// `time`, `memory`, `everything` or `unknown`.
     #[serde(default)]
     pub of: String,
-    /// The share of it.
+    /// The bound as a share.
     #[serde(default)]
     pub share: Option<f64>,
 }
 
-/// How a trial ended.
+/// The outcome of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrialOutcome {
-    /// It was simulated, or does not fit in memory.
+    /// The spec was simulated, or does not fit in memory.
     Figures(TrialFigures),
-    /// The spec is refused: what is wrong with it.
+    /// The spec is invalid, with the problem.
     Refused(String),
-    /// The child did not end by itself.
+    /// The child process did not end normally.
     Died(String),
 }
 
-/// Runs changed specs.
+/// Runs changed specs in child processes.
 pub struct TrialRunner {
     program: PathBuf,
     /// A file, or the name of a bundled spec.
     spec: String,
-    /// `--set` of all trials.
+    /// Arguments of `--set` for all trials.
     overrides: Vec<String>,
     jobs: NonZeroUsize,
 }
 
 impl TrialRunner {
-    /// A runner for a spec and what `--set` changes of it in all trials; at most `jobs` run at once.
+    /// Creates a runner for a spec and the `--set` arguments of all trials, with at most `jobs`
+    /// parallel processes.
     ///
     /// # Errors
     /// The path of this program is not known.
@@ -129,10 +130,10 @@ impl TrialRunner {
         Ok(Self { program, spec: spec.to_owned(), overrides, jobs })
     }
 
-    /// Runs all trials; `ended` hears of each one as it ends, from several threads.
+    /// Runs all trials; calls `ended` for each one as it ends, from several threads.
     ///
     /// # Errors
-    /// Children that cannot be started.
+    /// Child processes that cannot be started.
     pub fn run(
         &self,
         trials: &[SpecChanges],
@@ -151,15 +152,15 @@ impl TrialRunner {
     /// Simulates a changed spec.
     ///
     /// # Errors
-    /// A child that cannot be started.
+    /// A child process that cannot be started.
     pub fn figures(&self, changes: &SpecChanges) -> Result<TrialOutcome, ExperimentError> {
         Ok(outcome(&self.child(&["simulate", &self.spec, "--figures"], changes)?))
     }
 
-    /// What insights say of a changed spec; nothing where the child does not say it.
+    /// The findings about a changed spec; `None` if the child process does not return them.
     ///
     /// # Errors
-    /// A child that cannot be started.
+    /// A child process that cannot be started.
     pub fn findings(
         &self,
         changes: &SpecChanges,
@@ -168,10 +169,10 @@ impl TrialRunner {
         Ok(serde_json::from_slice(&output.stdout).ok())
     }
 
-    /// Simulates a changed spec into a directory; the path of the report.
+    /// Simulates a changed spec into a directory, and returns the path of the report.
     ///
     /// # Errors
-    /// Specs that are refused, and children that die or cannot be started.
+    /// Invalid specs, and child processes that die or cannot be started.
     pub fn report(
         &self,
         changes: &SpecChanges,
@@ -183,45 +184,67 @@ impl TrialRunner {
         let output = self.child(&["simulate", &self.spec, "-o", place], changes)?;
         match failure(&output) {
             None => Ok(directory.join(REPORT_FILE)),
-            Some(ChildFailure::Refused(problem)) => Err(ExperimentError::SpecRefused(problem)),
-            Some(ChildFailure::Failed(problem)) => Err(ExperimentError::SpecFailed(problem)),
+            Some(failure) => Err(failure.into()),
         }
     }
 
-    /// How many run at once.
+    /// The number of parallel processes.
     pub fn jobs(&self) -> NonZeroUsize {
         self.jobs
     }
 
-    /// Runs a command of this program with the changes.
+    /// Runs a command of this program on the changed spec.
     fn child(&self, words: &[&str], changes: &SpecChanges) -> Result<Output, ExperimentError> {
         self.started(words, changes).map_err(ExperimentError::Start)
     }
 
     fn started(&self, words: &[&str], changes: &SpecChanges) -> io::Result<Output> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let mut command = Command::new(&self.program);
-        command.args(words);
-        for change in self.overrides.iter().cloned().chain(set_arguments(changes)) {
-            command.args(["--set", &change]);
-        }
-        let mut child = command
-            .env(THREADS_VARIABLE, (cores / self.jobs).max(1).to_string())
-            .env(PARENT_VARIABLE, "1")
-            .env(ERRORS_VARIABLE, "json")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        // Closed when this ends, also if it is killed.
-        let _held = child.stdin.take();
-        child.wait_with_output()
+        let changes = self.overrides.iter().cloned().chain(set_arguments(changes));
+        let set = changes.flat_map(|change| ["--set".to_owned(), change]);
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).chain(set).collect();
+        child_of(&self.program, &words, self.jobs)
     }
+}
+
+/// The end of a command that this program ran as a child.
+#[derive(Debug)]
+pub struct CommandEnd {
+    pub stdout: Vec<u8>,
+    /// The reason why its exit code is not 0.
+    pub failure: Option<ExperimentError>,
+}
+
+/// Runs a command of this program as a child that ends with it.
+///
+/// # Errors
+/// A child that cannot be started.
+pub fn run_command(words: &[String]) -> Result<CommandEnd, ExperimentError> {
+    let program = std::env::current_exe().map_err(ExperimentError::OwnPath)?;
+    let output = child_of(&program, words, NonZeroUsize::MIN).map_err(ExperimentError::Start)?;
+    let failure = failure(&output).map(ExperimentError::from);
+    Ok(CommandEnd { stdout: output.stdout, failure })
+}
+
+/// Runs a program that ends with this one, beside `jobs - 1` others.
+fn child_of(program: &Path, words: &[String], jobs: NonZeroUsize) -> io::Result<Output> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut child = Command::new(program)
+        .args(words)
+        .env(THREADS_VARIABLE, (cores / jobs).max(1).to_string())
+        .env(PARENT_VARIABLE, "1")
+        .env(ERRORS_VARIABLE, "json")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // Closed when this ends, also if it is killed.
+    let _held = child.stdin.take();
+    child.wait_with_output()
 }
 
 /// Changes as `--set` takes them: `options.overlap_io="loops"`.
 pub fn set_arguments(changes: &SpecChanges) -> impl Iterator<Item = String> {
-    // Tables of stages are written in another way in TOML than in JSON.
+    // Tables of stages have a different notation in TOML and JSON.
     let written = |value: &serde_json::Value| match toml::Value::try_from(value) {
         Ok(value) => value.to_string(),
         Err(_) => value.to_string(),
@@ -229,7 +252,8 @@ pub fn set_arguments(changes: &SpecChanges) -> impl Iterator<Item = String> {
     changes.iter().map(move |(key, value)| format!("{key}={}", written(value)))
 }
 
-/// Does something with each item, with at most `jobs` at once; results in the order of the items.
+/// Calls `work` for each item on at most `jobs` threads; returns the results in the order of the
+/// items.
 pub fn in_parallel<T: Sync, R: Send>(
     jobs: NonZeroUsize,
     items: &[T],
@@ -256,22 +280,22 @@ pub fn in_parallel<T: Sync, R: Send>(
     results.into_iter().filter_map(|place| place.into_inner().ok().flatten()).collect()
 }
 
-/// Ends this program when the one that has started it as a trial is gone: a search that is killed
-/// leaves nothing behind that goes on simulating.
+/// Ends this process when the process that started it as a trial is gone: a search that is killed
+/// leaves no simulations behind.
 pub fn end_with_parent() {
     if std::env::var_os(PARENT_VARIABLE).is_none() {
         return;
     }
     let wait = || {
-        // Nothing is ever written to it: what comes is the end.
+        // Nothing is ever written to it, so reading returns at its end.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(1);
     };
-    // Without a thread for it the trial runs to its end.
+    // Without a thread for it, the trial runs to its end.
     let _ = std::thread::Builder::new().name("parent".to_owned()).spawn(wait);
 }
 
-/// What a child said.
+/// The outcome from the output of a child process.
 fn outcome(output: &Output) -> TrialOutcome {
     match failure(output) {
         None => match serde_json::from_slice(&output.stdout) {
@@ -283,11 +307,20 @@ fn outcome(output: &Output) -> TrialOutcome {
     }
 }
 
-/// The reason why a child did not do what it was asked for.
+/// The reason that a child process failed.
 enum ChildFailure {
-    /// It refuses what it was given.
+    /// Its input is invalid.
     Refused(String),
     Failed(String),
+}
+
+impl From<ChildFailure> for ExperimentError {
+    fn from(failure: ChildFailure) -> Self {
+        match failure {
+            ChildFailure::Refused(problem) => Self::SpecRefused(problem),
+            ChildFailure::Failed(problem) => Self::SpecFailed(problem),
+        }
+    }
 }
 
 fn failure(output: &Output) -> Option<ChildFailure> {
@@ -299,7 +332,7 @@ fn failure(output: &Output) -> Option<ChildFailure> {
         (Some(_), Some(error)) if error.is_usage => ChildFailure::Refused(error.text),
         (Some(_), Some(error)) => ChildFailure::Failed(error.text),
         (Some(code), None) => ChildFailure::Failed(format!("it ended with exit code {code}")),
-        // Killed, by whoever needed its memory or by the user.
+        // Killed by the system for its memory, or by the user.
         (None, _) => ChildFailure::Failed(format!(
             "it was killed ({}), as systems do with what takes too much memory or time",
             output.status

@@ -11,47 +11,47 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use tilescope_analysis::insights::SpecChanges;
 
-/// A simulation that is asked for.
+/// A simulation to run.
 #[derive(Clone, Debug)]
 pub enum TrialTask {
-    /// Its figures.
+    /// Computes the figures.
     Figures(SpecChanges),
-    /// What insights say of it.
+    /// Computes the findings.
     Findings(SpecChanges),
 }
 
-/// What came of one.
+/// The answer to a task.
 enum TrialAnswer {
     Figures(Point),
-    /// Nothing where they were not told.
+    /// Findings; `None` if they could not be computed.
     Findings(SpecChanges, Option<Vec<TrialFinding>>),
 }
 
-/// Everything that was tried.
+/// All trials of a search.
 pub struct TrialStore<'p> {
     runner: TrialRunner,
     copy: SpecCopy,
     results: Mutex<Option<ResultsFile>>,
     budget: SearchBudget,
     progress: &'p ExperimentProgress<'p>,
-    /// What the file of results knew before.
+    /// Outcomes from the file of results.
     known: KnownOutcomes,
-    /// What this search asked for, in its order.
+    /// Points of this search, in order.
     points: Vec<Point>,
     places: BTreeMap<String, usize>,
     findings: BTreeMap<String, Vec<TrialFinding>>,
-    /// Points of which insights said nothing, because their process died.
+    /// Number of points without findings because their process died.
     untold: usize,
     tasks: usize,
-    /// Those of them that were not in the file of results.
+    /// Number of tasks that were not in the file of results.
     simulated: usize,
 }
 
 impl<'p> TrialStore<'p> {
-    /// A store that goes on from a file of results; what died is tried again.
+    /// Creates a store that continues from a file of results; points that died are tried again.
     ///
     /// # Errors
-    /// Those of reading the file.
+    /// Errors of reading the file.
     pub fn new(
         runner: TrialRunner,
         copy: SpecCopy,
@@ -76,40 +76,40 @@ impl<'p> TrialStore<'p> {
         })
     }
 
-    /// What came of a changed spec, where it was tried.
+    /// The outcome of a changed spec, if it was tried.
     pub fn point(&self, changes: &SpecChanges) -> Option<&Point> {
         Some(&self.points[*self.places.get(&changes_text(changes))?])
     }
 
-    /// All that was tried, in its order.
+    /// All tried points, in order.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// What insights say of a changed spec, where they were asked.
+    /// The findings about a changed spec, if they were computed.
     pub fn findings(&self, changes: &SpecChanges) -> Option<&[TrialFinding]> {
         self.findings.get(&changes_text(changes)).map(Vec::as_slice)
     }
 
-    /// Simulations that were asked for, and those of them that were run now.
+    /// Number of tasks, and of those among them that were run now.
     pub fn counts(&self) -> (usize, usize) {
         (self.tasks, self.simulated)
     }
 
-    /// Points whose proposals are not known, because the process that was asked for them died.
+    /// Number of points with unknown proposals, because the process that computes them died.
     pub fn untold(&self) -> usize {
         self.untold
     }
 
-    /// How many more may be asked for.
+    /// The number of remaining tasks.
     pub fn left(&self) -> usize {
         self.budget.left(self.tasks)
     }
 
-    /// Runs what was not run yet, with several at once.
+    /// Runs the tasks without a known answer in parallel.
     ///
     /// # Errors
-    /// Children that cannot be started, results that cannot be written.
+    /// Child processes that cannot be started, and results that cannot be written.
     pub fn run(&mut self, tasks: Vec<TrialTask>) -> Result<(), ExperimentError> {
         self.tasks += tasks.len();
         let mut new = Vec::new();
@@ -132,10 +132,10 @@ impl<'p> TrialStore<'p> {
         stopped.map_or(Ok(()), Err)
     }
 
-    /// Keeps what was found so far in the file of results, if there is one.
+    /// Stores the search so far in the file of results, if there is one.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn keep_path(&self, found: &TuneAnswer) -> Result<(), ExperimentError> {
         self.write(|results| results.set_search(found))
     }
@@ -165,7 +165,7 @@ impl<'p> TrialStore<'p> {
             }
             TrialTask::Findings(changes) => {
                 let found = self.runner.findings(changes)?;
-                // Whoever goes on asks again for what was not told.
+                // A continued search computes missing findings again.
                 if let Some(found) = &found {
                     self.write(|results| results.add_findings(changes, found))?;
                 }

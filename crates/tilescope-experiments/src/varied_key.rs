@@ -1,4 +1,4 @@
-//! `--vary KEY=VALUES`: a key of a spec, and the values that are tried.
+//! The option `--vary KEY=VALUES`: a key of a spec, and the values to try.
 
 use crate::effective_keys::{EffectiveKeys, read, value_type};
 use serde_json::Value;
@@ -6,19 +6,19 @@ use std::ops::Range;
 use tilescope_analysis::marked_text::marked;
 use tilescope_sim::specification::keys::SpecKeyType;
 
-/// Most values of a key.
+/// The largest number of values of a key.
 const MOST_VALUES: usize = 100_000;
 
-/// A key and the values that it takes in turn.
+/// A key and its values in turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariedKey {
-    /// Dotted path.
+    /// Dotted path of the key.
     pub path: String,
-    /// Its values in the order in which they were written.
+    /// Its values in their written order.
     pub values: Vec<Value>,
 }
 
-/// A part of what was written, and where it begins.
+/// A part of the user's text with its start.
 #[derive(Clone)]
 struct WrittenPart {
     letters: String,
@@ -30,13 +30,13 @@ impl WrittenPart {
         self.start..self.start + self.letters.chars().count()
     }
 
-    /// The same without spaces around it.
+    /// The part without surrounding spaces.
     fn trimmed(&self) -> Self {
         let before = self.letters.chars().take_while(|letter| letter.is_whitespace()).count();
         Self { letters: self.letters.trim().to_owned(), start: self.start + before }
     }
 
-    /// What is before and behind a sign.
+    /// The parts before and after a sign.
     fn split(&self, sign: &str) -> Option<(Self, Self)> {
         let (before, behind) = self.letters.split_once(sign)?;
         let start = self.start + before.chars().count() + sign.len();
@@ -45,10 +45,10 @@ impl WrittenPart {
     }
 }
 
-/// What is wrong, and with which letters.
+/// A problem and the characters in question.
 type Problem = (String, Range<usize>);
 
-/// How a range goes on.
+/// The step of a range.
 #[derive(Clone, Copy)]
 enum RangeStep {
     Plus(f64),
@@ -56,11 +56,12 @@ enum RangeStep {
 }
 
 impl VariedKey {
-    /// Reads `options.num_io_tiles=32,64,128`, `options.gradient_accumulation=8..64:x2` (twice the
-    /// one before), `model.batch_size=8..64:8` (8 more) or `options.overlap_io=loops,none`.
+    /// Parses `options.num_io_tiles=32,64,128`, `options.gradient_accumulation=8..64:x2` (doubled
+    /// each time), `model.batch_size=8..64:8` (increased by 8 each time) or
+    /// `options.overlap_io=loops,none`.
     ///
     /// # Errors
-    /// What is wrong, with marks below it.
+    /// A syntax error, with marks below it.
     pub fn parse(text: &str, keys: &EffectiveKeys) -> Result<Self, String> {
         Self::read(text, keys).map_err(|(problem, at)| marked(&problem, text, &at))
     }
@@ -88,7 +89,7 @@ impl VariedKey {
     }
 }
 
-/// What stands between commas that are in no list and no quotes.
+/// The parts between commas outside of lists and quotes.
 fn parts(values: &WrittenPart) -> Vec<WrittenPart> {
     let (mut parts, mut depth, mut quote) = (Vec::new(), 0_usize, None);
     let mut part = WrittenPart { letters: String::new(), start: values.start };
@@ -112,7 +113,7 @@ fn parts(values: &WrittenPart) -> Vec<WrittenPart> {
     parts
 }
 
-/// The values that a part stands for: those of a range, or one.
+/// The values of a part: those of a range, or a single one.
 fn part_values(path: &str, part: &WrittenPart) -> Result<Vec<Value>, Problem> {
     if part.letters.is_empty() {
         let kind = value_type(path).describe();
@@ -156,7 +157,7 @@ fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value
     let mut values = Vec::new();
     let mut at = 0;
     loop {
-        // Without adding up what tenths leave behind their last digit.
+        // Computed without accumulated rounding errors of tenths.
         let value = match step {
             RangeStep::Plus(by) => first + f64::from(at) * by,
             RangeStep::Times(by) => first * by.powi(at),
@@ -177,7 +178,7 @@ fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value
     }
 }
 
-/// A number without what adding tenths leaves behind its last digit.
+/// A number without the rounding errors of tenths in its last digits.
 fn tenths(value: f64) -> String {
     let text = format!("{value:.12}");
     let text = text.trim_end_matches('0');

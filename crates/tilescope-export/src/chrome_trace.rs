@@ -1,5 +1,5 @@
-//! Chrome's trace events: one JSON object in a line each, times in microseconds with three digits
-//! behind the point.
+//! Writes Chrome's trace events: one JSON object per line, with times in microseconds and three
+//! decimals.
 
 use crate::clock::NanosecondClock;
 use crate::timeline::{LaneTrack, ProcessTrack, StepFacts, StepSlice, TraceWriter};
@@ -18,11 +18,11 @@ impl fmt::Display for Microseconds {
     }
 }
 
-/// Letters of a text. Each event repeats its name, so that long names that a stranger wrote would
-/// make gigabytes of a few megabytes.
+/// The most letters of a text. Each event repeats its name, so long names in an untrusted file
+/// would turn a few megabytes into gigabytes.
 const MOST_LETTERS: usize = 1024;
 
-/// A text as JSON has it, cut off with an ellipsis beyond [`MOST_LETTERS`].
+/// A text as JSON, cut with an ellipsis beyond [`MOST_LETTERS`].
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -40,19 +40,19 @@ pub(crate) struct ChromeTrace<'a> {
     output: &'a mut dyn Write,
     facts: &'a StepFacts,
     clock: NanosecondClock,
-    /// Whether an event was written, behind which a comma belongs.
+    /// True if an event was written, so that a comma must follow.
     has_events: bool,
     process: u32,
     thread: u32,
     last_thread: u32,
-    /// The name of the lane, which counters begin with.
+    /// The name of the lane, which is the prefix of its counters.
     lane: String,
     /// Threads of marks beside the lane, or of the host, by process, kind and row.
     rows: BTreeMap<(Option<(u32, MarkKind)>, usize), u32>,
-    /// Names of programs as JSON has them, made when they are first used. A map, since a file may
-    /// give its programs any ids.
+    /// Names of programs as JSON, built on first use. A map, because a file may have any ids of
+    /// programs.
     program_names: HashMap<ProgramId, String>,
-    /// The event in the making.
+    /// The event under construction.
     event: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> ChromeTrace<'a> {
         })
     }
 
-    /// Writes the event in the making.
+    /// Writes the event under construction.
     fn send(&mut self) -> io::Result<()> {
         let between: &[u8] = if self.has_events { b",\n" } else { b"" };
         self.has_events = true;
@@ -85,7 +85,8 @@ impl<'a> ChromeTrace<'a> {
     }
 
     fn metadata(&mut self, what: &str, thread: Option<u32>, name: &str) -> io::Result<()> {
-        let (process, name) = (self.process, Quoted(name));
+        let process = self.process;
+        let name = Quoted(name);
         write!(self.event, "{{\"ph\":\"M\",\"pid\":{process}")?;
         if let Some(thread) = thread {
             write!(self.event, ",\"tid\":{thread}")?;
@@ -94,10 +95,11 @@ impl<'a> ChromeTrace<'a> {
         self.send()
     }
 
-    /// Names a thread, which keeps its place in the order of numbers.
+    /// Names a thread; threads are sorted by number.
     fn start_thread(&mut self, name: &str) -> io::Result<u32> {
         self.last_thread += 1;
-        let (process, thread) = (self.process, self.last_thread);
+        let process = self.process;
+        let thread = self.last_thread;
         self.metadata("thread_name", Some(thread), name)?;
         write!(
             self.event,
@@ -111,7 +113,9 @@ impl<'a> ChromeTrace<'a> {
     /// Starts a slice; its name and arguments follow.
     fn begin_slice(&mut self, thread: u32, cycles: CycleRange, category: &str) -> io::Result<()> {
         let (start, end) = self.clock.range(cycles);
-        let (process, at, length) = (self.process, Microseconds(start), Microseconds(end - start));
+        let process = self.process;
+        let at = Microseconds(start);
+        let length = Microseconds(end - start);
         write!(
             self.event,
             "{{\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"ts\":{at},\"dur\":{length},\
@@ -121,7 +125,9 @@ impl<'a> ChromeTrace<'a> {
 
     fn mark(&mut self, thread: u32, mark: &TraceMark, cycles: CycleRange) -> io::Result<()> {
         self.begin_slice(thread, cycles, mark.kind.name())?;
-        let (name, length, index) = (Quoted(&mark.label), cycles.length().0, mark.index);
+        let name = Quoted(&mark.label);
+        let length = cycles.length().0;
+        let index = mark.index;
         write!(self.event, "{name},\"args\":{{\"cycles\":{length},\"index\":{index}")?;
         if let Some(pass) = mark.pass {
             write!(self.event, ",\"pass\":\"{}\"", pass.name())?;
@@ -148,7 +154,8 @@ impl<'a> ChromeTrace<'a> {
     }
 
     fn count(&mut self, name: &str, at: u64, bytes: u64) -> io::Result<()> {
-        let (process, at) = (self.process, Microseconds(at));
+        let process = self.process;
+        let at = Microseconds(at);
         let lane = &self.lane;
         write!(
             self.event,
@@ -167,8 +174,10 @@ impl<'a> ChromeTrace<'a> {
     }
 
     fn flow(&mut self, phase: &str, at: u64, number: u64) -> io::Result<()> {
-        let (process, thread, at) = (self.process, self.thread, Microseconds(at));
-        // An arrow ends at the slice around it, not at the next one.
+        let process = self.process;
+        let thread = self.thread;
+        let at = Microseconds(at);
+        // The arrow ends at the enclosing slice, not at the next one.
         let binding = if phase == "f" { ",\"bp\":\"e\"" } else { "" };
         write!(
             self.event,
@@ -211,7 +220,7 @@ impl TraceWriter for ChromeTrace<'_> {
     }
 
     fn close_mark(&mut self, _: Cycles) -> io::Result<()> {
-        // A whole slice was written when it began.
+        // A complete slice was written at its start.
         Ok(())
     }
 
@@ -228,7 +237,8 @@ impl TraceWriter for ChromeTrace<'_> {
         }
         self.begin_slice(self.thread, step.range, step.activity.name())?;
         self.name_step(slice)?;
-        let (cycles, id) = (step.range.length().0, step.step.0);
+        let cycles = step.range.length().0;
+        let id = step.step.0;
         write!(self.event, ",\"args\":{{\"cycles\":{cycles},\"step\":{id}")?;
         if self.facts.has_balance {
             write!(self.event, ",\"tile_balance\":{}", step.tile_balance.share())?;

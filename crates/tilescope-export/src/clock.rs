@@ -1,26 +1,26 @@
-//! From cycles to nanoseconds.
+//! Conversion of cycles to nanoseconds.
 
 use tilescope_report::units::{CycleRange, Cycles, Hertz};
 
 /// Nanoseconds in a second.
 const NANOSECONDS: u128 = 1_000_000_000;
 
-/// Turns cycles since the start of the trace into nanoseconds.
+/// Converts cycles since the start of the trace to nanoseconds.
 ///
-/// Each edge is rounded by itself, from the cycles since the start: what lies within something else
-/// in cycles does so in nanoseconds, and no error grows along a run.
+/// Each edge is rounded on its own, from the cycles since the start: ranges that nest in cycles
+/// also nest in nanoseconds, and errors do not accumulate along a run.
 #[derive(Clone, Copy, Debug)]
 pub struct NanosecondClock {
     hertz: u64,
 }
 
 impl NanosecondClock {
-    /// A clock of so many cycles a second; where that is not known, a cycle counts as a nanosecond.
+    /// A clock with this frequency; if that is unknown, a cycle counts as a nanosecond.
     pub fn new(clock: Hertz) -> Self {
         Self { hertz: clock.0 }
     }
 
-    /// Whether the clock is known.
+    /// True if the frequency is known.
     pub fn is_known(self) -> bool {
         self.hertz > 0
     }
@@ -50,7 +50,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn edges_are_right_to_half_a_nanosecond_and_in_order(
+        fn edges_are_exact_to_half_a_nanosecond_and_in_order(
             cycle in 0u64..1 << 47,
             more in 0u64..1 << 20,
             hertz in 1_000u64..4_000_000_000,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_not_known_counts_cycles() {
+    fn an_unknown_clock_counts_cycles() {
         assert_eq!(NanosecondClock::new(Hertz(0)).at(Cycles(7)), 7);
         assert_eq!(NanosecondClock::new(Hertz(1_850_000_000)).at(Cycles(1)), 1);
         assert_eq!(NanosecondClock::new(Hertz(1_850_000_000)).at(Cycles(1_850)), 1_000);

@@ -1,5 +1,5 @@
-//! Where arrows between slices begin and end: data that go from one IPU to another, and stream
-//! copies from their handshake over the transfer to their end.
+//! The arrows between slices: data that go from one IPU to another, and stream copies from their
+//! handshake over the transfer to their end.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,11 +27,11 @@ impl SliceFlows {
     }
 }
 
-/// What is the same for all lanes.
+/// Facts that are the same for all lanes.
 pub(crate) struct FlowFacts<'a> {
     pub(crate) programs: &'a ProgramNodeTable,
     pub(crate) transfers: &'a InterIpuTransfers,
-    /// IPUs whose lanes are written.
+    /// Returns true for IPUs whose lanes are written.
     pub(crate) has_ipu: &'a dyn Fn(IpuId) -> bool,
     pub(crate) ipus: u64,
     pub(crate) steps: u64,
@@ -41,18 +41,20 @@ pub(crate) struct FlowFacts<'a> {
 pub(crate) struct LaneFlows<'a> {
     facts: &'a FlowFacts<'a>,
     lane: TraceLane<'a>,
-    /// Positions that are written.
+    /// Positions of the steps that are written.
     selected: Range<u64>,
-    /// Arrows that end at steps to come, by position.
+    /// Arrows that end at later steps, by position.
     arriving: BTreeMap<u64, Vec<u64>>,
-    /// The stream copy that is under way.
+    /// The stream copy in progress.
     copy: Option<StepId>,
     found: SliceFlows,
 }
 
 impl<'a> LaneFlows<'a> {
     pub(crate) fn new(facts: &'a FlowFacts<'a>, lane: TraceLane<'a>, selected: Range<u64>) -> Self {
-        let (arriving, copy, found) = (BTreeMap::new(), None, SliceFlows::default());
+        let arriving = BTreeMap::new();
+        let copy = None;
+        let found = SliceFlows::default();
         Self { facts, lane, selected, arriving, copy, found }
     }
 
@@ -86,15 +88,15 @@ impl<'a> LaneFlows<'a> {
         let Some(program) = step.program else { return Ok(()) };
         let transfers = self.facts.transfers.transfers_of_program(program);
         if transfers.is_empty() || info.sub_lane > 0 {
-            // Who sends to whom is not known: what is known is that they take part in one step.
+            // Sender and receiver are not known, only that they take part in one step.
             let node = self.facts.programs.get(program);
             if node.is_some_and(|node| node.ipu.is_none()) {
                 self.found.passing.push(self.number(step.step, 0));
             }
             return Ok(());
         }
-        let written = |ipu: &IpuId| (self.facts.has_ipu)(*ipu);
-        for link in transfers.iter().filter(|link| written(&link.from) && written(&link.to)) {
+        let is_written = |ipu: &IpuId| (self.facts.has_ipu)(*ipu);
+        for link in transfers.iter().filter(|link| is_written(&link.from) && is_written(&link.to)) {
             let pair = 2 + u64::from(link.from.0) * self.facts.ipus + u64::from(link.to.0);
             let number = self.number(step.step, pair);
             if link.from == info.ipu {
@@ -118,7 +120,7 @@ impl<'a> LaneFlows<'a> {
         self.number(begin, 2 + self.facts.ipus * self.facts.ipus + lane)
     }
 
-    /// A number that no other arrow of the trace has: 0 of `of` is for all that take part in a step.
+    /// A number unique to an arrow of the trace; `of` is 0 for all participants of a step.
     fn number(&self, step: StepId, of: u64) -> u64 {
         let class = u64::from(self.lane.info().class.0);
         // Pairs of IPUs, and lanes.

@@ -1,9 +1,9 @@
 //! Runs, iterations, phases, slots and stages as slices over the steps of one lane.
 //!
-//! A mark covers a range of step ids, and ids never fall along a lane: so on a lane it covers the
-//! steps at some positions, from the start of the first to the end of the last. Marks that nest by
-//! ids nest by positions, and by cycles, exactly. Those that cross each other are told apart by
-//! rows.
+//! A mark covers a range of step ids, and ids never descend along a lane. On a lane it therefore
+//! covers the steps at some positions, from the start of the first to the end of the last. Marks
+//! that nest by ids also nest by positions, and by cycles, exactly. Those that cross each other go
+//! to different rows.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark};
 
-/// Kinds that are made of steps of IPUs, from the widest to the narrowest.
+/// Kinds that consist of steps of IPUs, from the widest to the narrowest.
 const KINDS: [MarkKind; 6] = [
     MarkKind::Run,
     MarkKind::Iteration,
@@ -21,18 +21,18 @@ const KINDS: [MarkKind; 6] = [
     MarkKind::Update,
 ];
 
-/// A mark as a lane sees it.
+/// A mark on one lane.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LaneMark {
     pub(crate) mark: TraceMark,
     /// Positions of its steps on the lane.
     pub(crate) positions: Range<u64>,
-    /// From the start of the first to the end of the last of them.
+    /// The cycles from the start of the first to the end of the last of them.
     pub(crate) cycles: CycleRange,
 }
 
-/// The marks that begin at `begin` on a lane, of which steps at `selected` are written: in the order
-/// of their starts, the wider first. `cycles` are those of the steps at `begin`.
+/// The marks that begin at `begin` on a lane whose steps at `selected` are written, in the order of
+/// their starts, the wider first. `cycles` are those of the steps at `begin`.
 pub(crate) fn beginning(
     report: &Report,
     lane: TraceLane<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn beginning(
     cycles: CycleRange,
 ) -> Result<Vec<LaneMark>, ReportError> {
     let info = lane.info();
-    // A mark of no cycles reaches into no window that it is at the edge of.
+    // A window does not overlap a mark of no cycles at its edge.
     let window = CycleRange::new(cycles.start.saturating_sub(Cycles(1)), cycles.end + Cycles(1));
     let mut found = Vec::new();
     for kind in KINDS {
@@ -62,26 +62,26 @@ pub(crate) fn beginning(
             found.push(LaneMark { mark, positions, cycles });
         }
     }
-    // The order of kinds is kept among marks of the same steps.
+    // A stable sort keeps the order of kinds among marks of the same steps.
     found.sort_by_key(|mark| (mark.positions.start, Reverse(mark.positions.end)));
     Ok(found)
 }
 
-/// Marks that are open on a lane, each within the one before it.
+/// The open marks of a lane, each within the previous one.
 #[derive(Default)]
 pub(crate) struct OpenMarks {
-    /// Behind which step each ends, and at which cycle.
+    /// The step after which each ends, and the cycle.
     ends: Vec<(u64, Cycles)>,
 }
 
 impl OpenMarks {
-    /// Closes the narrowest one if it ends before the step at `position`; where it ends.
+    /// Closes the narrowest mark if it ends before the step at `position`. Returns its end.
     pub(crate) fn close_at(&mut self, position: u64) -> Option<Cycles> {
         let (_, end) = self.ends.pop_if(|(end, _)| *end <= position)?;
         Some(end)
     }
 
-    /// Opens a mark, unless it would stick out of one that is open.
+    /// Opens a mark, unless it would extend beyond an open one.
     pub(crate) fn open(&mut self, mark: &LaneMark) -> bool {
         let fits = self.ends.last().is_none_or(|(end, _)| mark.positions.end <= *end);
         if fits {
@@ -91,14 +91,14 @@ impl OpenMarks {
     }
 }
 
-/// Rows for ranges that come in the order of their starts and may overlap.
+/// Rows for ranges that are sorted by start and may overlap.
 #[derive(Default)]
 pub(crate) struct FreeRows {
     ends: Vec<Cycles>,
 }
 
 impl FreeRows {
-    /// The first row that is free for a range.
+    /// The first free row for a range.
     pub(crate) fn row_of(&mut self, range: CycleRange) -> usize {
         let free = self.ends.iter().position(|end| *end <= range.start);
         let row = free.unwrap_or(self.ends.len());

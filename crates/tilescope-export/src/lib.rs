@@ -1,16 +1,16 @@
-//! The trace of a report as other tools read it, written as it is decoded: in memory is a piece of
-//! one lane, however long the run.
+//! Writes the trace of a report in formats of other tools while it is decoded: in memory is a piece
+//! of one lane, for a run of any length.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `timeline` | the walk over all lanes, which tells a writer what to draw |
+//! | `timeline` | the walk over all lanes, which calls a writer |
 //! | `lane_marks` | runs, iterations, stages, … as slices that nest over the steps of a lane |
-//! | `data_flows` | which slice an arrow leads from and to |
+//! | `data_flows` | the slices at both ends of an arrow |
 //! | `live_memory` | bytes live on an IPU while a program runs |
 //! | `clock` | cycles to nanoseconds |
 //! | `perfetto`, `chrome_trace` | the writers |
 
-// A figure that is cut off without a word is a wrong figure; tests count small things.
+// A figure that is truncated silently is wrong; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod chrome_trace;

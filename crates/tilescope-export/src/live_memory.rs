@@ -5,13 +5,13 @@ use tilescope_analysis::liveness::{LivenessScope, curve};
 use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{Report, ReportError};
 
-/// What is live on one IPU, by the program that runs.
+/// Live bytes on one IPU, by the program that runs.
 #[derive(Default)]
 pub(crate) struct LiveMemory(BTreeMap<ProgramId, u64>);
 
 impl LiveMemory {
-    /// Reads the walk over the compiled program. Programs that it comes to several times are left
-    /// out: which of the times a step is, is not recorded.
+    /// Reads the liveness walk over the compiled program. Programs that it visits several times are
+    /// left out: the visit that belongs to a step is not recorded.
     pub(crate) fn read(report: &Report, ipu: IpuId) -> Result<Self, ReportError> {
         let Some(curve) = curve(report, LivenessScope::Ipu(ipu))? else {
             return Ok(Self::default());
@@ -27,12 +27,12 @@ impl LiveMemory {
         Ok(Self(found.into_iter().filter_map(|(id, bytes)| Some((id, bytes?))).collect()))
     }
 
-    /// Bytes live while a program runs, where that is known.
+    /// Live bytes while a program runs, if known.
     pub(crate) fn during(&self, program: Option<ProgramId>) -> Option<u64> {
         self.0.get(&program?).copied()
     }
 
-    /// Whether anything is known.
+    /// True if anything is known.
     pub(crate) fn is_known(&self) -> bool {
         !self.0.is_empty()
     }

@@ -17,10 +17,10 @@ use tilescope_report::{
     MarkFilter, MarkKind, ProgramNodeTable, Report, ReportError, ReportPart, TraceMark,
 };
 
-/// Steps that are in memory at a time: 16 chunks of the trace.
+/// Number of steps in memory at a time: 16 chunks of the trace.
 const PIECE: u64 = 1 << 16;
 
-/// Kinds of marks that the host makes.
+/// Kinds of marks of the host.
 const HOST_KINDS: [MarkKind; 2] = [MarkKind::Loader, MarkKind::Callback];
 
 /// A format of traces.
@@ -28,16 +28,16 @@ const HOST_KINDS: [MarkKind; 2] = [MarkKind::Loader, MarkKind::Callback];
 pub enum TraceFormat {
     /// Protocol buffers of Perfetto: <https://perfetto.dev>.
     Perfetto,
-    /// The JSON of Chrome's `about:tracing`, which other viewers read, too.
+    /// The JSON of Chrome's `about:tracing`, which other viewers can read too.
     Chrome,
 }
 
-/// What is written of a trace; everything unless something is chosen.
+/// The part of a trace to write; everything by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceSelection {
     /// Only these IPUs.
     pub ipus: Option<Vec<u32>>,
-    /// Only steps that share a cycle with this window; they are written whole.
+    /// Only steps that share a cycle with this window; they are written completely.
     pub window: Option<CycleRange>,
 }
 
@@ -47,7 +47,7 @@ impl TraceSelection {
     }
 }
 
-/// Why a trace could not be written.
+/// The reason why a trace could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceExportError {
@@ -60,12 +60,12 @@ pub enum TraceExportError {
     /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] io::Error),
-    /// Nobody wants it any more.
+    /// The caller cancelled the export.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// A group of tracks: replicas that do the same at the same cycles, or the host.
+/// A group of tracks: replicas that run the same steps at the same cycles, or the host.
 pub(crate) struct ProcessTrack {
     pub(crate) number: u32,
     pub(crate) name: String,
@@ -76,7 +76,7 @@ pub(crate) struct LaneTrack {
     pub(crate) process: u32,
     pub(crate) ipu: IpuId,
     pub(crate) sub_lane: u8,
-    /// Whether bytes that are live are known.
+    /// True if live bytes are known.
     pub(crate) has_live_memory: bool,
 }
 
@@ -90,17 +90,17 @@ impl LaneTrack {
     }
 }
 
-/// A step, and what is written of it.
+/// A step with the data to write.
 pub(crate) struct StepSlice<'a> {
     pub(crate) step: &'a LaneStep,
-    /// Its name, where that is not the name of its program.
+    /// Its name, if that is not the name of its program.
     pub(crate) other_name: Option<&'a str>,
     pub(crate) flows: &'a SliceFlows,
-    /// Bytes live from here on, where they change.
+    /// Live bytes from here on, if they change.
     pub(crate) live: Option<u64>,
 }
 
-/// What a report says of steps, and how to name them.
+/// Facts about steps from a report, and their names.
 pub(crate) struct StepFacts {
     pub(crate) clock: NanosecondClock,
     pub(crate) programs: Arc<ProgramNodeTable>,
@@ -108,28 +108,28 @@ pub(crate) struct StepFacts {
     pub(crate) has_bytes: bool,
 }
 
-/// Writes what the walk comes to. Slices of a lane come in order, each within those that are open.
+/// Writes the events of the walk. Slices of a lane come in order, each nested in the open ones.
 pub(crate) trait TraceWriter {
     fn process(&mut self, process: &ProcessTrack) -> io::Result<()>;
-    /// The lane of what comes next.
+    /// Starts a lane.
     fn lane(&mut self, lane: &LaneTrack) -> io::Result<()>;
     fn open_mark(&mut self, mark: &TraceMark, cycles: CycleRange) -> io::Result<()>;
     /// Closes the mark that was opened last.
     fn close_mark(&mut self, at: Cycles) -> io::Result<()>;
-    /// A mark that would stick out of an open one, beside the lane.
+    /// Writes a mark beside the lane, because it would extend beyond an open one.
     fn mark_beside(&mut self, row: usize, mark: &TraceMark, cycles: CycleRange) -> io::Result<()>;
     fn step(&mut self, slice: &StepSlice<'_>) -> io::Result<()>;
-    /// A mark of the host.
+    /// Writes a mark of the host.
     fn host_mark(&mut self, process: u32, row: usize, mark: &TraceMark) -> io::Result<()>;
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Writes the trace of a report. `on_steps` is told how many steps are written, over all lanes and
-/// of how many, and says whether to go on. Gives the number of steps.
+/// Writes the trace of a report. `on_steps` receives the number of steps written over all lanes and
+/// their total, and returns whether to continue. Returns the number of steps.
 ///
 /// # Errors
-/// A report without execution, parts of it that cannot be read, an output that cannot be written,
-/// and [`TraceExportError::Cancelled`].
+/// The report has no execution, a part of it cannot be read, the output cannot be written, or
+/// [`TraceExportError::Cancelled`].
 pub fn write_trace(
     report: &Report,
     selection: &TraceSelection,
@@ -175,7 +175,7 @@ pub fn write_trace(
     Ok(done)
 }
 
-/// The walk, and where it is.
+/// The walk and its position.
 struct TraceWalk<'a> {
     report: &'a Report,
     selection: &'a TraceSelection,
@@ -228,12 +228,13 @@ impl TraceWalk<'_> {
         self.host(trace)
     }
 
-    /// A name that says so where times are no times.
+    /// The name, with a note if the times are not real times.
     fn with_clock(&self, name: String) -> Result<String, ReportError> {
         let clock = self.report.target()?.clock;
-        Ok(match NanosecondClock::new(clock).is_known() {
-            true => name,
-            false => format!("{name} (clock not recorded: 1 ns is 1 cycle)"),
+        Ok(if NanosecondClock::new(clock).is_known() {
+            name
+        } else {
+            format!("{name} (clock not recorded: 1 ns is 1 cycle)")
         })
     }
 
@@ -244,7 +245,8 @@ impl TraceWalk<'_> {
         selected: Range<u64>,
     ) -> Result<(), TraceExportError> {
         let LaneInfo { ipu, sub_lane, .. } = lane.info();
-        // Tiles beside the compute tiles run under the same marks; theirs are on the IPU's own track.
+        // Tiles beside the compute tiles run under the same marks, which are on the IPU's own
+        // track.
         let memory = match sub_lane {
             0 => LiveMemory::read(self.report, ipu)?,
             _ => LiveMemory::default(),
@@ -252,7 +254,8 @@ impl TraceWalk<'_> {
         let has_live_memory = memory.is_known();
         self.writer.lane(&LaneTrack { process, ipu, sub_lane, has_live_memory })?;
         let mut flows = LaneFlows::new(self.flows, lane, selected.clone());
-        let (mut open, mut rows) = (OpenMarks::default(), FreeRows::default());
+        let mut open = OpenMarks::default();
+        let mut rows = FreeRows::default();
         let mut live = None;
         let mut start = selected.start;
         while start < selected.end {
@@ -298,27 +301,26 @@ impl TraceWalk<'_> {
         positions: (&Range<u64>, &Range<u64>),
         steps: &[LaneStep],
     ) -> Result<Vec<LaneMark>, ReportError> {
-        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
-            return Ok(Vec::new());
-        };
+        let Some(first) = steps.first() else { return Ok(Vec::new()) };
+        let Some(last) = steps.last() else { return Ok(Vec::new()) };
         if lane.info().sub_lane > 0 {
             return Ok(Vec::new());
         }
         beginning(self.report, lane, positions, first.range.union(last.range))
     }
 
-    /// What a step is called that has no program, or one without a name.
+    /// The name of a step without a program, or with a program without a name.
     fn other_name(&self, step: &LaneStep) -> Option<&'static str> {
         let program = step.program.and_then(|id| self.programs.get(id));
         let has_name = program.is_some_and(|program| !program.name.is_empty());
-        (!has_name).then(|| step.kind.name())
+        if !has_name { Some(step.kind.name()) } else { None }
     }
 
-    /// What the host does: by cycles, since no steps are its own.
+    /// Writes the marks of the host, by cycles, because no steps belong to them.
     fn host(&mut self, trace: &Trace) -> Result<(), TraceExportError> {
         let all = trace.range();
         let window = self.selection.window.map_or(all, |window| all.intersection(window));
-        // Pieces with as many marks as there are steps in one of a lane, on average.
+        // As many marks per piece as steps in a piece of a lane, on average.
         let pieces = (trace.bars() / PIECE + 1).min(window.length().0.max(1));
         let mut known = false;
         let number = trace.classes().count();
@@ -342,7 +344,7 @@ impl TraceWalk<'_> {
         Ok(())
     }
 
-    /// Marks that begin in a window; in the first one also those that reach into it.
+    /// Marks that begin in a window; in the first one also those that extend into it.
     fn host_marks(
         &self,
         kind: MarkKind,

@@ -1,7 +1,7 @@
-//! `profile.capnp` files as ipu-stack writes them, made by hand for tests: a writer of the wire format
-//! of its own, so that the reader is not tested against itself.
+//! `profile.capnp` files of ipu-stack, built for tests with a separate writer of the wire format,
+//! so that the reader is not tested against itself.
 
-/// What a sample is of, by the number it has in the file.
+/// Kinds of samples, by their number in the file.
 pub const EXCHANGE: u16 = 0;
 pub const COMPUTE: u16 = 1;
 pub const SYNCHRONIZATION: u16 = 2;
@@ -20,7 +20,7 @@ pub struct ProfileSample {
     /// Kind (0 send, 1 receive, 2 partner busy), start and end in the exchange.
     pub activities: Vec<(u16, u32, u32)>,
     pub exchange_cycles: u32,
-    /// The counter of 32 bits.
+    /// The 32-bit counter.
     pub start: u32,
     pub end: u32,
 }
@@ -32,7 +32,7 @@ pub struct IpuStackProfile {
     pub clock_hz: u64,
     /// Physical number and samples of each tile.
     pub tiles: Vec<(u32, Vec<ProfileSample>)>,
-    /// Words of a segment before the next one is begun; a message is as many segments as it needs.
+    /// Words of a segment before the next one begins; a message has as many segments as it needs.
     pub segment_words: usize,
 }
 
@@ -47,8 +47,9 @@ impl Default for IpuStackProfile {
 const KERNELS: [&str; 3] = ["gemm_f16_amp", "softmax_f16", "gelu_f16"];
 
 impl IpuStackProfile {
-    /// A profile of so many tiles that run so many layers, each a barrier, an exchange and compute:
-    /// made by a formula, not measured. Tiles leave a barrier together, behind the last one.
+    /// A profile of this number of tiles and layers, each layer a barrier, an exchange and compute.
+    /// Cycles come from a formula, not from measurements. Tiles leave a barrier together, after the
+    /// last one arrives.
     pub fn layers(tiles: u32, layers: u32) -> Self {
         let mut profile = Self::default();
         let mut arrived: Vec<u32> = (0..tiles).map(|tile| 1 + tile * 7 % 40).collect();
@@ -92,7 +93,7 @@ impl IpuStackProfile {
         profile
     }
 
-    /// The file.
+    /// The bytes of the file.
     pub fn bytes(&self) -> Vec<u8> {
         let mut message = MessageWriter::new(self.segment_words);
         let root = message.allocate(1);
@@ -111,7 +112,7 @@ impl IpuStackProfile {
     }
 }
 
-/// A struct that was made: its segment, first word and words of data.
+/// A struct in the message: its segment, first word and words of data.
 #[derive(Clone, Copy)]
 struct Place {
     segment: usize,
@@ -136,7 +137,7 @@ impl MessageWriter {
         Self { segments: vec![Vec::new()], segment_words }
     }
 
-    /// Room for words that lie together.
+    /// Allocates adjacent words.
     fn allocate(&mut self, words: usize) -> (usize, usize) {
         let last = self.segments.last().map_or(0, Vec::len);
         if last > 0 && last + words > self.segment_words {
@@ -148,7 +149,7 @@ impl MessageWriter {
         (segment, at)
     }
 
-    /// Makes the word at `from` point to words of which `kind` says what they are.
+    /// Writes a pointer at `from` to words of this `kind`.
     fn point(&mut self, from: (usize, usize), to: (usize, usize), kind: u64) {
         let near = |from: usize, to: usize| {
             let offset = (to as i64 - from as i64 - 1) as u32;
@@ -158,8 +159,8 @@ impl MessageWriter {
             self.segments[from.0][from.1] = near(from.1, to.1);
             return;
         }
-        // A landing pad beside the object, if its segment has not gone on since, else two words that
-        // name the object's segment.
+        // A landing pad beside the object, if its segment has not grown since; otherwise two words
+        // with the object's segment.
         let last = self.segments.len() - 1;
         let far = |segment: usize, at: usize, double: u64| {
             2 | double << 2 | (at as u64) << 3 | (segment as u64) << 32
@@ -217,7 +218,7 @@ impl MessageWriter {
         self.point(from, (segment, at), 1 | 2 << 32 | (bytes.len() as u64) << 35);
     }
 
-    /// Sets a number of so many bytes in the data of a struct.
+    /// Writes a number of `bytes` bytes into the data of a struct.
     fn number(&mut self, place: Place, byte: usize, number: u64, bytes: usize) {
         let word = &mut self.segments[place.segment][place.at + byte / 8];
         debug_assert!(byte % 8 + bytes <= 8, "numbers do not cross words");

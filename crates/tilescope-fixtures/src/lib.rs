@@ -1,4 +1,4 @@
-//! Small reports and ONNX files made by hand, for tests of whatever reads them.
+//! Small hand-made reports and ONNX files for tests of their readers.
 //!
 //! ```
 //! use tilescope_fixtures::ReportBuilder;
@@ -24,21 +24,20 @@ use std::path::{Path, PathBuf};
 use tilescope_report::units::*;
 use tilescope_report::*;
 
-/// A report in the making. Parts can be changed in place; what the methods do not cover goes
-/// straight into the fields.
+/// A report under construction. The methods cover the usual parts; others can be set through the
+/// fields.
 #[derive(Clone, Debug)]
 pub struct ReportBuilder {
-    /// The compiled program; tile memory is worked out by [`ReportBuilder::compilation`] unless it
-    /// is set.
+    /// The compiled program; [`ReportBuilder::compilation`] computes tile memory unless it is set.
     pub parts: CompilationReport,
     pub steps: Vec<ExecutionStep>,
     /// Marks on the trace.
     pub marks: Vec<TraceMark>,
-    /// The same of replicas of other classes than the first.
+    /// Marks of replicas of other classes than the first.
     pub marks_of_others: Vec<(ReplicaClassId, TraceMark)>,
-    /// What the report says about itself.
+    /// Facts about the report itself.
     pub meta: ReportMeta,
-    /// How the steps are kept.
+    /// The storage of the steps.
     pub layout: StepLayout,
 }
 
@@ -168,7 +167,7 @@ impl ReportBuilder {
     }
 
     /// Adds a variable with `bytes` on each of `tiles`, live in `lifetime` (`None`: always). Its
-    /// addresses follow those of the variables before it.
+    /// addresses follow those of the previous variables.
     pub fn variable(
         &mut self,
         name: &str,
@@ -254,8 +253,8 @@ impl ReportBuilder {
         self
     }
 
-    /// The compiled program. Unless it was set, memory of tiles is what the variables add up to,
-    /// all of it non-interleaved and none of it shared over time.
+    /// The compiled program. Unless it was set, memory of tiles is the sum of the variables, all of
+    /// it non-interleaved and none of it shared over time.
     pub fn compilation(&self) -> CompilationReport {
         let mut parts = self.parts.clone();
         if parts.tile_memory.is_empty() && parts.tile_categories.is_empty() {
@@ -270,7 +269,7 @@ impl ReportBuilder {
         parts
     }
 
-    /// Writes the report into `directory`; gives the path of its `profile.pop`.
+    /// Writes the report into `directory`. Returns the path of its `profile.pop`.
     pub fn write(&self, directory: &Path) -> Result<PathBuf, ReportError> {
         let mut writer = ReportWriter::create(directory, &self.meta)?;
         writer.step_layout(self.layout)?;

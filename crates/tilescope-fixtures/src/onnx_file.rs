@@ -1,6 +1,6 @@
-//! Writes ONNX files, wrong ones too: messages of protobuf, field by field.
+//! Writes ONNX files, including malformed ones: messages of protocol buffers, field by field.
 
-/// Bytes of a message.
+/// The bytes of a message.
 #[derive(Clone, Debug, Default)]
 pub struct Message(pub Vec<u8>);
 
@@ -13,21 +13,21 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// A field with a whole number.
+    /// Adds a field with an integer.
     pub fn int(mut self, field: u64, value: i64) -> Self {
         self.raw_varint(field << 3);
         self.raw_varint(value.cast_unsigned());
         self
     }
 
-    /// A field with a number.
+    /// Adds a field with a float.
     pub fn float(mut self, field: u64, value: f32) -> Self {
         self.raw_varint(field << 3 | 5);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// A field with bytes: a text, or a message.
+    /// Adds a field with bytes: a text, or a message.
     pub fn bytes(mut self, field: u64, bytes: impl AsRef<[u8]>) -> Self {
         self.raw_varint(field << 3 | 2);
         self.raw_varint(bytes.as_ref().len() as u64);
@@ -35,7 +35,7 @@ impl Message {
         self
     }
 
-    /// A field for each of some texts or messages.
+    /// Adds a field for each of some texts or messages.
     pub fn each<T: AsRef<[u8]>>(self, field: u64, list: impl IntoIterator<Item = T>) -> Self {
         list.into_iter().fold(self, |message, item| message.bytes(field, item))
     }
@@ -65,7 +65,7 @@ pub fn value_info(name: &str, element: i64, dims: &[i64]) -> Message {
     tensor_info(name, element, dims.iter().map(dim))
 }
 
-/// `name: type[dims]`, all dimensions symbols; one that is called nothing is open.
+/// `name: type[dims]` with symbolic dimensions; an empty name leaves a dimension open.
 pub fn symbolic_info(name: &str, element: i64, dims: &[&str]) -> Message {
     let dim = |dim: &&str| match *dim {
         "" => Message::default(),
@@ -80,14 +80,14 @@ fn tensor_info(name: &str, element: i64, dims: impl Iterator<Item = Message>) ->
     Message::default().bytes(1, name).bytes(2, Message::default().bytes(1, tensor))
 }
 
-/// A tensor of whole numbers.
+/// A tensor of integers.
 pub fn ints(name: &str, dims: &[i64], values: &[i64]) -> Message {
     let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     tensor.int(2, INT64).bytes(8, name).bytes(9, raw)
 }
 
-/// A tensor of floats without data, as a weight that lies in another file.
+/// A tensor of floats without data, like a weight in another file.
 pub fn weight(name: &str, dims: &[i64]) -> Message {
     let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
     let place = Message::default().bytes(1, "location").bytes(2, "../../../etc/passwd");
@@ -101,7 +101,7 @@ pub fn floats(name: &str, dims: &[i64], values: &[f32]) -> Message {
     tensor.int(2, FLOAT).bytes(8, name).bytes(9, raw)
 }
 
-/// A node, built up by its methods.
+/// A node, extended by its methods.
 #[derive(Clone, Debug)]
 pub struct Node(pub Message);
 
@@ -111,12 +111,12 @@ impl Node {
         Self(Message::default().each(1, inputs).each(2, outputs).bytes(4, op))
     }
 
-    /// The node with a name.
+    /// Sets the name of the node.
     pub fn named(self, name: &str) -> Self {
         Self(self.0.bytes(3, name))
     }
 
-    /// The node with the set its operator is from.
+    /// Sets the operator set of the node.
     pub fn domain(self, domain: &str) -> Self {
         Self(self.0.bytes(7, domain))
     }
@@ -126,45 +126,45 @@ impl Node {
         Self(self.0.bytes(5, attribute))
     }
 
-    /// An attribute: a whole number.
+    /// Adds an integer attribute.
     pub fn int(self, name: &str, value: i64) -> Self {
         self.attribute(name, 2, |message| message.int(3, value))
     }
 
-    /// An attribute: a number.
+    /// Adds a float attribute.
     pub fn float(self, name: &str, value: f32) -> Self {
         self.attribute(name, 1, |message| message.float(2, value))
     }
 
-    /// An attribute: a text.
+    /// Adds a text attribute.
     pub fn text(self, name: &str, value: &str) -> Self {
         self.attribute(name, 3, |message| message.bytes(4, value))
     }
 
-    /// An attribute: whole numbers.
+    /// Adds an attribute with a list of integers.
     pub fn ints(self, name: &str, values: &[i64]) -> Self {
         self.attribute(name, 7, |message| {
             values.iter().fold(message, |message, value| message.int(8, *value))
         })
     }
 
-    /// An attribute: a tensor.
+    /// Adds a tensor attribute.
     pub fn tensor(self, name: &str, tensor: &Message) -> Self {
         self.attribute(name, 4, |message| message.bytes(5, tensor))
     }
 
-    /// An attribute: a graph.
+    /// Adds a graph attribute.
     pub fn graph(self, name: &str, graph: &Message) -> Self {
         self.attribute(name, 5, |message| message.bytes(6, graph))
     }
 
-    /// An attribute that is the function's own of this name.
+    /// Adds an attribute that refers to the function's attribute `of`.
     pub fn reference(self, name: &str, of: &str, kind: i64) -> Self {
         self.attribute(name, kind, |message| message.bytes(21, of))
     }
 }
 
-/// A graph: nodes, initialisers, inputs, outputs.
+/// A graph of nodes, initialisers, inputs and outputs.
 pub fn graph(nodes: &[Node], tensors: &[Message], inputs: &[Message], outputs: &[&str]) -> Message {
     let outputs = outputs.iter().map(|name| Message::default().bytes(1, name));
     Message::default()
@@ -174,7 +174,7 @@ pub fn graph(nodes: &[Node], tensors: &[Message], inputs: &[Message], outputs: &
         .each(12, outputs)
 }
 
-/// A model that is built up by its methods.
+/// A model, extended by its methods.
 #[derive(Clone, Debug)]
 pub struct OnnxFileBuilder {
     opset: i64,
@@ -192,42 +192,42 @@ impl OnnxFileBuilder {
         Self { opset, nodes, tensors, inputs, outputs: Vec::new(), functions: Vec::new() }
     }
 
-    /// The model with another opset.
+    /// Sets the opset of the model.
     pub fn with_opset(self, opset: i64) -> Self {
         Self { opset, ..self }
     }
 
-    /// The model with one node more.
+    /// Adds a node to the model.
     pub fn node(mut self, node: Node) -> Self {
         self.nodes.push(node);
         self
     }
 
-    /// The model with one initialiser more.
+    /// Adds an initialiser to the model.
     pub fn tensor(mut self, tensor: Message) -> Self {
         self.tensors.push(tensor);
         self
     }
 
-    /// The model with one input more.
+    /// Adds an input to the model.
     pub fn input(mut self, input: Message) -> Self {
         self.inputs.push(input);
         self
     }
 
-    /// The model with one output more.
+    /// Adds an output to the model.
     pub fn output(mut self, name: &str) -> Self {
         self.outputs.push(name.to_owned());
         self
     }
 
-    /// The model with one function more.
+    /// Adds a function to the model.
     pub fn function(mut self, function: Message) -> Self {
         self.functions.push(function);
         self
     }
 
-    /// The file.
+    /// The bytes of the file.
     pub fn bytes(&self) -> Vec<u8> {
         let outputs: Vec<&str> = self.outputs.iter().map(String::as_str).collect();
         let graph = graph(&self.nodes, &self.tensors, &self.inputs, &outputs);
@@ -238,7 +238,7 @@ impl OnnxFileBuilder {
     }
 }
 
-/// A function of domain `local`.
+/// A function in the domain `local`.
 pub fn function(
     name: &str,
     inputs: &[&str],

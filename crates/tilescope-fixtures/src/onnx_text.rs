@@ -1,23 +1,22 @@
-//! ONNX models as lines of text.
+//! Parses ONNX models from lines of text.
 
 use crate::onnx_file::{BOOL, FLOAT, FLOAT16, INT64, Message, Node, OnnxFileBuilder, floats, ints};
 use crate::onnx_file::{value_info, weight};
 
-/// The model of a text. Its statements end with a line or a semicolon; `#` begins a comment.
+/// Parses a model. Its statements end with a line or a semicolon; `#` begins a comment.
 ///
 /// - `opset 13`, and `out y z`, without which the outputs are those of the last node.
 /// - `x f32:2,5,16` declares an input, `w w:16,16` a weight without data, `n i64:2=1,-1` an
-///   initialiser, `u8:3,4=` one without data;
-///   types are `f32`, `f16`, `bf16` and `i32` (of inputs), `i64`, `i8`, `u8`, `bool` and `str`.
-///   Without dimensions it is a scalar.
+///   initialiser, `u8:3,4=` one without data; types are `f32`, `f16`, `bf16` and `i32` (of inputs),
+///   `i64`, `i8`, `u8`, `bool` and `str`. Without dimensions it is a scalar.
 /// - `y z = Split x w:3,4 axis=1 @name` is a node, `y = ` may be left out. Operands may be declared
-///   where they are read; `_` is an absent one. A value with a comma is whole numbers, one with a
-///   point a number, one of digits a whole number, all else a text, in quotes where it has spaces.
+///   in place; `_` is an absent one. A value with a comma is a list of integers, one with a point a
+///   float, one of digits an integer, anything else a text, in quotes if it has spaces.
 ///   `com.example.Op` is an operator of a domain.
 ///
 /// # Panics
 ///
-/// Where the text is no model.
+/// If the text is no model.
 pub fn model(text: &str) -> OnnxFileBuilder {
     let mut builder = TextModel { model: OnnxFileBuilder::new(20), declared: 0 };
     let mut last = Vec::new();
@@ -44,7 +43,7 @@ pub fn model(text: &str) -> OnnxFileBuilder {
     last.iter().fold(builder.model, |of, name| of.output(name))
 }
 
-/// Splits at spaces outside quotes, which it leaves out.
+/// Splits at spaces outside quotes, and removes the quotes.
 fn words(statement: &str) -> Vec<String> {
     let (mut words, mut is_quoted) = (vec![String::new()], false);
     for sign in statement.chars() {
@@ -79,7 +78,7 @@ fn list<T: std::str::FromStr>(words: &str) -> Vec<T> {
 
 struct TextModel {
     model: OnnxFileBuilder,
-    /// Operands that nodes declared.
+    /// Operands that nodes have declared.
     declared: usize,
 }
 
@@ -96,7 +95,7 @@ impl TextModel {
             let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
             tensor.int(2, element).bytes(8, name).bytes(9, list::<u8>(values))
         };
-        // Values that the file does not have.
+        // Values without data in the file.
         let typed = |element: i64| {
             let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
             tensor.int(2, element).bytes(8, name)

@@ -1,14 +1,16 @@
 //! The desktop app and the pictures it can draw without a display.
 //!
-//! One way for everything: views show what the [`session`] knows and push commands, and
-//! `AppSession::apply` acts on them before the next frame. Views ask [`tilescope_analysis`] off the UI
-//! thread through a [`widgets::background_query::BackgroundQuery`], arrange plain items, then paint; a frame costs what
-//! fits on the screen. This layer never simulates: it starts the program as a child process and
-//! opens the report that comes out.
+//! All views work the same way. They show what the [`session`] knows and push commands, and
+//! `AppSession::apply` acts on the commands before the next frame. Views query
+//! [`tilescope_analysis`] off the UI thread through a
+//! [`widgets::background_query::BackgroundQuery`], arrange plain items and paint them. The cost of
+//! a frame depends on what fits on the screen. This layer never simulates: it starts the program as
+//! a child process and opens the report that the child writes.
 //!
-//! The folders are floors: ARCHITECTURE.md says which may import which, and a test holds it true.
+//! The folders are layers. ARCHITECTURE.md lists which layer may import which, and a test checks
+//! the list.
 
-// Tests name colours and read files as they like.
+// Tests may name colours and read files directly.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod model;
@@ -34,10 +36,10 @@ use std::path::Path;
 use tilescope_report::ReportError;
 use tilescope_report::atomic_file::{AtomicFileError, write_whole};
 
-/// Why the app or a picture could not be shown.
+/// An error from showing the app or drawing a picture.
 #[derive(Debug, thiserror::Error)]
 pub enum GuiError {
-    /// There is no display to open a window on.
+    /// No display is available to open a window on.
     #[error(
         "no display: neither WAYLAND_DISPLAY nor DISPLAY is set; \
          pictures can be saved without one: tilescope export REPORT --view execution-trace -o \
@@ -54,24 +56,24 @@ pub enum GuiError {
     /// The report could not be opened.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// There is no such view.
+    /// The view name is unknown.
     #[error(transparent)]
     UnknownView(#[from] UnknownViewName),
-    /// The picture could not be made.
+    /// The picture could not be encoded as PNG.
     #[error("{0}")]
     Png(#[from] paint::PngEncodeError),
     /// The picture could not be written.
     #[error(transparent)]
     Write(#[from] AtomicFileError),
-    /// It has more lines than a picture has room for.
+    /// The content needs more lines than a picture can hold.
     #[error("the view is too large for a picture")]
     PictureHeight,
-    /// The link to what is to be drawn means nothing.
+    /// The link to the place to be drawn is invalid.
     #[error("{0}")]
     Link(String),
 }
 
-/// Names of all views, as the command line spells them.
+/// The names of all views, as spelled on the command line.
 pub fn view_names() -> Vec<&'static str> {
     ViewId::all().map(ViewId::name).collect()
 }
@@ -79,7 +81,8 @@ pub fn view_names() -> Vec<&'static str> {
 /// Draws a view of a report into a file.
 ///
 /// # Errors
-/// A report that cannot be opened, an unknown view, a file that cannot be written.
+/// Returns an error if the report cannot be opened, the view is unknown or the file cannot be
+/// written.
 pub fn export(report: &Path, export: &PictureOptions<'_>, out: &Path) -> Result<(), GuiError> {
     let _known: ViewId = export.view.parse()?;
     let opened = OpenReport::read(report)?;
@@ -87,11 +90,11 @@ pub fn export(report: &Path, export: &PictureOptions<'_>, out: &Path) -> Result<
     Ok(write_whole(out, &bytes)?)
 }
 
-/// Opens the window and returns when it is closed: on a report, on a place in it that a link leads
-/// to, on two of them compared, or on the home screen.
+/// Opens the window and returns when it is closed. The window shows a report, the place in a report
+/// that a link leads to, a comparison of two reports, or the home screen.
 ///
 /// # Errors
-/// No display, or none that a window can be opened on.
+/// Returns an error if there is no display, or if no window can be opened on it.
 pub fn run(
     report: Option<&Path>,
     compare: Option<&Path>,
@@ -102,7 +105,7 @@ pub fn run(
     if unix && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
         return Err(GuiError::NoDisplay);
     }
-    // Without it the app still shows reports, and says why it cannot simulate.
+    // Without it the app still shows reports and reports why it cannot simulate.
     let _known = shell::simulation_process::simulate_with_this_program();
     let viewport = egui::ViewportBuilder::default()
         .with_title("tilescope")
@@ -113,14 +116,14 @@ pub fn run(
     let options = eframe::NativeOptions {
         viewport,
         renderer: eframe::Renderer::Glow,
-        // The same pixels as in exported pictures.
+        // Exported pictures have the same pixels.
         dithering: false,
         ..eframe::NativeOptions::default()
     };
     let create: eframe::AppCreator<'_> = Box::new(|creation| {
         Ok(Box::new(app::TilescopeApp::for_user(&creation.egui_ctx, report, compare, at)))
     });
-    // Opening the display's libraries by name may panic deep inside the windowing crates.
+    // Loading the display's libraries by name may panic deep inside the windowing crates.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         eframe::run_native("tilescope", options, create)
     }));
@@ -131,22 +134,27 @@ pub fn run(
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &Box<dyn std::any::Any + Send>) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason").to_owned()
 }
 
-/// The mark of the program: four tiles, one of them open.
+/// The icon of the program: four tiles, one of them open.
 fn icon() -> egui::IconData {
     const SIDE: u32 = 64;
-    let inside = |at: u32| (6..28).contains(&at) || (36..58).contains(&at);
-    let hollow = |x: u32, y: u32| (40..54).contains(&x) && (40..54).contains(&y);
-    let pixel = |x: u32, y: u32| {
-        let painted = inside(x) && inside(y) && !hollow(x, y);
-        let [r, g, b, _] = theme::LIGHT.compute.to_array();
-        if painted { [r, g, b, 255] } else { [0; 4] }
-    };
-    let rgba = (0..SIDE * SIDE).flat_map(|i| pixel(i % SIDE, i / SIDE)).collect();
+    let [r, g, b, _] = theme::LIGHT.compute.to_array();
+    let mut rgba = Vec::new();
+    for y in 0..SIDE {
+        for x in 0..SIDE {
+            let is_hollow = (40..54).contains(&x) && (40..54).contains(&y);
+            let is_painted = is_inside_icon_tile(x) && is_inside_icon_tile(y) && !is_hollow;
+            rgba.extend(if is_painted { [r, g, b, 255] } else { [0; 4] });
+        }
+    }
     egui::IconData { rgba, width: SIDE, height: SIDE }
+}
+
+fn is_inside_icon_tile(at: u32) -> bool {
+    (6..28).contains(&at) || (36..58).contains(&at)
 }

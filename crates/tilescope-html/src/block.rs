@@ -1,4 +1,4 @@
-//! What sections of a page are made of. The template knows nothing else.
+//! The building blocks of the sections of a page. The template handles exactly these.
 
 use crate::names::prose;
 use crate::table::HtmlTable;
@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Block {
-    /// A sentence: what a figure means, or why a part is absent.
+    /// A sentence: the meaning of a figure, or the reason why a part is absent.
     Note {
         text: String,
     },
@@ -17,7 +17,7 @@ pub(crate) enum Block {
     Heading {
         text: String,
     },
-    /// Figures that stand out.
+    /// Highlighted figures.
     Cards {
         cards: Vec<Card>,
     },
@@ -25,7 +25,7 @@ pub(crate) enum Block {
     Facts {
         rows: Vec<Fact>,
     },
-    /// A picture with what it shows, and what its colours stand for.
+    /// A picture with its description and the meaning of its colours.
     Figure {
         svg: Value,
         caption: String,
@@ -34,15 +34,15 @@ pub(crate) enum Block {
     Table {
         table: HtmlTable,
     },
-    /// What is said of several things, a line each.
+    /// Sentences about several things, one per line.
     Sentences {
         sentences: Vec<Sentence>,
     },
-    /// What is worth doing.
+    /// Findings and their proposals.
     Findings {
         findings: Vec<FindingText>,
     },
-    /// Answers, each explained by the next one.
+    /// Chains of answers, each explained by the next one.
     Chains {
         chains: Vec<ChainText>,
     },
@@ -66,15 +66,15 @@ impl Block {
     }
 }
 
-/// A figure that stands out.
+/// A highlighted figure.
 #[derive(Serialize)]
 pub(crate) struct Card {
     pub title: String,
     pub value: String,
     pub about: String,
-    /// How it is worked out; empty where the title says it.
+    /// Its formula; empty if the title states it.
     pub formula: String,
-    /// Whether it is what keeps the program from running.
+    /// True if it is the reason why the program cannot run.
     pub bad: bool,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Card {
 pub(crate) struct Fact {
     pub name: String,
     pub value: String,
-    /// How it is worked out; empty for what is read from the report.
+    /// Its formula; empty for values read from the report.
     pub formula: String,
 }
 
@@ -93,14 +93,14 @@ impl Fact {
     }
 }
 
-/// What is said of something.
+/// A sentence about one thing.
 #[derive(Serialize)]
 pub(crate) struct Sentence {
     pub subject: String,
     pub text: String,
 }
 
-/// What a colour stands for.
+/// The meaning of a colour.
 #[derive(Serialize)]
 pub(crate) struct LegendEntry {
     pub colour: &'static str,
@@ -113,7 +113,7 @@ impl LegendEntry {
     }
 }
 
-/// A finding in words.
+/// A finding as text.
 #[derive(Serialize)]
 pub(crate) struct FindingText {
     pub subject: &'static str,
@@ -121,20 +121,20 @@ pub(crate) struct FindingText {
     pub advice: String,
     pub formula: String,
     pub gain: String,
-    /// Share of the longest bar of gains; none where none is known.
+    /// Its share of the longest gain, for a bar; `None` if the gain is not known.
     pub gain_percent: Option<u32>,
     pub proposal: Option<String>,
     pub cost: Option<String>,
-    /// What came of it when it was tried.
+    /// The result of trying it.
     pub tried: Option<String>,
-    /// Whether that was a gain.
+    /// True if it was tried with a gain.
     pub gained: bool,
-    /// Whether it was tried and gained nothing.
+    /// True if it was tried without a gain.
     pub in_vain: bool,
     pub rule: String,
 }
 
-/// Why a step takes as long as it does.
+/// The reason for the duration of a step.
 #[derive(Serialize)]
 pub(crate) struct ChainText {
     pub links: Vec<ChainLink>,

@@ -1,7 +1,8 @@
-//! The colours of a page, by name: those of the desktop app, which a test of the app compares.
+//! The colours of a page, by name. They are those of the desktop app; a test of the app compares
+//! them.
 //!
-//! The page's style sheet makes of each name a variable (`--compute`) and classes that fill, stroke
-//! and write with it, so that a picture changes with the theme of the page.
+//! The page's style sheet defines a variable for each name (`--compute`), and classes for fills,
+//! strokes and text, so that a picture follows the theme of the page.
 
 use std::fmt::Write;
 use tilescope_analysis::limits::{CycleClass, WaterfallStep};
@@ -9,7 +10,7 @@ use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels};
 use tilescope_report::{MemoryCategory, MemoryRegion, ProgramKind, StepActivity, TrainingPass};
 
-/// A colour on a light and on a dark ground, as `0xrrggbb`.
+/// A colour on a light and on a dark background, as `0xrrggbb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageColour {
     /// Its name in style sheets.
@@ -26,7 +27,7 @@ const fn both(name: &'static str, rgb: u32) -> PageColour {
     colour(name, rgb, rgb)
 }
 
-/// Every colour.
+/// All colours.
 pub static COLOURS: &[PageColour] = &[
     colour("page", 0xffffff, 0x1a1c20),
     colour("raised", 0xf5f6f8, 0x212429),
@@ -96,10 +97,10 @@ pub static COLOURS: &[PageColour] = &[
     both("unknown", 0xb0b0b0),
 ];
 
-/// Colours of a scale from little to much.
+/// Colours of a scale from low to high values.
 const HEAT: [&str; 5] = ["heat-0", "heat-1", "heat-2", "heat-3", "heat-4"];
 
-/// Inks for words on a colour: the one that can be read better is taken.
+/// Text colours for use on a colour; the more readable one is chosen.
 const DARK_INKS: [u32; 2] = [0x1d2026, 0x14161a];
 const LIGHT_INK: u32 = 0xffffff;
 
@@ -137,7 +138,7 @@ fn step(kind: ProgramKind, activity: StepActivity, external: bool) -> &'static s
     }
 }
 
-/// The colour of a bar of the trace; bars of many steps have that of what most of them do.
+/// The colour of a bar of the trace; a bar of many steps has that of their dominant activity.
 pub(crate) fn bar(item: &LaneItem, labels: &ProgramLabels) -> &'static str {
     match &item.kind {
         LaneItemKind::Step(of) => step(of.kind, of.activity, item.full_height),
@@ -152,7 +153,7 @@ pub(crate) fn bar(item: &LaneItem, labels: &ProgramLabels) -> &'static str {
     }
 }
 
-/// The colour of what the cycles of an operation go into.
+/// The colour of a class of cycles of an operation.
 pub fn cycle_class(class: CycleClass) -> &'static str {
     match class {
         CycleClass::Compute => "compute",
@@ -249,8 +250,8 @@ pub fn pass(pass: Option<TrainingPass>) -> &'static str {
     }
 }
 
-/// A share of the largest value as a colour of the scale from little to much, on a light and on a
-/// dark ground.
+/// The colour of a share of the largest value on the heat scale, on a light and on a dark
+/// background.
 pub(crate) fn heat(share: f64) -> [[u8; 3]; 2] {
     let place = share.clamp(0.0, 1.0) * (HEAT.len() - 1) as f64;
     let below = (place as usize).min(HEAT.len() - 2);
@@ -259,18 +260,19 @@ pub(crate) fn heat(share: f64) -> [[u8; 3]; 2] {
     [0, 1].map(|theme| mixed(low[theme], high[theme], part))
 }
 
-/// A colour on a light and on a dark ground, by name.
+/// A colour on a light and on a dark background, by name.
 pub(crate) fn rgb_of(name: &str) -> [[u8; 3]; 2] {
     let found = COLOURS.iter().find(|colour| colour.name == name);
     found.map_or([[0; 3]; 2], |colour| [colour.light, colour.dark].map(rgb))
 }
 
 fn mixed(from: [u8; 3], to: [u8; 3], part: f64) -> [u8; 3] {
-    let channel = |at: usize| {
-        let (a, b) = (f64::from(from[at]), f64::from(to[at]));
+    let mix_channel = |at: usize| {
+        let a = f64::from(from[at]);
+        let b = f64::from(to[at]);
         (a + (b - a) * part + 0.5) as u8
     };
-    [channel(0), channel(1), channel(2)]
+    [mix_channel(0), mix_channel(1), mix_channel(2)]
 }
 
 fn rgb(hex: u32) -> [u8; 3] {
@@ -288,7 +290,8 @@ fn luminance(hex: u32) -> f64 {
 }
 
 fn contrast(one: u32, other: u32) -> f64 {
-    let (one, other) = (luminance(one), luminance(other));
+    let one = luminance(one);
+    let other = luminance(other);
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
@@ -296,19 +299,20 @@ fn ink(ground: u32, dark_ink: u32) -> u32 {
     if contrast(dark_ink, ground) >= contrast(LIGHT_INK, ground) { dark_ink } else { LIGHT_INK }
 }
 
-/// Variables of all colours on one ground.
+/// Variables of all colours on one background.
 fn variables(of: fn(&PageColour) -> u32, dark_ink: u32) -> String {
     let mut text = String::new();
     for colour in COLOURS {
-        let (name, ground) = (colour.name, of(colour));
-        // Writing into a text cannot fail.
+        let name = colour.name;
+        let ground = of(colour);
+        // Writing to a string cannot fail.
         let _ = write!(text, "--{name}:#{ground:06x};--ink-{name}:#{:06x};", ink(ground, dark_ink));
     }
     text
 }
 
-/// The part of a style sheet that has colours: both themes, the reader's or the one that is chosen,
-/// light on paper; and classes that fill, stroke and write.
+/// The colours of the style sheet: both themes, selected by the reader's system or the page, with
+/// the light one for print; and classes for fills, strokes and text.
 pub(crate) fn style_sheet() -> String {
     let light = variables(|colour| colour.light, DARK_INKS[0]);
     let dark = variables(|colour| colour.dark, DARK_INKS[1]);
@@ -332,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_colour_that_is_named_is_there_once() {
+    fn every_named_colour_exists_once() {
         let count = |name: &str| COLOURS.iter().filter(|colour| colour.name == name).count();
         let activities = StepActivity::ALL.map(activity).to_vec();
         let categories = MemoryCategory::ALL.map(category).to_vec();
@@ -344,13 +348,13 @@ mod tests {
         COLOURS.iter().for_each(|colour| assert_eq!(count(colour.name), 1, "{}", colour.name));
     }
 
-    /// Colours of bars that have words.
+    /// Colours of bars with text.
     const BARS: &str = "compute group internal-exchange global-exchange internal-sync \
         external-sync stream-copy stream-begin stream-mid remote-mid stream-end other mark \
         forward backward update";
 
     #[test]
-    fn words_can_be_read_on_every_bar() {
+    fn text_is_readable_on_every_bar() {
         for colour in COLOURS.iter().filter(|colour| BARS.split(' ').any(|bar| bar == colour.name))
         {
             for (ground, dark_ink) in [(colour.light, DARK_INKS[0]), (colour.dark, DARK_INKS[1])] {

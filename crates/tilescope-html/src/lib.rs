@@ -1,8 +1,8 @@
-//! A report, two compared, or a series of many, as one HTML page that loads nothing.
+//! Writes a report, a comparison of two, or a series of many, as one self-contained HTML page.
 //!
-//! Pictures are SVG made of what `tilescope-analysis` answers, so that a build without the desktop
-//! app draws them too. Names come from files that anybody may have written: they are shortened and
-//! escaped, and the page's content security policy allows its own script alone.
+//! Pictures are SVG drawn from answers of `tilescope-analysis`, so a build without the desktop app
+//! has them too. Names come from untrusted files: they are shortened and escaped, and the page's
+//! content security policy allows only its own script.
 
 mod block;
 pub mod colours;
@@ -15,3 +15,4 @@ mod table;
 
 pub use page::{ComparedPage, HtmlPageError, PageReport, page};
 pub use series::{SeriesPage, series_page};
+pub use svg::standalone::figure_svg;

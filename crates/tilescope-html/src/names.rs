@@ -1,26 +1,29 @@
-//! Names of strangers: shortened, and without characters that would change how a page is read.
+//! Untrusted names: shortened, and without characters that would change the appearance of a page.
 
 use tilescope_report::units::grouped;
 
-/// Letters of the longest name that is shown whole, and those that are shown of longer ones.
+/// The most letters of a name that is shown completely, and the number shown of longer ones.
 const NAME: (usize, usize) = (500, 400);
-/// The same of sentences, which may have names in them.
+/// The same for sentences, which may contain names.
 const PROSE: (usize, usize) = (2_000, 1_800);
 
-/// A name as pages show it: what is too long for any use is cut, and says how long it is.
+/// A name as pages show it: a name that is too long is cut, with its length.
 pub(crate) fn shown(name: &str) -> String {
     cut(name, NAME)
 }
 
-/// The same of a sentence.
+/// The same for a sentence.
 pub(crate) fn prose(text: &str) -> String {
     cut(text, PROSE)
 }
 
 fn cut(text: &str, (longest, kept): (usize, usize)) -> String {
-    // The rest of a text of megabytes is not looked at.
-    let plain = |letter| if is_order(letter) { '\u{fffd}' } else { letter };
-    let first: String = text.chars().take(longest + 1).map(plain).collect();
+    // The rest of a text of megabytes is not read.
+    let first: String = text
+        .chars()
+        .take(longest + 1)
+        .map(|letter| if is_order(letter) { '\u{fffd}' } else { letter })
+        .collect();
     if first.chars().count() <= longest {
         return first;
     }
@@ -28,12 +31,13 @@ fn cut(text: &str, (longest, kept): (usize, usize)) -> String {
     format!("{first}… ({} bytes)", grouped(text.len() as u64))
 }
 
-/// Characters that are no text but orders: to terminals, and to turn the direction of writing.
+/// True for control characters: those for terminals, and those that change the direction of
+/// writing.
 pub(crate) fn is_order(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text inside of an element or of an attribute in double quotes.
+/// Escapes text for an element or an attribute in double quotes.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -55,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_megabytes_say_how_long_they_are() {
+    fn long_names_are_cut_with_their_length() {
         let name = "n".repeat(10 << 20);
         let told = shown(&name);
         assert!(told.ends_with("… (10,485,760 bytes)"), "{told}");
@@ -64,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_no_text() {
+    fn control_characters_are_replaced() {
         assert_eq!(shown("a\u{1b}[2J\u{202e}b"), "a\u{fffd}[2J\u{fffd}b");
         assert_eq!(escaped("</script>\"'&\0"), "&lt;/script&gt;&quot;&#39;&amp;\u{fffd}");
     }

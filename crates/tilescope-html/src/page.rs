@@ -1,4 +1,4 @@
-//! From facts to the text of a page.
+//! Renders facts to the text of a page.
 
 use crate::block::Block;
 use crate::colours;
@@ -16,41 +16,43 @@ use tilescope_report::{REPORT_FILE, Report, ReportError};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/page.html.j2");
 const STYLE: &str = include_str!("../../../assets/report/page.css");
+/// How shapes and words of pictures look, a rule in a line.
+pub(crate) const PICTURE_STYLE: &str = include_str!("../../../assets/report/picture.css");
 const SCRIPT: &str = include_str!("../../../assets/report/page.js");
 
-/// Why there is no page.
+/// The reason why no page was written.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlPageError {
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The template of this program does not fit what is put into it.
+    /// The template of this program does not match its data.
     #[error("the page cannot be made: {0}")]
     Template(#[from] minijinja::Error),
     #[error("the page cannot be made: {0}")]
     Json(#[from] serde_json::Error),
-    /// More figures than a page has room for: none of them is left out unasked.
+    /// More figures than a page can show. None of them is left out silently.
     #[error(
         "a page shows at most {most} figures over runs, and these are {count}: choose some of them"
     )]
     TooManyFigures { count: usize, most: usize },
 }
 
-/// A report, and what people call it.
+/// A report and its display name.
 #[derive(Clone, Copy)]
 pub struct PageReport<'a> {
     pub report: &'a Report,
-    /// The path or the spec that it was asked for by.
+    /// The path or the spec that the user gave.
     pub name: &'a str,
 }
 
-/// What a report is compared with.
+/// The other side of a comparison.
 #[derive(Clone, Copy)]
 pub struct ComparedPage<'a> {
     /// Both reports; the target is that of the page.
     pub sides: ComparedReports<'a>,
     /// Name of the source.
     pub source: &'a str,
-    /// Gates, each with why it is violated where it is.
+    /// Gates, each with the reason if it is violated.
     pub gates: &'a [(String, Option<String>)],
 }
 
@@ -62,18 +64,18 @@ pub(crate) struct Section {
     pub blocks: Vec<Block>,
 }
 
-/// What a page is headed with.
+/// The head of a page.
 pub(crate) struct PageHead {
     pub title: String,
     /// Lines below the title.
     pub subtitle: Vec<String>,
 }
 
-/// The page of a report, compared with another one where that is given. The same reports make the
-/// same bytes.
+/// The page of a report, compared with another one if that is given. The same reports give the same
+/// bytes.
 ///
 /// # Errors
-/// Parts of the files that cannot be read.
+/// A part of the files cannot be read.
 pub fn page(
     of: PageReport<'_>,
     compared: Option<ComparedPage<'_>>,
@@ -88,14 +90,14 @@ pub fn page(
     rendered(head, &sections, Some(&facts.summary))
 }
 
-/// The text of a page: its sections in the frame that all pages have. Programs that read it find the
-/// summary of its report, where it is of one.
+/// The text of a page: its sections in the common frame. For programs that read it, it contains the
+/// summary of its report, if it has one.
 pub(crate) fn rendered(
     head: PageHead,
     sections: &[Section],
     summary: Option<&ReportSummary>,
 ) -> Result<String, HtmlPageError> {
-    let style = format!("{}{STYLE}", colours::style_sheet());
+    let style = format!("{}{STYLE}{PICTURE_STYLE}", colours::style_sheet());
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
          form-action 'none'",
@@ -115,29 +117,28 @@ pub(crate) fn rendered(
         summary => summary.map(in_script).transpose()?.map(Value::from_safe_string),
         sections => Value::from(Serde(sections)),
     })?;
-    // Texts that come from elsewhere than names are held to the same.
-    Ok(match text.contains(|letter| is_order(letter) && letter != '\n') {
-        true => {
-            let plain =
-                |letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter };
-            text.chars().map(plain).collect()
-        }
-        false => text,
+    // Texts other than names follow the same rules.
+    Ok(if text.contains(|letter| is_order(letter) && letter != '\n') {
+        text.chars()
+            .map(|letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter })
+            .collect()
+    } else {
+        text
     })
 }
 
-/// How a policy names the one text that it allows.
+/// The hash by which a security policy allows one text.
 fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
 }
 
-/// A value inside of a script element, which no name in it can end.
+/// A value for a script element; no name in it can end the element.
 fn in_script(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
 }
 
-/// All rows of tables of which the text has the first ones only, by table.
+/// All rows, by table, for tables whose text has only the first ones.
 fn script_rows(sections: &[Section]) -> BTreeMap<&str, serde_json::Value> {
     let blocks = sections.iter().flat_map(|section| &section.blocks);
     let rows = blocks.filter_map(|block| match block {
@@ -147,7 +148,7 @@ fn script_rows(sections: &[Section]) -> BTreeMap<&str, serde_json::Value> {
     rows.collect()
 }
 
-/// What a page is headed with: what a report is called, without the way to it.
+/// The title of a page: the name of the report without its directories.
 fn title(facts: &PageFacts<'_>) -> String {
     match &facts.compared {
         Some(compared) => format!("From {} to {}", last(compared.source), last(facts.name)),
@@ -155,13 +156,13 @@ fn title(facts: &PageFacts<'_>) -> String {
     }
 }
 
-/// The last part of a path, or that of its directory where the file is named as all are.
+/// The last part of a path, or that of its directory if the file has the standard name.
 pub(crate) fn last(name: &str) -> String {
     let mut parts = name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != REPORT_FILE);
     shown(parts.next_back().unwrap_or(name))
 }
 
-/// What the report is of, in a line or two.
+/// The program of the report, in a line or two.
 fn subtitle(facts: &PageFacts<'_>) -> Result<Vec<String>, ReportError> {
     let target = &facts.summary.target;
     let machine = target.machine.clone().filter(|_| !target.machine_changes.is_empty());
@@ -171,7 +172,8 @@ fn subtitle(facts: &PageFacts<'_>) -> Result<Vec<String>, ReportError> {
     };
     let mut line = format!("{} × {}", target.num_ipus, shown(architecture));
     if target.replicas > 1 {
-        let (replicas, each) = (target.replicas, target.ipus_per_replica);
+        let replicas = target.replicas;
+        let each = target.ipus_per_replica;
         line.push_str(&format!(", {replicas} replicas of {each} IPUs"));
     }
     line.push_str(if target.kind == "ipu" { "" } else { ", IPU Model" });

@@ -1,4 +1,5 @@
-//! Tables of a page: sortable by the reader, whole in the page, its first rows in the text of it.
+//! Tables of a page: sortable by the reader, complete in the page's data, with the first rows in
+//! its text.
 
 use crate::names::{escaped, shown};
 use crate::svg::Px;
@@ -8,13 +9,13 @@ use std::fmt::Write;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 use tilescope_report::units::grouped;
 
-/// Rows that stand in the text of the page; a reader who asks for more gets all of them.
+/// Number of rows in the text of the page; the reader can expand the others.
 const FIRST_ROWS: usize = 12;
-/// Tables of a few rows more than that stand there whole.
+/// Tables with up to this number of rows are in the text completely.
 const WHOLE_ROWS: usize = 24;
-/// Most rows of a table in a page; the command line has all of them.
+/// The most rows of a table in a page; the command line has all of them.
 pub(crate) const MAX_ROWS: usize = 2_000;
-/// Largest whole number that a script holds exactly.
+/// The largest integer that JavaScript represents exactly.
 const MAX_SCRIPT_NUMBER: u64 = 1 << 53;
 
 /// A table of a page.
@@ -24,18 +25,18 @@ pub(crate) struct HtmlTable {
     pub id: String,
     pub caption: String,
     pub columns: Vec<HtmlColumn>,
-    /// Rows in the text of the page, each of its cells as an element.
+    /// Rows in the text of the page, each as elements for its cells.
     rows: Vec<Value>,
-    /// The row of sums over all rows, in the same way.
+    /// The row of sums over all rows, in the same form.
     totals: Option<Value>,
-    /// All rows, where the text has the first of them only.
+    /// All rows, if the text has only the first of them.
     #[serde(skip)]
     all: Option<Vec<Vec<TableCell>>>,
-    /// Rows in the page.
+    /// Number of rows in the page.
     pub count: usize,
-    /// Whether it is closed at first.
+    /// True if it is collapsed initially.
     pub folded: bool,
-    /// What is to be said of rows that are not in the page; empty where all are.
+    /// A note about rows that are not in the page; empty if all are.
     pub left_out: String,
     pub count_text: String,
     pub first: usize,
@@ -46,11 +47,11 @@ pub(crate) struct HtmlColumn {
     pub title: String,
     pub about: String,
     pub numeric: bool,
-    /// Whether the larger difference comes first, whichever way it goes.
+    /// True if sorting by a difference ignores its sign.
     pub by_size: bool,
 }
 
-/// A stretch of a bar, as shares of its whole length, in a colour.
+/// A coloured part of a bar, as shares of its whole length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BarPart {
     pub from: f64,
@@ -59,7 +60,7 @@ pub(crate) struct BarPart {
 }
 
 impl HtmlTable {
-    /// A table as every reader has it.
+    /// A table in the usual form.
     pub(crate) fn new(id: impl Into<String>, caption: impl Into<String>, data: &DataTable) -> Self {
         Self::with_bars(id, caption, data, |_| Vec::new(), "")
     }
@@ -72,28 +73,35 @@ impl HtmlTable {
         bars: impl Fn(usize) -> Vec<BarPart>,
         bar_title: &str,
     ) -> Self {
-        let column = |(at, of): (usize, &tilescope_analysis::data_table::TableColumn)| HtmlColumn {
-            title: match of.unit {
-                Some(unit) if !of.title.is_empty() => format!("{} ({unit})", shown(&of.title)),
-                _ => shown(&of.title),
-            },
-            about: of.about.to_owned(),
-            numeric: of.alignment == ColumnAlignment::Right,
-            by_size: data.rows.iter().any(|row| is_change(&row[at])),
-        };
-        let mut columns: Vec<HtmlColumn> = data.columns.iter().enumerate().map(column).collect();
+        let make_column =
+            |(at, of): (usize, &tilescope_analysis::data_table::TableColumn)| HtmlColumn {
+                title: match of.unit {
+                    Some(unit) if !of.title.is_empty() => format!("{} ({unit})", shown(&of.title)),
+                    _ => shown(&of.title),
+                },
+                about: of.about.to_owned(),
+                numeric: of.alignment == ColumnAlignment::Right,
+                by_size: data.rows.iter().any(|row| is_change(&row[at])),
+            };
+        let mut columns: Vec<HtmlColumn> =
+            data.columns.iter().enumerate().map(make_column).collect();
         let count = data.rows.len().min(MAX_ROWS);
         let has_bars = !bar_title.is_empty();
         let whole = has_bars || count <= WHOLE_ROWS;
         let in_text = if whole { count } else { FIRST_ROWS };
-        let row = |(at, row): (usize, &Vec<TableCell>)| {
-            let mut text = cells_of(row, &columns);
-            if has_bars {
-                let _ = write!(text, "<td class=\"bar\">{}</td>", bar(&bars(at)));
-            }
-            Value::from_safe_string(text)
-        };
-        let rows = data.rows.iter().take(in_text).enumerate().map(row).collect();
+        let rows = data
+            .rows
+            .iter()
+            .take(in_text)
+            .enumerate()
+            .map(|(at, row)| {
+                let mut text = cells_of(row, &columns);
+                if has_bars {
+                    let _ = write!(text, "<td class=\"bar\">{}</td>", bar(&bars(at)));
+                }
+                Value::from_safe_string(text)
+            })
+            .collect();
         let totals = data.totals().map(|sums| {
             let bar = if has_bars { "<td></td>" } else { "" };
             Value::from_safe_string(format!("{}{bar}", cells_of(&sums, &columns)))
@@ -114,7 +122,7 @@ impl HtmlTable {
                 grouped(more as u64)
             ),
         };
-        let all = (!whole).then(|| data.rows.iter().take(count).cloned().collect());
+        let all = if !whole { Some(data.rows.iter().take(count).cloned().collect()) } else { None };
         Self {
             id: id.into(),
             caption: caption.into(),
@@ -130,18 +138,18 @@ impl HtmlTable {
         }
     }
 
-    /// The same, closed until the reader opens it.
+    /// The same table, collapsed until the reader opens it.
     pub(crate) fn folded(self) -> Self {
         Self { folded: true, ..self }
     }
 
-    /// The same with a last row that stays where it is, however others are sorted.
+    /// The same table with a last row that is not sorted with the others.
     pub(crate) fn with_foot(self, row: &[TableCell]) -> Self {
         let cells = cells_of(row, &self.columns);
         Self { totals: Some(Value::from_safe_string(cells)), ..self }
     }
 
-    /// All rows for the script of the page: numbers that it writes as the program does, and texts.
+    /// All rows for the script of the page: numbers in the program's notation, and texts.
     pub(crate) fn script_rows(&self) -> Option<serde_json::Value> {
         let rows = self.all.as_ref()?.iter();
         Some(rows.map(|row| row.iter().map(script_cell).collect::<Vec<_>>()).collect())
@@ -149,17 +157,25 @@ impl HtmlTable {
 }
 
 fn is_change(cell: &TableCell) -> bool {
-    matches!(cell, TableCell::Change { .. } | TableCell::RealChange(_) | TableCell::ChangeShare(_))
+    cell.is_change()
 }
 
-/// A cell for the script of the page, which groups the digits of numbers by itself.
+/// A cell for the script of the page, which groups the digits of numbers itself.
 fn script_cell(cell: &TableCell) -> serde_json::Value {
     match cell {
-        TableCell::Count(count) if *count < MAX_SCRIPT_NUMBER => (*count).into(),
         // Missing everywhere in long columns of large tables.
         TableCell::Missing => serde_json::Value::Null,
+        cell if is_shortened(cell) => {
+            serde_json::json!([shown(&cell.text()), cell.number(), shown(&cell.exact())])
+        }
+        TableCell::Count(count) if *count < MAX_SCRIPT_NUMBER => (*count).into(),
         cell => shown(&cell.text()).into(),
     }
+}
+
+/// Whether a number is shown with fewer figures than it has.
+fn is_shortened(cell: &TableCell) -> bool {
+    !cell.is_name() && cell.text() != cell.exact()
 }
 
 /// The cells of a row as elements.
@@ -167,7 +183,11 @@ fn cells_of(row: &[TableCell], columns: &[HtmlColumn]) -> String {
     let mut text = String::new();
     for (at, (cell, column)) in row.iter().zip(columns).enumerate() {
         let value = escaped(&shown(&cell.text()));
-        let class = if column.numeric { " class=\"n\"" } else { "" };
+        let mut class = String::from(if column.numeric { " class=\"n\"" } else { "" });
+        if is_shortened(cell) {
+            let exact = escaped(&shown(&cell.exact()));
+            let _ = write!(class, " data-v=\"{}\" title=\"{exact}\"", cell.plain());
+        }
         let _ = match at {
             0 => write!(text, "<th scope=\"row\"{class}>{value}</th>"),
             _ => write!(text, "<td{class}>{value}</td>"),
@@ -176,14 +196,16 @@ fn cells_of(row: &[TableCell], columns: &[HtmlColumn]) -> String {
     text
 }
 
-/// A bar in as wide a cell as there is.
+/// A bar that fills its cell.
 fn bar(parts: &[BarPart]) -> String {
     let mut text = String::from(
         "<svg class=\"share\" aria-hidden=\"true\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\">",
     );
     for BarPart { from, to, colour } in parts {
-        let (from, to) = (from.clamp(0.0, 1.0) * 1e3, to.clamp(0.0, 1.0) * 1e3);
-        let (x, width) = (Px(from), Px((to - from).max(1.0)));
+        let from = from.clamp(0.0, 1.0) * 1e3;
+        let to = to.clamp(0.0, 1.0) * 1e3;
+        let x = Px(from);
+        let width = Px((to - from).max(1.0));
         let _ = write!(
             text,
             "<rect class=\"f-{colour}\" x=\"{x}\" y=\"0\" width=\"{width}\" height=\"10\"/>"
@@ -193,13 +215,16 @@ fn bar(parts: &[BarPart]) -> String {
     text
 }
 
-/// Bars that stand on each other, one behind the other from the left.
+/// Bar parts stacked from left to right.
 pub(crate) fn stacked(shares: impl IntoIterator<Item = (&'static str, f64)>) -> Vec<BarPart> {
     let mut from = 0.0;
-    let part = |(colour, share): (&'static str, f64)| {
-        let start = from;
-        from += share;
-        BarPart { from: start, to: from, colour }
-    };
-    shares.into_iter().filter(|(_, share)| *share > 0.0).map(part).collect()
+    shares
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(colour, share)| {
+            let start = from;
+            from += share;
+            BarPart { from: start, to: from, colour }
+        })
+        .collect()
 }

@@ -1,4 +1,4 @@
-//! Laws of pages, over reports of all kinds.
+//! Invariants of pages, over reports of all kinds.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -23,7 +23,7 @@ use tilescope_report::units::NumberFormat;
 use tilescope_report::{ProgramKind, Report};
 
 const MAX_BYTES: usize = 3 << 20;
-/// The same of as many runs as there may be, with 20 figures.
+/// The same for the largest series, with 20 figures.
 const MAX_SERIES_BYTES: usize = 6 << 20;
 
 fn sample(name: &str) -> Report {
@@ -31,7 +31,7 @@ fn sample(name: &str) -> Report {
     Report::open(root.join("sample_reports").join(name)).unwrap()
 }
 
-/// A report made by hand, in a directory that lasts as long as it does.
+/// A hand-made report, in a directory that lasts as long as the report.
 fn made(builder: &ReportBuilder) -> (tempfile::TempDir, Report) {
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = builder.write(directory.path()).unwrap();
@@ -46,8 +46,8 @@ fn only_compiled() -> ReportBuilder {
     report
 }
 
-/// Names that would end a script, a picture or an attribute, turn the direction of writing, or fill
-/// the page.
+/// Names that would end a script, a picture or an attribute, change the direction of writing, or
+/// fill the page.
 const HOSTILE: [&str; 5] = [
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(1)>\"'><svg/onload=alert(1)>",
@@ -90,12 +90,12 @@ fn the<'a>(document: &'a Html, selector: &str) -> ElementRef<'a> {
     found[0]
 }
 
-/// What holds of every page.
+/// Checks the invariants of every page.
 fn check(name: &str, page: &str) -> Html {
     check_of(name, page, MAX_BYTES)
 }
 
-/// The same, and how large it is at most.
+/// Checks the same, with another limit on the size.
 fn check_of(name: &str, page: &str, most: usize) -> Html {
     assert!(page.len() < most, "{name}: {} bytes", page.len());
     let document = Html::parse_document(page);
@@ -145,7 +145,7 @@ fn check_of(name: &str, page: &str, most: usize) -> Html {
     document
 }
 
-/// The texts of all rows of a table, those that the script of the page has among them.
+/// The texts of all rows of a table, including those in the script of the page.
 fn rows(document: &Html, id: &str) -> Vec<Vec<String>> {
     let scripts: Value = serde_json::from_str(&text(the(document, "script#rows"))).unwrap();
     if let Some(rows) = scripts[id].as_array() {
@@ -175,7 +175,7 @@ fn texts(table: &DataTable) -> Vec<Vec<String>> {
     table.rows.iter().map(row).collect()
 }
 
-/// Tables of views that a page shows as they are.
+/// Tables of views that a page shows unchanged.
 const TABLES: [(&str, &str); 9] = [
     ("summary", "figures"),
     ("summary", "options"),
@@ -189,7 +189,7 @@ const TABLES: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn pages_say_what_reports_say() {
+fn pages_agree_with_reports() {
     for name in ["mnist_pipeline", "matmul_chain", "too_large"] {
         let report = sample(name);
         let page = page_of(&report, name);
@@ -210,7 +210,7 @@ fn pages_say_what_reports_say() {
 }
 
 #[test]
-fn parts_that_are_absent_are_said_to_be() {
+fn absent_parts_are_mentioned() {
     let (_directory, report) = made(&only_compiled());
     let document = check("compiled", &page_of(&report, "compiled"));
     for section in ["execution-trace", "critical-path", "limits"] {
@@ -243,7 +243,7 @@ fn names_of_strangers_stay_text() {
 }
 
 #[test]
-fn what_changed_comes_first_and_is_what_the_comparison_says() {
+fn changes_come_first_and_agree_with_the_comparison() {
     let (source, target) = (sample("mnist_pipeline"), sample("matmul_chain"));
     let alignment = ReportAlignment::without_links(&source, &target).unwrap();
     let (numbers, unit) = (NumberFormat::default(), WorkUnit::default());
@@ -260,7 +260,7 @@ fn what_changed_comes_first_and_is_what_the_comparison_says() {
     for table in &found.tables {
         let mut shown = rows(&document, &format!("compare/{}", table.name()));
         let data = texts(&table.data().with_columns(|column| column < 5));
-        // A bar may stand behind the figures.
+        // A bar may follow the figures.
         shown.iter_mut().for_each(|row| row.truncate(5));
         assert_eq!(shown, data, "{}", table.title);
     }
@@ -281,14 +281,14 @@ fn page_of_series(series: &ReportSeries, baseline: usize) -> String {
     series_page(SeriesPage { series, telling, name: "nightly" }).unwrap()
 }
 
-/// What the marks of the plots say, plot by plot.
+/// The tooltips of the marks of the plots, plot by plot.
 fn marks(document: &Html) -> Vec<Vec<String>> {
     let title = Selector::parse("circle > title, polygon > title").unwrap();
     let plots = all(document, "section#figures figure svg[role=img]");
     plots.into_iter().map(|plot| plot.select(&title).map(text).collect()).collect()
 }
 
-/// The words of the mark of a run: runs without a value come first.
+/// The tooltip of a run; runs without a value come first.
 fn mark_of<'m>(marks: &'m [String], run: &str) -> &'m str {
     let start = format!("{run}: ");
     let mut of_run = marks.iter().filter(|mark| mark.starts_with(&start));
@@ -298,7 +298,7 @@ fn mark_of<'m>(marks: &'m [String], run: &str) -> &'m str {
 }
 
 #[test]
-fn pages_of_series_say_what_the_series_says() {
+fn pages_of_series_agree_with_the_series() {
     let reports = ["matmul_chain", "mnist_pipeline", "too_large"].map(sample);
     let [chain, pipeline, large] = &reports;
     let runs = [("v8", chain), ("v9", chain), ("v10", pipeline), ("v11", pipeline), ("v12", large)];
@@ -344,13 +344,13 @@ fn pages_of_series_say_what_the_series_says() {
     let rise = format!("memory.total_excluding_gaps rises by {percent:.2} % at v12, from ");
     assert!(words[0].starts_with(&rise), "{rise}: {}", words[0]);
     assert!(words.iter().any(|words| words.contains(" at v10, from ")), "{words:?}");
-    // Changes are lines between runs, and the baseline is a level.
+    // Changes are lines between runs, and the baseline is a horizontal line.
     assert!(page.contains("class=\"s-warning guide") && page.contains("class=\"s-text guide"));
     assert_eq!(page, page_of_series(&series, 1), "the same bytes");
 }
 
 #[test]
-fn names_of_strangers_stay_text_in_series() {
+fn hostile_names_stay_text_in_series() {
     let (_directory, report) = made(&hostile());
     let long = "x".repeat(10 << 20);
     let mut runs: Vec<(&str, &Report)> = HOSTILE.iter().map(|name| (*name, &report)).collect();
@@ -372,7 +372,7 @@ fn names_of_strangers_stay_text_in_series() {
     assert!(page.contains("&lt;img src") && !page.contains('\u{202e}'));
 }
 
-/// A series of as many runs as asked for, with figures that go up and down, and once up for good.
+/// A series of `runs` runs, with figures that go up and down, and once up for good.
 fn large_series(runs: usize, paths: &[&str], operations: usize) -> ReportSeries {
     let value = |run: usize, at: usize| {
         let wave = (run * 7919 + at * 104_729) % 1000;
@@ -427,11 +427,11 @@ fn pages_of_long_series_are_bounded() {
     assert_eq!(rows(&document, "series/runs").len(), 1000);
     assert!(all(&document, "[data-table='series/operations-by-run']").is_empty());
     assert!(page.contains("`tilescope series --json` has them"));
-    // As many runs as a series may have: lines go on, marks are of what is told in words.
+    // The longest series: lines are complete, and only points that the text mentions are marked.
     let page = page_of_series(&large_series(10_000, &paths, 10), 0);
     let document = check_of("10,000 runs", &page, MAX_SERIES_BYTES);
     assert!(marks(&document).iter().all(|marks| (4..1000).contains(&marks.len())));
-    // Nothing is left out unasked.
+    // Nothing is left out silently.
     let many: Vec<String> = (0..41).map(|ipu| format!("execution.ipus.{ipu}.steps")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let series = large_series(3, &many, 1);

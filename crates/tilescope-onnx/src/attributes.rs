@@ -1,4 +1,4 @@
-//! Attributes of nodes, read by name and type.
+//! Attributes of nodes, with access by name and type.
 
 use crate::ConstantTensor;
 use crate::element::ElementKind;
@@ -20,20 +20,21 @@ pub enum AttributeValue {
         dims: Vec<u64>,
         content: Option<Arc<ConstantTensor>>,
     },
-    /// A kind of value that nothing here reads: a graph, a type, a list of tensors.
+    /// A kind of value that no code here reads: a graph, a type, a list of tensors.
     Other,
 }
 
 impl AttributeValue {
-    /// Bytes that a copy takes; tensors are shared.
+    /// Size of a copy in bytes; tensors are shared.
     fn bytes(&self) -> usize {
-        let of_text = |text: &String| size_of::<String>() + text.len();
         size_of::<Self>()
             + match self {
                 Self::Text(text) => text.len(),
                 Self::Ints(values) => size_of_val(values.as_slice()),
                 Self::Floats(values) => size_of_val(values.as_slice()),
-                Self::Texts(texts) => texts.iter().map(of_text).sum(),
+                Self::Texts(texts) => {
+                    texts.iter().map(|text| size_of::<String>() + text.len()).sum()
+                }
                 Self::Tensor { dims, .. } => size_of_val(dims.as_slice()),
                 Self::Int(_) | Self::Float(_) | Self::Other => 0,
             }
@@ -60,8 +61,8 @@ pub struct Attribute {
     pub value: AttributeValue,
 }
 
-/// The attributes of a node. Getters give `None` for an absent attribute, and an error that names
-/// the node for one of another type. Copies share the list.
+/// The attributes of a node. Getters return `None` for an absent attribute, and an error with the
+/// name of the node for one of another type. Copies share the list.
 #[derive(Clone, Debug)]
 pub struct Attributes {
     /// Name of the node, for messages.
@@ -76,17 +77,17 @@ impl Attributes {
         Self { node: node.into(), list: list.into() }
     }
 
-    /// Bytes that they take.
+    /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.list.iter().map(|attribute| attribute.name.len() + attribute.value.bytes()).sum()
     }
 
-    /// All of them, in the order of the file.
+    /// All attributes, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Attribute> {
         self.list.iter()
     }
 
-    /// The value of this name, whatever its type.
+    /// The value with this name, of any type.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&AttributeValue> {
         self.list.iter().find(|attribute| attribute.name == name).map(|found| &found.value)
@@ -101,7 +102,7 @@ impl Attributes {
         }
     }
 
-    /// A whole number.
+    /// An integer attribute.
     pub fn int(&self, name: &str) -> Result<Option<i64>, OnnxError> {
         match self.get(name) {
             None => Ok(None),
@@ -110,7 +111,7 @@ impl Attributes {
         }
     }
 
-    /// A number; a whole number is one too.
+    /// A float attribute; integers are accepted.
     #[expect(clippy::cast_precision_loss, reason = "a float attribute written as a whole number")]
     pub fn float(&self, name: &str) -> Result<Option<f64>, OnnxError> {
         match self.get(name) {
@@ -121,7 +122,7 @@ impl Attributes {
         }
     }
 
-    /// A text.
+    /// A text attribute.
     pub fn text(&self, name: &str) -> Result<Option<&str>, OnnxError> {
         match self.get(name) {
             None => Ok(None),
@@ -130,7 +131,7 @@ impl Attributes {
         }
     }
 
-    /// Whole numbers.
+    /// An attribute with a list of integers.
     pub fn ints(&self, name: &str) -> Result<Option<&[i64]>, OnnxError> {
         match self.get(name) {
             None => Ok(None),
@@ -139,7 +140,7 @@ impl Attributes {
         }
     }
 
-    /// Numbers.
+    /// An attribute with a list of floats.
     pub fn floats(&self, name: &str) -> Result<Option<&[f64]>, OnnxError> {
         match self.get(name) {
             None => Ok(None),
@@ -148,7 +149,7 @@ impl Attributes {
         }
     }
 
-    /// Texts.
+    /// An attribute with a list of texts.
     pub fn texts(&self, name: &str) -> Result<Option<&[String]>, OnnxError> {
         match self.get(name) {
             None => Ok(None),
@@ -157,7 +158,7 @@ impl Attributes {
         }
     }
 
-    /// Content of a small tensor; `None` also if the tensor is too large to be read.
+    /// Content of a small tensor; also `None` if the tensor is too large to be read.
     pub fn tensor(&self, name: &str) -> Result<Option<&ConstantTensor>, OnnxError> {
         match self.get(name) {
             None => Ok(None),

@@ -1,24 +1,27 @@
-//! What must hold before a graph is looked at: its version, its names, its order.
+//! Checks before a graph is used: its version, its names, its order.
 
 use crate::error::OnnxError;
 use crate::proto::{GraphProto, ModelProto, NodeProto};
 use std::collections::{HashMap, VecDeque};
 
-/// Versions of the standard's set of operators that are understood.
+/// Supported versions of the standard operator set.
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
-/// The same set under both of its names.
+/// Maps both names of the standard domain to one.
 pub(crate) fn standard_domain(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 
-/// Version of the standard's own set of operators.
+/// Version of the standard operator set.
 pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
-    let standard = |import: &&(_, i64)| {
-        let (domain, _): &(std::sync::Arc<str>, _) = import;
-        standard_domain(domain).is_empty()
-    };
-    let version = model.opset_imports.iter().find(standard).map(|(_, version)| *version);
+    let version = model
+        .opset_imports
+        .iter()
+        .find(|import| {
+            let (domain, _): &(std::sync::Arc<str>, _) = import;
+            standard_domain(domain).is_empty()
+        })
+        .map(|(_, version)| *version);
     let version = match version {
         Some(version) => version,
         None if model.graph.is_none() => {
@@ -33,7 +36,8 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
     match u32::try_from(version) {
         Ok(opset) if OPSETS.contains(&version) => Ok(opset),
         _ => {
-            let (first, last) = (OPSETS.start(), OPSETS.end());
+            let first = OPSETS.start();
+            let last = OPSETS.end();
             Err(OnnxError::File(format!(
                 "opset {version} is not known: export the model with an opset from {first} to {last}"
             )))
@@ -41,7 +45,7 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
     }
 }
 
-/// The graph, if there is one that can be read at all.
+/// The graph, if there is a readable one.
 pub(crate) fn graph(model: &ModelProto) -> Result<&GraphProto, OnnxError> {
     let Some(graph) = &model.graph else {
         return Err(OnnxError::File("there is no graph in it: this is no ONNX file".to_owned()));
@@ -55,7 +59,7 @@ pub(crate) fn graph(model: &ModelProto) -> Result<&GraphProto, OnnxError> {
     Ok(graph)
 }
 
-/// What a message calls a node.
+/// The name of a node in messages.
 pub(crate) fn place(name: &str, op: &str) -> String {
     format!("node {name:?} ({op})")
 }
@@ -65,11 +69,11 @@ fn node_place(node: &NodeProto) -> String {
     place(name.map_or("", |name| name), &node.op)
 }
 
-/// Nodes in an order in which each reads only what was computed before: that of the file, which
-/// should be one; else the first of those that could come next.
+/// Nodes in an order in which each reads only earlier results: the order of the file if possible;
+/// otherwise, always the first node that can come next.
 ///
 /// # Errors
-/// If a name is given twice, or nodes wait for each other.
+/// If a name is given twice, or nodes depend on each other in a cycle.
 pub(crate) fn order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
     let writers = writers(graph)?;
     let nodes = &graph.nodes;
@@ -112,29 +116,29 @@ pub(crate) fn order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
     }
 }
 
-/// Value -> node that computes it. No value has two sources.
+/// Maps each value to the node that computes it. No value has two sources.
 fn writers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
     let mut writers: HashMap<&str, usize> = HashMap::new();
     let mut given: HashMap<&str, &str> = HashMap::new();
-    let twice = |name: &str, place: String| {
+    let refuse = |name: &str, place: String| {
         let problem = format!("the name {name:?} is given twice");
         Err(OnnxError::Graph { place, problem })
     };
     for tensor in &graph.initializers {
         if given.insert(&tensor.name, "initialiser").is_some() {
-            return twice(&tensor.name, format!("initialiser {:?}", tensor.name));
+            return refuse(&tensor.name, format!("initialiser {:?}", tensor.name));
         }
     }
     for input in &graph.inputs {
-        // An initialiser may be listed as an input: it is its default.
+        // An initialiser may also be an input: it is its default.
         if given.insert(&input.name, "input") == Some("input") {
-            return twice(&input.name, format!("input {:?}", input.name));
+            return refuse(&input.name, format!("input {:?}", input.name));
         }
     }
     for (at, node) in graph.nodes.iter().enumerate() {
         for output in node.outputs.iter().filter(|output| !output.is_empty()) {
             if given.contains_key(&**output) || writers.insert(output, at).is_some() {
-                return twice(output, node_place(node));
+                return refuse(output, node_place(node));
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Operators that stand for several of the standard's: the table of them, and how their parts are
-//! written. The parts have names, shapes and constants like nodes of the file; whoever reads the
-//! graph sees only operators of the standard.
+//! Composed operators, which are written as several standard ones: their table, and their
+//! decomposition. The parts have names, shapes and constants like nodes of the file, so readers of
+//! the graph only see standard operators.
 
 mod attention;
 mod choice;
@@ -16,17 +16,17 @@ use crate::error::OnnxError;
 use crate::graph::{OnnxValue, ValueId, full_op};
 use crate::resolve::{NodeIdentity, NodeParts, Resolver};
 
-/// Values of the outputs of a composed node, absent ones too; none where the node is not of the kind
-/// that is composed.
+/// Values of the outputs of a composed node, including absent ones; `None` if the node is not one
+/// of the composed kind.
 type Composed = Result<Option<Vec<Option<ValueId>>>, OnnxError>;
 
 /// Writes the parts of a node.
 pub(crate) type Compose = fn(&mut NodeComposition) -> Composed;
 
-/// The set of operators that exporters of Microsoft's runtime write.
+/// The operator set of Microsoft's runtime.
 const MICROSOFT: &str = "com.microsoft";
 
-/// Operators of a set that are composed, family by family.
+/// The composed operators of each set, family by family.
 const FAMILIES: &[(&str, &[(&str, Compose)])] = &[
     (MICROSOFT, fused::OPS),
     (MICROSOFT, attention::OPS),
@@ -39,24 +39,26 @@ const FAMILIES: &[(&str, &[(&str, Compose)])] = &[
     ("", fused::OF_STANDARD),
 ];
 
-/// How an operator is composed, if it is.
+/// The composition of an operator, if it has one.
 pub(crate) fn find(domain: &str, op: &str) -> Option<Compose> {
     let families = FAMILIES.iter().filter(|(of, _)| *of == domain);
     let mut entries = families.flat_map(|(_, entries)| *entries);
     entries.find(|(name, _)| *name == op).map(|(_, compose)| *compose)
 }
 
-/// Operators that become several of the standard's, or may: with the set before their names.
+/// Operators that may be decomposed into standard ones, with the prefix of their set.
 pub fn composed_operators() -> impl Iterator<Item = String> {
-    let of = |(domain, entries): &(&'static str, &'static [(&'static str, Compose)])| {
-        let domain = *domain;
-        entries.iter().map(move |(op, _)| full_op(domain, op))
-    };
     let loops = ["Loop", "Scan"].map(str::to_owned);
-    FAMILIES.iter().flat_map(of).chain(loops)
+    FAMILIES
+        .iter()
+        .flat_map(|(domain, entries)| {
+            let domain = *domain;
+            entries.iter().map(move |(op, _)| full_op(domain, op))
+        })
+        .chain(loops)
 }
 
-/// A node that becomes several.
+/// A node that is being decomposed.
 pub(crate) struct NodeComposition<'r, 'f> {
     pub resolver: &'r mut Resolver<'f>,
     pub identity: &'r NodeIdentity,
@@ -78,7 +80,7 @@ impl<'r> NodeComposition<'r, '_> {
         self.identity.error(problem)
     }
 
-    /// An operand that must be there.
+    /// An operand that must be present.
     fn input(&self, at: usize) -> Result<ValueId, OnnxError> {
         self.optional(at).ok_or_else(|| self.error(format!("its input {at} is missing")))
     }
@@ -107,20 +109,20 @@ impl<'r> NodeComposition<'r, '_> {
         Ok(self.attributes.float(name)?.unwrap_or(default))
     }
 
-    /// A number of things that must be said, and is not 0.
+    /// A positive count that must be present.
     fn count(&self, name: &str) -> Result<u64, OnnxError> {
         let count = self.attributes.int(name)?.and_then(|count| u64::try_from(count).ok());
         let count = count.filter(|count| *count > 0);
         count.ok_or_else(|| self.error(format!("it does not say {name}")))
     }
 
-    /// The attributes of the node, for a part that has the same.
+    /// The attributes of the node, for a part with the same ones.
     fn own_attributes(&self) -> Vec<(&'r str, AttributeValue)> {
         let attributes = self.attributes;
         attributes.iter().map(|own| (own.name.as_str(), own.value.clone())).collect()
     }
 
-    /// An axis from 0.
+    /// An axis counted from 0.
     fn axis(&self, axis: i64, rank: usize) -> Result<usize, OnnxError> {
         let signed = i64::try_from(rank).unwrap_or(i64::MAX);
         let found = if axis < 0 { axis.saturating_add(signed) } else { axis };
@@ -128,12 +130,12 @@ impl<'r> NodeComposition<'r, '_> {
         found.ok_or_else(|| self.error(format!("axis {axis} of a tensor of {rank} dimensions")))
     }
 
-    /// The known whole numbers of a value.
+    /// The integers of a value, if known.
     fn known_ints(&self, id: ValueId) -> Option<Vec<i64>> {
         self.value(id).content.as_ref()?.ints()
     }
 
-    /// A part with one result.
+    /// Adds a part with one result.
     fn node(
         &mut self,
         part: &str,
@@ -146,7 +148,7 @@ impl<'r> NodeComposition<'r, '_> {
         made.first().copied().ok_or_else(|| self.error("a part of it makes nothing"))
     }
 
-    /// A part with several results, and operands that may be absent.
+    /// Adds a part with several results, and operands that may be absent.
     fn nodes(
         &mut self,
         part: &str,
@@ -158,18 +160,19 @@ impl<'r> NodeComposition<'r, '_> {
         self.resolver.part((self.identity, self.parts), (part, op), inputs, attributes, outputs)
     }
 
-    /// Known whole numbers along one axis.
+    /// Adds known integers along one axis.
     fn ints(&mut self, values: Vec<i64>) -> Result<ValueId, OnnxError> {
         let dims = vec![values.len() as u64];
         self.resolver.known(self.identity, ElementKind::Int64, dims, ConstantData::Ints(values))
     }
 
-    /// A known single number.
+    /// Adds a known single number.
     fn number(&mut self, element: ElementKind, value: f64) -> Result<ValueId, OnnxError> {
         #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
-        let data = match element.is_float() {
-            true => ConstantData::Floats(vec![value]),
-            false => ConstantData::Ints(vec![value as i64]),
+        let data = if element.is_float() {
+            ConstantData::Floats(vec![value])
+        } else {
+            ConstantData::Ints(vec![value as i64])
         };
         self.resolver.known(self.identity, element, Vec::new(), data)
     }
@@ -192,7 +195,7 @@ impl<'r> NodeComposition<'r, '_> {
         self.node(part, "Cast", &[x], &[("to", AttributeValue::Int(to))])
     }
 
-    /// Elements of an axis from one place up to another.
+    /// Adds a slice of an axis from one index up to another.
     fn slice(
         &mut self,
         part: &str,
@@ -224,7 +227,7 @@ impl<'r> NodeComposition<'r, '_> {
         self.node(part, "Concat", of, &[("axis", AttributeValue::Int(axis))])
     }
 
-    /// Parts of these lengths along an axis.
+    /// Splits an axis into parts of these lengths.
     fn split(
         &mut self,
         part: &str,
@@ -238,7 +241,7 @@ impl<'r> NodeComposition<'r, '_> {
         self.nodes(part, "Split", &[Some(x), Some(lengths)], &axis, count)
     }
 
-    /// The sum with an operand that may be absent.
+    /// Adds an operand, if present, to `x`.
     fn plus(&mut self, part: &str, x: ValueId, y: Option<ValueId>) -> Result<ValueId, OnnxError> {
         match y {
             Some(y) => self.node(part, "Add", &[x, y], &[]),
@@ -247,7 +250,7 @@ impl<'r> NodeComposition<'r, '_> {
     }
 }
 
-/// Sizes as whole numbers of a tensor; none is as large as they can be.
+/// Sizes as a list of integers; they are far below the largest integer.
 fn signed(sizes: &[u64]) -> Vec<i64> {
     sizes.iter().map(|size| i64::try_from(*size).unwrap_or(i64::MAX)).collect()
 }

@@ -1,18 +1,18 @@
-//! Small tensors whose values are known.
+//! Small tensors with known values.
 
 use crate::element::ElementKind;
 
 /// Values of a tensor, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstantData {
-    /// All whole-number types; an unsigned 64-bit value above `i64::MAX` wraps, as a cast does.
+    /// All integer types; an unsigned 64-bit value above `i64::MAX` wraps, as in a cast.
     Ints(Vec<i64>),
     Bools(Vec<bool>),
     /// All floating-point types.
     Floats(Vec<f64>),
 }
 
-/// A tensor whose values are known: a small initialiser, a constant, or what was folded of them.
+/// A tensor with known values: a small initialiser, a constant, or a folded one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantTensor {
     pub dims: Vec<u64>,
@@ -21,7 +21,7 @@ pub struct ConstantTensor {
 }
 
 impl ConstantTensor {
-    /// A tensor without elements; none if the type is one whose values are never read.
+    /// A tensor without elements; `None` for a type whose values are never read.
     pub(crate) fn empty(element: ElementKind, dims: Vec<u64>) -> Option<Self> {
         let data = match element {
             ElementKind::Bool => ConstantData::Bools(Vec::new()),
@@ -42,13 +42,13 @@ impl ConstantTensor {
         }
     }
 
-    /// Whether a dimension is zero.
+    /// True if a dimension is zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The values as whole numbers; none if they are floats. `true` is 1.
+    /// The values as integers; `None` for floats. `true` is 1.
     #[must_use]
     pub fn ints(&self) -> Option<Vec<i64>> {
         match &self.data {
@@ -58,7 +58,7 @@ impl ConstantTensor {
         }
     }
 
-    /// The values as floats, whatever their type.
+    /// The values as floats, from any type.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "sizes and indices are far below 2^53")]
     pub fn floats(&self) -> Vec<f64> {
@@ -69,7 +69,7 @@ impl ConstantTensor {
         }
     }
 
-    /// The value of a tensor of one element, whatever its rank, as a float.
+    /// The value of a tensor of one element, of any rank, as a float.
     #[must_use]
     pub fn scalar(&self) -> Option<f64> {
         if self.len() == 1 { self.floats().first().copied() } else { None }

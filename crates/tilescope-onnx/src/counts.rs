@@ -6,12 +6,12 @@ use crate::graph::{OnnxGraph, OnnxNode, ValueId, ValueSource, full_op};
 use crate::shape::{AttentionDims, EinsumLabels};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Operands of `BatchNormalization` that are statistics, which nothing trains.
+/// Operands of `BatchNormalization` that are statistics, and so not trained.
 const STATISTICS: std::ops::RangeInclusive<usize> = 3..=4;
 
 impl OnnxGraph {
-    /// Operator -> nodes that are left, without those that are parts of others. Operators of other
-    /// sets than the standard's have the set before their name: `com.example.Custom`.
+    /// Operator -> number of remaining nodes, without parts of other nodes. Operators of
+    /// non-standard sets have the prefix of their set: `com.example.Custom`.
     #[must_use]
     pub fn op_counts(&self) -> BTreeMap<String, u64> {
         let whole = self.nodes.iter().filter(|node| node.source.is_none());
@@ -19,7 +19,7 @@ impl OnnxGraph {
     }
 
     /// Elements of all floating-point initialisers that nodes read, without the statistics of batch
-    /// normalisations. One that several nodes read counts once.
+    /// normalisations. An initialiser with several readers counts once.
     #[must_use]
     pub fn parameter_count(&self) -> u64 {
         let mut read: BTreeSet<ValueId> = self.outputs.iter().copied().collect();
@@ -35,8 +35,8 @@ impl OnnxGraph {
         parameters.map(|value| value.elements()).sum()
     }
 
-    /// Multiplications with an addition of one forward pass: those of `Conv`, `ConvTranspose`,
-    /// `Gemm`, `MatMul`, `Einsum`, `Attention` and recurrent layers.
+    /// Multiply-accumulates of one forward pass: those of `Conv`, `ConvTranspose`, `Gemm`,
+    /// `MatMul`, `Einsum`, `Attention` and recurrent layers.
     #[must_use]
     pub fn macs(&self) -> u64 {
         self.nodes.iter().map(|node| self.node_macs(node)).fold(0, u64::saturating_add)
@@ -53,28 +53,28 @@ impl OnnxGraph {
     }
 
     fn standard_macs(&self, node: &OnnxNode) -> Option<u64> {
-        let input = |at| self.dims(&node.inputs, at);
+        let get_dims = |at| self.dims(&node.inputs, at);
         if node.is_recurrent() {
-            // Each step of each sample goes through all weights of inputs and states; any of the
-            // outputs may be left out.
-            let [first, second, _] = input(0)? else { return None };
-            let of_inputs = product(input(1)?, &[*first, *second])?;
-            return of_inputs.checked_add(product(input(2)?, &[*first, *second])?);
+            // Each step of each sample uses all weights of inputs and states; any of the outputs
+            // may be left out.
+            let [first, second, _] = get_dims(0)? else { return None };
+            let of_inputs = product(get_dims(1)?, &[*first, *second])?;
+            return of_inputs.checked_add(product(get_dims(2)?, &[*first, *second])?);
         }
         let output = self.dims(&node.outputs, 0)?;
         match &*node.op {
-            // Every element of the output sums one over a filter.
-            "Conv" => product(output, input(1)?.get(1..)?),
-            // Every element of the input goes into the outputs under one filter.
-            "ConvTranspose" => product(input(0)?, input(1)?.get(1..)?),
+            // Every element of the output sums over one filter.
+            "Conv" => product(output, get_dims(1)?.get(1..)?),
+            // Every element of the input contributes to the outputs under one filter.
+            "ConvTranspose" => product(get_dims(0)?, get_dims(1)?.get(1..)?),
             "Gemm" => {
-                let [rows, columns] = input(0)? else { return None };
+                let [rows, columns] = get_dims(0)? else { return None };
                 let is_transposed = node.attributes.int("transA").ok()?.unwrap_or(0) != 0;
                 product(output, &[if is_transposed { *rows } else { *columns }])
             }
-            "MatMul" => product(output, &[*input(0)?.last()?]),
+            "MatMul" => product(output, &[*get_dims(0)?.last()?]),
             "Einsum" => {
-                let operands: Option<Vec<&[u64]>> = (0..node.inputs.len()).map(input).collect();
+                let operands: Option<Vec<&[u64]>> = (0..node.inputs.len()).map(get_dims).collect();
                 let operands = operands?;
                 let equation = node.attributes.text("equation").ok()??;
                 let labels = EinsumLabels::new(equation, &operands)?;
@@ -82,8 +82,8 @@ impl OnnxGraph {
                 product(&sizes, &[operands.len() as u64 - 1])
             }
             "Attention" => {
-                let shapes = [input(0)?, input(1)?, input(2)?];
-                AttentionDims::of_shapes(shapes, input(4), &node.attributes).ok()??.macs()
+                let shapes = [get_dims(0)?, get_dims(1)?, get_dims(2)?];
+                AttentionDims::of_shapes(shapes, get_dims(4), &node.attributes).ok()??.macs()
             }
             _ => None,
         }
@@ -91,8 +91,8 @@ impl OnnxGraph {
 }
 
 impl OnnxFile {
-    /// Operator -> nodes of the graph as written, as [`OnnxGraph::op_counts`] names them. Nodes of
-    /// functions and branches are not among them.
+    /// Operator -> number of nodes in the graph of the file, named as by [`OnnxGraph::op_counts`].
+    /// Nodes of functions and branches are not counted.
     #[must_use]
     pub fn op_counts(&self) -> BTreeMap<String, u64> {
         let nodes = self.model.graph.iter().flat_map(|graph| &graph.nodes);

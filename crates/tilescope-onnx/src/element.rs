@@ -23,12 +23,12 @@ pub enum ElementKind {
     BFloat16,
     /// The four 8-bit formats of opset 19: E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ.
     Float8,
-    /// 4-bit whole numbers of opset 21.
+    /// The 4-bit integers of opset 21.
     Uint4,
     Int4,
-    /// E2M1 of opset 23.
+    /// The E2M1 format of opset 23.
     Float4,
-    /// 2-bit whole numbers of opset 25.
+    /// The 2-bit integers of opset 25.
     Uint2,
     Int2,
 }
@@ -42,7 +42,7 @@ const KINDS: &[(u64, ElementKind, &str, u32)] = &[
     (5, ElementKind::Int16, "int16", 16),
     (6, ElementKind::Int32, "int32", 32),
     (7, ElementKind::Int64, "int64", 64),
-    // A text has no size of its own; nothing on a device holds one.
+    // A text has no fixed size; no device memory contains one.
     (8, ElementKind::Text, "string", 0),
     (9, ElementKind::Bool, "bool", 8),
     (10, ElementKind::Float16, "float16", 16),
@@ -66,7 +66,7 @@ const KINDS: &[(u64, ElementKind, &str, u32)] = &[
 ];
 
 impl ElementKind {
-    /// The type with this number; none if the standard has no such number.
+    /// The type with this number; `None` for a number that the standard does not define.
     pub(crate) fn from_number(number: u64) -> Option<Self> {
         KINDS.iter().find(|(of, ..)| *of == number).map(|(_, kind, ..)| *kind)
     }
@@ -88,7 +88,7 @@ impl ElementKind {
         KINDS.iter().find(|(_, kind, ..)| *kind == self).map_or(0, |(_, _, _, bits)| *bits)
     }
 
-    /// Whether it is a floating-point type.
+    /// True for a floating-point type.
     #[must_use]
     pub fn is_float(self) -> bool {
         matches!(
@@ -102,7 +102,7 @@ impl ElementKind {
         )
     }
 
-    /// Whether it is a signed or unsigned whole number; `bool` is none.
+    /// True for a signed or unsigned integer type; `bool` is none.
     #[must_use]
     pub fn is_integer(self) -> bool {
         matches!(

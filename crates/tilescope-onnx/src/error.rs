@@ -1,25 +1,25 @@
-//! Why a file was refused: what is wrong, at which byte or node, and what would be right.
+//! The reasons for refusing a file: the problem, its byte or node, and the remedy.
 
-/// Why a file was refused.
+/// The reason why a file was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum OnnxError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("cannot read the file: {0}")]
     Read(#[from] std::io::Error),
-    /// Its bytes are no ONNX.
+    /// Its bytes are not ONNX.
     #[error("byte {byte}: {problem}")]
     Syntax { byte: u64, problem: String },
-    /// A node, value or input does not make sense.
+    /// A node, value or input is invalid.
     #[error("{place}: {problem}")]
     Graph {
-        /// What is meant, `node "/conv1/Conv" (Conv)` or `input "x"`.
+        /// The place, `node "/conv1/Conv" (Conv)` or `input "x"`.
         place: String,
         problem: String,
     },
-    /// The file as a whole cannot be understood.
+    /// The file as a whole is not supported.
     #[error("{0}")]
     File(String),
-    /// An attribute has another type than the operator asks for.
+    /// An attribute has another type than the operator needs.
     #[error("node {node:?}: attribute {name:?} is {found}, expected {expected}")]
     AttributeType { node: String, name: String, found: &'static str, expected: &'static str },
     /// Symbolic dimensions have no value.
@@ -31,7 +31,7 @@ pub enum OnnxError {
     /// A value was given for a dimension that the file does not have.
     #[error("there is no dimension {name:?}{}", hint(known, nearest.as_deref()))]
     UnknownDimension { name: String, known: Vec<String>, nearest: Option<String> },
-    /// A branch or a number of turns was given for a node that did not need it.
+    /// A branch or a number of iterations was given for a node that did not need it.
     #[error(
         "no node {name:?} leaves its branch or turns open{}",
         if known.is_empty() { String::new() } else { format!(": {} do", known.join(", ")) }
@@ -39,7 +39,7 @@ pub enum OnnxError {
     UnknownDecision { name: String, known: Vec<String> },
 }
 
-/// What could have been meant, else what there is.
+/// The nearest known name, or else all known names.
 fn hint(known: &[String], nearest: Option<&str>) -> String {
     match nearest {
         Some(name) => format!("; did you mean {name:?}?"),

@@ -1,4 +1,4 @@
-//! A file that was read and checked.
+//! A parsed and checked file.
 
 use crate::check;
 use crate::element::ElementKind;
@@ -10,17 +10,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// A dimension of a graph's input, as the file has it.
+/// A dimension of a graph's input, as in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dimension {
     Known(u64),
-    /// Named by the exporter: `batch`. A dimension that the file leaves open without a name is one
-    /// too, named after its input and axis: `input_ids.1`.
+    /// Named by the exporter: `batch`. An open dimension without a name gets one from its input and
+    /// axis: `input_ids.1`.
     Symbol(String),
 }
 
 impl Dimension {
-    /// The name of a dimension that has none.
+    /// The name of an unnamed dimension.
     pub(crate) fn unnamed(input: &str, axis: usize) -> String {
         format!("{input}.{axis}")
     }
@@ -38,51 +38,54 @@ pub struct GraphInput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     pub name: String,
-    /// Input and axis of each place.
+    /// Input and axis of each occurrence.
     pub places: Vec<(String, usize)>,
-    /// Whether it is the batch: called so, or dimension 0 of all inputs that have dimensions.
+    /// True if it is the batch: by its name, or because it is dimension 0 of all inputs that have
+    /// dimensions.
     pub is_batch: bool,
 }
 
-/// What the user says of what a file leaves open: sizes, branches, turns and numbers of results.
+/// The user's values for what a file leaves open: sizes, branches, iterations and numbers of
+/// results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DimValues {
     /// By name.
     pub by_name: BTreeMap<String, u64>,
     /// Value of the symbol that is the batch, unless `by_name` has one.
     pub batch: Option<u64>,
-    /// A size that the first dimension of inputs has in the file, and the one that it is to have.
+    /// A size of the first dimension of inputs in the file, and its replacement.
     pub first: Option<(u64, u64)>,
-    /// Name of an `If` that data decide -> whether its first branch runs.
+    /// Name of an `If` that depends on data -> true if its first branch runs.
     pub branches: BTreeMap<String, bool>,
-    /// Name of a `Loop` -> turns that it takes.
+    /// Name of a `Loop` -> number of its iterations.
     pub trips: BTreeMap<String, u64>,
-    /// Results of operators that have as many as data say, such as `NonZero`.
+    /// The most results of operators whose number of results depends on data, such as `NonZero`.
     pub max_results: Option<u64>,
 }
 
 /// Largest value of a symbolic dimension.
 const MAX_DIMENSION: u64 = 1 << 24;
 
-/// What the names of symbols that count samples have in them, whoever wrote the file.
+/// A word in the names of symbols that count samples, for any exporter.
 const BATCH_WORD: &str = "batch";
 
-/// How alike a name must be to be suggested: 1 is equal.
+/// The similarity from which on a name is suggested: 1 is equal.
 const NEAR: f64 = 0.5;
 
-/// A file that was read and checked; weights were skipped.
+/// A parsed and checked file, without weights.
 #[derive(Debug)]
 pub struct OnnxFile {
     pub ir_version: i64,
     /// Name and version of the exporter, `pytorch 2.15.0`.
     pub producer: String,
-    /// Version of the standard's own set of operators.
+    /// Version of the standard operator set.
     pub opset: u32,
     /// `metadata_props` of the file.
     pub metadata: Vec<(String, String)>,
-    /// Hash of all that was read, weights left out, in hexadecimal: tells whether a file has changed.
+    /// Hash of everything that was read, without weights, in hexadecimal: it detects changes of a
+    /// file.
     pub content_hash: String,
-    /// Nodes of the graph as written, nested graphs and functions left out.
+    /// Number of nodes of the graph in the file, without nested graphs and functions.
     pub node_count: usize,
     pub(crate) model: ModelProto,
     /// Nodes of the graph in an order in which they can be computed.
@@ -90,29 +93,29 @@ pub struct OnnxFile {
     inputs: Vec<GraphInput>,
 }
 
-/// First bytes of a file that may be looked at to tell what it is.
+/// Number of first bytes of a file that are checked for its type.
 const FIRST_BYTES: usize = 16;
 
-/// Tags that a `ModelProto` may begin with: version, producer, domain, model version, graph, sets of
-/// operators and properties, each with the wire type it has there.
+/// Tags that may be first in a `ModelProto`: version, producer, domain, model version, graph,
+/// operator sets and properties, each with its wire type.
 const FIRST_TAGS: [u8; 9] = [0x08, 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
 
-/// Whether a file may be an ONNX file, whatever it is called: it begins with a field of a model, and
-/// not as a text does. Exporters write the version first, which no text begins with.
+/// True if a file may be an ONNX file, regardless of its name: it begins with a field of a model,
+/// unlike a text. Exporters write the version first, with a byte that no text begins with.
 fn begins_like_a_model(start: &[u8]) -> bool {
     let is_text = |byte: &u8| *byte >= b' ' || b"\t\n\r\x0c".contains(byte);
     start.first().is_some_and(|tag| FIRST_TAGS.contains(tag)) && !start.iter().all(is_text)
 }
 
 impl OnnxFile {
-    /// Whether a file is called as ONNX files are, or begins as they do.
+    /// True if a file has the name of ONNX files or begins like one.
     #[must_use]
     pub fn is_at(path: &Path) -> bool {
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
             return true;
         }
-        // Opening what is no file could wait for someone to write into it.
-        let file = path.is_file().then(|| std::fs::File::open(path).ok()).flatten();
+        // Opening a pipe could block until another process writes to it.
+        let file = if path.is_file() { std::fs::File::open(path).ok() } else { None };
         let mut start = Vec::new();
         let read = file.map(|file| file.take(FIRST_BYTES as u64).read_to_end(&mut start));
         read.is_some_and(|read| read.is_ok()) && begins_like_a_model(&start)
@@ -121,7 +124,7 @@ impl OnnxFile {
     /// Reads and checks a file. Tensor data are skipped; no other file is opened.
     ///
     /// # Errors
-    /// If it cannot be read, is no ONNX file, or is none that can be understood.
+    /// If the file cannot be read, is not an ONNX file, or is not supported.
     pub fn open(path: &Path) -> Result<Self, OnnxError> {
         let file = std::fs::File::open(path)?;
         if file.metadata()?.is_dir() {
@@ -130,7 +133,7 @@ impl OnnxFile {
         Self::read(file)
     }
 
-    /// The same from anything that can be read and sought in.
+    /// Like [`OnnxFile::open`], from any seekable source.
     ///
     /// # Errors
     /// As [`OnnxFile::open`].
@@ -155,13 +158,13 @@ impl OnnxFile {
         })
     }
 
-    /// What the user feeds: inputs of the graph that are no initialisers.
+    /// The inputs that the user feeds, without initialisers.
     #[must_use]
     pub fn inputs(&self) -> &[GraphInput] {
         &self.inputs
     }
 
-    /// Dimensions of inputs that have no value, in the order of the file.
+    /// Dimensions of inputs without a value, in the order of the file.
     #[must_use]
     pub fn symbols(&self) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = Vec::new();
@@ -171,7 +174,8 @@ impl OnnxFile {
                 let Dimension::Symbol(name) = dimension else { continue };
                 let place = (input.name.clone(), axis);
                 let at = *known.entry(name).or_insert_with(|| {
-                    let (name, places) = (name.clone(), Vec::new());
+                    let name = name.clone();
+                    let places = Vec::new();
                     symbols.push(Symbol { name, places, is_batch: false });
                     symbols.len() - 1
                 });
@@ -185,8 +189,8 @@ impl OnnxFile {
         symbols
     }
 
-    /// The symbol that counts samples: the only one that is called after the batch, else the one
-    /// that is dimension 0 of all inputs that have dimensions.
+    /// The symbol that counts samples: the only one named after the batch, or else the one that is
+    /// dimension 0 of all inputs that have dimensions.
     fn batch_symbol(&self) -> Option<&str> {
         let dims = self.inputs.iter().flat_map(|input| &input.dims);
         let symbols = dims.filter_map(|dim| match dim {
@@ -200,13 +204,14 @@ impl OnnxFile {
             return named.into_iter().next();
         }
         let Some(first @ Dimension::Symbol(name)) = firsts.next() else { return None };
-        firsts.all(|other| other == first).then_some(name)
+        if firsts.all(|other| other == first) { Some(name) } else { None }
     }
 
     /// Folds, and infers all shapes with these values of symbols, in one walk.
     ///
     /// # Errors
-    /// If a symbol has no value, a shape cannot be known, or nodes and shapes do not go together.
+    /// If a symbol has no value, a shape cannot be inferred, or nodes and shapes contradict each
+    /// other.
     pub fn resolve(&self, dims: &DimValues) -> Result<OnnxGraph, OnnxError> {
         let values = self.symbol_values(dims)?;
         resolve::resolve(self, &values, dims)
@@ -220,10 +225,11 @@ impl OnnxFile {
         {
             return Err(unknown_dimension(name, &symbols));
         }
-        let (mut values, mut open) = (BTreeMap::new(), Vec::new());
+        let mut values = BTreeMap::new();
+        let mut open = Vec::new();
         for symbol in symbols {
             let batch = dims.batch.filter(|_| symbol.is_batch);
-            // There is a sample, but there may be no token of an earlier call.
+            // There is at least one sample, but there may be no token of an earlier call.
             let least = u64::from(symbol.is_batch);
             match dims.by_name.get(&symbol.name).copied().or(batch) {
                 Some(value) if (least..=MAX_DIMENSION).contains(&value) => {
@@ -245,13 +251,13 @@ impl OnnxFile {
 
 fn unknown_dimension(name: &str, symbols: &[Symbol]) -> OnnxError {
     let known: Vec<String> = symbols.iter().map(|symbol| symbol.name.clone()).collect();
-    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
-    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let nearest = nearest.filter(|nearest| likeness(nearest) >= NEAR).cloned();
+    let measure_likeness = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
+    let nearest = known.iter().max_by(|a, b| measure_likeness(a).total_cmp(&measure_likeness(b)));
+    let nearest = nearest.filter(|nearest| measure_likeness(nearest) >= NEAR).cloned();
     OnnxError::UnknownDimension { name: name.to_owned(), known, nearest }
 }
 
-/// Inputs that are no initialisers: files of IR version 3 list those as inputs too.
+/// Inputs other than initialisers: files of IR version 3 list those as inputs too.
 fn graph_inputs(model: &ModelProto) -> Result<Vec<GraphInput>, OnnxError> {
     let Some(graph) = &model.graph else { return Ok(Vec::new()) };
     let initializers: HashSet<&str> =
@@ -261,27 +267,27 @@ fn graph_inputs(model: &ModelProto) -> Result<Vec<GraphInput>, OnnxError> {
 }
 
 fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
-    let error = |problem: String| {
+    let to_error = |problem: String| {
         let place = format!("input {:?}", info.name);
         OnnxError::Graph { place, problem }
     };
     let Some((element, dims)) = &info.tensor else {
-        return Err(error("its type is not that of a tensor".to_owned()));
+        return Err(to_error("its type is not that of a tensor".to_owned()));
     };
     let Some(dims) = dims else {
-        return Err(error("its shape is not written: export the model with one".to_owned()));
+        return Err(to_error("its shape is not written: export the model with one".to_owned()));
     };
-    let dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
+    let read_dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
         DimensionProto::Symbol(name) => Ok(Dimension::Symbol(name.to_string())),
-        // Some exporters write -1 for a dimension that they leave open.
+        // Some exporters write -1 for an open dimension.
         DimensionProto::Open | DimensionProto::Value(-1) => {
             Ok(Dimension::Symbol(Dimension::unnamed(&info.name, axis)))
         }
         DimensionProto::Value(size) => match u64::try_from(*size) {
             Ok(size) => Ok(Dimension::Known(size)),
-            Err(_) => Err(error(format!("its dimension {axis} is {size}"))),
+            Err(_) => Err(to_error(format!("its dimension {axis} is {size}"))),
         },
     };
-    let dims = dims.iter().enumerate().map(dimension).collect::<Result<_, _>>()?;
+    let dims = dims.iter().enumerate().map(read_dimension).collect::<Result<_, _>>()?;
     Ok(GraphInput { name: info.name.to_string(), element: *element, dims })
 }

@@ -1,4 +1,4 @@
-//! Evaluates small tensors: exporters compute lengths, axes and masks by chains of operators.
+//! Evaluates small tensors: exporters compute lengths, axes and masks with chains of operators.
 
 mod arithmetic;
 mod choice;
@@ -10,20 +10,20 @@ use crate::constant::{ConstantData, ConstantTensor};
 use crate::element::ElementKind;
 use crate::shape::{self, NodeView, TensorType};
 
-/// Most elements of a tensor that is evaluated.
+/// The most elements of a tensor that is evaluated.
 const MAX_ELEMENTS: u64 = 1 << 16;
 
-/// Whether an operator gives what is known without values: shapes.
+/// True if the result of an operator depends only on shapes, not on values.
 pub(crate) fn reads_only_shapes(op: &str) -> bool {
     matches!(op, "Shape" | "Size")
 }
 
-/// Whether an operator without operands gives the same at every run.
+/// True if an operator without operands gives the same result in every run.
 pub(crate) fn makes_constants(op: &str) -> bool {
     op == "Constant"
 }
 
-/// Whether equal operands give equal results.
+/// True if equal operands give equal results.
 pub(crate) fn is_pure(op: &str) -> bool {
     let is_random = matches!(
         op,
@@ -38,25 +38,25 @@ pub(crate) fn is_pure(op: &str) -> bool {
     !is_random && shape::is_known(op)
 }
 
-/// Whether an operator of this name may be gone once all sizes are known: folded of shapes and
-/// constants, or decided by them.
+/// True if an operator of this name may disappear once all sizes are known, because it is folded
+/// from shapes and constants or decided by them.
 #[must_use]
 pub fn is_foldable(op: &str) -> bool {
     matches!(op, "Constant" | "If") || is_pure(op)
 }
 
-/// Contents of a node's outputs, of at most `left` elements together. None where an operand's
-/// content is not known, or nothing here evaluates the operator: the outputs are constants
-/// nevertheless, of which only the shape is known.
+/// Contents of a node's outputs, of at most `left` elements together. `None` if an operand's
+/// content is not known, or no code here evaluates the operator. The outputs are constants
+/// nevertheless, of which only the shapes are known.
 pub(crate) fn evaluate(
     view: &NodeView,
     types: &[TensorType],
     left: u64,
 ) -> Option<Vec<Option<ConstantTensor>>> {
-    let size = |kind: &TensorType| {
-        kind.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim))
-    };
-    let sizes = types.iter().map(|kind| size(kind).filter(|elements| *elements <= MAX_ELEMENTS));
+    let sizes = types.iter().map(|kind| {
+        let elements = kind.dims.iter().try_fold(1_u64, |all, dim| all.checked_mul(*dim));
+        elements.filter(|elements| *elements <= MAX_ELEMENTS)
+    });
     if sizes.sum::<Option<u64>>().is_none_or(|elements| elements > left) {
         return None;
     }
@@ -66,12 +66,21 @@ pub(crate) fn evaluate(
         "Split" => movement::split(view, types)?,
         _ => vec![single(view, types.first()?)?],
     };
-    let tensor = |(data, kind): (ConstantData, &TensorType)| {
-        let tensor = ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
-        // A rule and its evaluation that differ would be a wrong figure: nothing is better.
-        (tensor.len() as u64 == kind.dims.iter().product::<u64>()).then_some(tensor)
-    };
-    Some(data.into_iter().zip(types).map(tensor).collect())
+    Some(
+        data.into_iter()
+            .zip(types)
+            .map(|(data, kind)| {
+                let tensor =
+                    ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
+                // If a rule and its evaluation disagree, the content is dropped rather than wrong.
+                if tensor.len() as u64 == kind.dims.iter().product::<u64>() {
+                    Some(tensor)
+                } else {
+                    None
+                }
+            })
+            .collect(),
+    )
 }
 
 fn single(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
@@ -81,19 +90,18 @@ fn single(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
         .or_else(|| reduce::evaluate(view, output))
 }
 
-/// What is known of an operand.
+/// The known content of an operand.
 fn content<'a>(view: &NodeView<'a>, at: usize) -> Option<&'a ConstantTensor> {
     view.optional(at)?.content.as_deref()
 }
 
 fn shape_values(view: &NodeView) -> Option<ConstantData> {
     let data = view.optional(0)?;
-    let signed = |size: u64| i64::try_from(size).ok();
     if view.op == "Size" {
-        return Some(ConstantData::Ints(vec![signed(data.elements())?]));
+        return Some(ConstantData::Ints(vec![i64::try_from(data.elements()).ok()?]));
     }
     let dims = data.dims.get(shape::shape_bounds(view).ok()?)?;
-    dims.iter().map(|dim| signed(*dim)).collect::<Option<_>>().map(ConstantData::Ints)
+    dims.iter().map(|dim| i64::try_from(*dim).ok()).collect::<Option<_>>().map(ConstantData::Ints)
 }
 
 fn constant(view: &NodeView) -> Option<ConstantData> {
@@ -113,7 +121,7 @@ fn constant(view: &NodeView) -> Option<ConstantData> {
     Some(ConstantData::Floats(attributes.floats("value_floats").ok()??.to_vec()))
 }
 
-/// Values as a tensor of this type holds them: whole numbers wrap, floats are rounded.
+/// Values converted to this type: integers wrap, floats are rounded.
 fn of_type(data: ConstantData, element: ElementKind) -> Option<ConstantData> {
     Some(match data {
         ConstantData::Ints(values) if element.is_integer() => {
@@ -130,7 +138,7 @@ fn of_type(data: ConstantData, element: ElementKind) -> Option<ConstantData> {
     })
 }
 
-/// A whole number as its type holds it.
+/// An integer wrapped to its type.
 #[expect(clippy::cast_possible_truncation, reason = "wrapping is what these types do")]
 #[expect(clippy::cast_sign_loss, reason = "as above")]
 fn wrapped(value: i64, element: ElementKind) -> i64 {

@@ -1,4 +1,4 @@
-//! The graph that is left when every dimension has a value.
+//! The graph after every dimension has a value.
 
 use crate::attributes::Attributes;
 use crate::constant::ConstantTensor;
@@ -11,22 +11,22 @@ use std::sync::Arc;
 pub struct ValueId(pub u32);
 
 impl ValueId {
-    /// As an index.
+    /// The id as an index.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueSource {
     /// Fed by the user.
     Input,
-    /// A tensor that the file holds: a weight, a table, a statistic, a constant.
+    /// A tensor in the file: a weight, a table, a statistic, a constant.
     Initializer,
-    /// A `Constant` node, or what was folded of constants and shapes. Without content if it is
-    /// larger than what is folded.
+    /// A `Constant` node, or a value folded from constants and shapes. Without content if it is too
+    /// large for folding.
     Constant,
     /// Output of this node of [`OnnxGraph::nodes`].
     Node(usize),
@@ -35,13 +35,13 @@ pub enum ValueSource {
 /// A tensor of the graph.
 #[derive(Clone, Debug)]
 pub struct OnnxValue {
-    /// Its name in the file. Values of inlined functions have the name of the calling node before
-    /// theirs.
+    /// Its name in the file. Values of inlined functions have the name of the calling node as a
+    /// prefix.
     pub name: String,
     pub element: ElementKind,
     pub dims: Vec<u64>,
     pub source: ValueSource,
-    /// Whether the file says that its values are in another file, which is never opened.
+    /// True if its values are in another file, which is never opened.
     pub is_external: bool,
     /// Its values, if they are known and few. Weights never have any.
     pub content: Option<Arc<ConstantTensor>>,
@@ -58,26 +58,26 @@ impl OnnxValue {
 /// An operation of the graph.
 #[derive(Clone, Debug)]
 pub struct OnnxNode {
-    /// The node's name, else its first output, else operator and position: `Add_17`.
+    /// The node's name, or else its first output, or else operator and position: `Add_17`.
     pub name: String,
-    /// Operator, `Conv`.
+    /// The operator, `Conv`.
     pub op: String,
-    /// Set of operators it is from; empty for the standard's own (`ai.onnx`).
+    /// The operator set; empty for the standard's own (`ai.onnx`).
     pub domain: String,
-    /// Version of that set: which attributes became inputs, and what defaults are.
+    /// Version of that set, which determines inputs, attributes and defaults.
     pub opset: u32,
-    /// Absent optional inputs are `None`.
+    /// The inputs; absent optional ones are `None`.
     pub inputs: Vec<Option<ValueId>>,
-    /// Outputs that nothing asked for are `None`.
+    /// The outputs; unused ones are `None`.
     pub outputs: Vec<Option<ValueId>>,
     pub attributes: Attributes,
-    /// `metadata_props` of the node, as written.
+    /// `metadata_props` of the node, verbatim.
     pub metadata: Arc<[(String, String)]>,
-    /// Path of modules it belongs to, the outermost first: dynamo's `name_scopes`, else the path in
-    /// the node's name. Without its own name.
+    /// Path of modules that it belongs to, the outermost first: from dynamo's `name_scopes`, or
+    /// else from the path in the node's name. Without its own name.
     pub scope: Option<Vec<String>>,
     /// Operator and version of the file's node that it is a part of, `com.microsoft.BiasGelu@1`;
-    /// none if it stands for itself.
+    /// `None` if it is a node of the file.
     pub source: Option<Arc<str>>,
 }
 
@@ -87,16 +87,16 @@ impl OnnxNode {
         self.domain.is_empty() && matches!(&*self.op, "GRU" | "LSTM" | "RNN")
     }
 
-    /// The axis of its data that counts sequences, if it is a recurrent layer: the second where time
+    /// The axis of its data that counts sequences, if it is a recurrent layer: the second if time
     /// comes first (attribute `layout`, version 14).
     #[must_use]
     pub fn sequences_axis(&self) -> Option<usize> {
         let layout = self.attributes.int("layout").ok().flatten().unwrap_or(0);
-        self.is_recurrent().then_some(usize::from(layout == 0))
+        if self.is_recurrent() { Some(usize::from(layout == 0)) } else { None }
     }
 
-    /// Its name with the modules it belongs to before it, which dynamo writes apart:
-    /// `encoder/layer.0/dense/node_linear_3`. Other exporters have them in the name.
+    /// Its name with the path of its modules, which dynamo writes separately:
+    /// `encoder/layer.0/dense/node_linear_3`. Other exporters include them in the name.
     #[must_use]
     pub fn path(&self) -> String {
         match &self.scope {
@@ -107,7 +107,7 @@ impl OnnxNode {
         }
     }
 
-    /// Operator and version of the file's node that it is or stands for: `Conv@11`.
+    /// Operator and version of the file's node that it is or belongs to: `Conv@11`.
     #[must_use]
     pub fn source(&self) -> String {
         match &self.source {
@@ -116,45 +116,45 @@ impl OnnxNode {
         }
     }
 
-    /// Operator with the set it is from: `Conv`, `com.example.Custom`.
+    /// Operator with its set: `Conv`, `com.example.Custom`.
     #[must_use]
     pub fn full_op(&self) -> String {
         full_op(&self.domain, &self.op)
     }
 }
 
-/// An operator of a set; those of the standard's own need no name before theirs.
+/// An operator with its set, which is omitted for the standard one.
 pub(crate) fn full_op(domain: &str, op: &str) -> String {
     if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
 }
 
-/// What an ONNX file computes, with all shapes known: integer arithmetic on shapes is folded,
+/// The computation of an ONNX file, with all shapes known: integer arithmetic on shapes is folded,
 /// nodes that no output needs are dropped, functions and decided `If`s are inlined.
 #[derive(Clone, Debug)]
 pub struct OnnxGraph {
-    /// Version of the standard's own set of operators.
+    /// Version of the standard operator set.
     pub opset: u32,
     pub values: Vec<OnnxValue>,
-    /// In an order in which each reads only what was computed before.
+    /// Nodes in an order in which each reads only earlier results.
     pub nodes: Vec<OnnxNode>,
-    /// In the order of the file, used or not.
+    /// Inputs in the order of the file, used or not.
     pub inputs: Vec<ValueId>,
-    /// In the order of the file.
+    /// Outputs in the order of the file.
     pub outputs: Vec<ValueId>,
     /// Operator -> nodes that were folded into constants.
     pub folded: BTreeMap<String, u64>,
-    /// Operator -> nodes whose place several others took, which name it as their source. Loops are
-    /// among them: their turns stand one behind the other.
+    /// Operator -> nodes that were replaced by several others, which name it as their source. Loops
+    /// are among them: their iterations are unrolled.
     pub composed: BTreeMap<String, u64>,
     /// `metadata_props` of the file.
     pub metadata: Vec<(String, String)>,
 }
 
 impl OnnxGraph {
-    /// A value by its number.
+    /// The value with an id.
     ///
     /// # Panics
-    /// If the number is of another graph.
+    /// If the id belongs to another graph.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &OnnxValue {
         &self.values[id.index()]

@@ -1,19 +1,19 @@
-//! What an ONNX file computes: its graph with every shape known, read without its weights.
+//! Reads ONNX files: the graph of a file with every shape known, without its weights.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `wire`, `proto` | bytes to messages; tensor data are skipped by seeking |
-//! | `check` | what must hold of names, order and version |
-//! | `file` | [`OnnxFile`]: what was read, its inputs and symbolic dimensions |
-//! | `suggested_size` | sizes to begin with for symbolic dimensions |
-//! | `resolve` | the one walk: inlines functions and branches, folds, infers shapes |
-//! | `compose` | operators that stand for several of the standard's, as a table |
+//! | `check` | checks of names, order and version |
+//! | `file` | [`OnnxFile`]: the parsed file, its inputs and symbolic dimensions |
+//! | `suggested_size` | initial sizes for symbolic dimensions |
+//! | `resolve` | the only walk: inlines functions and branches, folds, infers shapes |
+//! | `compose` | a table of operators that are replaced by several of the standard's |
 //! | `shape`, `fold` | shapes by operator, a file per family; values of small tensors |
-//! | `graph`, `counts` | [`OnnxGraph`]: what is left when all dimensions have values |
+//! | `graph`, `counts` | [`OnnxGraph`]: the graph after all dimensions have values |
 //! | `attributes`, `constant`, `element` | attributes of nodes, small known tensors, element types |
-//! | `error` | [`OnnxError`]: what is wrong, where, and what would be right |
+//! | `error` | [`OnnxError`]: the problem, its place and the remedy |
 
-// A figure that is cut off without a word is a wrong figure; tests count small things.
+// A figure that is truncated silently is wrong; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod attributes;

@@ -1,4 +1,4 @@
-//! The messages of onnx.proto3 that a graph needs, and their decoding.
+//! The messages of onnx.proto3 that a graph needs, and their decoder.
 //!
 //! Field numbers: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>.
 
@@ -14,7 +14,7 @@ use std::io::{Read, Seek};
 use std::sync::Arc;
 pub(crate) use tensor::{MAX_RANK, TensorProto};
 
-/// A name; equal ones of a file share their bytes.
+/// A name; equal names of a file share their bytes.
 pub(crate) type Name = Arc<str>;
 
 /// `metadata_props`.
@@ -63,7 +63,7 @@ pub(crate) struct AttributeProto {
 pub(crate) enum AttributeValueProto {
     Plain(AttributeValue),
     Graph(Box<GraphProto>),
-    /// In functions: the attribute of this name of the call.
+    /// In functions: the call's attribute with this name.
     Reference(Name),
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum DimensionProto {
 #[derive(Debug)]
 pub(crate) struct ValueInfoProto {
     pub name: Name,
-    /// Element type and, if it is written, shape; none for sequences, maps and absent types.
+    /// Element type and, if present, shape; `None` for sequences, maps and absent types.
     pub tensor: Option<(ElementKind, Option<Vec<DimensionProto>>)>,
 }
 
@@ -94,12 +94,12 @@ pub(crate) struct FunctionProto {
     pub opset_imports: Vec<(Name, i64)>,
 }
 
-/// Whole numbers in the file have their sign in two's complement.
+/// Integers in the file are in two's complement.
 fn signed(value: u64) -> i64 {
     value.cast_signed()
 }
 
-/// More sets of operators than any file uses.
+/// The most operator sets of a file; above any real number.
 const MAX_IMPORTS: usize = 1000;
 
 /// Decodes messages.
@@ -120,7 +120,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         })
     }
 
-    /// Hash of what was read, weights left out.
+    /// Hash of everything that was read, without weights.
     pub(crate) fn content_hash(&mut self) -> String {
         self.wire.content_hash()
     }
@@ -136,7 +136,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(name)
     }
 
-    /// Reads the fields of a message up to `end`; what `take` does not want is passed over.
+    /// Reads the fields of a message up to `end`; fields that `take` does not consume are skipped.
     fn message(
         &mut self,
         end: u64,
@@ -152,14 +152,14 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(())
     }
 
-    /// Adds to a list, whose memory is counted.
+    /// Adds to a list and counts its memory.
     fn push<T>(&mut self, list: &mut Vec<T>, item: T) -> Result<bool, OnnxError> {
         self.wire.keep(size_of::<T>())?;
         list.push(item);
         Ok(true)
     }
 
-    /// The whole file.
+    /// Reads the whole file.
     pub(crate) fn model(&mut self) -> Result<ModelProto, OnnxError> {
         let mut model = ModelProto::default();
         let end = self.wire.length();
@@ -185,7 +185,8 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn opset_import(&mut self, end: u64, imports: &mut Vec<(Name, i64)>) -> Result<(), OnnxError> {
-        let (mut domain, mut version) = (Arc::clone(&self.empty), 0);
+        let mut domain = Arc::clone(&self.empty);
+        let mut version = 0;
         self.message(end, |reader, number, value| {
             match (number, value) {
                 (1, FieldValue::Until(end)) => domain = reader.name(end)?,
@@ -201,13 +202,14 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(())
     }
 
-    /// An entry of `metadata_props`; one whose text is too long is left out.
+    /// Reads an entry of `metadata_props`; one with a text that is too long is left out.
     fn property(
         &mut self,
         end: u64,
         properties: &mut Vec<(String, String)>,
     ) -> Result<(), OnnxError> {
-        let (mut key, mut text) = (None, None);
+        let mut key = None;
+        let mut text = None;
         self.message(end, |reader, number, value| {
             let FieldValue::Until(end) = value else { return Ok(false) };
             let found = match number {
@@ -219,8 +221,9 @@ impl<R: Read + Seek> ProtoReader<R> {
             Ok(true)
         })?;
         if let (Some(key), Some(text)) = (key, text) {
-            let readable = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-            let property = (readable(key), readable(text));
+            let key = String::from_utf8_lossy(&key).into_owned();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let property = (key, text);
             self.wire.keep(property.0.len() + property.1.len())?;
             self.push(properties, property)?;
         }
@@ -263,14 +266,13 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn node(&mut self, end: u64) -> Result<NodeProto, OnnxError> {
-        let empty = || Arc::clone(&self.empty);
         let mut node = NodeProto {
             inputs: Vec::new(),
             outputs: Vec::new(),
-            name: empty(),
-            op: empty(),
-            domain: empty(),
-            overload: empty(),
+            name: Arc::clone(&self.empty),
+            op: Arc::clone(&self.empty),
+            domain: Arc::clone(&self.empty),
+            overload: Arc::clone(&self.empty),
             attributes: Vec::new(),
             metadata: Arc::clone(&self.no_properties),
         };
@@ -305,7 +307,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(node)
     }
 
-    /// Repeated numbers: packed into one field, or a field for each.
+    /// Reads repeated numbers: packed into one field, or in one field each.
     fn numbers<T: Number>(
         &mut self,
         value: FieldValue,
@@ -355,7 +357,8 @@ impl<R: Read + Seek> ProtoReader<R> {
         &mut self,
         end: u64,
     ) -> Result<Option<(ElementKind, Option<Vec<DimensionProto>>)>, OnnxError> {
-        let (mut element, mut dims) = (0, None);
+        let mut element = 0;
+        let mut dims = None;
         self.message(end, |reader, number, value| {
             match (number, value) {
                 (1, FieldValue::Varint(kind)) => element = kind,
@@ -395,11 +398,10 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn function(&mut self, end: u64) -> Result<FunctionProto, OnnxError> {
-        let empty = || Arc::clone(&self.empty);
         let mut function = FunctionProto {
-            name: empty(),
-            domain: empty(),
-            overload: empty(),
+            name: Arc::clone(&self.empty),
+            domain: Arc::clone(&self.empty),
+            overload: Arc::clone(&self.empty),
             inputs: Vec::new(),
             outputs: Vec::new(),
             defaults: Vec::new(),
@@ -437,7 +439,7 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 }
 
-/// A number that may stand in a field of its own.
+/// A number that may be a field of its own.
 trait Number: Sized {
     fn from_field(value: FieldValue) -> Option<Self>;
 }

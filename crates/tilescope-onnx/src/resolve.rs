@@ -1,7 +1,7 @@
-//! The one walk over a graph: every node is inlined, folded or kept, and its outputs get shapes.
+//! The only walk over a graph: every node is inlined, folded or kept, and its outputs get shapes.
 //!
-//! No second pass is needed: when a node is reached, the shapes of its operands are known, and the
-//! values of those that shapes are computed from.
+//! One pass is enough: when a node is reached, the shapes of its operands are known, and so are the
+//! values of those that determine shapes.
 
 mod attributes;
 mod inline;
@@ -28,17 +28,18 @@ use std::sync::Arc;
 pub(crate) use attributes::NodeIdentity;
 pub(crate) use loops::NodeParts;
 
-/// Most elements of a tensor, as many as a model of any size today has parameters a thousand times.
+/// The most elements of a tensor: a thousand times the number of parameters of today's largest
+/// models.
 const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// Most nodes that functions, branches, loops and composed operators stand for, beside those of the
+/// The most nodes from functions, branches, loops and composed operators, beside those of the
 /// graph.
 const MAX_INLINED: usize = 1 << 18;
 
-/// Most elements of tensors that folding reads and makes, all together.
+/// The most elements of tensors that folding reads and writes in total.
 const MAX_FOLDED: u64 = 1 << 27;
 
-/// Most bytes of names and attributes, which nested functions could make long.
+/// The most bytes of names and attributes, which nested functions could make long.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 
 /// Domain, name and overload of a function.
@@ -47,9 +48,9 @@ type FunctionKey<'f> = (&'f str, &'f str, &'f str);
 pub(crate) struct Resolver<'f> {
     /// Symbol -> value.
     symbols: &'f BTreeMap<String, u64>,
-    /// What the user decided of branches, loops and results that depend on data.
+    /// The user's decisions on branches, loops and results that depend on data.
     given: &'f DimValues,
-    /// Decisions that a node asked for.
+    /// Decisions that nodes have used.
     asked: BTreeSet<String>,
     functions: HashMap<FunctionKey<'f>, &'f FunctionProto>,
     pub(crate) values: Vec<OnnxValue>,
@@ -64,7 +65,7 @@ pub(crate) struct Resolver<'f> {
     inlined: usize,
 }
 
-/// The graph of a file with these values of its symbols.
+/// Resolves the graph of a file with these values of its symbols.
 pub(crate) fn resolve(
     file: &OnnxFile,
     symbols: &BTreeMap<String, u64>,
@@ -94,13 +95,13 @@ pub(crate) fn resolve(
     for at in &file.order {
         resolver.node(&graph.nodes[*at], &mut scope)?;
     }
-    let output = |info: &crate::proto::ValueInfoProto| {
+    let find_output = |info: &crate::proto::ValueInfoProto| {
         scope.find(&info.name).ok_or_else(|| OnnxError::Graph {
             place: format!("output {:?}", info.name),
             problem: "nothing computes it".to_owned(),
         })
     };
-    let outputs: Vec<ValueId> = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+    let outputs: Vec<ValueId> = graph.outputs.iter().map(find_output).collect::<Result<_, _>>()?;
     if let Some(id) = outputs.iter().find(|id| resolver.sequences.contains_key(id)) {
         return Err(OnnxError::Graph {
             place: format!("output {:?}", resolver.values[id.index()].name),
@@ -123,7 +124,7 @@ pub(crate) fn resolve(
     Ok(graph)
 }
 
-/// Nothing on a device holds texts: nodes that read or make some are the host's.
+/// No device memory contains texts: nodes that read or write texts belong to the host.
 fn check_texts(graph: &OnnxGraph) -> Result<(), OnnxError> {
     let is_text = |id: &ValueId| graph.value(*id).element == ElementKind::Text;
     for node in &graph.nodes {
@@ -146,11 +147,11 @@ fn function_key(function: &FunctionProto) -> FunctionKey<'_> {
     (check::standard_domain(&function.domain), &function.name, &function.overload)
 }
 
-/// A value that the device need not compute: made of shapes and constants. Floats of initialisers
-/// are weights, unless they are single numbers.
+/// True for a value that the device need not compute, because it follows from shapes and constants.
+/// Floats of initialisers are weights, unless they are single numbers.
 fn is_constant(value: &OnnxValue) -> bool {
     match value.source {
-        // What has no elements has none at any run.
+        // A value without elements has none in any run.
         _ if value.elements() == 0 => true,
         ValueSource::Constant => true,
         ValueSource::Initializer => !value.element.is_float() || value.elements() <= 1,
@@ -159,7 +160,7 @@ fn is_constant(value: &OnnxValue) -> bool {
 }
 
 impl<'f> Resolver<'f> {
-    /// Values of the graph's inputs, initialisers left out.
+    /// Values of the graph's inputs, without initialisers.
     fn inputs(
         &mut self,
         file: &'f OnnxFile,
@@ -168,18 +169,22 @@ impl<'f> Resolver<'f> {
     ) -> Result<Vec<ValueId>, OnnxError> {
         let mut ids = Vec::new();
         for input in file.inputs() {
-            let dim = |dim: &Dimension| match dim {
-                Dimension::Known(size) => *size,
-                Dimension::Symbol(name) => self.symbols.get(name).copied().unwrap_or(0),
-            };
-            let mut dims: Vec<u64> = input.dims.iter().map(dim).collect();
+            let mut dims: Vec<u64> = input
+                .dims
+                .iter()
+                .map(|dim| match dim {
+                    Dimension::Known(size) => *size,
+                    Dimension::Symbol(name) => self.symbols.get(name).copied().unwrap_or(0),
+                })
+                .collect();
             if let Some((written, wanted)) = first
                 && input.dims.first() == Some(&Dimension::Known(written))
             {
                 dims[0] = wanted;
             }
-            let place = || format!("input {:?}", input.name);
-            let id = self.value(&input.name, input.element, dims, ValueSource::Input, place)?;
+            let id = self.value(&input.name, input.element, dims, ValueSource::Input, || {
+                format!("input {:?}", input.name)
+            })?;
             scope.define(input.name.as_str().into(), id);
             ids.push(id);
         }
@@ -192,13 +197,13 @@ impl<'f> Resolver<'f> {
         scope: &mut Scope<'f, '_>,
     ) -> Result<(), OnnxError> {
         for tensor in tensors {
-            let place = || format!("initialiser {:?}", tensor.name);
+            let describe = || format!("initialiser {:?}", tensor.name);
             let dims = tensor.sizes().ok_or_else(|| OnnxError::Graph {
-                place: place(),
+                place: describe(),
                 problem: format!("its shape is {:?}", tensor.dims),
             })?;
             let name = scope.value_name(&tensor.name);
-            let id = self.value(&name, tensor.element, dims, ValueSource::Initializer, place)?;
+            let id = self.value(&name, tensor.element, dims, ValueSource::Initializer, describe)?;
             let value = &mut self.values[id.index()];
             value.content.clone_from(&tensor.content);
             value.is_external = tensor.is_external;
@@ -207,7 +212,7 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// Adds a value whose size can be.
+    /// Adds a value, with a check of its size.
     pub(crate) fn value(
         &mut self,
         name: &str,
@@ -235,7 +240,7 @@ impl<'f> Resolver<'f> {
         Ok(ValueId(number))
     }
 
-    /// One node as written: inlines it if it stands for others.
+    /// Processes one node of the file: inlines it if it is composed of others.
     fn node(&mut self, node: &'f NodeProto, scope: &mut Scope<'f, '_>) -> Result<(), OnnxError> {
         self.visited += 1;
         let identity = NodeIdentity::new(node, scope, self.visited);
@@ -284,7 +289,6 @@ impl<'f> Resolver<'f> {
             )));
         }
         let symbols = self.symbols;
-        let written = |at: usize| scope.written_type(&node.outputs[at], symbols);
         let names = node
             .outputs
             .iter()
@@ -299,7 +303,8 @@ impl<'f> Resolver<'f> {
             outputs: names.collect(),
             source: None,
         };
-        let outputs = self.add(draft, inputs, &written)?;
+        let outputs =
+            self.add(draft, inputs, &|at| scope.written_type(&node.outputs[at], symbols))?;
         for (name, id) in node.outputs.iter().zip(outputs) {
             if let Some(id) = id {
                 scope.define(Arc::clone(name), id);
@@ -308,7 +313,7 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// Counts bytes of names and attributes that are going to be kept.
+    /// Counts bytes of names and attributes that will be kept.
     fn keep_text(&mut self, identity: &NodeIdentity, bytes: usize) -> Result<(), OnnxError> {
         self.text_bytes = self.text_bytes.saturating_add(bytes);
         if self.text_bytes > MAX_TEXT_BYTES {
@@ -324,18 +329,21 @@ impl<'f> Resolver<'f> {
         identity: &NodeIdentity,
         scope: &Scope<'f, '_>,
     ) -> Result<Vec<Option<ValueId>>, OnnxError> {
-        let operand = |name: &Arc<str>| {
-            if name.is_empty() {
-                return Ok(None);
-            }
-            let missing = || identity.error(format!("it reads {name:?}, which nothing computes"));
-            scope.operand(name).ok_or_else(missing)
-        };
-        node.inputs.iter().map(operand).collect()
+        node.inputs
+            .iter()
+            .map(|name| {
+                if name.is_empty() {
+                    return Ok(None);
+                }
+                scope.operand(name).ok_or_else(|| {
+                    identity.error(format!("it reads {name:?}, which nothing computes"))
+                })
+            })
+            .collect()
     }
 
-    /// Adds a node that stands for itself: folded if all it reads is known, else kept. `written`
-    /// gives the type that the file states for an output.
+    /// Adds a node of its own: folded if all its inputs are known, otherwise kept. `written` gives
+    /// the type that the file states for an output.
     pub(crate) fn add(
         &mut self,
         draft: NodeDraft,
@@ -378,7 +386,8 @@ impl<'f> Resolver<'f> {
         let mut outputs = Vec::with_capacity(draft.outputs.len());
         let mut types = types.into_iter();
         for name in &draft.outputs {
-            let (kind, content) = (types.next(), contents.next().flatten());
+            let kind = types.next();
+            let content = contents.next().flatten();
             let Some(name) = name else {
                 outputs.push(None);
                 continue;
@@ -397,7 +406,7 @@ impl<'f> Resolver<'f> {
         Ok(outputs)
     }
 
-    /// Counts a node that stands in the place of another.
+    /// Counts a node that replaces another.
     fn keep_inlined(&mut self, identity: &NodeIdentity) -> Result<(), OnnxError> {
         self.inlined += 1;
         if self.inlined > MAX_INLINED {
@@ -408,8 +417,8 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// Contents of the outputs of a node that need not be computed: made of shapes and constants, or
-    /// without elements. The inner `None` are those that are too large to be kept.
+    /// Contents of the outputs of a node that need not be computed: from shapes and constants, or
+    /// without elements. An inner `None` is a content that is too large to keep.
     fn contents(
         &self,
         view: &NodeView,
@@ -417,10 +426,14 @@ impl<'f> Resolver<'f> {
     ) -> Option<Vec<Option<Arc<ConstantTensor>>>> {
         let is_empty = |kind: &TensorType| kind.dims.contains(&0);
         if !types.is_empty() && types.iter().all(is_empty) {
-            let empty = |kind: &TensorType| {
-                ConstantTensor::empty(kind.element, kind.dims.clone()).map(Arc::new)
-            };
-            return Some(types.iter().map(empty).collect());
+            return Some(
+                types
+                    .iter()
+                    .map(|kind| {
+                        ConstantTensor::empty(kind.element, kind.dims.clone()).map(Arc::new)
+                    })
+                    .collect(),
+            );
         }
         let mut operands = view.inputs.iter().flatten().peekable();
         let needs_shapes_only = view.domain.is_empty() && fold::reads_only_shapes(view.op);
@@ -446,9 +459,9 @@ pub(crate) struct NodeDraft<'d> {
     pub opset: u32,
     pub attributes: Attributes,
     pub metadata: &'d Properties,
-    /// Names of the outputs that somebody may ask for.
+    /// Names of the outputs that may be used.
     pub outputs: Vec<Option<String>>,
-    /// Operator and version that it is a part of.
+    /// Operator and version of the node that it is a part of.
     pub source: Option<Arc<str>>,
 }
 

@@ -1,8 +1,7 @@
-//! Shapes and element types of what operators compute, by operator and version.
+//! Shapes and element types of the results of operators, by operator and version.
 //!
-//! One file per family of operators; the rules are those of
-//! <https://onnx.ai/onnx/operators/>. A rule sees types of all operands and the values of those that
-//! are known, as lengths, axes and repeats are.
+//! One file per family of operators; the rules are those of <https://onnx.ai/onnx/operators/>. A
+//! rule gets the types of all operands, and the known values, such as lengths, axes and repeats.
 
 mod convolution;
 mod element_wise;
@@ -38,7 +37,7 @@ pub(crate) struct TensorType {
     pub dims: Vec<u64>,
 }
 
-/// What a rule sees of a node.
+/// The data of a node that rules can use.
 pub(crate) struct NodeView<'a> {
     pub name: &'a str,
     pub op: &'a str,
@@ -48,11 +47,11 @@ pub(crate) struct NodeView<'a> {
     pub opset: u32,
     pub inputs: Vec<Option<&'a OnnxValue>>,
     pub attributes: &'a Attributes,
-    /// Number of outputs, absent ones too.
+    /// Number of outputs, including absent ones.
     pub outputs: usize,
 }
 
-/// Types of a node's outputs, of at least as many as the node has.
+/// Returns types for at least as many outputs as the node has.
 type ShapeRule = fn(&NodeView) -> Result<Vec<TensorType>, OnnxError>;
 
 /// The lists of rules, a family each.
@@ -72,12 +71,12 @@ const FAMILIES: &[fn(&str) -> Option<ShapeRule>] = &[
     quantize::rule,
 ];
 
-/// Whether there is a rule for this operator of the standard.
+/// True if there is a rule for this standard operator.
 pub(crate) fn is_known(op: &str) -> bool {
     FAMILIES.iter().any(|family| family(op).is_some())
 }
 
-/// The types of a node's outputs; none if its operator is not one of the standard's that are known.
+/// The types of a node's outputs; `None` if its operator is not one of the known standard ones.
 pub(crate) fn infer(view: &NodeView) -> Result<Option<Vec<TensorType>>, OnnxError> {
     if !view.domain.is_empty() {
         return Ok(None);
@@ -86,31 +85,31 @@ pub(crate) fn infer(view: &NodeView) -> Result<Option<Vec<TensorType>>, OnnxErro
     rule.map(|rule| rule(view)).transpose()
 }
 
-/// The types of the outputs of an operator of another set than the standard's: its operands,
-/// repeated to one shape. Of the standard's own, all that are element-wise have a rule.
+/// The types of the outputs of an operator of a non-standard set: its operands, broadcast to one
+/// shape. All element-wise operators of the standard have a rule.
 pub(crate) fn as_element_wise(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let unknown = || {
+    let to_error = || {
         view.error("this operator is not known, and the file does not say the shape of its output")
     };
     let is_foreign = !view.domain.is_empty();
-    let first = view.inputs.iter().flatten().next().filter(|_| is_foreign).ok_or_else(unknown)?;
+    let first = view.inputs.iter().flatten().next().filter(|_| is_foreign).ok_or_else(to_error)?;
     let dims = view
         .inputs
         .iter()
         .flatten()
         .try_fold(Vec::new(), |dims, operand| broadcast(&dims, &operand.dims));
-    let output = TensorType { element: first.element, dims: dims.ok_or_else(unknown)? };
+    let output = TensorType { element: first.element, dims: dims.ok_or_else(to_error)? };
     Ok(vec![output; view.outputs])
 }
 
-/// The shape to which two shapes repeat, as numpy does it; none if they do not go together.
+/// The shape to which two shapes broadcast, as in numpy; `None` if they are incompatible.
 pub(crate) fn broadcast(left: &[u64], right: &[u64]) -> Option<Vec<u64>> {
     let rank = left.len().max(right.len());
-    let dim = |dims: &[u64], axis: usize| {
+    let get_dim = |dims: &[u64], axis: usize| {
         (axis + dims.len()).checked_sub(rank).and_then(|axis| dims.get(axis)).copied().unwrap_or(1)
     };
     (0..rank)
-        .map(|axis| match (dim(left, axis), dim(right, axis)) {
+        .map(|axis| match (get_dim(left, axis), get_dim(right, axis)) {
             (left, right) if left == right => Some(left),
             (1, other) | (other, 1) => Some(other),
             _ => None,
@@ -124,7 +123,7 @@ impl<'a> NodeView<'a> {
         OnnxError::Graph { place: check::place(self.name, self.op), problem: problem.into() }
     }
 
-    /// An operand that must be there.
+    /// An operand that must be present.
     pub(crate) fn input(&self, at: usize) -> Result<&'a OnnxValue, OnnxError> {
         self.optional(at).ok_or_else(|| self.error(format!("its input {at} is missing")))
     }
@@ -140,7 +139,7 @@ impl<'a> NodeView<'a> {
         Ok(TensorType { element: value.element, dims: value.dims.clone() })
     }
 
-    /// Values of an operand that a shape depends on; none if it is absent.
+    /// Values of an operand that a shape depends on; `None` if it is absent.
     pub(crate) fn known_ints(&self, at: usize) -> Result<Option<Vec<i64>>, OnnxError> {
         let Some(value) = self.optional(at) else { return Ok(None) };
         match value.content.as_ref().and_then(|content| content.ints()) {
@@ -172,7 +171,7 @@ impl<'a> NodeView<'a> {
         self.error(format!("the shape of its output depends on values of {:?}, {why}", value.name))
     }
 
-    /// Whole numbers that were an attribute before version `since`, and are an input from then on.
+    /// Integers that were an attribute before version `since`, and are an input from then on.
     pub(crate) fn ints_since(
         &self,
         since: u32,
@@ -185,12 +184,12 @@ impl<'a> NodeView<'a> {
         Ok(self.attributes.ints(attribute)?.map(<[i64]>::to_vec))
     }
 
-    /// An attribute that is a whole number, with its default.
+    /// An integer attribute, with its default.
     pub(crate) fn int_or(&self, name: &str, default: i64) -> Result<i64, OnnxError> {
         Ok(self.attributes.int(name)?.unwrap_or(default))
     }
 
-    /// An axis from 0, of one that may count from the end.
+    /// An axis from 0, for one that may count from the end.
     pub(crate) fn axis(&self, axis: i64, rank: usize) -> Result<usize, OnnxError> {
         let signed_rank = i64::try_from(rank).unwrap_or(i64::MAX);
         let counted = if axis < 0 { axis.saturating_add(signed_rank) } else { axis };
@@ -200,7 +199,7 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// Axes from 0 in rising order; none may come twice.
+    /// Axes from 0 in ascending order; duplicates are refused.
     pub(crate) fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>, OnnxError> {
         let axes: Result<Vec<usize>, OnnxError> =
             axes.iter().map(|axis| self.axis(*axis, rank)).collect();
@@ -212,16 +211,15 @@ impl<'a> NodeView<'a> {
         Ok(axes)
     }
 
-    /// A size that was computed, which may be no size at all.
+    /// A computed size, which may be invalid.
     pub(crate) fn size(&self, size: i128) -> Result<u64, OnnxError> {
         u64::try_from(size).map_err(|_| self.error(format!("a dimension of its output is {size}")))
     }
 
-    /// The element type that an attribute names by its number.
+    /// The element type with the number in an attribute.
     pub(crate) fn element_attribute(&self, name: &str) -> Result<Option<ElementKind>, OnnxError> {
         let Some(number) = self.attributes.int(name)? else { return Ok(None) };
         let kind = u64::try_from(number).ok().and_then(ElementKind::from_number);
-        let unknown = || self.error(format!("{name} = {number} is no element type"));
-        kind.map(Some).ok_or_else(unknown)
+        kind.map(Some).ok_or_else(|| self.error(format!("{name} = {number} is no element type")))
     }
 }

@@ -1,17 +1,17 @@
-//! Sizes to begin with for dimensions that a file leaves open. A guess by the names that exporters
-//! write; whoever shows one says so.
+//! Initial sizes for dimensions that a file leaves open: guesses from the names that exporters
+//! write. Callers must present them as guesses.
 
 use crate::file::{Dimension, GraphInput, OnnxFile, Symbol};
 use std::collections::BTreeMap;
 
 /// Tokens of a sequence, frames of a recording.
 const SEQUENCE: u64 = 128;
-/// Pixels across an image, as ImageNet's networks take them.
+/// Pixels per side of an image, as in networks for ImageNet.
 const IMAGE: u64 = 224;
 const CHANNELS: u64 = 3;
 const BATCH: u64 = 1;
 
-/// Words in names, the first that is found decides.
+/// Words in names; the first match decides.
 const WORDS: &[(&str, u64)] = &[
     ("batch", BATCH),
     ("channel", CHANNELS),
@@ -30,26 +30,31 @@ const LETTERS: &[(&str, u64)] =
     &[("n", BATCH), ("b", BATCH), ("c", CHANNELS), ("h", IMAGE), ("w", IMAGE), ("t", SEQUENCE)];
 
 impl OnnxFile {
-    /// A size to begin with for each dimension that is open: by its name, else by where it is in the
-    /// first input that has it. Images are floating point with four dimensions, channels first.
+    /// An initial size for each open dimension: by its name, or else by its position in the first
+    /// input that has it. Images are floating point with four dimensions, channels first.
     #[must_use]
     pub fn suggested_sizes(&self, symbols: &[Symbol]) -> Vec<u64> {
         let inputs: BTreeMap<&str, &GraphInput> =
             self.inputs().iter().map(|input| (&*input.name, input)).collect();
-        let of_place = |symbol: &Symbol| {
+        let get_by_place = |symbol: &Symbol| {
             let (name, axis) = symbol.places.first()?;
             Some(by_place(inputs.get(&**name).copied()?, *axis))
         };
-        let size = |symbol: &Symbol| match symbol.is_batch {
-            true => BATCH,
-            false => by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE),
-        };
-        symbols.iter().map(size).collect()
+        symbols
+            .iter()
+            .map(|symbol| {
+                if symbol.is_batch {
+                    BATCH
+                } else {
+                    by_name(symbol).or_else(|| get_by_place(symbol)).unwrap_or(SEQUENCE)
+                }
+            })
+            .collect()
     }
 }
 
 fn by_name(symbol: &Symbol) -> Option<u64> {
-    // What has no name of its own is called after its input: `image.2` is no image.
+    // A dimension without a name is named after its input: `image.2` is no image.
     let (input, axis) = symbol.places.first()?;
     if symbol.name == Dimension::unnamed(input, *axis) {
         return None;

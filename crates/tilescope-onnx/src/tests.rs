@@ -1,4 +1,4 @@
-//! Tests of the whole way from bytes to a graph.
+//! Tests of the whole path from bytes to a graph.
 
 mod collection;
 mod files;
@@ -16,12 +16,12 @@ fn resolved(model: &OnnxFileBuilder) -> Result<OnnxGraph, OnnxError> {
     OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&DimValues::default())
 }
 
-/// What is said of a model that cannot be read.
+/// The error message for a model that cannot be read.
 fn refusal(model: &OnnxFileBuilder) -> String {
     resolved(model).expect_err("a model that cannot be read").to_string()
 }
 
-/// Shape and, if they are known, values of an output of a model of one node.
+/// Shape of an output of a model of one node and, if they are known, its values.
 fn dims_of_output(model: &OnnxFileBuilder, at: usize) -> Vec<u64> {
     let graph = resolved(model).unwrap_or_else(|error| panic!("{error}"));
     graph.value(graph.outputs[at]).dims.clone()

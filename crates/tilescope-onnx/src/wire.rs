@@ -1,6 +1,6 @@
-//! Fields of protobuf messages, read from anything that can be read and sought in.
+//! Reads fields of protobuf messages from a seekable source.
 //!
-//! The format: <https://protobuf.dev/programming-guides/encoding/>. What is skipped is never read:
+//! The format: <https://protobuf.dev/programming-guides/encoding/>. Skipped fields are never read:
 //! a file of gigabytes of weights costs a seek per tensor.
 
 use crate::error::OnnxError;
@@ -8,16 +8,16 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::Hasher;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
-/// What is read at once.
+/// The number of bytes read at once.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Longest text that is read: names, paths, the call stacks that dynamo writes into nodes.
+/// The longest text that is read: names, paths, the call stacks that dynamo writes into nodes.
 const MAX_TEXT_BYTES: u64 = 64 * 1024;
 
-/// Messages in messages, as in protobuf's own parser.
+/// The deepest nesting of messages, as in protobuf's own parser.
 const MAX_DEPTH: u32 = 100;
 
-/// Memory that the structures read from a file may take.
+/// The most memory of the structures read from a file.
 const MAX_MEMORY_BYTES: u64 = 1 << 30;
 
 /// The value of a field, by its wire type.
@@ -26,7 +26,7 @@ pub(crate) enum FieldValue {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
-    /// A text, packed numbers or a message: the reader stands at its first byte, this is the
+    /// A text, packed numbers or a message: the reader is at its first byte, and this is the
     /// position after its last.
     Until(u64),
 }
@@ -35,7 +35,7 @@ pub(crate) enum FieldValue {
 pub(crate) struct WireReader<R> {
     source: R,
     buffer: Box<[u8]>,
-    /// What of the buffer was hashed, was read, and is filled.
+    /// The numbers of buffered bytes that were hashed, that were read, and that are filled.
     hashed: usize,
     next: usize,
     filled: usize,
@@ -48,15 +48,19 @@ pub(crate) struct WireReader<R> {
 }
 
 impl<R: Read + Seek> WireReader<R> {
-    /// Starts at the first byte.
+    /// A reader at the first byte of `source`.
     pub(crate) fn new(mut source: R) -> Result<Self, OnnxError> {
         let length = source.seek(SeekFrom::End(0))?;
         source.seek(SeekFrom::Start(0))?;
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         let mut hasher = SipHasher13::new();
         hasher.write_u64(length);
-        let (hashed, next, filled) = (0, 0, 0);
-        let (at, depth, memory) = (0, 0, 0);
+        let hashed = 0;
+        let next = 0;
+        let filled = 0;
+        let at = 0;
+        let depth = 0;
+        let memory = 0;
         Ok(Self { source, buffer, hashed, next, filled, at, length, depth, memory, hasher })
     }
 
@@ -70,14 +74,14 @@ impl<R: Read + Seek> WireReader<R> {
         self.at
     }
 
-    /// Hash of everything that was read so far, in hexadecimal.
+    /// Hash of everything read so far, in hexadecimal.
     pub(crate) fn content_hash(&mut self) -> String {
         self.hash_read();
         let hash = self.hasher.finish128();
         format!("{:016x}{:016x}", hash.h1, hash.h2)
     }
 
-    /// Hashes what was read of the buffer since this was called last.
+    /// Hashes the bytes of the buffer that were read since the last call.
     fn hash_read(&mut self) {
         debug_assert!(self.hashed <= self.next && self.next <= self.filled);
         self.hasher.write(&self.buffer[self.hashed..self.next]);
@@ -89,7 +93,7 @@ impl<R: Read + Seek> WireReader<R> {
         OnnxError::Syntax { byte: self.at, problem: problem.into() }
     }
 
-    /// Counts memory that the caller is going to keep.
+    /// Counts memory that the caller will keep.
     pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), OnnxError> {
         self.memory = self.memory.saturating_add(bytes as u64);
         if self.memory > MAX_MEMORY_BYTES {
@@ -100,7 +104,7 @@ impl<R: Read + Seek> WireReader<R> {
         Ok(())
     }
 
-    /// Enters a message: refused where messages are nested deeper than any real model's.
+    /// Enters a message; refused if messages are nested more deeply than those of any real model.
     pub(crate) fn enter(&mut self) -> Result<(), OnnxError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -110,13 +114,13 @@ impl<R: Read + Seek> WireReader<R> {
         Ok(())
     }
 
-    /// Leaves the message entered last.
+    /// Leaves the last entered message.
     pub(crate) fn leave(&mut self) {
         debug_assert!(self.depth > 0, "only what was entered is left");
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Goes to a position, in either direction.
+    /// Moves to a position, in either direction.
     pub(crate) fn go_to(&mut self, position: u64) -> Result<(), OnnxError> {
         self.hash_read();
         let buffer_start = self.at - self.next as u64;
@@ -133,7 +137,7 @@ impl<R: Read + Seek> WireReader<R> {
         Ok(())
     }
 
-    /// Passes over a field that is of no interest.
+    /// Skips a field.
     pub(crate) fn skip(&mut self, value: FieldValue) -> Result<(), OnnxError> {
         if let FieldValue::Until(end) = value { self.go_to(end) } else { Ok(()) }
     }
@@ -163,7 +167,7 @@ impl<R: Read + Seek> WireReader<R> {
         Ok(byte)
     }
 
-    /// Bytes up to a position, which must be near: nothing longer than what the caller checked.
+    /// Bytes up to a position; the caller must have checked that it is near.
     fn bytes(&mut self, end: u64) -> Result<Vec<u8>, OnnxError> {
         let wanted = usize::try_from(end - self.at).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(wanted);
@@ -187,7 +191,7 @@ impl<R: Read + Seek> WireReader<R> {
         Ok(bytes)
     }
 
-    /// A number of seven bits a byte, the lowest first.
+    /// Reads a number of seven bits per byte, the lowest first.
     pub(crate) fn varint(&mut self) -> Result<u64, OnnxError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -200,12 +204,12 @@ impl<R: Read + Seek> WireReader<R> {
         Err(self.error("a number has more than ten bytes"))
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     pub(crate) fn fixed32(&mut self) -> Result<u32, OnnxError> {
         Ok(u32::from_le_bytes(self.fixed()?))
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     pub(crate) fn fixed64(&mut self) -> Result<u64, OnnxError> {
         Ok(u64::from_le_bytes(self.fixed()?))
     }
@@ -223,11 +227,13 @@ impl<R: Read + Seek> WireReader<R> {
             2 => {
                 let length = self.varint()?;
                 let until = self.at.checked_add(length).filter(|until| *until <= end);
-                let problem = || {
+                let Some(until) = until else {
                     let left = end.saturating_sub(self.at);
-                    format!("a field of {length} bytes, of which only {left} are there")
+                    let problem =
+                        format!("a field of {length} bytes, of which only {left} are there");
+                    return Err(self.error(problem));
                 };
-                FieldValue::Until(until.ok_or_else(|| self.error(problem()))?)
+                FieldValue::Until(until)
             }
             5 => FieldValue::Fixed32(self.fixed32()?),
             other => {
@@ -244,7 +250,7 @@ impl<R: Read + Seek> WireReader<R> {
         }
     }
 
-    /// The bytes of a text; none if it is longer than what is read, which is then passed over.
+    /// The bytes of a text; `None`, and skipped, if it is longer than the limit.
     pub(crate) fn text_bytes(&mut self, end: u64) -> Result<Option<Vec<u8>>, OnnxError> {
         if end - self.at > MAX_TEXT_BYTES {
             self.go_to(end)?;
@@ -253,17 +259,17 @@ impl<R: Read + Seek> WireReader<R> {
         Ok(Some(self.bytes(end)?))
     }
 
-    /// A text that must be one: a name.
+    /// A text that must be valid: a name.
     pub(crate) fn text(&mut self, end: u64) -> Result<String, OnnxError> {
         let start = self.at;
-        let error = |problem: String| OnnxError::Syntax { byte: start, problem };
+        let to_error = |problem: String| OnnxError::Syntax { byte: start, problem };
         let bytes = self.text_bytes(end)?.ok_or_else(|| {
-            error(format!("a name of {} bytes; at most {MAX_TEXT_BYTES} are read", end - start))
+            to_error(format!("a name of {} bytes; at most {MAX_TEXT_BYTES} are read", end - start))
         })?;
-        String::from_utf8(bytes).map_err(|_| error("a name is not UTF-8".to_owned()))
+        String::from_utf8(bytes).map_err(|_| to_error("a name is not UTF-8".to_owned()))
     }
 
-    /// Bytes that the caller has found to be few.
+    /// Bytes whose number the caller has checked to be small.
     pub(crate) fn small_bytes(&mut self, end: u64) -> Result<Vec<u8>, OnnxError> {
         self.keep(usize::try_from(end - self.at).unwrap_or(usize::MAX))?;
         self.bytes(end)

@@ -1,24 +1,26 @@
-//! Where the parts of a variable lie, as one blob.
+//! The addresses of the parts of a variable, as one blob.
 //!
-//! What an allocator puts before a variable differs from tile to tile, so that its parts lie at
-//! hundreds of addresses although they are of two or three sizes: as rows they would be most of a
-//! report. A blob is a list of strided runs in the order of their first tiles, each three or five integers:
-//! tiles since the first of those before, twice the length (plus one if there are several runs,
-//! and then also how much their distance is longer than that, and their number), and the
-//! difference to the address of those before.
+//! The variables that an allocator puts in front of another one differ from tile to tile. The parts
+//! of a variable therefore start at hundreds of addresses, although they have only two or three
+//! sizes. As rows, they would make up most of a report. A blob is a list of strided runs in the
+//! order of their first tiles. Each run has three or five integers: the tiles since the first tile
+//! of the previous run; twice the length, plus one if there are several runs; in that case also the
+//! excess of their distance over that length, and their number; and the difference to the previous
+//! address.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::codec::{VarintReader, apply_zigzag_difference, difference, write_varint};
 use super::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::{Bytes, TileId, TileRuns};
 
-/// The blob of the addresses of a variable, with tiles counted from `base`, which is none after the
-/// first.
+/// The blob of the addresses of a variable, with tiles counted from `base`, which is at most the
+/// first tile.
 pub(super) fn encode(addresses: &TileRuns<Bytes>, base: TileId) -> Vec<u8> {
     let mut out = Vec::new();
-    let (mut first, mut before) = (base, Bytes::ZERO);
+    let mut first = base;
+    let mut before = Bytes::ZERO;
     for (strided, address) in strided_runs_of(addresses) {
         let several = strided.repeats > 1;
         write_varint(&mut out, u64::from(strided.first - first));
@@ -33,14 +35,16 @@ pub(super) fn encode(addresses: &TileRuns<Bytes>, base: TileId) -> Vec<u8> {
     out
 }
 
-/// The strided runs of a blob and their addresses; a `None` where there are none among `tiles` tiles, and
-/// the last thing there is.
+/// Decodes the strided runs of a blob and their addresses. Yields `None`, as the last item, where
+/// the runs do not fit into `tiles` tiles.
 pub(super) fn decode(
     blob: &[u8],
     tiles: u32,
 ) -> impl Iterator<Item = Option<(StridedTileRuns, Bytes)>> {
     let mut cursor = VarintReader::new(blob);
-    let (mut first, mut before, mut broken) = (TileId(0), Bytes::ZERO, false);
+    let mut first = TileId(0);
+    let mut before = Bytes::ZERO;
+    let mut broken = false;
     std::iter::from_fn(move || {
         if broken || cursor.is_done() {
             return None;
@@ -85,7 +89,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn addresses_come_back(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
+        fn addresses_round_trip(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
             let tiles = values.len() as u32;
             let mut back = vec![None; values.len()];
             for part in decode(&encode(&runs(&values), TileId(0)), tiles) {

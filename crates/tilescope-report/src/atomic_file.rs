@@ -1,8 +1,8 @@
 //! Files that are replaced whole or not at all.
 //!
-//! A crash, a full disk or a second writer must neither leave half a file under a name nor take
-//! away what was there. So the new content grows in a temporary file beside the target, is synced
-//! to the disk, and only then takes the target's name in one step.
+//! A crash, a full disk or a second writer must neither leave half a file under a name nor destroy
+//! the previous content. The new content is therefore written to a temporary file beside the
+//! target, synced to the disk, and only then renamed to the target in one step.
 
 // The one place that renames files; everywhere else clippy.toml refuses it.
 #![allow(clippy::disallowed_methods)]
@@ -18,17 +18,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Temporary directories of this process, and files that have no name yet.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Why a file could not be replaced; the target stays as it was.
+/// The reason why a file could not be replaced. The target keeps its content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AtomicFileError {
-    /// A directory has the name.
+    /// The name belongs to a directory.
     #[error("cannot write {}: it is a directory", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
     },
-    /// Somebody else is replacing the same file, and two halves must not mix.
+    /// Another process is writing the same file.
     #[error("cannot write {}: another process is writing it", path.display())]
     Locked {
         /// The file that was to be written.
@@ -42,7 +42,7 @@ pub enum AtomicFileError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A report has the name, or another file would have the name of one.
+    /// The name belongs to a report, or another file would get the name of one.
     #[error(
         "{}: nothing but a report is written under the name of a report; choose another name",
         path.display()
@@ -51,7 +51,7 @@ pub enum AtomicFileError {
         /// The file that was to be written.
         path: PathBuf,
     },
-    /// A file that is in the way could not be given another name.
+    /// An existing file could not be moved aside.
     #[error("this file is in the way: {}", path.display())]
     InTheWay {
         /// The file.
@@ -65,7 +65,7 @@ impl AtomicFileError {
     }
 }
 
-/// The system's reason in words for people.
+/// The system's reason, in plain words.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full; nothing was changed".to_owned(),
@@ -77,20 +77,20 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// The next content of a file, under a temporary name beside it. Dropped before
-/// [`AtomicFile::commit`], it is removed and the target stays as it was.
+/// The next content of a file, under a temporary name beside it. If it is dropped before
+/// [`AtomicFile::commit`], it is removed and the target keeps its content.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
-    /// Where it grows; the target itself where that is a device or a pipe.
+    /// The path that is written to; the target itself if that is a device or a pipe.
     temporary: PathBuf,
     target: PathBuf,
     committed: bool,
 }
 
 impl AtomicFile {
-    /// Starts the next content of `target` under a name of its own. Of several writers the last
-    /// one to commit wins.
+    /// Starts the next content of `target` under a temporary name of its own. Of several writers,
+    /// the last one to commit wins.
     pub fn create(target: &Path) -> Result<Self, AtomicFileError> {
         Self::create_unique(target).map_err(|error| AtomicFileError::write(error, target))
     }
@@ -103,44 +103,44 @@ impl AtomicFile {
             let temporary = with_suffix(target, &suffix);
             match OpenOptions::new().write(true).create_new(true).open(&temporary) {
                 Ok(file) => return Ok(Self::new(file, temporary, target)),
-                // Left behind by a killed process that had our id.
+                // A killed process with the same id left this file behind.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Starts the next content of `target` under its name with `.part`, for files so large that
-    /// what a killed process left behind must not pile up: it is taken over. A second writer is
-    /// refused while the first one is at work.
+    /// Starts the next content of `target` under its name with `.part`. This is for files so large
+    /// that leftovers of killed processes must not pile up: a leftover is taken over. A second
+    /// writer is refused while the first one is at work.
     pub(crate) fn create_exclusive(target: &Path) -> Result<Self, AtomicFileError> {
         let temporary = with_suffix(target, ".part");
-        let failed = |error| AtomicFileError::write(error, target);
+        let to_error = |error| AtomicFileError::write(error, target);
         loop {
-            // A link would lead to a file that is not ours, a pipe would be waited for.
+            // A link would lead to a foreign file; opening a pipe would block.
             if fs::symlink_metadata(&temporary).is_ok_and(|found| !found.is_file()) {
                 return Err(AtomicFileError::InTheWay { path: temporary });
             }
             let mut options = OpenOptions::new();
             // Not truncated before it is locked: it may be the unfinished file of another writer.
             let file = options.write(true).create(true).truncate(false).open(&temporary);
-            let file = file.map_err(failed)?;
-            // Where a file system has no locks, nothing can be told, and nothing is.
+            let file = file.map_err(to_error)?;
+            // On a file system without locks, a second writer goes unnoticed.
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(AtomicFileError::Locked { path: target.to_owned() });
             }
-            // Before the lock was ours, another writer may have finished: the file that was opened
-            // is its report then, and has another name.
+            // Another writer may have finished before this lock was acquired. The opened file is
+            // then that writer's report, under another name.
             if is_still_named(&file, &temporary) {
-                file.set_len(0).map_err(failed)?;
+                file.set_len(0).map_err(to_error)?;
                 return Ok(Self::new(file, temporary, target));
             }
         }
     }
 
-    /// Starts the next content of a file that grows for long, as
-    /// [`AtomicFile::create_exclusive`] does. What is behind a link is replaced, not the link; a
-    /// device or a pipe is written to, since it cannot be replaced.
+    /// Starts the next content of a file that is written over a long time, as
+    /// [`AtomicFile::create_exclusive`] does. The target of a link is replaced, not the link. A
+    /// device or a pipe cannot be replaced and is written to directly.
     ///
     /// # Errors
     /// Those of [`check_target`], and the system's.
@@ -163,12 +163,12 @@ impl AtomicFile {
         created
     }
 
-    /// The file that is written to.
+    /// The file that receives the content.
     pub fn file_mut(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Where it is until it is committed, for those who open files themselves.
+    /// The path until the commit, for callers that open files themselves.
     pub(crate) fn temporary_path(&self) -> &Path {
         &self.temporary
     }
@@ -190,13 +190,15 @@ impl AtomicFile {
             return Ok(());
         }
         self.file.sync_all()?;
-        // Held while the file gets its name: what removes unfinished files would take it for one.
+        // Held while the file gets its name: code that removes unfinished files would remove it
+        // otherwise.
         let mut unfinished = unfinished();
         fs::rename(&self.temporary, &self.target)?;
         forget(&mut unfinished, &self.temporary);
         drop(unfinished);
         self.committed = true;
-        // The name is safe only with its directory; that some systems cannot do so is no failure.
+        // The name is safe only once its directory is synced. Some systems cannot do so; that is no
+        // failure.
         if let Ok(directory) = File::open(directory_of(&self.target)) {
             let _ = directory.sync_all();
         }
@@ -230,15 +232,15 @@ pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a file or directory from the list that has its name, or is gone.
+/// Takes a file or directory off the list, because it got its name or was removed.
 pub(super) fn forget(unfinished: &mut Vec<PathBuf>, path: &Path) {
     unfinished.retain(|other| other != path);
 }
 
-/// Removes the temporary files and directories of this process, and ends it: for a process that is
-/// asked to end at once.
+/// Removes the temporary files and directories of this process and ends it. For a process that must
+/// end at once.
 pub fn exit_without_leftovers(code: i32) -> ! {
-    // Held to the end: nobody makes another one.
+    // Held to the end, so that no other thread makes a new one.
     let unfinished = unfinished();
     for path in unfinished.iter() {
         // What cannot be removed stays for the next writer.
@@ -247,8 +249,8 @@ pub fn exit_without_leftovers(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Refuses directories, reports, and names of reports: nothing but
-/// [`ReportWriter`](crate::ReportWriter) writes those. Commands ask before they work for long.
+/// Refuses directories, reports, and names of reports: only [`ReportWriter`](crate::ReportWriter)
+/// writes those. Commands check this before long work.
 ///
 /// # Errors
 /// [`AtomicFileError::Directory`] or [`AtomicFileError::Report`].
@@ -265,34 +267,34 @@ pub fn check_target(path: &Path) -> Result<(), AtomicFileError> {
 
 fn is_sqlite(path: &Path) -> bool {
     let mut head = [0; MAGIC.len()];
-    // Pipes and devices are no reports, and would be waited for.
+    // Pipes and devices are no reports, and opening one would block.
     path.is_file()
         && File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
         && head == *MAGIC
 }
 
-/// Replaces the content of a file; what is behind a link is replaced, not the link. A device or a
-/// pipe is written to, since it cannot be replaced.
+/// Replaces the content of a file. The target of a link is replaced, not the link. A device or a
+/// pipe cannot be replaced and is written to directly.
 ///
 /// # Errors
 /// Those of [`check_target`], and the system's.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AtomicFileError> {
-    let failed = |error| AtomicFileError::write(error, path);
+    let to_error = |error| AtomicFileError::write(error, path);
     check_target(path)?;
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if target.exists() && !target.is_file() {
-        return fs::write(&target, bytes).map_err(failed);
+        return fs::write(&target, bytes).map_err(to_error);
     }
     let replace = || {
         let mut file = AtomicFile::create_unique(&target)?;
         file.file.write_all(bytes)?;
         file.publish()
     };
-    replace().map_err(failed)
+    replace().map_err(to_error)
 }
 
-/// Gives a file that cannot be understood another name beside it, so that it is not lost when
-/// another one is written: `notes.json` becomes `notes.broken-1`.
+/// Moves a file that cannot be parsed aside, under another name beside it, so that its content is
+/// not lost when a new file is written: `notes.json` becomes `notes.broken-1`.
 pub fn move_aside(path: &Path) -> Result<PathBuf, AtomicFileError> {
     let aside = (1..1000)
         .map(|number| path.with_extension(format!("broken-{number}")))
@@ -301,7 +303,8 @@ pub fn move_aside(path: &Path) -> Result<PathBuf, AtomicFileError> {
     moved.ok_or_else(|| AtomicFileError::InTheWay { path: path.to_owned() })
 }
 
-/// True if an open file is the one that has this name, and not the target of a link of that name.
+/// True if an open file is the one that has this name, rather than the target of a link of that
+/// name.
 fn is_still_named(file: &File, path: &Path) -> bool {
     is_same_file(file, fs::symlink_metadata(path))
 }
@@ -312,7 +315,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The directory a file is in; a bare name is in the current one.
+/// The directory that contains a file; for a bare name, the current one.
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -416,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_named_and_leaves_nothing() {
+    fn failed_writes_name_the_file_and_leave_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let nowhere = directory.path().join("no/such/place.csv");
         let says = |error: AtomicFileError, path: &Path, reason: &str| {

@@ -1,7 +1,7 @@
-//! A connection to an SQLite file that anybody may have written: its settings, how much work a query
-//! may take, and the tables that can be read without running what the file says.
+//! A connection to an untrusted SQLite file: its settings, a bound on the work of a query, and the
+//! tables that can be read without running code from the file.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::limits::MAX_VALUE_BYTES;
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// SQLite instructions between two looks at the budget.
+/// SQLite instructions between two checks of the budget.
 const INSTRUCTIONS_PER_LOOK: i32 = 10_000;
 
-/// Bounds the work of a query; shared with SQLite's progress handler.
+/// A bound on the work of a query; shared with SQLite's progress handler.
 #[derive(Clone)]
 pub(super) struct QueryBudget {
     left: Arc<AtomicU64>,
@@ -24,10 +24,10 @@ pub(super) struct QueryBudget {
 }
 
 impl QueryBudget {
-    /// The smallest row takes about six bytes of file, and the most a scan does with a row is some
-    /// hundred instructions.
+    /// The budget for a file of this size. The smallest row takes about six bytes of the file, and
+    /// a scan spends at most some hundred instructions on a row.
     pub(super) fn for_file(bytes: u64) -> Self {
-        // Another machine may say that its file has any number of bytes.
+        // A remote machine may report any size for its file.
         let full = bytes.saturating_mul(64).saturating_add(50_000_000);
         Self { left: Arc::new(AtomicU64::new(full)), full, cancel: Arc::default() }
     }
@@ -42,14 +42,14 @@ impl QueryBudget {
         left == 0 || self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Ends queries of a connection that would take more.
+    /// Interrupts queries of a connection that exceed the budget.
     pub(super) fn watch(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         let budget = self.clone();
         connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(move || budget.is_spent()))
     }
 }
 
-/// Settings for files nobody vouches for, as SQLite's own documentation advises.
+/// Applies the settings that SQLite's documentation advises for untrusted files.
 pub(super) fn harden_connection(
     connection: &mut Connection,
     budget: &QueryBudget,
@@ -65,8 +65,8 @@ pub(super) fn harden_connection(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // No memory mapping: a file that shrinks while it is mapped ends the process. The limit is of
-    // all connections of the process, beyond what twenty reports need.
+    // No memory mapping: a mapped file that shrinks ends the process. The heap limit covers all
+    // connections of the process and exceeds the needs of twenty reports.
     connection.execute_batch(
         "PRAGMA cell_size_check = ON; PRAGMA query_only = ON; PRAGMA mmap_size = 0;
          PRAGMA cache_size = -8192; PRAGMA hard_heap_limit = 402653184;",
@@ -74,7 +74,7 @@ pub(super) fn harden_connection(
     budget.watch(connection)
 }
 
-/// The plain tables among `known`, with their plain columns.
+/// The plain tables among `known`, each with its plain columns.
 pub(super) fn plain_tables(
     connection: &Connection,
     known: &[&str],

@@ -1,4 +1,4 @@
-//! The user's cache directory, and the limits of what is kept in it.
+//! The user's cache directory and the limits on its content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,22 @@ use std::time::SystemTime;
 
 /// The user's cache directory for this program.
 pub(crate) fn user_directory() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    base.or_else(|| set("LOCALAPPDATA")).map(|base| base.join("tilescope"))
+    let read_path =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base =
+        read_path("XDG_CACHE_HOME").or_else(|| read_path("HOME").map(|home| home.join(".cache")));
+    base.or_else(|| read_path("LOCALAPPDATA")).map(|base| base.join("tilescope"))
 }
 
-/// How much is kept in a directory of the cache, the newest entry included.
+/// Limits on the content of a directory of the cache, the newest entry included.
 pub(crate) struct CacheLimits {
     pub(crate) entries: usize,
     pub(crate) bytes: u64,
 }
 
-/// Removes the entries beside `newest` that were used longest ago, until the rest is within limits.
-/// `describe` gives the time of the last use and the bytes of an entry; none where it stays.
+/// Removes the least recently used entries beside `newest` until the rest is within the limits.
+/// `describe` gives the time of the last use and the bytes of an entry, or none if the entry is to
+/// stay.
 pub(crate) fn remove_oldest(
     newest: &Path,
     limits: &CacheLimits,
@@ -42,12 +45,12 @@ pub(crate) fn remove_oldest(
         if newer + 1 < limits.entries && bytes <= limits.bytes {
             continue;
         }
-        // Left for the next time where it cannot be removed.
+        // An entry that cannot be removed is left for the next time.
         let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 }
 
-/// The time at which an entry was changed last.
+/// The time of the last change of an entry.
 pub(crate) fn changed(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).ok()?.modified().ok()
 }

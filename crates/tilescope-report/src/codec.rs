@@ -1,18 +1,18 @@
 //! Bytes of blobs: variable-length integers, and a checked, compressed envelope for many of them.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-/// Fast, and within a tenth of the best: the columns are already near their entropy.
+/// A fast level, and within a tenth of the best: the columns are already near their entropy.
 const COMPRESSION_LEVEL: u8 = 4;
-/// The largest window of the format, which any blob can be read with.
+/// The largest window of the format. It can read every blob.
 const WINDOW_BITS: u8 = 15;
-/// How many times the compressed bytes are made room for at first, and then the room so far.
+/// The initial size of the output buffer in compressed sizes, and its growth factor afterwards.
 const GROWTH: usize = 4;
-/// Room grows from at least this many bytes.
+/// The smallest initial size of the output buffer, in bytes.
 const LEAST_ROOM: usize = 64;
 
 /// Appends `value` as LEB128: seven bits per byte, low ones first.
@@ -24,7 +24,7 @@ pub(super) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push((value & 0x7f) as u8);
 }
 
-/// The difference `value - base` as a small positive number, whatever its sign.
+/// The difference `value - base`, zigzag encoded: small for either sign.
 pub(super) fn difference(value: u64, base: u64) -> u64 {
     let signed = value.wrapping_sub(base) as i64;
     ((signed << 1) ^ (signed >> 63)) as u64
@@ -36,7 +36,7 @@ pub(super) fn apply_zigzag_difference(difference: u64, base: u64) -> u64 {
     base.wrapping_add(signed as u64)
 }
 
-/// Reads integers one after the other; `None` where the bytes end or make no sense.
+/// Reads integers one after the other; gives `None` where the bytes end or are malformed.
 #[derive(Clone, Copy)]
 pub(super) struct VarintReader<'a>(&'a [u8]);
 
@@ -48,7 +48,7 @@ impl<'a> VarintReader<'a> {
     #[inline]
     pub(super) fn take(&mut self) -> Option<u64> {
         match self.0.split_first()? {
-            // The usual case, without a loop.
+            // The usual case needs no loop.
             (&byte, rest) if byte < 0x80 => {
                 self.0 = rest;
                 Some(u64::from(byte))
@@ -61,7 +61,7 @@ impl<'a> VarintReader<'a> {
     fn take_long(&mut self) -> Option<u64> {
         let mut value = 0u64;
         let mut bytes = self.0.iter();
-        // Ten bytes of seven bits: the most that 64 bits can take.
+        // Ten bytes of seven bits: the longest encoding of 64 bits.
         for shift in (0..70u32).step_by(7) {
             let &byte = bytes.next()?;
             value |= u64::from(byte & 0x7f).checked_shl(shift)?;
@@ -73,7 +73,7 @@ impl<'a> VarintReader<'a> {
         None
     }
 
-    /// Passes over `count` integers.
+    /// Skips `count` integers.
     pub(super) fn skip(&mut self, count: usize) -> Option<()> {
         let Some(before_last) = count.checked_sub(1) else { return Some(()) };
         let mut last_bytes = self.0.iter().enumerate().filter(|(_, byte)| **byte < 0x80);
@@ -88,12 +88,12 @@ impl<'a> VarintReader<'a> {
         Some(head)
     }
 
-    /// Number of bytes that are not read.
+    /// The number of unread bytes.
     pub(super) fn left(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether all bytes are read.
+    /// True if all bytes are read.
     pub(super) fn is_done(&self) -> bool {
         self.0.is_empty()
     }
@@ -104,15 +104,18 @@ pub(super) fn pack(raw: &[u8]) -> Vec<u8> {
     compress_to_vec_zlib(raw, COMPRESSION_LEVEL)
 }
 
-/// The bytes given to [`pack`]; `None` if they were changed since, or are more than `limit`.
+/// The bytes given to [`pack`]. Gives `None` if the packed bytes were changed since, or unpack to
+/// more than `limit` bytes.
 pub(super) fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
     let mut inflate = Inflate::new(true, WINDOW_BITS);
     let mut raw = Vec::new();
-    let (mut read, mut written) = (0, 0);
+    let mut read = 0;
+    let mut written = 0;
     loop {
         let room = raw.len().max(packed.len()).max(LEAST_ROOM).saturating_mul(GROWTH).min(limit);
         raw.resize(room, 0);
-        let (rest, free) = (packed.get(read..)?, raw.get_mut(written..)?);
+        let rest = packed.get(read..)?;
+        let free = raw.get_mut(written..)?;
         let status = inflate.decompress(rest, free, InflateFlush::Finish).ok()?;
         read = usize::try_from(inflate.total_in()).ok()?;
         written = usize::try_from(inflate.total_out()).ok()?;
@@ -120,8 +123,10 @@ pub(super) fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
             raw.truncate(written);
             return Some(raw);
         }
-        // What does not end must at least have filled its room; bytes that are cut off do not.
-        (written == room && room < limit).then_some(())?;
+        // A stream that does not end must at least have filled the buffer; a truncated one has not.
+        if written != room || room >= limit {
+            return None;
+        }
     }
 }
 
@@ -130,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_come_back() {
+    fn integers_round_trip() {
         let values = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
         let mut bytes = Vec::new();
         values.iter().for_each(|&value| write_varint(&mut bytes, value));
@@ -144,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_small_and_come_back() {
+    fn differences_are_small_and_round_trip() {
         for (value, base) in [(5, 3), (3, 5), (0, u64::MAX), (u64::MAX, 0), (1 << 63, 0)] {
             assert_eq!(apply_zigzag_difference(difference(value, base), base), value);
         }

@@ -1,10 +1,10 @@
-//! A careful look into an SQLite file that anybody may have written.
+//! A defensive view of an untrusted SQLite file.
 //!
-//! Only plain tables are read: a view, a virtual table or a generated column could hide work
-//! without end. A query may take as much work as a sound file of that size can need, a value may
-//! be as large as a report's values are, and what is of the wrong type counts as missing.
+//! Only plain tables are read: a view, a virtual table or a generated column could hide unbounded
+//! work. A query may take as much work as a sound file of that size can need, and a value may be as
+//! large as the values of reports are. A value of the wrong type counts as missing.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::bounded_connection::{QueryBudget, harden_connection, plain_tables};
@@ -31,7 +31,7 @@ pub(super) struct ReportDatabase {
     bytes: u64,
     most_rows: u64,
     budget: QueryBudget,
-    /// Whether tables and columns that were asked about hold anything.
+    /// True for each known query that has a row, by the table and column it is about.
     filled: Mutex<BTreeMap<String, bool>>,
     pub(super) warnings: Arc<ReportWarnings>,
 }
@@ -63,12 +63,12 @@ impl ReportDatabase {
         })
     }
 
-    /// Columns of a plain table, none where there is no such table.
+    /// The columns of a plain table; none if there is no such table.
     pub(super) fn columns(&self, table: &str) -> &[String] {
         self.tables.get(table).map_or(&[], Vec::as_slice)
     }
 
-    /// Setting this flag makes the query that runs stop with an error.
+    /// Stores a flag that interrupts the running query with an error once it is set.
     pub(super) fn set_cancel(&mut self, cancel: Arc<AtomicBool>) -> Result<(), ReportError> {
         self.budget.cancel = cancel;
         self.budget
@@ -80,36 +80,37 @@ impl ReportDatabase {
         self.budget.cancel.load(Ordering::Relaxed)
     }
 
-    /// Whether the file has this table, as a plain one.
+    /// True if the file has this table, as a plain one.
     pub(super) fn has_table(&self, table: &str) -> bool {
         self.tables.contains_key(table)
     }
 
-    /// Whether the file has this table with this column.
+    /// True if the file has this table with this column.
     pub(super) fn has(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|columns| columns.iter().any(|c| c == column))
     }
 
-    /// Whether rows of this table have numbers to find them by.
+    /// True if rows of this table have row ids.
     pub(super) fn has_rowid(&self, table: &str) -> bool {
         let sql = format!("SELECT rowid FROM \"{table}\" LIMIT 1");
         self.has_table(table) && lock(&self.connection).prepare(&sql).is_ok()
     }
 
-    /// Whether the file has this table, and it holds anything. Read once: views ask for every frame,
-    /// and another query may hold the connection. What failed is read again.
+    /// True if the file has this table and it has rows. The answer is cached, because views ask for
+    /// it in every frame and another query may hold the connection. A failed read is repeated.
     pub(super) fn has_rows(&self, table: &str) -> bool {
         self.any(table, SelectQuery::all(table, &[]).clauses("LIMIT 1"))
     }
 
-    /// Whether the file has this table with this column, and it is not NULL in every row. Read once.
+    /// True if the file has this table with this column, and some row has a value that is not NULL.
+    /// The answer is cached.
     pub(super) fn has_values(&self, table: &str, column: &str) -> bool {
         let filled = format!("WHERE \"{column}\" IS NOT NULL LIMIT 1");
         let select = SelectQuery::all(table, &[]).clauses(&filled);
         self.has(table, column) && self.any(&format!("{table}.{column}"), select)
     }
 
-    /// Whether a query has any row; `name` is what it is known by later.
+    /// True if a query has any row. The answer is cached under `name`.
     fn any(&self, name: &str, select: SelectQuery) -> bool {
         if let Some(&known) = lock(&self.filled).get(name) {
             return known;
@@ -122,19 +123,20 @@ impl ReportDatabase {
         any
     }
 
-    /// Names of the known tables the file has.
+    /// The names of the known tables in the file.
     pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.keys().map(String::as_str)
     }
 
-    /// Hands the rows to `each` until it breaks off. A table that is missing has no rows. No other
-    /// method of this file may be called from `each`.
+    /// Passes rows to `each` until it breaks. A missing table has no rows. `each` must not call any
+    /// other method of this file.
     pub(super) fn read(
         &self,
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        let (mut texts, mut rows) = (0, 0);
+        let mut texts = 0;
+        let mut rows = 0;
         self.stream(select, |cells| {
             let flow = each(cells)?;
             texts += cells.bytes_handed();
@@ -150,7 +152,7 @@ impl ReportDatabase {
         })
     }
 
-    /// Like [`ReportDatabase::read`], for callers that keep nothing of the rows.
+    /// Like [`ReportDatabase::read`], for callers that do not keep the rows.
     pub(super) fn stream(
         &self,
         select: SelectQuery,
@@ -161,12 +163,12 @@ impl ReportDatabase {
         }
         let connection = lock(&self.connection);
         let sql = sql(&select, self.columns(select.table));
-        let failed = |e: rusqlite::Error| self.failure(&e, select.table);
+        let to_error = |e: rusqlite::Error| self.failure(&e, select.table);
         self.budget.refill();
-        let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
-        let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        let mut statement = connection.prepare_cached(&sql).map_err(to_error)?;
+        let mut rows = statement.query(params_from_iter(select.params)).map_err(to_error)?;
         let mut count = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
+        while let Some(row) = rows.next().map_err(to_error)? {
             count += 1;
             if count > self.most_rows {
                 let problem = "more rows than a file of this size can hold";
@@ -179,7 +181,7 @@ impl ReportDatabase {
         Ok(())
     }
 
-    /// Refuses rows of a table that take more bytes than a few in the file should stand for.
+    /// Refuses rows of a table that unpack to more bytes than their packed size can stand for.
     pub(super) fn check_raw_bytes(&self, table: &str, raw: u64) -> Result<(), ReportError> {
         if raw > self.bytes.saturating_mul(MOST_RAW_PER_BYTE).saturating_add(MOST_RAW_BYTES) {
             return Err(self.damage(table, "more rows than a file of this size can hold"));
@@ -187,7 +189,7 @@ impl ReportDatabase {
         Ok(())
     }
 
-    /// Rows of `table` that lie as compressed columns in the piece `id` of `holder`.
+    /// Unpacks rows of `table` from the compressed columns in the piece `id` of `holder`.
     fn unpack(
         &self,
         holder: &str,
@@ -201,8 +203,8 @@ impl ReportDatabase {
         rows.ok_or_else(|| self.damage(holder, &format!("piece {id} is broken")))
     }
 
-    /// Hands out rows of another table that lie as compressed columns in the piece `id` of
-    /// `holder`; gives their bytes.
+    /// Passes on rows of another table that are stored as compressed columns in the piece `id` of
+    /// `holder`. Returns their size in bytes.
     pub(super) fn read_piece(
         &self,
         holder: &str,
@@ -220,13 +222,14 @@ impl ReportDatabase {
 
     /// The blob in the row `id` of a table.
     fn blob(&self, table: &str, column: &str, id: i64) -> Result<Vec<u8>, ReportError> {
-        let (columns, params) = ([column], [id]);
+        let columns = [column];
+        let params = [id];
         let select = SelectQuery::all(table, &columns).clauses("WHERE id = ?1").params(&params);
         let blob = self.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec))?;
         blob.flatten().ok_or_else(|| self.damage(table, &format!("piece {id} is missing")))
     }
 
-    /// All rows as a list.
+    /// Collects all rows in a list.
     pub(super) fn list<T>(
         &self,
         select: SelectQuery,
@@ -254,15 +257,15 @@ impl ReportDatabase {
         Ok(found)
     }
 
-    /// Number of rows of a plain table; `None` if the file has no such table.
+    /// The number of rows of a plain table; `None` if the file has no such table.
     pub(super) fn row_count(&self, table: &str) -> Result<Option<u64>, ReportError> {
-        // `count(*)` is one instruction, which nothing can end in a file whose pages point at each
-        // other; a sum goes from row to row.
+        // `count(*)` is one instruction, which cannot be interrupted in a file whose pages form a
+        // loop; a sum checks for interrupts at each row.
         Ok(self.worked_out(table, "total(1)")?.map(i64::unsigned_abs))
     }
 
-    /// A number worked out over a plain table, whose columns `expression` uses; `None` if the file has
-    /// no such table.
+    /// The value of an aggregate `expression` over the columns of a plain table; `None` if the file
+    /// has no such table.
     pub(super) fn worked_out(
         &self,
         table: &str,
@@ -278,10 +281,10 @@ impl ReportDatabase {
         value.map_err(|e| self.failure(&e, table))
     }
 
-    /// Walks two tables that are sorted by their first column at once: for each row of `right`,
-    /// hands over the row of `left` with the same number, turned into an item, if there is one.
-    /// Neither table is kept in memory. Rows of `right` without a number are passed over; where a
-    /// number of `right` is below the one before, `each` is told and the row of `left` is lost.
+    /// Merges two tables that are both sorted by their first column. For each row of `right`,
+    /// passes on the row of `left` with the same number, converted to an item, if there is one.
+    /// Neither table is kept in memory. Rows of `right` without a number are skipped. Where a
+    /// number of `right` is smaller than the previous one, `each` gets no row of `left`.
     pub(super) fn merge<T>(
         &self,
         left: SelectQuery,
@@ -302,7 +305,7 @@ impl ReportDatabase {
             Some(statement) => Some(statement.query([]).map_err(|e| self.failure(&e, left.table))?),
             None => None,
         };
-        let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
+        let mut read_next_left = || -> Result<Option<(i64, T)>, ReportError> {
             let Some(rows) = &mut left_rows else { return Ok(None) };
             while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
                 let cells = RowCells::new(RowSource::Sqlite(row), &left, &self.warnings);
@@ -312,11 +315,11 @@ impl ReportDatabase {
             }
             Ok(None)
         };
-        let failed = |e: rusqlite::Error| self.failure(&e, right.table);
-        let mut right_rows = right_statement.query([]).map_err(failed)?;
-        let mut current = next_left()?;
+        let to_error = |e: rusqlite::Error| self.failure(&e, right.table);
+        let mut right_rows = right_statement.query([]).map_err(to_error)?;
+        let mut current = read_next_left()?;
         let mut count = 0;
-        while let Some(row) = right_rows.next().map_err(failed)? {
+        while let Some(row) = right_rows.next().map_err(to_error)? {
             let cells = RowCells::new(RowSource::Sqlite(row), &right, &self.warnings);
             count += 1;
             if count > self.most_rows {
@@ -324,7 +327,7 @@ impl ReportDatabase {
             }
             let Some(number) = cells.int(0) else { continue };
             while current.as_ref().is_some_and(|(left, _)| *left < number) {
-                current = next_left()?;
+                current = read_next_left()?;
             }
             let found = current.as_ref().filter(|(left, _)| *left == number);
             each(found.map(|(_, item)| item), &cells)?;
@@ -332,22 +335,22 @@ impl ReportDatabase {
         Ok(())
     }
 
-    /// The integer a PRAGMA answers with; 0 if it has none.
+    /// The integer that a PRAGMA answers; 0 if it gives none.
     fn pragma(&self, name: &str) -> i64 {
         lock(&self.connection).pragma_query_value(None, name, |row| row.get(0)).unwrap_or(0)
     }
 
-    /// What the header of the file says of who wrote it.
+    /// The application id in the header of the file.
     pub(super) fn application_id(&self) -> i64 {
         self.pragma("application_id")
     }
 
-    /// The version that the header of the file gives.
+    /// The version in the header of the file.
     pub(super) fn user_version(&self) -> i64 {
         self.pragma("user_version")
     }
 
-    /// What SQLite finds broken in the structure of the file, ten things at most.
+    /// The defects that SQLite finds in the structure of the file, ten at most.
     pub(super) fn broken_structure(&self) -> Vec<String> {
         self.budget.refill();
         let connection = lock(&self.connection);
@@ -362,7 +365,7 @@ impl ReportDatabase {
         }
     }
 
-    /// Damage to `table` as an error.
+    /// An error about damage to `table`.
     pub(super) fn damage(&self, table: &str, problem: &str) -> ReportError {
         ReportError::damaged(format!("table {table}: {problem}"), &self.path)
     }
@@ -375,18 +378,22 @@ impl ReportDatabase {
     }
 }
 
-/// Raw bytes that rows of a packed table may have: so many, and so many for each byte of the file.
+/// Raw bytes that rows of a packed table may have: a fixed number, plus a number per byte of the
+/// file.
 const MOST_RAW_BYTES: u64 = 64 << 20;
 const MOST_RAW_PER_BYTE: u64 = 64;
 fn sql(select: &SelectQuery, existing: &[String]) -> String {
-    let column = |name: &&str| {
-        if *name == "rowid" || existing.iter().any(|e| e == name) {
-            format!("\"{name}\"")
-        } else {
-            "NULL".to_owned()
-        }
-    };
-    let mut columns: Vec<String> = select.columns.iter().map(column).collect();
+    let mut columns: Vec<String> = select
+        .columns
+        .iter()
+        .map(|name| {
+            if *name == "rowid" || existing.iter().any(|e| e == name) {
+                format!("\"{name}\"")
+            } else {
+                "NULL".to_owned()
+            }
+        })
+        .collect();
     if columns.is_empty() {
         columns.push("1".to_owned());
     }

@@ -1,15 +1,15 @@
-//! `debug.cbor`: what frameworks and libraries said about what they made, as Poplar writes it beside
-//! a report.
+//! `debug.cbor`: the names that frameworks and libraries gave to what they made, as Poplar writes
+//! it beside a report.
 //!
-//! Its layout is not documented. What is read is what public tests of Poplar's frameworks find in
-//! it: a map with `contexts`, a list of maps, and `stringTable`, the strings that numbers in the
-//! contexts stand for. A context has an `id`, the id of its parent, the `layer` that made it, a name,
-//! and what its layer adds: `opName` and `opType` of ONNX, `op_name` and `op_type` of XLA.
+//! Its layout is not documented. This reader relies on what the public tests of Poplar's frameworks
+//! read: a map with `contexts`, a list of maps, and `stringTable`, the strings that numbers in the
+//! contexts refer to. A context has an `id`, the id of its parent, the `layer` that made it, a
+//! name, and fields of its layer: `opName` and `opType` of ONNX, `op_name` and `op_type` of XLA.
 //!
-//! Files are hundreds of megabytes long, so they are read as a stream, and only what is asked for
+//! Files have hundreds of megabytes. They are therefore read as a stream, and only what is used
 //! later is kept.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod cbor_stream;
@@ -23,83 +23,83 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Most bytes of a file that is read; real ones have up to 400 MB.
+/// The largest file that is read, in bytes; real ones have up to 400 MB.
 const MAX_FILE_BYTES: u64 = 1 << 30;
-/// Most contexts that are kept.
+/// The largest number of contexts that are kept.
 const MAX_CONTEXTS: usize = 1 << 22;
-/// Most bytes of all names and layers.
+/// The most bytes of all names and layers.
 const MAX_TEXT_BYTES: usize = 128 << 20;
-/// Most ancestors that are looked at.
+/// The most ancestors that are followed.
 const MAX_ANCESTORS: usize = 256;
-/// Most names that one name is joined of.
+/// The most names that are joined into one.
 const MAX_JOINED: usize = 64;
 
-/// Why the contexts of a file cannot be used.
+/// The reason why the contexts of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DebugCborError {
-    /// The system refused.
+    /// The system could not read the file.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// The bytes are not what they should be.
+    /// The bytes are malformed at this position.
     #[error("{problem} at byte {at}")]
     Format { problem: String, at: u64 },
-    /// It is larger than any real one.
+    /// The file is larger than any real one.
     #[error("{0}")]
     TooLarge(&'static str),
-    /// It is CBOR of something else.
+    /// The file is CBOR, but has no contexts.
     #[error("it has no list `contexts`")]
     NoContexts,
 }
 
-/// A place in the list of texts.
+/// An index into the list of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TextId(u32);
 
-/// A text of a context, as it stands there.
+/// A text of a context, as the file gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum WrittenText {
     #[default]
     None,
     Text(TextId),
-    /// Place in the string table, which may come later.
+    /// An index into the string table, which may come later in the file.
     InTable(u32),
 }
 
-/// A debug context: what made it, and what that called it.
+/// A debug context: the layer that made something, and its name there.
 #[derive(Clone, Copy, Debug, Default)]
 struct DebugContext {
     id: u64,
     parent: Option<u64>,
     layer: WrittenText,
     name: WrittenText,
-    /// The operation that people know it by, where its layer says so.
+    /// The operation under the name that users know, if its layer gives one.
     operation: WrittenText,
     kind: WrittenText,
 }
 
-/// A context and those above it, as people read them.
+/// A debug context in plain strings, as users read it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DebugFrame {
     /// The layer that made it: `poplar`, `poplibs`, `popart`, `onnx`, `xla_op`, …
     pub layer: String,
-    /// What that called it; empty where it has no name.
+    /// Its name in that layer; empty if it has none.
     pub name: String,
-    /// The operation that it is, for layers of frameworks.
+    /// The operation that it belongs to, for layers of frameworks.
     pub operation: Option<String>,
-    /// The kind of operation, where the layer says it.
+    /// The kind of operation, if the layer gives it.
     pub kind: Option<String>,
 }
 
-/// A place in the list of contexts.
+/// An index into the list of contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ContextPlace(u32);
 
-/// All contexts of a file.
+/// All contexts of a file, with their texts.
 #[derive(Debug, Default)]
 pub(crate) struct DebugContexts {
     texts: Vec<String>,
     table: Vec<TextId>,
-    /// By id.
+    /// Sorted by id.
     contexts: Vec<DebugContext>,
 }
 
@@ -130,21 +130,22 @@ impl DebugContexts {
         }
     }
 
-    /// Every context.
+    /// The places of all contexts.
     pub(crate) fn places(&self) -> impl Iterator<Item = ContextPlace> + use<> {
         (0..u32::try_from(self.contexts.len()).unwrap_or(0)).map(ContextPlace)
     }
 
-    /// A context and those above it, itself first.
+    /// A context and its ancestors, itself first.
     pub(crate) fn chain(&self, place: ContextPlace) -> Vec<ContextPlace> {
-        let above = |at: &ContextPlace| self.place_of(self.context(*at)?.parent?);
-        let chain = std::iter::successors(Some(place), above).take(MAX_ANCESTORS + 1);
+        let chain =
+            std::iter::successors(Some(place), |at| self.place_of(self.context(*at)?.parent?))
+                .take(MAX_ANCESTORS + 1);
         let chain: Vec<ContextPlace> = chain.collect();
-        // Contexts that are above themselves are above nothing.
+        // A chain this long is a cycle, so its ancestors are ignored.
         if chain.len() > MAX_ANCESTORS { vec![place] } else { chain }
     }
 
-    /// What there is to say of a context.
+    /// The description of a context.
     pub(crate) fn frame(&self, place: ContextPlace) -> DebugFrame {
         let context = self.context(place).copied().unwrap_or_default();
         let optional =
@@ -157,22 +158,22 @@ impl DebugContexts {
         }
     }
 
-    /// The names of a context and of those above it, the topmost first: how programs are named that
-    /// were made below it. Nothing if that is longer than any of their names.
+    /// The names of a context and its ancestors, the topmost first. Programs made below the context
+    /// have this path as a prefix of their names. `None` if it is longer than `longest`.
     pub(crate) fn path(&self, place: ContextPlace, longest: usize) -> Option<String> {
         let mut names: Vec<&str> = self.chain(place).into_iter().map(|at| self.name(at)).collect();
         names.retain(|name| !name.is_empty());
         let bytes: usize = names.iter().map(|name| name.len() + 1).sum();
         names.reverse();
-        (bytes <= longest + 1).then(|| names.join("/"))
+        if bytes <= longest + 1 { Some(names.join("/")) } else { None }
     }
 
-    /// The name of a context; empty where it has none.
+    /// The name of a context; empty if it has none.
     pub(crate) fn name(&self, place: ContextPlace) -> &str {
         self.context(place).map_or("", |context| self.text(context.name))
     }
 
-    /// The operation of a context; empty where it is none.
+    /// The operation of a context; empty if it has none.
     pub(crate) fn operation(&self, place: ContextPlace) -> &str {
         self.context(place).map_or("", |context| self.text(context.operation))
     }
@@ -196,7 +197,7 @@ impl DebugContexts {
     }
 }
 
-/// A value of a context, as far as any of them counts.
+/// A value of a field of a context, reduced to the kinds that are used.
 enum FieldValue {
     Number(u64),
     Text(String),
@@ -204,7 +205,7 @@ enum FieldValue {
     Other,
 }
 
-/// What has been read so far.
+/// The contexts and texts read so far.
 #[derive(Default)]
 struct DebugCborReading {
     found: DebugContexts,
@@ -214,7 +215,7 @@ struct DebugCborReading {
 }
 
 impl DebugCborReading {
-    /// The whole file: a map, or the list of contexts by itself.
+    /// Reads the whole file: a map, or just the list of contexts.
     fn file<R: BufRead>(&mut self, stream: &mut CborStream<R>) -> Reading<()> {
         match stream.skip_tags()? {
             major::ARRAY => self.contexts(stream),
@@ -265,7 +266,7 @@ impl DebugCborReading {
         Ok(())
     }
 
-    /// A context; nothing for one without an id, which nobody can refer to and nothing is named by.
+    /// Reads a context. Gives nothing for a context without an id, since nothing can refer to it.
     fn context<R: BufRead>(&mut self, stream: &mut CborStream<R>) -> Reading<Option<DebugContext>> {
         let mut context = DebugContext::default();
         let mut id = None;
@@ -318,7 +319,7 @@ impl DebugCborReading {
         if self.text_bytes > MAX_TEXT_BYTES {
             return Err(Stop::TooLarge("its names are longer than those of any program"));
         }
-        // Bounded by the bytes of the file.
+        // The number of texts is bounded by the bytes of the file.
         let id = TextId(u32::try_from(self.found.texts.len()).unwrap_or(u32::MAX));
         self.found.texts.push(text.clone());
         self.known.insert(text, id);
@@ -330,7 +331,7 @@ impl DebugCborReading {
             return Err(DebugCborError::NoContexts);
         }
         let mut found = self.found;
-        // Of contexts with one id the first one counts.
+        // Of several contexts with one id, the first counts.
         found.contexts.sort_by_key(|context| context.id);
         found.contexts.dedup_by_key(|context| context.id);
         Ok(found)
@@ -384,7 +385,7 @@ mod tests {
     use serde_json::{Value, json};
     use tilescope_test_tiers::cases;
 
-    /// A JSON value as CBOR, maps and lists with or without their lengths.
+    /// Encodes a JSON value as CBOR, maps and lists with or without their lengths.
     fn cbor(value: &Value, endless: bool, bytes: &mut Vec<u8>) {
         let head = |major: u8, length: usize, bytes: &mut Vec<u8>| match length {
             0..24 => bytes.push(major << 5 | length as u8),
@@ -433,7 +434,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<DebugContexts, DebugCborError> {
-        // A small buffer, so that values lie across its ends.
+        // A small buffer, so that values cross its ends.
         DebugContexts::read_from(BufReader::with_capacity(7, bytes))
     }
 
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_problem_and_its_position() {
         let says = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
         let whole = encoded(&plain(), false);
         assert_eq!(
@@ -489,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_not_believed() {
+    fn lengths_are_not_trusted() {
         // A list, a map and a text that claim to have 2^62 entries.
         for major in [0x9b, 0xbb, 0x7b] {
             let mut bytes = vec![0xa1, 0x68];
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_above_themselves_are_above_nothing() {
+    fn cycles_of_contexts_have_no_ancestors() {
         let value = json!([
             { "id": 1, "parent": 2, "layer": "poplar", "name": "a" },
             { "id": 2, "parent": 1, "layer": "poplar", "name": "b" },
@@ -532,7 +533,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(300)))]
         #[test]
-        fn nothing_panics_on_files_of_strangers(
+        fn hostile_files_cause_no_panic(
             changes in prop::collection::vec(any::<(u16, u8, u8)>(), 0..12),
             endless: bool,
         ) {

@@ -1,29 +1,29 @@
-//! Errors of reading and writing reports, in words for people.
+//! Errors of reading and writing reports, with messages for users.
 
 use crate::atomic_file::AtomicFileError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a report could not be opened, read or written.
+/// The reason why a report could not be opened, read or written.
 ///
-/// Each message says what is wrong, where, and what would be right; the path comes last.
+/// Each message states the defect, its place and the remedy; the path comes last.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// Nothing at that path.
+    /// There is nothing at that path.
     #[error("no such file or directory: {}", path.display())]
     NotFound {
-        /// The path that was asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// A directory, but not one of a report.
+    /// A directory that holds no report.
     #[error("no profile.pop in this directory ({found}): {}", path.display())]
     NoReportInDirectory {
         /// A description of the directory's content.
         found: String,
         path: PathBuf,
     },
-    /// A directory of several reports.
+    /// A directory that holds several reports.
     #[error(
         "{} reports in this directory, open one of them ({}): {}",
         names.len(), names_in_words(names), path.display()
@@ -33,14 +33,14 @@ pub enum ReportError {
         names: Vec<String>,
         path: PathBuf,
     },
-    /// The file is of another kind.
+    /// The file is of another kind, not a report.
     #[error("{found}; a report is an SQLite file named profile.pop: {}", path.display())]
     NotAReport {
         /// A description of the file.
         found: String,
         path: PathBuf,
     },
-    /// The file ends before its own header says it should.
+    /// The file is shorter than its own header says.
     #[error(
         "cut off: the file has {size} B of {expected} B, copy or write it again: {}",
         path.display()
@@ -48,7 +48,7 @@ pub enum ReportError {
     Truncated {
         /// Size of the file in bytes.
         size: u64,
-        /// Size its header promises, in bytes.
+        /// Size in bytes according to its header.
         expected: u64,
         path: PathBuf,
     },
@@ -64,17 +64,17 @@ pub enum ReportError {
         format: String,
         path: PathBuf,
     },
-    /// Nothing is left to be written.
+    /// The slice would be empty.
     #[error("nothing to slice, {problem}: {}", path.display())]
     EmptySlice {
-        /// Why there is nothing.
+        /// The reason why it is empty.
         problem: String,
         path: PathBuf,
     },
     /// Another file has the name now.
     #[error("replaced by another file while it was open; open it again: {}", path.display())]
     Replaced { path: PathBuf },
-    /// The file was written to in place.
+    /// The file was modified in place while it was open.
     #[error(
         "written to while it was read, so that the answer may mix two versions of it; ask again: {}",
         path.display()
@@ -83,55 +83,55 @@ pub enum ReportError {
     /// The content contradicts itself.
     #[error("damaged, {problem}: {}", path.display())]
     Damaged {
-        /// Which part, and how one can tell.
+        /// The damaged part, and how the damage shows.
         problem: String,
         path: PathBuf,
     },
     /// SQLite had no memory left.
     #[error("not enough memory to read {what}: {}", path.display())]
     OutOfMemory {
-        /// The part that was read.
+        /// The part that was being read.
         what: String,
         path: PathBuf,
     },
-    /// SQLite opens no file of such a path.
+    /// The path is too long for SQLite.
     #[error(
         "a path of {bytes} B is too long: open it from a directory nearer to it, or move it: {}",
         path.display()
     )]
     LongPath { bytes: usize, path: PathBuf },
-    /// The system refused to read.
+    /// The system could not read the file.
     #[error("cannot read: {source}: {}", path.display())]
     Read {
         source: io::Error,
         /// The file or directory.
         path: PathBuf,
     },
-    /// The system refused to write.
+    /// The system could not write the file.
     #[error("cannot write: {problem}: {}", path.display())]
     Write {
         problem: String,
         /// The file or directory.
         path: PathBuf,
     },
-    /// No space is left for the report.
+    /// The disk has no space left for the report.
     #[error("no space left to write the report: {}", path.display())]
     DiskFull { path: PathBuf },
-    /// The writer was given something that is not a report: a bug of its caller.
+    /// The caller gave the writer something that is not a report. This is a bug of the caller.
     #[error("cannot be written as a report, {problem}")]
     InvalidInput {
-        /// Which value of which item, and what it should be.
+        /// The wrong value, its item, and the expected value.
         problem: String,
     },
-    /// The machine that has the report, or the way there, does not answer as it should.
+    /// The machine that has the report cannot be reached, or gives an unexpected answer.
     #[error("{problem}: {}", path.display())]
     Remote {
-        /// What is wrong, and what to do.
+        /// The problem and its remedy.
         problem: String,
         /// The address of the report.
         path: PathBuf,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled the operation.
     #[error("cancelled")]
     Cancelled,
 }
@@ -150,7 +150,7 @@ impl From<AtomicFileError> for ReportError {
 }
 
 impl ReportError {
-    /// The same error of a file that is shown under another path.
+    /// The same error for a file that is shown under another path.
     pub(super) fn at(mut self, shown: PathBuf) -> Self {
         match &mut self {
             Self::NotFound { path }
@@ -175,17 +175,17 @@ impl ReportError {
         self
     }
 
-    /// A refusal by the writer.
+    /// An [`ReportError::InvalidInput`] with this problem.
     pub(super) fn invalid_input(problem: impl Into<String>) -> Self {
         Self::InvalidInput { problem: problem.into() }
     }
 
-    /// Damage found while reading `path`.
+    /// The error for damage found while reading `path`.
     pub(super) fn damaged(problem: impl Into<String>, path: &Path) -> Self {
         Self::Damaged { problem: problem.into(), path: path.to_owned() }
     }
 
-    /// The system's answer to reading `path`.
+    /// The error for a system error while reading `path`.
     pub(super) fn reading(source: io::Error, path: &Path) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound { path: path.to_owned() },
@@ -193,7 +193,7 @@ impl ReportError {
         }
     }
 
-    /// The system's answer to writing `path`.
+    /// The error for a system error while writing `path`.
     pub(super) fn writing(source: &io::Error, path: &Path) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -203,7 +203,7 @@ impl ReportError {
         }
     }
 
-    /// SQLite's answer to writing `path`.
+    /// The error for an SQLite error while writing `path`.
     pub(super) fn sqlite_writing(source: &rusqlite::Error, path: &Path) -> Self {
         match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Self::DiskFull { path: path.to_owned() },
@@ -215,7 +215,7 @@ impl ReportError {
         }
     }
 
-    /// SQLite's answer to reading `what` from `path`.
+    /// The error for an SQLite error while reading `what` from `path`.
     pub(super) fn sqlite_reading(source: &rusqlite::Error, what: &str, path: &Path) -> Self {
         let reason = match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::OutOfMemory) => {
@@ -231,10 +231,10 @@ impl ReportError {
     }
 }
 
-/// Most reports that a message names.
+/// The most reports that a message names.
 const NAMED: usize = 12;
 
-/// The first of the names, and how many more there are.
+/// The first of the names, and the number of the others.
 fn names_in_words(names: &[String]) -> String {
     let named = names.get(..NAMED).unwrap_or(names).join(", ");
     match names.len().saturating_sub(NAMED) {

@@ -1,8 +1,8 @@
 //! The file of an open report, held for as long as the report is open.
 //!
-//! SQLite opens a file by its name, and opens it anew for each connection. In between another file
-//! may take the name, and would be given the number of the old one if nobody held that. And a file
-//! that is written to in place keeps its number: only its size and times tell that.
+//! SQLite opens a file by its name, anew for each connection. In between, another file may take the
+//! name, and could get the inode number of the old one if that were closed. A file that is modified
+//! in place keeps its number: only its size and times show the change.
 
 use super::error::ReportError;
 use super::open_file::is_same_file;
@@ -19,7 +19,7 @@ struct OpenFiles {
     changed: Option<PathBuf>,
 }
 
-/// A report file as it was when it was opened.
+/// A report file in the state in which it was opened.
 #[derive(Debug)]
 pub(super) struct HeldFile {
     file: File,
@@ -31,7 +31,7 @@ pub(super) struct HeldFile {
 struct FileState {
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Seconds and nanoseconds of the last change of anything about it, its names too.
+    /// Seconds and nanoseconds of the last change of its content or metadata, names included.
     changed: (i64, i64),
     names: u64,
 }
@@ -42,9 +42,9 @@ impl HeldFile {
     /// # Errors
     /// The system's reason.
     pub(super) fn open(path: &Path) -> Result<Arc<Self>, ReportError> {
-        let failed = |error| ReportError::reading(error, path);
-        let file = File::open(path).map_err(failed)?;
-        let opened = FileState::of(&file.metadata().map_err(failed)?);
+        let to_error = |error| ReportError::reading(error, path);
+        let file = File::open(path).map_err(to_error)?;
+        let opened = FileState::of(&file.metadata().map_err(to_error)?);
         let held = Arc::new(Self { file, path: path.to_owned(), opened });
         let mut open = open_files();
         open.held.retain(|file| file.strong_count() > 0);
@@ -52,16 +52,16 @@ impl HeldFile {
         Ok(held)
     }
 
-    /// True while its name leads to it and to no other file; always where files have no numbers.
+    /// True while its name still refers to it. Always true on systems that give files no numbers.
     pub(super) fn has_its_name(&self) -> bool {
         is_same_file(&self.file, fs::metadata(&self.path))
     }
 
-    /// True if it was written to since it was opened.
+    /// True if the file was modified since it was opened.
     pub(super) fn is_changed(&self) -> bool {
         let Ok(found) = self.file.metadata() else { return true };
         let mut now = FileState::of(&found);
-        // A file that loses its name to another one changes too, but can be read as before.
+        // A file that loses its name to another one changes too, but can still be read.
         if now.names != self.opened.names {
             now = FileState { changed: self.opened.changed, names: self.opened.names, ..now };
         }
@@ -99,14 +99,14 @@ fn open_files() -> MutexGuard<'static, OpenFiles> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Checks that no report that this process has opened was written to while it was open, since the
-/// last check. An answer from such a report may be of two versions of the file: commands ask before
-/// they give it.
+/// Checks that no report was modified while this process had it open, since the last check. An
+/// answer from such a report may mix two versions of the file, so commands check before they print
+/// it.
 ///
 /// # Errors
 /// [`ReportError::Rewritten`] with the first report that was.
 pub fn check_open_reports() -> Result<(), ReportError> {
-    // Dropping the last handle locks the list.
+    // Dropping the last handle locks the list, so it must not happen under the lock.
     let held: Vec<Arc<HeldFile>> = open_files().held.iter().filter_map(Weak::upgrade).collect();
     let closed = open_files().changed.take();
     let open = held.iter().find(|file| file.is_changed()).map(|file| file.path.clone());
@@ -139,7 +139,7 @@ mod tests {
         assert!(held.has_its_name() && held.is_changed());
     }
 
-    /// The system gives the number of a file that nobody holds to the next one.
+    /// The system gives the number of a closed file to the next one.
     #[test]
     fn no_file_gets_the_number_of_one_that_is_held() {
         let directory = tempfile::tempdir().unwrap();

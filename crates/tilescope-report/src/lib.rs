@@ -1,27 +1,27 @@
-//! The contract between those who make reports and those who read them: what a report says, and
-//! the `profile.pop` file it is kept in.
+//! The contract between writers and readers of reports: the content of a report, and the
+//! `profile.pop` file that stores it.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `model` | what a report says, as plain data |
+//! | `model` | the content of a report, as plain data |
 //! | `schema` | every table and column of the file |
 //! | `writer` | [`ReportWriter`]: a compilation, then steps and marks as they come |
-//! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
-//! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
-//! | `profile_readers` | profiles of other tools, which become reports when they are opened |
-//! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
+//! | `reader` | [`Report`]: opens any report in milliseconds and answers queries |
+//! | `trace` | executed steps at any zoom: the index in the file, and the answers from it |
+//! | `profile_readers` | profiles of other tools, converted to reports when they are opened |
+//! | `table_checksums`, `packed_columns` | checksums of tables; many rows in few bytes |
 //! | `mark_blocks` | marks of long runs in counted blocks |
 //! | `slice` | a part of a run as a report of its own |
 //! | `atomic_file`, `temporary_directory` | files that are replaced whole or not at all; files that end with the process |
-//! | `text_file` | small texts that anybody may have written |
+//! | `text_file` | small untrusted texts |
 //! | `remote` | reports on other machines, copied through the user's `ssh` |
-//! | `debug_cbor` | what frameworks say of their operations, in a file beside a report |
+//! | `debug_cbor` | names that frameworks give to operations, in a file beside a report |
 //! | `open`, `report_location` | from a path or an address to an open report |
-//! | `database`, `open_file`, `held_file`, `limits` | looking into files that anybody may have written |
+//! | `database`, `open_file`, `held_file`, `limits` | reading untrusted files |
 //!
-//! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
+//! Text, numbers and invariants only: no view, no colour, no judgement of good or bad.
 
-// A figure that is cut off without a word is a wrong figure; tests count small things.
+// A figure that is truncated silently is wrong; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod address_blob;

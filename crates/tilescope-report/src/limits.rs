@@ -1,7 +1,7 @@
-//! Bounds of what a report may say.
+//! Bounds on the values of a report.
 //!
-//! Far above anything real and low enough that sums over a whole report stay inside 64 bits. The
-//! writer refuses what lies beyond; the reader, whose file may be hostile, treats it as missing.
+//! They are far above anything real and low enough that sums over a whole report fit 64 bits. The
+//! writer refuses larger values. The reader, whose file may be hostile, treats them as missing.
 
 use crate::units::{Bytes, Cycles};
 
@@ -31,19 +31,19 @@ pub(crate) const MAX_IPUS: u32 = 1024;
 pub(crate) const MAX_SUB_LANES: u8 = 8;
 /// Replicas of a program: of one IPU each they fill the largest pod four times.
 pub(crate) const MAX_REPLICAS: u32 = 1024;
-/// IPUs of all replicas whose links are looked at: all of the largest pod, four times.
+/// IPUs of all replicas up to which links are analysed: all of the largest pod, four times.
 pub(crate) const MAX_LINKED_IPUS: u64 = 1024;
-/// Rings that replicas exchange data in; a program has one or two for each group of replicas.
+/// Rings in which replicas exchange data; a program has one or two for each group of replicas.
 pub(crate) const MAX_REPLICA_RINGS: u32 = 16;
 /// Bytes of one text or blob in a file.
 pub(crate) const MAX_VALUE_BYTES: i32 = 32 << 20;
-/// Bytes of one name; what is longer is cut.
+/// Bytes of one name; longer ones are cut.
 pub(crate) const MAX_NAME_BYTES: usize = 64 << 10;
 /// Bytes of all rows of one list that the reader holds in memory at once.
 pub(crate) const MAX_LIST_BYTES: usize = 256 << 20;
 /// Bytes of texts among them.
 pub(crate) const MAX_LIST_TEXT_BYTES: usize = 64 << 20;
-/// Bytes of names that are shared by id and held by each who has one, in one list.
+/// Bytes of names in one list that rows share by id while each item holds its own copy.
 pub(crate) const MAX_SHARED_NAME_BYTES: usize = 64 << 20;
-/// Bytes of such a name once there is no room for all of them.
+/// Bytes of such a name after the limit on all of them is reached.
 pub(crate) const SHORT_NAME_BYTES: usize = 128;

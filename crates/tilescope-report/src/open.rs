@@ -1,4 +1,4 @@
-//! From a path or an address to an open report.
+//! Opening a report from a path or an address.
 
 use crate::cache_directory::user_directory;
 use crate::error::ReportError;
@@ -11,33 +11,35 @@ use std::sync::atomic::AtomicBool;
 
 impl Report {
     /// Opens a directory that holds a `profile.pop`, such a file under any name, or a profile of
-    /// another tool (see [`PROFILE_READERS`](crate::PROFILE_READERS)); with an address
-    /// `ssh://[user@]host[:port]/path` one of another machine, which is copied first.
+    /// another tool (see [`PROFILE_READERS`](crate::PROFILE_READERS)). An address
+    /// `ssh://[user@]host[:port]/path` opens a report on another machine, which is copied first.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReportError> {
         Self::open_with_cache(path, user_directory())
     }
 
-    /// Like [`Report::open`], with another place for copies, for trace indexes of foreign files and for
-    /// reports made of profiles of other tools; `None` keeps them only as long as the report is open.
+    /// Like [`Report::open`], with another directory for copies, for trace indexes of foreign files
+    /// and for converted profiles of other tools. With `None`, they exist only while the report is
+    /// open.
     pub fn open_with_cache(
         path: impl AsRef<Path>,
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
         let show = RemoteSettings::current().progress;
-        let mut progress = |text: &str| {
+        let mut show_progress = |text: &str| {
             if let Some(show) = show {
                 show(text);
             }
         };
-        let opened = open(path.as_ref(), cache_directory, &mut progress, &AtomicBool::new(false));
+        let opened =
+            open(path.as_ref(), cache_directory, &mut show_progress, &AtomicBool::new(false));
         if remote::is_remote(path.as_ref()) {
-            progress("");
+            show_progress("");
         }
         opened
     }
 
-    /// Like [`Report::open`]. `progress` receives sentences on how far the copy of another machine's
-    /// report is; setting `cancel` ends that with [`ReportError::Cancelled`].
+    /// Like [`Report::open`]. `progress` receives sentences on the progress of the copy from
+    /// another machine. Setting `cancel` aborts with [`ReportError::Cancelled`].
     pub fn open_watched(
         path: impl AsRef<Path>,
         progress: &mut dyn FnMut(&str),
@@ -84,7 +86,7 @@ fn directory_of(file: &Path) -> PathBuf {
     file.parent().unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Opens a file of this machine, or the report that is made of it.
+/// Opens a file of this machine, or the report converted from it.
 fn open_here(
     mut file: ReportFile,
     cache_directory: Option<PathBuf>,
@@ -96,10 +98,10 @@ fn open_here(
     Report::of_file(file, cache_directory)
 }
 
-/// Writes the report of a file of another tool into `directory`; gives the report's path.
+/// Converts a file of another tool to a report in `directory`. Returns the report's path.
 ///
 /// # Errors
-/// A file that is of no known tool, or damaged; a directory that cannot be written.
+/// The file is damaged or not of a known tool, or the directory cannot be written.
 pub fn convert_profile(path: &Path, directory: &Path) -> Result<PathBuf, ReportError> {
     let path = locate(path)?;
     match reader_of(&path) {

@@ -1,4 +1,4 @@
-//! From a file to a database connection: is it a report, is it whole.
+//! Opening a database connection to a file, after checks that it is a complete report.
 
 use super::error::ReportError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -10,13 +10,14 @@ use std::time::UNIX_EPOCH;
 /// Name of the report file in its directory.
 pub const REPORT_FILE: &str = "profile.pop";
 
-/// Bytes of a path, beyond which SQLite may not open it: it takes 4,096 with what it appends.
+/// The number of bytes of a path above which SQLite may refuse it: it allows 4,096 with its own
+/// suffixes.
 const LONG_PATH: usize = 3_500;
 
 /// First bytes of every SQLite file, and so of every report.
 pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// First bytes of files people mistake for reports.
+/// The first bytes of files that users mistake for reports.
 const OTHER_FILE_SIGNATURES: [(&[u8], &str); 12] = [
     (b"\xff\xd8\xff", "this is a JPEG picture"),
     (b"\x89PNG", "this is a PNG picture"),
@@ -32,46 +33,47 @@ const OTHER_FILE_SIGNATURES: [(&[u8], &str); 12] = [
     (b"[", "this is JSON, perhaps a report of an SDK before 2.0"),
 ];
 
-/// Checks that `path` is an SQLite file and whole; gives its size in bytes.
+/// Checks that `path` is a complete SQLite file. Returns its size in bytes.
 pub(super) fn check(path: &Path) -> Result<u64, ReportError> {
-    let failed = |e| ReportError::reading(e, path);
-    let not = |found: &str| {
+    let to_error = |e| ReportError::reading(e, path);
+    let refuse = |found: &str| {
         Err(ReportError::NotAReport { found: found.to_owned(), path: path.to_owned() })
     };
-    let found = fs::metadata(path).map_err(failed)?;
+    let found = fs::metadata(path).map_err(to_error)?;
     if !found.is_file() {
-        return not("this is not a regular file");
+        return refuse("this is not a regular file");
     }
     let size = found.len();
     let mut head = Vec::new();
-    File::open(path).map_err(failed)?.take(100).read_to_end(&mut head).map_err(failed)?;
+    File::open(path).map_err(to_error)?.take(100).read_to_end(&mut head).map_err(to_error)?;
     if head.is_empty() {
-        return not("this file is empty");
+        return refuse("this file is empty");
     }
     if !head.starts_with(MAGIC) {
         let known = OTHER_FILE_SIGNATURES.iter().find(|(first, _)| head.starts_with(first));
-        return not(known.map_or("this is not an SQLite file", |(_, what)| what));
+        return refuse(known.map_or("this is not an SQLite file", |(_, what)| what));
     }
     if head.len() < 100 {
         return Err(ReportError::Truncated { size, expected: 512, path: path.to_owned() });
     }
     let expected = promised_size(&head);
-    // While a write-ahead log lies beside it, the file itself may lag behind.
+    // While there is a write-ahead log beside the file, the file itself may lag behind.
     if size < expected && !has_content(&with_suffix(path, "-wal")) {
         return Err(ReportError::Truncated { size, expected, path: path.to_owned() });
     }
     Ok(size)
 }
 
-/// Size in bytes that the header of an SQLite file gives; 0 if it does not say.
+/// Size in bytes according to the header of an SQLite file; 0 if it does not state one.
 fn promised_size(head: &[u8]) -> u64 {
-    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let read_word =
+        |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let page = match u16::from_be_bytes([head[16], head[17]]) {
         1 => 65_536,
         bytes => u64::from(bytes),
     };
-    // The page count is only good where the counter at 92 agrees with the one at 24.
-    if word(24) == word(92) { page * u64::from(word(28)) } else { 0 }
+    // The page count is valid only if the counter at 92 agrees with the one at 24.
+    if read_word(24) == read_word(92) { page * u64::from(read_word(28)) } else { 0 }
 }
 
 /// `path` with something appended to its file name.
@@ -81,14 +83,15 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// True if the file that was found under a name is the one that is open; where the system gives files
-/// no numbers, wherever there is one.
+/// True if the file found under a name is the open one. On systems that give files no numbers, true
+/// if there is any.
 pub(super) fn is_same_file(open: &File, named: io::Result<Metadata>) -> bool {
-    let (Ok(open), Ok(named)) = (open.metadata(), named) else { return false };
+    let Ok(open) = open.metadata() else { return false };
+    let Ok(named) = named else { return false };
     number(&open) == number(&named)
 }
 
-/// The number of a file, which no other file has while it is open.
+/// The number of a file, unique while the file is open.
 #[cfg(unix)]
 fn number(found: &Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -106,7 +109,7 @@ pub(crate) fn file_version(path: &Path) -> Result<String, ReportError> {
     let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
     let log = fs::metadata(with_suffix(&whole, "-wal")).ok();
     let log = log.map_or(String::new(), |log| version(&log));
-    // The log belongs to the key: in WAL mode a report may change while its main file does not.
+    // The log is part of the key: in WAL mode a report may change while its main file does not.
     Ok(format!("{}\n{}\n{log}", whole.display(), version(&found)))
 }
 
@@ -119,10 +122,10 @@ fn has_content(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.len() > 0)
 }
 
-/// Opens a report file so that neither it nor anything beside it changes. Gives a warning where
-/// what is read may not be what was written last.
+/// Opens a report file without changing it or any file beside it. Also returns a warning if the
+/// content read may be older than the last write.
 pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), ReportError> {
-    let failed = |error: rusqlite::Error| {
+    let to_error = |error: rusqlite::Error| {
         let bytes = path.as_os_str().len();
         let cannot_open = error.sqlite_error_code() == Some(ErrorCode::CannotOpen);
         if cannot_open && bytes > LONG_PATH {
@@ -134,18 +137,23 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), Repor
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if has_content(&with_suffix(path, "-wal")) && cfg!(unix) {
-        // Without locks and alone, SQLite keeps the log's index in memory: no file is touched.
+        // Without locks and with a single connection, SQLite keeps the log's index in memory and
+        // touches no file.
         let uri = uri(path, "mode=ro&vfs=unix-none");
-        let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
-        connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(())).map_err(failed)?;
+        let connection = Connection::open_with_flags(uri, flags).map_err(to_error)?;
+        connection
+            .query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))
+            .map_err(to_error)?;
         let warning = "a write-ahead log lies beside the file: it may still be written to";
         return Ok((connection, Some(warning.to_owned())));
     }
     let connection =
-        Connection::open_with_flags(uri(path, "immutable=1"), flags).map_err(failed)?;
-    let journal = has_content(&with_suffix(path, "-journal"));
+        Connection::open_with_flags(uri(path, "immutable=1"), flags).map_err(to_error)?;
+    if !has_content(&with_suffix(path, "-journal")) {
+        return Ok((connection, None));
+    }
     let warning = "a journal lies beside the file: it was not closed properly, parts may be wrong";
-    Ok((connection, journal.then(|| warning.to_owned())))
+    Ok((connection, Some(warning.to_owned())))
 }
 
 /// `path` as a URI with SQLite's `options`.

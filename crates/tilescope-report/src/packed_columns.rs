@@ -1,12 +1,12 @@
-//! Rows of a table as compressed columns, where there are too many for rows.
+//! Rows of a table as compressed columns, for tables with too many rows.
 //!
-//! A part is up to 4,096 rows. Its columns lie one behind the other, each behind its length in
-//! bytes. A cell of a column of integers is the difference to the integer before it in the column
-//! (0 before the first), `2d` or `-2d - 1` if that is below zero, plus one; a cell of a column of
-//! texts or blobs is its length plus one, and its bytes; 0 is NULL. All numbers are LEB128, and
-//! zlib packs the whole.
+//! A part has up to 4,096 rows. Its columns follow one another, each preceded by its length in
+//! bytes. A cell of a column of integers is its difference `d` from the previous integer of the
+//! column (0 before the first), encoded as `2d`, or as `-2d - 1` if negative, plus one. A cell of a
+//! column of texts or blobs is its length plus one, followed by its bytes. 0 is NULL. All numbers
+//! are LEB128, and zlib compresses the whole.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::codec::{VarintReader, apply_zigzag_difference, difference, pack, unpack, write_varint};
@@ -14,11 +14,11 @@ use super::schema::{ColumnType, SchemaTable};
 use rusqlite::types::ValueRef;
 use std::ops::Range;
 
-/// Rows of a part.
+/// The most rows of a part.
 pub(super) const MAX_PART_ROWS: usize = 4096;
 /// Raw bytes after which a part is complete.
 const FULL_PART_BYTES: usize = 256 << 10;
-/// Most raw bytes of a part: a complete one, and the addresses of a variable on all tiles there are.
+/// The most raw bytes of a part: a complete one, and the addresses of a variable on all tiles.
 const MAX_PART_BYTES: usize = 16 << 20;
 
 /// Cells of one column, encoded.
@@ -28,7 +28,7 @@ struct PackedColumn {
     before: i64,
 }
 
-/// Rows of one part, as they come.
+/// Encodes the rows of one part as they arrive.
 pub(super) struct ColumnPacker {
     columns: Vec<PackedColumn>,
     rows: usize,
@@ -41,7 +41,7 @@ pub(super) struct PackedRows {
 }
 
 impl ColumnPacker {
-    /// A part of `table` without rows.
+    /// An empty part of `table`.
     pub(super) fn new(table: &SchemaTable) -> Self {
         let columns = table.columns.iter().map(|_| PackedColumn::default()).collect();
         Self { columns, rows: 0 }
@@ -55,7 +55,7 @@ impl ColumnPacker {
         self.rows += 1;
     }
 
-    /// Whether no more rows should go into this part.
+    /// True if the part should take no more rows.
     pub(super) fn is_full(&self) -> bool {
         let bytes: usize = self.columns.iter().map(|column| column.bytes.len()).sum();
         self.rows >= MAX_PART_ROWS || bytes >= FULL_PART_BYTES
@@ -78,8 +78,8 @@ impl PackedColumn {
     fn push(&mut self, value: ValueRef) {
         match value {
             ValueRef::Integer(number) => {
-                // Ids and cycles of marks in a row differ little: most cells take a byte or two before zlib
-                // sees them.
+                // Ids and cycles of marks in a row differ little: most cells take a byte or two
+                // before compression.
                 let step = difference(number.cast_unsigned(), self.before.cast_unsigned());
                 write_varint(&mut self.bytes, step.saturating_add(1));
                 self.before = number;
@@ -102,17 +102,17 @@ pub(super) struct UnpackedRows {
 
 enum UnpackedColumn {
     Integers(Vec<Option<i64>>),
-    /// Where the texts lie in the raw bytes.
+    /// Positions of the texts in the raw bytes.
     Texts(Vec<Option<Range<usize>>>),
-    /// Where the blobs lie in the raw bytes.
+    /// Positions of the blobs in the raw bytes.
     Blobs(Vec<Option<Range<usize>>>),
     /// The table has no such column.
     Missing,
 }
 
 impl UnpackedRows {
-    /// The columns `wanted` of a part of `table` that has `rows` rows; `None` if the bytes are not
-    /// such a part.
+    /// Decodes the columns `wanted` of a part of `table` with `rows` rows; `None` if the bytes are
+    /// not such a part.
     pub(super) fn decode(
         table: &SchemaTable,
         wanted: &[&str],
@@ -122,7 +122,7 @@ impl UnpackedRows {
         if rows > MAX_PART_ROWS {
             return None;
         }
-        // Bounded, as a few bytes may unfold to any number of them.
+        // Bounded, because a few bytes may unpack to any number.
         let raw = unpack(data, MAX_PART_BYTES)?;
         let mut reader = VarintReader::new(&raw);
         let mut columns: Vec<UnpackedColumn> =
@@ -141,7 +141,9 @@ impl UnpackedRows {
                 };
             }
         }
-        reader.is_done().then_some(())?;
+        if !reader.is_done() {
+            return None;
+        }
         Some(Self { raw, columns })
     }
 
@@ -152,15 +154,15 @@ impl UnpackedRows {
 
     /// A cell of a wanted column.
     pub(super) fn value(&self, column: usize, row: usize) -> ValueRef<'_> {
-        let bytes = |places: &[Option<Range<usize>>]| {
+        let get_bytes = |places: &[Option<Range<usize>>]| {
             places.get(row).cloned().flatten().and_then(|place| self.raw.get(place))
         };
         let found = match self.columns.get(column) {
             Some(UnpackedColumn::Integers(numbers)) => {
                 numbers.get(row).copied().flatten().map(ValueRef::Integer)
             }
-            Some(UnpackedColumn::Texts(places)) => bytes(places).map(ValueRef::Text),
-            Some(UnpackedColumn::Blobs(places)) => bytes(places).map(ValueRef::Blob),
+            Some(UnpackedColumn::Texts(places)) => get_bytes(places).map(ValueRef::Text),
+            Some(UnpackedColumn::Blobs(places)) => get_bytes(places).map(ValueRef::Blob),
             Some(UnpackedColumn::Missing) | None => None,
         };
         found.unwrap_or(ValueRef::Null)
@@ -170,27 +172,27 @@ impl UnpackedRows {
 fn integers(bytes: &[u8], rows: usize) -> Option<Vec<Option<i64>>> {
     let mut reader = VarintReader::new(bytes);
     let mut before = 0;
-    let mut cell = || {
+    let mut read_cell = || {
         let step = reader.take()?;
         let Some(step) = step.checked_sub(1) else { return Some(None) };
         before = apply_zigzag_difference(step, before);
         Some(Some(before.cast_signed()))
     };
-    let cells = (0..rows).map(|_| cell()).collect::<Option<_>>()?;
-    reader.is_done().then_some(cells)
+    let cells = (0..rows).map(|_| read_cell()).collect::<Option<_>>()?;
+    if reader.is_done() { Some(cells) } else { None }
 }
 
-/// Where the cells of a column lie that begins at `start`.
+/// Positions of the cells of the column that begins at `start`.
 fn ranges(bytes: &[u8], start: usize, rows: usize) -> Option<Vec<Option<Range<usize>>>> {
     let mut reader = VarintReader::new(bytes);
-    let mut cell = || {
+    let mut read_cell = || {
         let Some(length) = reader.take()?.checked_sub(1) else { return Some(None) };
         let first = start + bytes.len() - reader.left();
         let cell = reader.bytes(usize::try_from(length).ok()?)?;
         Some(Some(first..first + cell.len()))
     };
-    let cells = (0..rows).map(|_| cell()).collect::<Option<_>>()?;
-    reader.is_done().then_some(cells)
+    let cells = (0..rows).map(|_| read_cell()).collect::<Option<_>>()?;
+    if reader.is_done() { Some(cells) } else { None }
 }
 
 #[cfg(test)]
@@ -225,7 +227,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn rows_come_back(rows in prop::collection::vec(row(), 1..40)) {
+        fn rows_round_trip(rows in prop::collection::vec(row(), 1..40)) {
             let marks = schema::find("marks").unwrap();
             let mut packer = ColumnPacker::new(marks);
             rows.iter().for_each(|row| packer.push(row.iter().map(ValueRef::from)));

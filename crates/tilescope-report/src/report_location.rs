@@ -1,7 +1,8 @@
-//! The file that a path means: a report, or a profile of another tool, by itself or in a directory.
+//! Finds the file that a path refers to: a report, or a profile of another tool, by itself or in a
+//! directory.
 //!
 //! PopTorch writes `training` and `inference` into one directory, TensorFlow one directory for each
-//! program: such a directory holds several reports.
+//! program. Such a directory holds several reports.
 
 use crate::error::ReportError;
 use crate::open_file::REPORT_FILE;
@@ -9,10 +10,10 @@ use crate::profile_readers::PROFILE_READERS;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most entries of a directory that are looked at.
+/// The most entries of a directory that are examined.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The report file that `path` (a directory or a file) means.
+/// The report file that `path`, a directory or a file, refers to.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     let found = fs::metadata(path).map_err(|e| ReportError::reading(e, path))?;
     if !found.is_dir() {
@@ -28,8 +29,8 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     Err(no_report(&names, reports_inside(path)?, path))
 }
 
-/// The error of a directory that is no report: `names` are those of its files and directories, and
-/// `reports` those of which each can be opened.
+/// The error for a directory that is no report itself. `names` are its files and directories; each
+/// of `reports` can be opened.
 pub(crate) fn no_report(names: &[String], reports: Vec<String>, path: &Path) -> ReportError {
     let found = match (reports.as_slice(), names.len()) {
         ([_, _, ..], _) => {
@@ -48,10 +49,10 @@ pub fn holds_report(directory: &Path) -> bool {
     report_in(directory).is_some()
 }
 
-/// The report in a directory, or else the profile of another tool.
+/// The report in a directory, or otherwise the profile of another tool.
 fn report_in(directory: &Path) -> Option<PathBuf> {
     let report = directory.join(REPORT_FILE);
-    // A pipe or a device of this name is refused in words when it is opened.
+    // A pipe or a device of this name is refused with a message when it is opened.
     if report.exists() && !report.is_dir() {
         return Some(report);
     }
@@ -64,20 +65,21 @@ fn entry_name(entry: &fs::DirEntry) -> String {
     format!("{}{slash}", entry.file_name().to_string_lossy())
 }
 
-/// The reports of a directory that is none itself: directories in it that are one, with a slash at
-/// their end, and `.pop` files.
+/// The reports inside a directory that is none itself: subdirectories with a report, with a
+/// trailing slash, and `.pop` files.
 fn reports_inside(path: &Path) -> Result<Vec<String>, ReportError> {
     let entries = fs::read_dir(path).map_err(|error| ReportError::reading(error, path))?;
-    let report = |entry: fs::DirEntry| {
+    let find_report = |entry: fs::DirEntry| {
         let inside = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if holds_report(&inside) {
             return Some(format!("{name}/"));
         }
         let is_report = inside.extension().is_some_and(|ending| ending == "pop");
-        (is_report && inside.is_file()).then_some(name)
+        if is_report && inside.is_file() { Some(name) } else { None }
     };
-    let mut names: Vec<String> = entries.flatten().take(MAX_ENTRIES).filter_map(report).collect();
+    let mut names: Vec<String> =
+        entries.flatten().take(MAX_ENTRIES).filter_map(find_report).collect();
     names.sort();
     Ok(names)
 }

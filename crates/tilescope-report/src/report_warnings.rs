@@ -1,35 +1,35 @@
-//! Warnings about a report, for people.
+//! Warnings about a report, for users.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks; what a panicking thread left behind is still sound, for all guarded data here is
-/// replaced whole.
+/// Locks a mutex even if a thread panicked with it: all guarded data here are replaced whole and
+/// remain sound.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the reason for a warning lies.
+/// The cause of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WarningReason {
-    /// In the file, which is damaged, incomplete or of another version.
+    /// The file is damaged, incomplete or of another version.
     File,
-    /// In the limits of this reader: the file is sound.
+    /// A limit of this reader; the file is sound.
     Reader,
 }
 
-/// Warnings about a file, each of them once.
+/// Warnings about a file, without duplicates.
 #[derive(Default)]
 pub(super) struct ReportWarnings(Mutex<Vec<(WarningReason, String)>>);
 
 impl ReportWarnings {
     const MOST: usize = 100;
 
-    /// Adds a warning of what is wrong with the file.
+    /// Adds a warning about a defect of the file.
     pub(super) fn add(&self, text: impl Into<String>) {
         self.insert(WarningReason::File, text.into());
     }
 
-    /// Adds a warning of a sound file that this reader does not show as a whole.
+    /// Adds a warning about a sound file that this reader does not show completely.
     pub(super) fn add_limit(&self, text: impl Into<String>) {
         self.insert(WarningReason::Reader, text.into());
     }
@@ -45,7 +45,7 @@ impl ReportWarnings {
         lock(&self.0).iter().map(|(_, text)| text.clone()).collect()
     }
 
-    /// Warnings of what is wrong with the file.
+    /// The warnings about defects of the file.
     pub(super) fn of_the_file(&self) -> Vec<String> {
         let known = lock(&self.0);
         let of_file = known.iter().filter(|(reason, _)| *reason == WarningReason::File);

@@ -1,7 +1,7 @@
-//! Queries for rows of a report, and their cells. A value of the wrong type, or larger than those of a
-//! report, counts as missing.
+//! Queries for rows of a report, and their cells. A value of the wrong type, or one larger than a
+//! report allows, counts as missing.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::limits::MAX_NAME_BYTES;
@@ -23,7 +23,7 @@ pub(super) struct SelectQuery<'a> {
 }
 
 impl<'a> SelectQuery<'a> {
-    /// All rows, in the order they lie in the file.
+    /// All rows, in the order of the file.
     pub(super) const fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
         Self { table, columns, clauses: "", params: &[] }
     }
@@ -37,7 +37,7 @@ impl<'a> SelectQuery<'a> {
     }
 }
 
-/// A whole number, in whatever type it was written.
+/// An integer, whatever type it was stored as.
 pub(super) fn integer(value: ValueRef) -> Option<i64> {
     match value {
         ValueRef::Integer(value) => Some(value),
@@ -48,13 +48,13 @@ pub(super) fn integer(value: ValueRef) -> Option<i64> {
     }
 }
 
-/// Where the cells of a row are.
+/// The source of the cells of a row.
 pub(super) enum RowSource<'a> {
     Sqlite(&'a Row<'a>),
     Packed(&'a UnpackedRows, usize),
 }
 
-/// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
+/// One row. Every getter returns `None` for NULL and, with a warning, for invalid values.
 pub(super) struct RowCells<'a> {
     row: RowSource<'a>,
     select: &'a SelectQuery<'a>,
@@ -71,12 +71,12 @@ impl<'a> RowCells<'a> {
         Self { row, select, warnings, handed: Cell::new(0) }
     }
 
-    /// Bytes of text that were handed out so far.
+    /// Bytes of text that the row has returned so far.
     pub(super) fn bytes_handed(&self) -> usize {
         self.handed.get()
     }
 
-    /// All columns in order, as they are.
+    /// All columns in order, unchecked.
     pub(super) fn values(&self) -> impl Iterator<Item = ValueRef<'_>> {
         (0..self.select.columns.len()).map(|column| self.value(column))
     }
@@ -89,7 +89,8 @@ impl<'a> RowCells<'a> {
     }
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
-        let (table, column) = (self.select.table, self.select.columns.get(column).unwrap_or(&"?"));
+        let table = self.select.table;
+        let column = self.select.columns.get(column).unwrap_or(&"?");
         self.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
         None
     }
@@ -129,15 +130,15 @@ impl<'a> RowCells<'a> {
         }
     }
 
-    /// A text; what is longer than any name is cut.
+    /// A text; cut at the length limit of names.
     pub(super) fn text(&self, column: usize) -> Option<String> {
         self.text_within(column, MAX_NAME_BYTES)
     }
 
-    /// What a text is the name of.
+    /// Parses a text as the name of a value.
     pub(super) fn named<T>(&self, column: usize, value: impl Fn(&str) -> Option<T>) -> Option<T> {
         match self.value(column) {
-            // Read where it lies.
+            // Parsed in place, without a copy.
             ValueRef::Text(name) => value(std::str::from_utf8(name).ok()?),
             _ => value(&self.text(column)?),
         }
@@ -148,9 +149,12 @@ impl<'a> RowCells<'a> {
         self.text_within(column, usize::MAX)
     }
 
-    /// A text, and nothing that only reads like one.
+    /// A text; other types are refused even if they could be converted to one.
     pub(super) fn text_only(&self, column: usize) -> Option<String> {
-        matches!(self.value(column), ValueRef::Text(_)).then(|| self.text(column))?
+        if !matches!(self.value(column), ValueRef::Text(_)) {
+            return None;
+        }
+        self.text(column)
     }
 
     fn text_within(&self, column: usize, most: usize) -> Option<String> {

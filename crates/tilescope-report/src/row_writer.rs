@@ -1,4 +1,4 @@
-//! Rows into tables, with values checked on the way.
+//! Writing rows into tables, with checks of their values.
 
 use crate::error::ReportError;
 use crate::schema;
@@ -16,12 +16,12 @@ use std::sync::LazyLock;
 pub(super) struct RowWriter<'a> {
     pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
-    /// Where rows are summed up; nowhere if they are not of a report.
+    /// The checksums of the rows; none for rows outside of a report.
     pub(super) checksums: Option<&'a RefCell<TableChecksums>>,
 }
 
 impl<'a> RowWriter<'a> {
-    /// Writes rows of which nothing is summed up.
+    /// Writes rows without checksums.
     pub(super) fn plain(connection: &'a Connection, path: &'a Path) -> Self {
         Self { connection, path, checksums: None }
     }
@@ -35,21 +35,22 @@ impl<'a> RowWriter<'a> {
         self.table(table)?.insert(row)
     }
 
-    /// A table that many rows go into.
+    /// An inserter for many rows of one table.
     pub(super) fn table(&self, name: &'static str) -> Result<TableInserter<'a>, ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
+        let statement = self
+            .connection
+            .prepare_cached(insert_into(name))
+            .map_err(|e| ReportError::sqlite_writing(&e, self.path))?;
         Ok(TableInserter { statement, name, rows: *self })
     }
 
     /// Executes statements without parameters.
     pub(super) fn execute(&self, sql: &str) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        self.connection.execute_batch(sql).map_err(failed)
+        self.connection.execute_batch(sql).map_err(|e| ReportError::sqlite_writing(&e, self.path))
     }
 }
 
-/// Where rows of one table go: what inserts them is looked up once.
+/// Inserts into one table, with a statement that is prepared once.
 pub(super) struct TableInserter<'a> {
     statement: CachedStatement<'a>,
     name: &'static str,
@@ -59,23 +60,26 @@ pub(super) struct TableInserter<'a> {
 impl TableInserter<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&mut self, row: &[&dyn ToSql]) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
-        // Summed as the values that SQLite stores, which is what a reader finds.
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        // The checksum covers the values that SQLite stores, because a reader finds those.
         if let Some(checksums) = self.rows.checksums {
-            let values: Vec<ToSqlOutput> =
-                row.iter().map(|value| value.to_sql()).collect::<Result<_, _>>().map_err(failed)?;
+            let values: Vec<ToSqlOutput> = row
+                .iter()
+                .map(|value| value.to_sql())
+                .collect::<Result<_, _>>()
+                .map_err(to_error)?;
             checksums.borrow_mut().add(self.name, values.iter().map(stored));
         }
-        self.statement.execute(row).map(|_| ()).map_err(failed)
+        self.statement.execute(row).map(|_| ()).map_err(to_error)
     }
 }
 
-/// A value as it will lie in the file.
+/// A value as SQLite stores it.
 pub(super) fn stored<'v>(value: &'v ToSqlOutput) -> ValueRef<'v> {
     match value {
         ToSqlOutput::Borrowed(value) => *value,
         ToSqlOutput::Owned(value) => ValueRef::from(value),
-        // Zeroes of a length, and what a later rusqlite may add: nothing here writes them.
+        // Zero blobs, and variants of a later rusqlite: no code here writes them.
         _ => ValueRef::Null,
     }
 }
@@ -99,14 +103,14 @@ impl ToSql for IpuId {
     }
 }
 
-/// The statement that inserts into `table`, put together once: a trace has millions of rows.
+/// The `INSERT` statement of `table`, built once: a trace has millions of rows.
 fn insert_into(table: &str) -> &'static str {
     static STATEMENTS: LazyLock<BTreeMap<&str, String>> =
         LazyLock::new(|| schema::TABLES.iter().map(|table| (table.name, table.insert())).collect());
     STATEMENTS.get(table).map_or("", String::as_str)
 }
 
-/// `value` as the file keeps it; refused beyond `most`. `what` is put into words on refusal only.
+/// `value` as the file stores it; refused above `most`. `what` is only called for an error message.
 ///
 /// Inlined: seven numbers of every executed step pass here.
 #[inline]
@@ -115,7 +119,8 @@ pub(super) fn checked_i64<Q: Quantity>(
     most: Q,
     what: impl FnOnce() -> String,
 ) -> Result<i64, ReportError> {
-    let (value, most) = (value.number(), most.number());
+    let value = value.number();
+    let most = most.number();
     if value > most {
         return Err(ReportError::invalid_input(format!("{} is {value}, above {most}", what())));
     }
@@ -143,7 +148,8 @@ pub(super) fn check_tiles_exist(
     count: u32,
     what: impl FnOnce() -> String,
 ) -> Result<(), ReportError> {
-    let (first, end) = (tiles.first, tiles.last_run_end());
+    let first = tiles.first;
+    let end = tiles.last_run_end();
     if first >= end || end > TileId(count) {
         let what = what();
         return Err(ReportError::invalid_input(format!(

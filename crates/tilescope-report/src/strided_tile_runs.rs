@@ -1,8 +1,8 @@
 //! Strided runs of tiles: equal runs at equal distances in one row.
 //!
-//! A planned operation deals its work out in a pattern that repeats from tile to tile, a ragged
-//! last part every so often. As plain runs that is a row for every change; as strided runs, a row
-//! per distinct value:
+//! A planned operation distributes its work in a pattern that repeats along the tiles, with a
+//! ragged last part now and then. As plain runs, every change takes a row; as strided runs, every
+//! distinct value does:
 //!
 //! ```text
 //!  tile    0 1 2 3 4 5 6 7 8 9 ...        value 5: first 0, length 2, every 3, times 4
@@ -29,7 +29,8 @@ impl StridedTileRuns {
         Self { first: tiles.first, run_length: tiles.count(), stride: tiles.count(), repeats: 1 }
     }
 
-    /// The strided runs of these columns, if all its tiles are among the first `tiles`.
+    /// Makes strided runs from columns of the file; none unless all tiles are among the first
+    /// `tiles`.
     pub(super) fn checked(
         first: TileId,
         end: TileId,
@@ -37,10 +38,17 @@ impl StridedTileRuns {
         times: u32,
         tiles: u32,
     ) -> Option<Self> {
-        let length = (first < end).then(|| end - first)?;
+        if first >= end {
+            return None;
+        }
+        let length = end - first;
         let strided = Self { first, run_length: length, stride: every, repeats: times };
         let last = u64::from(first.0) + u64::from(every) * u64::from(times.checked_sub(1)?);
-        (every >= length && last + u64::from(length) <= u64::from(tiles)).then_some(strided)
+        if every >= length && last + u64::from(length) <= u64::from(tiles) {
+            Some(strided)
+        } else {
+            None
+        }
     }
 
     /// First tile after the first run.
@@ -65,7 +73,7 @@ impl StridedTileRuns {
         })
     }
 
-    /// Takes the next run of the same value in, if it continues the pattern.
+    /// Adds the next run of the same value if it continues the pattern. Returns false otherwise.
     fn extend(&mut self, tiles: TileRange) -> bool {
         let distance = tiles.first - (self.first + self.stride * (self.repeats - 1));
         let fits =
@@ -78,7 +86,7 @@ impl StridedTileRuns {
     }
 }
 
-/// `runs` as strided ones, in the order of their first tiles.
+/// The strided form of `runs`, in the order of their first tiles.
 pub(super) fn strided_runs_of<T: Clone + Ord>(runs: &TileRuns<T>) -> Vec<(StridedTileRuns, T)> {
     let mut open: BTreeMap<&T, usize> = BTreeMap::new();
     let mut all: Vec<(StridedTileRuns, T)> = Vec::new();

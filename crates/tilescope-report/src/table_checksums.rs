@@ -1,13 +1,13 @@
-//! Checksums of the rows of a report: written when it is made, compared when it is verified.
+//! Checksums of the rows of a report: written with the report, compared when it is verified.
 //!
-//! A row is summed as bytes, column by column: 0 for NULL; 1 and an integer in eight bytes; 2 and
+//! A row is encoded as bytes, column by column: 0 for NULL; 1 and an integer in eight bytes; 2 and
 //! a real number in eight bytes; 3 or 4, the length in eight bytes, and the bytes of a text or a
 //! blob. All of it is little-endian. The checksum of a part of a table is the sum of the
-//! SipHash-2-4 (of key zero) of its rows modulo 2^64, so that it does not depend on their order.
+//! SipHash-2-4 (with key zero) of its rows modulo 2^64, so it does not depend on their order.
 //!
-//! It tells of what changed by accident or by another tool, not of what was forged.
+//! It detects changes by accident or by other tools, not forgery.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use rusqlite::types::ValueRef;
@@ -15,21 +15,21 @@ use siphasher::sip::SipHasher24;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Rows that one checksum is of, by the bits of the integer they begin with.
+/// The number of bits of the leading integer that rows of one checksum may differ in.
 const ROW_BITS: u32 = 16;
-/// The same of rows with a blob, each of which stands for thousands of steps.
+/// The same for rows with a blob, each of which stands for thousands of steps.
 const BLOB_BITS: u32 = 6;
 
-/// What the rows of one checksum have in common.
+/// The property that the rows of one checksum share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TablePart {
     /// The first column without its last bits.
     Ids(i64),
-    /// The first column, where that is a text.
+    /// The first column, if it is a text.
     Text(String),
 }
 
-/// A part of a table and the rows it is of.
+/// A checksum of a part of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RowSum {
     pub(super) rows: u64,
@@ -44,14 +44,15 @@ pub(super) struct TableChecksums {
 }
 
 impl TableChecksums {
-    /// Takes in a row of `table`: all its columns in the order of the schema.
+    /// Adds a row of `table`: all its columns in the order of the schema.
     pub(super) fn add<'v>(
         &mut self,
         table: &'static str,
         values: impl Iterator<Item = ValueRef<'v>>,
     ) {
         self.row.clear();
-        let (mut first, mut bits) = (None, ROW_BITS);
+        let mut first = None;
+        let mut bits = ROW_BITS;
         for value in values {
             first.get_or_insert(value);
             if matches!(value, ValueRef::Blob(_)) {
@@ -66,31 +67,30 @@ impl TableChecksums {
         };
         let sum = self.parts.entry(table).or_default().entry(part).or_default();
         sum.rows += 1;
-        // A sum and not a chain: rows may be read in another order than they were written in, and
-        // a database tool may well rewrite them so.
+        // A sum and not a chain: rows may be read in another order than they were written, and
+        // database tools may reorder them.
         sum.checksum = sum.checksum.wrapping_add(SipHasher24::new().hash(&self.row));
     }
 
     /// All parts of all tables.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&'static str, &TablePart, RowSum)> {
-        let of_table = |(table, parts)| {
+        self.parts.iter().map(|(table, parts)| (*table, parts)).flat_map(|(table, parts)| {
             let parts: &BTreeMap<TablePart, RowSum> = parts;
             parts.iter().map(move |(part, sum)| (table, part, *sum))
-        };
-        self.parts.iter().map(|(table, parts)| (*table, parts)).flat_map(of_table)
+        })
     }
 }
 
 fn append(row: &mut Vec<u8>, value: ValueRef) {
-    let mut bytes = |tag: u8, bytes: &[u8]| {
+    let mut append_bytes = |tag: u8, bytes: &[u8]| {
         row.push(tag);
-        // With its length in front, no two rows have the same bytes.
+        // With the length first, no two rows have the same bytes.
         row.extend((bytes.len() as u64).to_le_bytes());
         row.extend(bytes);
     };
     match value {
-        ValueRef::Text(text) => bytes(3, text),
-        ValueRef::Blob(blob) => bytes(4, blob),
+        ValueRef::Text(text) => append_bytes(3, text),
+        ValueRef::Blob(blob) => append_bytes(4, blob),
         ValueRef::Null => row.push(0),
         ValueRef::Integer(number) => {
             row.push(1);

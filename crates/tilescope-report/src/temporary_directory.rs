@@ -7,20 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Names of directories begin with this; process and a number follow.
+/// The prefix of directory names, followed by the process and a number.
 const PREFIX: &str = "tilescope-session-";
-/// A file in each of them, locked by the process that it belongs to for as long as that lives.
+/// A file in each directory, locked by its process for as long as that lives.
 const LOCK_FILE: &str = "in-use.lock";
-/// Directories of one process, and names that others have taken.
+/// The highest number of a directory of one process, including names taken by others.
 const MAX_NUMBER: u32 = 10_000;
-/// A child that was just killed may still be writing: so often is removing tried, with a pause.
+/// The number of attempts to remove a directory, with pauses: a child that was just killed may
+/// still write.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Why there is no directory.
+/// The reason why no directory could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TemporaryDirectoryError {
-    /// The system refused to make it.
+    /// The system could not create it.
     #[error("temporary files cannot be written: {source}: {}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
     /// All names are taken.
@@ -28,8 +29,8 @@ pub enum TemporaryDirectoryError {
     NoPlace { base: PathBuf },
 }
 
-/// A directory of this process; gone when it is dropped, when the process is interrupted, and else
-/// when the next process looks for what others have left.
+/// A directory of this process. It is removed when it is dropped or the process is interrupted, and
+/// otherwise when the next process cleans up after others.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
@@ -38,10 +39,10 @@ pub struct TemporaryDirectory {
 }
 
 impl TemporaryDirectory {
-    /// Makes one.
+    /// Creates a directory.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub fn new() -> Result<Self, TemporaryDirectoryError> {
         static SWEPT: Once = Once::new();
         SWEPT.call_once(remove_stale_directories);
@@ -49,7 +50,8 @@ impl TemporaryDirectory {
     }
 
     fn below(base: &Path) -> Result<Self, TemporaryDirectoryError> {
-        // Held until it is in the list: an interruption in between would leave it.
+        // Held until the directory is in the list: an interruption in between would leave it
+        // behind.
         let mut unfinished = unfinished();
         let (path, mark) = make(base)?;
         unfinished.push(path.clone());
@@ -65,9 +67,9 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // Held until it is gone: an interruption in between would leave a part.
+        // Held until the directory is removed: an interruption in between would leave a part of it.
         let mut unfinished = unfinished();
-        // Some systems remove no file that is open.
+        // Some systems cannot remove open files.
         drop(self.mark.take());
         for _ in 0..TRIES {
             match std::fs::remove_dir_all(&self.path) {
@@ -79,7 +81,7 @@ impl Drop for TemporaryDirectory {
     }
 }
 
-/// A new directory, and its mark, locked.
+/// A new directory and its mark, which is locked.
 fn make(base: &Path) -> Result<(PathBuf, File), TemporaryDirectoryError> {
     let process = std::process::id();
     for number in 0..MAX_NUMBER {
@@ -93,8 +95,8 @@ fn make(base: &Path) -> Result<(PathBuf, File), TemporaryDirectoryError> {
             Ok(mark) => mark,
             Err(source) => return Err(TemporaryDirectoryError::NotWritten { path, source }),
         };
-        // Without a lock another process may take it for an old one; where files cannot be locked,
-        // none is ever taken for that.
+        // Without a lock, another process may take the directory for a stale one. On systems
+        // without file locks, no directory counts as stale.
         let taken = matches!(mark.try_lock(), Err(std::fs::TryLockError::WouldBlock));
         if !taken && path.join(LOCK_FILE).exists() {
             return Ok((path, mark));
@@ -103,36 +105,39 @@ fn make(base: &Path) -> Result<(PathBuf, File), TemporaryDirectoryError> {
     Err(TemporaryDirectoryError::NoPlace { base: base.to_owned() })
 }
 
-/// Removes, on a thread of its own, what processes have left that ended without a chance to.
+/// Removes directories of processes that ended without cleaning up, on a thread of its own.
 fn remove_stale_directories() {
     let sweeping = std::thread::Builder::new().name("sweep".to_owned());
-    // Without a thread the next process may have one.
+    // Without a thread, the next process may clean up.
     let _ = sweeping.spawn(|| sweep_in(&std::env::temp_dir()));
 }
 
-/// A directory is removed if it is called like those of this program, has their mark, and nobody holds
-/// that.
+/// Removes the directories that have a name of this program and its mark, if no process holds the
+/// mark.
 fn sweep_in(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
         let named = entry.file_name().to_str().is_some_and(is_own_name);
-        // A link to a directory is none here.
+        // A link to a directory does not count.
         if named && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let path = entry.path();
             let mark = File::options().write(true).open(path.join(LOCK_FILE));
             if mark.is_ok_and(|mark| mark.try_lock().is_ok()) {
-                // What cannot be removed stays for whoever can.
+                // A directory of another user stays for that user's processes.
                 let _ = std::fs::remove_dir_all(path);
             }
         }
     }
 }
 
-/// True for a name that this program gives its directories.
+/// True for names of this program's directories.
 fn is_own_name(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    numbers.is_some_and(|(process, number)| digits(process) && digits(number))
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_surely_ours_and_unused_is_swept() {
+    fn only_unused_directories_of_ours_are_swept() {
         let base = tempfile::tempdir().unwrap();
         let living = TemporaryDirectory::below(base.path()).unwrap();
         let mut kept = vec![living.path().to_owned()];

@@ -1,4 +1,4 @@
-//! Reading small text files that anybody may have put there.
+//! Reading small untrusted text files.
 
 use crate::units::{Bytes, binary_bytes};
 use std::fs::{self, File, Metadata};
@@ -7,17 +7,17 @@ use std::path::Path;
 
 /// The text of a regular file of at most `limit` bytes.
 ///
-/// Pipes would be waited for without end, and devices have none: both are refused.
+/// Reading a pipe may block forever and a device may have no end, so both are refused.
 ///
 /// # Errors
-/// No such file, no regular file, too long a one, or no UTF-8.
+/// The file is missing, not regular, too long, or not UTF-8.
 pub fn read_text(path: &Path, limit: Bytes) -> io::Result<String> {
-    // Looked at before it is opened: opening a pipe waits for whoever writes to it.
+    // Checked before it is opened: opening a pipe blocks until another process writes to it.
     check(&fs::metadata(path)?, limit)?;
     let file = File::open(path)?;
     check(&file.metadata()?, limit)?;
     let mut text = String::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(limit.0.saturating_add(1)).read_to_string(&mut text)?;
     if text.len() as u64 > limit.0 { Err(too_long(limit)) } else { Ok(text) }
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn pipes_and_devices_are_not_waited_for() {
+    fn pipes_and_devices_do_not_block() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();

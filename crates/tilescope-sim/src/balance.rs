@@ -1,14 +1,15 @@
-//! The split of a model's blocks over IPUs with which its run is shortest.
+//! The split of a model's blocks over IPUs that gives the shortest run.
 //!
-//! Stages work at once, so the longest of them decides. But a block costs more in a stage than its
-//! operations alone: copies into stashes and out of them, forward operations that run again, copies
-//! from the host and to other IPUs, layouts that its neighbours leave. So splits are tried: each is
-//! made a program, and run without keeping its steps.
+//! Stages work at the same time, so the longest one decides. A block costs a stage more than its
+//! operations alone: copies into and out of stashes, recomputed forward operations, copies from the
+//! host and to other IPUs, and layouts that its neighbours leave. The search therefore compiles
+//! each split and runs it without keeping its steps.
 //!
-//! The first are the even split, the one that the operations alone suggest and, where there is one,
-//! that of the spec. What blocks cost in the fastest says which split should be better; that one and
-//! its neighbours are tried next, as long as one of them is. The split that is taken is the fastest
-//! of all that were tried and fit in memory: it never takes longer than those that came first.
+//! The first candidates are the even split, the split that the operation costs alone suggest and,
+//! if the spec writes one, the split of the spec. The block costs of the fastest split suggest a
+//! better one. The search tries that split and its neighbours next, and repeats this as long as one
+//! of them is faster. The result is the fastest split of all that were tried and that fit in
+//! memory, so it never takes longer than the first candidates.
 
 use crate::compile::{
     CompileError, CompiledProgram, LoweredProgram, ProgramExtent, ProgramSource, for_each_leaf,
@@ -24,35 +25,35 @@ use std::ops::Range;
 use tilescope_report::units::Cycles;
 use tilescope_report::{CompilationReport, TrainingPass};
 
-/// Most splits of a model that are tried.
+/// The largest number of splits of a model that the search tries.
 const MOST_TRIED: usize = 12;
 
-/// Neighbours of a split that are tried before it is called the best.
+/// The number of neighbours of a split that are tried before it counts as the best.
 const NEIGHBOURS: usize = 3;
 
 /// A stage of a balanced split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalancedStage {
-    /// Names of its blocks, in order.
+    /// Names of the blocks of the stage, in order.
     pub blocks: Vec<String>,
-    /// Cycles of its forward and backward pass for one micro-batch.
+    /// Cycles of the forward and backward pass of the stage for one micro-batch.
     pub cycles: Cycles,
 }
 
-/// The fastest split of those that were tried.
+/// The fastest of the splits that were tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalancedSplit {
     pub stages: Vec<BalancedStage>,
-    /// Whether it is the one that the spec writes.
+    /// True if this is the split that the spec writes.
     pub is_written: bool,
-    /// Splits that were tried.
+    /// The number of splits that were tried.
     pub tried: usize,
 }
 
-/// The fastest split of a spec's blocks over its IPUs, of those that fit in memory.
+/// Returns the fastest split of a spec's blocks over its IPUs that fits in memory.
 ///
 /// # Errors
-/// A model whose sizes do not fit together, and one whose IPUs share rows.
+/// Returns an error if the sizes of the model do not fit together, or if its IPUs share rows.
 pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
     let spec = with_found(spec, |spec, _| Ok(fastest_program(&ProgramSource::new(spec)?)?.1))?;
     let source = ProgramSource::new(&spec)?;
@@ -62,26 +63,26 @@ pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
     }
     let (search, program) = fastest_program(&source)?;
     let costs = block_costs(&program, &source.graph);
-    let peers = program.placement.peers().iter();
-    let of_stage = |peers: &Range<usize>| {
-        let blocks = 0..source.graph.blocks.len();
-        let own = blocks.filter(|block| program.placement.runs(peers.start, BlockId(*block)));
-        let own: Vec<usize> = own.collect();
-        BalancedStage {
-            blocks: own.iter().map(|block| source.graph.blocks[*block].clone()).collect(),
-            cycles: own.iter().map(|block| costs[*block]).sum(),
+    let mut stages: Vec<BalancedStage> = Vec::new();
+    for peers in program.placement.peers() {
+        let mut stage = BalancedStage { blocks: Vec::new(), cycles: Cycles::ZERO };
+        for (block, name) in source.graph.blocks.iter().enumerate() {
+            if program.placement.runs(peers.start, BlockId(block)) {
+                stage.blocks.push(name.clone());
+                stage.cycles += costs[block];
+            }
         }
-    };
-    let stages: Vec<BalancedStage> = peers.map(of_stage).collect();
+        stages.push(stage);
+    }
     let written = source.stages.iter().map(|stage| &stage.blocks);
     let is_written = written.eq(stages.iter().map(|stage| &stage.blocks));
     Ok(BalancedSplit { stages, is_written, tried: search.tried.len() })
 }
 
-/// The program of the fastest split, where a source asks for it.
+/// Returns the program of the fastest split if the source requests a balanced split.
 ///
 /// # Errors
-/// An operation without a plan.
+/// Returns an error if an operation has no plan.
 pub(crate) fn balanced_program(
     source: &ProgramSource,
 ) -> Result<Option<CompiledProgram>, CompileError> {
@@ -92,12 +93,13 @@ pub(crate) fn balanced_program(
     if is_open { Ok(Some(fastest_program(source)?.1)) } else { Ok(None) }
 }
 
-/// Stages that the blocks of a source are split into.
+/// The number of stages that the blocks of a source are split into.
 fn stages_of(source: &ProgramSource) -> usize {
     stages_of_blocks(&source.spec, source.graph.blocks.len())
 }
 
-/// Tries splits, and compiles the fastest that fits in memory; if none does, the fastest.
+/// Tries splits, and compiles the fastest one that fits in memory. If none fits, compiles the
+/// fastest.
 fn fastest_program<'a>(
     source: &ProgramSource<'a>,
 ) -> Result<(SplitSearch, CompiledProgram), CompileError> {
@@ -121,7 +123,7 @@ fn fastest_program<'a>(
             continue;
         }
         let mut taken = program;
-        // What is faster in a run that is cut short need not be in the whole one.
+        // The split that is faster in a shortened run need not be faster in the whole run.
         for stages in firsts.iter().filter(|stages| short.is_some() && **stages != split.stages) {
             let other = whole(stages)?;
             let length = |of: &CompiledProgram| length_of_run(of, &source.spec);
@@ -138,26 +140,27 @@ fn fastest_program<'a>(
 /// A split that was tried.
 struct TriedSplit {
     stages: Vec<StageSpec>,
-    /// Its stretches of blocks; none for stages that are written otherwise.
+    /// The ranges of blocks of its stages. Empty for stages that are written in another form.
     parts: Vec<Range<usize>>,
-    /// Length of its run.
+    /// Length of the run with this split.
     cycles: Cycles,
-    /// What each block costs in it for one micro-batch.
+    /// Cycles of each block with this split, for one micro-batch.
     block_costs: Vec<Cycles>,
 }
 
-/// The splits of a model that were tried.
+/// The splits of a model that were tried so far.
 struct SplitSearch {
     tried: Vec<TriedSplit>,
-    /// How many of them, those in front, the search began with.
+    /// The number of initial candidates, which are at the front of `tried`.
     firsts: usize,
 }
 
 impl SplitSearch {
-    /// Tries splits of a model until none is found that is faster.
+    /// Tries splits of a model until no faster one is found.
     fn over(lowered: &LoweredProgram) -> Result<Self, CompileError> {
         let source = lowered.source;
-        let (blocks, stages) = (source.graph.blocks.len(), stages_of(source));
+        let blocks = source.graph.blocks.len();
+        let stages = stages_of(source);
         let mut search = Self { tried: Vec::new(), firsts: 0 };
         search.try_parts(lowered, split_evenly(blocks, stages))?;
         search.try_parts(lowered, split_balanced(&lowered.block_costs(), stages))?;
@@ -167,14 +170,11 @@ impl SplitSearch {
         search.firsts = search.tried.len();
         loop {
             let best = search.best();
-            let (before, costs) = (best.cycles, best.block_costs.clone());
+            let before = best.cycles;
+            let costs = best.block_costs.clone();
             let balanced = split_balanced(&costs, stages);
-            let longest = |parts: &Vec<Range<usize>>| -> Cycles {
-                let of_part = |part: &Range<usize>| costs[part.clone()].iter().sum::<Cycles>();
-                parts.iter().map(of_part).max().unwrap_or_default()
-            };
             let mut around = [neighbours(&balanced), neighbours(&best.parts)].concat();
-            around.sort_by_key(longest);
+            around.sort_by_key(|parts| longest_part(parts, &costs));
             around.retain(|parts| search.tried.iter().all(|tried| tried.parts != *parts));
             around.truncate(NEIGHBOURS);
             for parts in std::iter::once(balanced).chain(around) {
@@ -188,7 +188,7 @@ impl SplitSearch {
         }
     }
 
-    /// The fastest so far; of equal ones the first.
+    /// The fastest split so far; the first of equally fast ones.
     fn best(&self) -> &TriedSplit {
         let best = self.tried.iter().min_by_key(|split| split.cycles);
         best.expect("the even split is tried first")
@@ -222,26 +222,36 @@ impl SplitSearch {
     }
 }
 
-/// Splits with one cut a block further on, or back.
+/// The cycles of the longest part of a split, from the costs of its blocks.
+fn longest_part(parts: &[Range<usize>], costs: &[Cycles]) -> Cycles {
+    parts.iter().map(|part| costs[part.clone()].iter().sum()).max().unwrap_or_default()
+}
+
+/// Returns the splits that have one cut moved by one block, forward or back.
 fn neighbours(parts: &[Range<usize>]) -> Vec<Vec<Range<usize>>> {
     let mut found = Vec::new();
     for cut in 1..parts.len() {
-        let (before, behind) = (&parts[cut - 1], &parts[cut]);
-        let places = [
-            (before.len() > 1).then(|| before.end - 1),
-            (behind.len() > 1).then(|| before.end + 1),
-        ];
-        for place in places.into_iter().flatten() {
+        let before = &parts[cut - 1];
+        let behind = &parts[cut];
+        let mut places = Vec::new();
+        if before.len() > 1 {
+            places.push(before.end - 1);
+        }
+        if behind.len() > 1 {
+            places.push(before.end + 1);
+        }
+        for place in places {
             let mut moved = parts.to_vec();
-            (moved[cut - 1].end, moved[cut].start) = (place, place);
+            moved[cut - 1].end = place;
+            moved[cut].start = place;
             found.push(moved);
         }
     }
     found
 }
 
-/// What each block costs in a program for one micro-batch, forward and backward. Steps of no
-/// block of a stage, such as copies for the first of them, count for that.
+/// Returns the forward and backward cycles of each block in a program, for one micro-batch. Steps
+/// of a stage that belong to no block, such as copies, count for the first block of the stage.
 fn block_costs(program: &CompiledProgram, graph: &ModelGraph) -> Vec<Cycles> {
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     let names = graph.blocks.iter().map(String::as_str).zip(0..);
@@ -275,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_blocks_do_is_counted() {
+    fn block_costs_include_stashes() {
         let overrides = ["options.device_iterations=1".to_owned()];
         let spec = Spec::build(&SpecSource::find("mnist_pipeline", &overrides).expect("bundled"));
         let spec = spec.expect("valid");
@@ -283,8 +293,9 @@ mod tests {
         let placement = source.placement(&source.stages).expect("four stages");
         let lowered = source.lower().expect("can be lowered");
         let program = lowered.program(placement, ProgramExtent::Run).expect("can be lowered");
-        // Stashes come on top of the operations.
-        let (costs, operations) = (block_costs(&program, &source.graph), lowered.block_costs());
+        // Stashes add to the cost of the operations.
+        let costs = block_costs(&program, &source.graph);
+        let operations = lowered.block_costs();
         assert_eq!(costs.len(), 4);
         assert!(costs[..3].iter().zip(&operations).all(|(all, own)| all > own), "{costs:?}");
         assert_eq!(costs[3], operations[3], "the last stage goes back at once");

@@ -1,21 +1,22 @@
-//! How many IPUs hold a model that does not fit on its own.
+//! The number of IPUs that hold a model that does not fit on the given number.
 //!
-//! IPUs are doubled, as systems hand them out, until the model fits with its blocks dealt evenly over
-//! them. Each number takes one program. Balanced stages, which are advised where stages are open, are
-//! the fastest of several splits that fit, the even one among them: they fit where that does.
+//! The search doubles the IPUs, as systems provide them, until the model fits with its blocks
+//! spread evenly over them. Each number takes one compilation. Balanced stages, which are the
+//! advice if stages are open, are the fastest of several splits that fit. The even split is among
+//! them, so they fit wherever it does.
 
 use crate::simulation::compile;
 use crate::specification::{AutoStage, ExecutionStrategy, Spec, SpecSource};
 
-/// Most IPUs of a replica that are tried.
+/// The largest number of IPUs of a replica that is tried.
 const MOST_IPUS: u32 = 64;
 
-/// IPUs that hold a model.
+/// A number of IPUs that holds a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnoughIpus {
     /// IPUs of a replica.
     pub ipus: u32,
-    /// Keys with their values, as `--set` takes them.
+    /// Keys with their values, in the form of `--set`.
     pub changes: Vec<String>,
 }
 
@@ -24,7 +25,7 @@ impl EnoughIpus {
     pub fn words(&self) -> String {
         let mut words = format!("It fits on {} IPUs:", self.ipus);
         for change in &self.changes {
-            // Shells look for files of such a name.
+            // Shells expand names with brackets as patterns.
             let quote = if change.contains('[') { "'" } else { "" };
             words += &format!(" --set {quote}{change}{quote}");
         }
@@ -32,9 +33,9 @@ impl EnoughIpus {
     }
 }
 
-/// The number of IPUs on which a model fits that does not fit as `spec` has it, with as many
-/// micro-batches as they need; nothing where its blocks cannot be split so far, or the system has no
-/// more.
+/// Returns the number of IPUs that hold a model that does not fit with `spec`, and the number of
+/// micro-batches that they need. Returns `None` if its blocks cannot be split that far, or if the
+/// system has no more IPUs.
 pub fn enough_ipus(source: &SpecSource, spec: &Spec) -> Option<EnoughIpus> {
     if spec.options.execution == ExecutionStrategy::Phased {
         return None;
@@ -42,12 +43,12 @@ pub fn enough_ipus(source: &SpecSource, spec: &Spec) -> Option<EnoughIpus> {
     let mut ipus = spec.target.ipus.next_power_of_two();
     while ipus < MOST_IPUS {
         ipus *= 2;
-        let found = EnoughIpus { ipus, changes: changes(spec, ipus) };
+        let found = EnoughIpus { ipus, changes: changes_for_ipus(spec, ipus) };
         let even = even_split(source, &found)?;
         if even.fits {
             return Some(found);
         }
-        // More IPUs have nothing to do.
+        // Additional IPUs would have nothing to do.
         if even.stages < ipus as usize {
             return None;
         }
@@ -55,13 +56,13 @@ pub fn enough_ipus(source: &SpecSource, spec: &Spec) -> Option<EnoughIpus> {
     None
 }
 
-/// Blocks that are dealt evenly over IPUs.
+/// A split of blocks evenly over IPUs.
 struct EvenSplit {
     stages: usize,
     fits: bool,
 }
 
-/// Compiles a spec on other IPUs; nothing where it is refused.
+/// Compiles a spec for another number of IPUs. Returns `None` if the spec is rejected.
 fn even_split(source: &SpecSource, on: &EnoughIpus) -> Option<EvenSplit> {
     let mut source = source.clone();
     source.overrides.extend(on.changes.iter().cloned());
@@ -71,8 +72,8 @@ fn even_split(source: &SpecSource, on: &EnoughIpus) -> Option<EvenSplit> {
     Some(EvenSplit { stages: compiled.placement.stages.len(), fits })
 }
 
-/// The changes of a spec with which it runs on so many IPUs.
-fn changes(spec: &Spec, ipus: u32) -> Vec<String> {
+/// The changes of a spec with which a replica runs on a given number of IPUs, as `--set` takes them.
+pub fn changes_for_ipus(spec: &Spec, ipus: u32) -> Vec<String> {
     let options = &spec.options;
     let mut changes = vec![format!("target.ipus={ipus}")];
     if !options.stages.is_empty() {
@@ -84,8 +85,9 @@ fn changes(spec: &Spec, ipus: u32) -> Vec<String> {
     if options.execution != ExecutionStrategy::Pipelined {
         return changes;
     }
-    // Without accumulation the pipeline runs on over all iterations, and a call fills it.
-    let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+    // Without accumulation the pipeline continues over all iterations, and a call fills it.
+    let accumulation = options.gradient_accumulation;
+    let iterations = options.device_iterations;
     let fewest = u64::from(if spec.model.training { 2 * ipus - 1 } else { ipus });
     if accumulation >= fewest || (accumulation == 1 && iterations >= fewest) {
         return changes;

@@ -1,6 +1,6 @@
 //! The IPU simulator: model + target + options in, report out.
 
-// A figure that is cut off without a word is a wrong figure; tests count small things.
+// A silently truncated figure is a wrong figure. Tests only count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod balance;
@@ -31,7 +31,7 @@ pub mod targets;
 pub mod validate;
 
 pub use balance::{BalancedSplit, BalancedStage, balance};
-pub use enough_ipus::{EnoughIpus, enough_ipus};
+pub use enough_ipus::{EnoughIpus, changes_for_ipus, enough_ipus};
 pub use simulation::{
     LaneCycleSums, MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, compile,
     simulate,

@@ -1,8 +1,9 @@
-//! `available_memory_proportion = "auto"`: that of several with which the program is fastest, and fits.
+//! `available_memory_proportion = "auto"`: the proportion with which the program is fastest and
+//! fits.
 //!
-//! Expected cycles of single products decide neither: with other plans tensors lie elsewhere, stages
-//! wait for each other, and temporaries share memory with all that is live beside them. So whole
-//! programs are compiled and run.
+//! The expected cycles of single products do not decide speed or size. With other plans, tensors
+//! have other layouts, stages wait for each other, and temporaries share memory with everything
+//! that is live at the same time. The search therefore compiles and runs whole programs.
 
 use crate::compile::{CompileError, CompiledProgram, ProgramExtent};
 use crate::run::{length_of_run, shortened};
@@ -11,18 +12,18 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use tilescope_report::units::Cycles;
 
-/// Shares that are tried, in percent: from poplibs' default through those of published programs down
-/// to what lets hardly anything lie beside the tensors.
+/// The shares that are tried, in percent: from poplibs' default through those of published programs
+/// down to a share that leaves almost no memory for temporaries.
 const TRIED_PERCENT: [u32; 10] = [60, 40, 30, 25, 20, 15, 10, 8, 5, 3];
 
-/// The spec with the proportion that was found, where it leaves it open: the one with the shortest run
-/// of those that fit, and of equally fast ones the smallest. Where none fits, the one whose fullest
-/// tile needs the least.
+/// Returns the spec with the proportion that was found, if the spec leaves it open: the one with
+/// the shortest run among those that fit, and the smallest of equally fast ones. If none fits, the
+/// result is the one whose fullest tile needs the least memory.
 ///
-/// `compile` makes the program of a spec that leaves no proportion open.
+/// `compile` makes the program of a spec with a fixed proportion.
 ///
 /// # Errors
-/// Those of `compile`.
+/// Returns the errors of `compile`.
 pub(crate) fn with_found(
     spec: &Spec,
     compile: impl Fn(&Spec, ProgramExtent) -> Result<CompiledProgram, CompileError> + Sync,
@@ -74,17 +75,19 @@ mod tests {
         Spec::build(&source).expect("valid")
     }
 
-    /// Length of its run, where it fits, and what its fullest tile needs.
+    /// The length of the run if the program fits, and the bytes that its fullest tile needs.
     fn figures(spec: &Spec) -> (Option<Cycles>, Bytes) {
         let figures = Simulation::compile(spec, u64::MAX).expect("compiles").figures();
         (figures.cycles, figures.fullest_tile)
     }
 
-    /// The proportion found is as fast as the fastest that fits. Where none fits, its fullest tile needs no
-    /// more than that of any other.
+    /// The proportion found is as fast as the fastest that fits. If none fits, its fullest tile
+    /// needs no more than that of any other.
     #[test]
-    fn nothing_that_fits_is_faster_and_nothing_that_does_not_is_smaller() {
-        let (mut all_fit, mut some_fit, mut none_fits) = (0, 0, 0);
+    fn the_found_proportion_is_the_fastest_that_fits_or_the_smallest() {
+        let mut all_fit = 0;
+        let mut some_fit = 0;
+        let mut none_fits = 0;
         for sizes in [
             "model.width=515 model.layers=1 model.batch_size=33",
             "model.width=517 model.layers=2 model.batch_size=129",
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_given_stays() {
+    fn a_given_proportion_stays() {
         let given = spec("model.layers=2", &["options.available_memory_proportion=0.6".to_owned()]);
         let found = with_found(&given, |_, _| panic!("nothing is compiled")).expect("is given");
         assert!(matches!(found, Cow::Borrowed(_)));

@@ -1,4 +1,4 @@
-//! From a spec to a report on disk.
+//! The path from a spec to a report on disk.
 
 use super::balance;
 use super::compile::{CompileError, CompiledProgram, ProgramExtent, ProgramSource};
@@ -13,22 +13,22 @@ use tilescope_report::{
     StepLayout, TraceMark,
 };
 
-/// Records (steps x IPUs) of the longest run that is simulated without being asked twice: about
-/// 1 GB of report.
+/// Records (steps x IPUs) of the longest run that is simulated without confirmation: about 1 GB of
+/// report.
 pub const MOST_RECORDS: u64 = 1 << 30;
 
-/// Micro-batches of the longest run that is counted out to see how long it is. Beyond, even its
-/// schedule would take minutes to write down, and a shorter run is counted instead.
+/// Micro-batches of the longest run that is counted to find its length. Beyond this limit, even
+/// writing down the schedule would take minutes, and a shorter run is counted instead.
 pub(crate) const MOST_COUNTED_MICRO_BATCHES: u64 = 1 << 16;
 
-/// Micro-batches of that shorter run: more than any pipeline needs to be full.
+/// Micro-batches of that shorter run, which are enough to fill any pipeline.
 const SHORT_RUN_MICRO_BATCHES: u64 = 256;
 
-/// Records that a simulation writes per second of a release build on two cores (`cargo bench
-/// --bench simulate`, BERT-Large on 16 IPUs).
+/// Records per second that a simulation writes in a release build on two cores
+/// (`cargo bench --bench simulate`, BERT-Large on 16 IPUs).
 const RECORDS_PER_SECOND: u64 = 8_000_000;
 
-/// Why a simulation left no report.
+/// The reason why a simulation wrote no report.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The spec cannot be compiled.
@@ -37,7 +37,7 @@ pub enum SimulateError {
     /// The report cannot be written.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The run is longer than was allowed.
+    /// The run is longer than allowed.
     #[error(
         "the run would be about {} records long, above {}: lower options.gradient_accumulation ({}) \
          or options.device_iterations ({}); a report of one weight update tells what any number of \
@@ -45,9 +45,9 @@ pub enum SimulateError {
         grouped(forecast.records), grouped(*most), grouped(*accumulation), grouped(*iterations)
     )]
     TooLong {
-        /// What the run would take.
+        /// The expected size of the run.
         forecast: RunForecast,
-        /// Records that were allowed.
+        /// The number of records that are allowed.
         most: u64,
         /// Micro-batches per weight update.
         accumulation: u64,
@@ -56,22 +56,22 @@ pub enum SimulateError {
     },
 }
 
-/// What a run will take, before it is done.
+/// The expected size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunForecast {
     /// Records of the trace: one per step and IPU.
     pub records: u64,
-    /// The form in which they are kept.
+    /// The form in which records are kept.
     pub layout: StepLayout,
 }
 
 impl RunForecast {
-    /// About how large the execution is in a report; the compiled program comes on top.
+    /// The approximate size of the execution in a report, without the compiled program.
     pub fn bytes(self) -> Bytes {
         Bytes(self.records.saturating_mul(self.layout.bytes_per_bar()))
     }
 
-    /// About how many seconds the run takes in a release build.
+    /// The approximate number of seconds that the run takes in a release build.
     pub fn seconds(self) -> u64 {
         self.records / RECORDS_PER_SECOND
     }
@@ -80,13 +80,13 @@ impl RunForecast {
 /// The figures of a program that are known without a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramFigures {
-    /// Length of the run; nothing for a program that does not fit in memory.
+    /// Length of the run. `None` for a program that does not fit in memory.
     pub cycles: Option<Cycles>,
     /// Samples of a host call.
     pub samples: u64,
-    /// Bytes that the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, including gaps.
     pub fullest_tile: Bytes,
-    /// IPUs of all replicas, as systems hand them out.
+    /// IPUs of all replicas, rounded up as systems provide them.
     pub ipus: u32,
 }
 
@@ -94,20 +94,22 @@ pub struct ProgramFigures {
 pub struct Simulation<'a> {
     spec: &'a Spec,
     compiled: CompiledProgram,
-    /// `None` for a program that does not fit in memory.
+    /// The summary of the run. `None` for a program that does not fit in memory.
     run: Option<DryRunSummary>,
     /// The form in which steps and marks are kept.
     layout: StepLayout,
 }
 
 impl<'a> Simulation<'a> {
-    /// Compiles `spec`, and foresees its run of at most `most_records` records.
+    /// Compiles `spec`, and predicts the length of its run, which may have at most `most_records`
+    /// records.
     ///
     /// # Errors
-    /// [`SimulateError::Compile`], and [`SimulateError::TooLong`] before anything long is begun.
+    /// Returns [`SimulateError::Compile`], or [`SimulateError::TooLong`] before any long
+    /// computation begins.
     pub fn compile(spec: &'a Spec, most_records: u64) -> Result<Self, SimulateError> {
-        let (accumulation, iterations) =
-            (spec.options.gradient_accumulation, spec.options.device_iterations);
+        let accumulation = spec.options.gradient_accumulation;
+        let iterations = spec.options.device_iterations;
         let allowed = |records: u64| {
             let forecast = RunForecast { records, layout: StepLayout::for_bars(records) };
             let too_long =
@@ -119,7 +121,7 @@ impl<'a> Simulation<'a> {
         }
         let mut compiled = compile(spec)?;
         let fits = compiled.tiles_out_of_memory() == 0;
-        let run = fits.then(|| run::dry_run(&compiled, spec));
+        let run = if fits { Some(run::dry_run(&compiled, spec)) } else { None };
         allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
         if let Some(run) = &run {
             compiled.compilation.host = run.host.clone();
@@ -129,24 +131,25 @@ impl<'a> Simulation<'a> {
         Ok(Self { spec, compiled, run, layout })
     }
 
-    /// The same with another form of steps and marks: rows are for scripts that read them with any
-    /// SQLite, chunks are smaller. [`StepLayout::for_bars`] is the default.
+    /// Changes the form of steps and marks. Rows are for scripts that read them with any SQLite,
+    /// chunks are smaller. [`StepLayout::for_bars`] is the default.
     #[must_use]
     pub fn with_layout(self, layout: StepLayout) -> Self {
         Self { layout, ..self }
     }
 
-    /// Tiles that need more memory than they have. If there are any, the program is not run.
+    /// The number of tiles that need more memory than they have. If there are any, the program is
+    /// not run.
     pub fn tiles_out_of_memory(&self) -> u64 {
         self.compiled.tiles_out_of_memory()
     }
 
-    /// Adds what the report is to tell besides.
+    /// Adds a note to the report.
     pub fn add_note(&mut self, note: String) {
         self.compiled.compilation.notes.push(note);
     }
 
-    /// Its stages in the order of the forward pass: names of their blocks, and the first IPU of
+    /// The stages in the order of the forward pass: names of their blocks, and the first IPU of
     /// each.
     pub fn stages(&self) -> impl Iterator<Item = (&[String], IpuId)> {
         let placement = &self.compiled.placement;
@@ -154,7 +157,7 @@ impl<'a> Simulation<'a> {
         first.map(|stage| (stage.blocks.as_slice(), stage.ipu))
     }
 
-    /// Bytes that the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, including gaps.
     pub fn fullest_tile(&self) -> Bytes {
         self.compiled.fullest_tile()
     }
@@ -164,18 +167,18 @@ impl<'a> Simulation<'a> {
         &self.compiled
     }
 
-    /// What the run will be like; nothing for a program that does not fit in memory.
+    /// The summary of the run. `None` for a program that does not fit in memory.
     pub(crate) fn dry_run(&self) -> Option<&DryRunSummary> {
         self.run.as_ref()
     }
 
-    /// What the run will take; nothing for a program that does not fit in memory.
+    /// The expected size of the run. Zero records for a program that does not fit in memory.
     pub fn forecast(&self) -> RunForecast {
         let records = self.run.as_ref().map_or(0, |run| run.trace_bars);
         RunForecast { records, layout: self.layout }
     }
 
-    /// What the machine draws and costs, part by part.
+    /// The power and price of the machine, part by part.
     pub fn running_costs(&self) -> &[RunningCost] {
         &self.compiled.compilation.running_costs
     }
@@ -190,8 +193,8 @@ impl<'a> Simulation<'a> {
         ProgramFigures { cycles, samples, fullest_tile: self.fullest_tile(), ipus }
     }
 
-    /// Runs the program and adds up the cycles of the compute tiles of each IPU by program; `None`
-    /// for one that does not fit in memory.
+    /// Runs the program and adds up the cycles of the compute tiles of each IPU by program. Returns
+    /// `None` if the program does not fit in memory.
     pub fn lane_cycles(&self) -> Option<Vec<Vec<Cycles>>> {
         let mut sums = LaneCycleSums::new(&self.compiled.compilation);
         match run::run(&self.compiled, self.spec, self.run.as_ref()?, &mut sums) {
@@ -200,18 +203,18 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The compilation as a report of the program has it.
+    /// The compilation in the form of a report.
     pub fn compilation(&self) -> &CompilationReport {
         &self.compiled.compilation
     }
 
-    /// Runs the program and writes the report to `directory`; returns the file's path.
+    /// Runs the program and writes the report to `directory`. Returns the path of the file.
     ///
     /// A program that does not fit in memory is compiled but not run: its report has no execution.
-    /// `progress` hears the share that is done, from one thread at a time.
+    /// `progress` receives the share that is done, from one thread at a time.
     ///
     /// # Errors
-    /// Those of writing; nothing is left behind then, and an older report stays as it was.
+    /// Returns an error of writing. No partial report remains, and an older report stays unchanged.
     pub fn write(
         &self,
         directory: &Path,
@@ -239,18 +242,18 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Compiles a spec. Where it leaves the memory proportion or the split to be found, that is done
-/// first.
+/// Compiles a spec. If the spec leaves the memory proportion or the split open, the function first
+/// searches for them.
 ///
 /// # Errors
-/// [`CompileError`]; not fitting in memory is not one of them: see
+/// Returns a [`CompileError`]. A program that does not fit in memory is not an error: see
 /// [`CompiledProgram::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let spec = with_found(spec, compile_given)?;
     compile_given(&spec, ProgramExtent::Whole)
 }
 
-/// Compiles a spec that leaves no memory proportion open.
+/// Compiles a spec with a fixed memory proportion.
 fn compile_given(spec: &Spec, extent: ProgramExtent) -> Result<CompiledProgram, CompileError> {
     let source = ProgramSource::new(spec)?;
     match balance::balanced_program(&source)? {
@@ -259,8 +262,8 @@ fn compile_given(spec: &Spec, extent: ProgramExtent) -> Result<CompiledProgram, 
     }
 }
 
-/// About how many records a run has whose micro-batches are too many to count: those of a shorter
-/// one, as many times as that has its micro-batches.
+/// Estimates the records of a run with too many micro-batches to count, from the records of a
+/// shorter run, scaled by the number of micro-batches.
 fn records_of_long_run(spec: &Spec) -> Result<u64, CompileError> {
     let mut short = spec.clone();
     let options = &mut short.options;
@@ -276,12 +279,12 @@ fn records_of_long_run(spec: &Spec) -> Result<u64, CompileError> {
     Ok(u64::try_from(records).unwrap_or(u64::MAX))
 }
 
-/// Compiles and runs `spec`, and writes the report to `directory`; returns the file's path.
+/// Compiles and runs `spec`, and writes the report to `directory`. Returns the path of the file.
 ///
-/// `progress` hears the share that is done, from one thread at a time.
+/// `progress` receives the share that is done, from one thread at a time.
 ///
 /// # Errors
-/// [`SimulateError`]; nothing is left behind then, and an older report stays as it was.
+/// Returns a [`SimulateError`]. No partial report remains, and an older report stays unchanged.
 pub fn simulate(
     spec: &Spec,
     directory: &Path,
@@ -296,14 +299,14 @@ pub struct LaneCycleSums {
 }
 
 impl LaneCycleSums {
-    /// Nothing yet of a program.
+    /// Makes sums of zero for a program.
     #[must_use]
     pub fn new(compilation: &CompilationReport) -> Self {
         let ipus = compilation.target.ipus_per_replica as usize;
         Self { lanes: vec![vec![Cycles::ZERO; compilation.programs.len()]; ipus] }
     }
 
-    /// Adds a step.
+    /// Adds the cycles of a step.
     pub fn add(&mut self, step: &ExecutionStep) {
         for on_ipu in step.ipus.iter().filter(|on_ipu| on_ipu.sub_lane == 0) {
             let lane = self.lanes.get_mut(on_ipu.ipu.index());
@@ -327,7 +330,7 @@ impl StepSink for LaneCycleSums {
     }
 }
 
-/// Hands steps and marks to the report.
+/// A sink that passes steps and marks to the report.
 struct RecorderSink<'a> {
     recorder: &'a mut Recorder,
     progress: &'a mut (dyn FnMut(f64) + Send),

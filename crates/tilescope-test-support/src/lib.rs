@@ -1,4 +1,4 @@
-//! Helpers of tests and benchmarks that need the simulator: reports that are simulated once, and
+//! Helpers for tests and benchmarks that need the simulator: cached reports of simulations, and
 //! single operations.
 
 pub mod operations;

@@ -14,7 +14,7 @@ use tilescope_sim::targets::{IpuTarget, find_chip};
 /// Lowers one operator on operands of these shapes and types, all with one role.
 ///
 /// # Panics
-/// When the operands do not fit, or the operator cannot be lowered.
+/// If the operands do not fit, or the operator cannot be lowered.
 pub fn lowered(
     machine: IpuTarget,
     role: TensorRole,
@@ -40,7 +40,8 @@ pub fn lowered(
     graph.nodes[0].operator.lower(&mut lowering, &graph.nodes[0].operands()).expect("lowers").work
 }
 
-/// Cycles of each node of a small graph on all tiles of a chip, plans made ahead as a program's are.
+/// Cycles of each node of a small graph on all tiles of a chip, with plans made in advance as for a
+/// program.
 ///
 /// # Panics
 /// As [`node_works`].
@@ -52,7 +53,7 @@ pub fn node_cycles(chip: &str, graph: &ModelGraph) -> Vec<Cycles> {
 /// The work of each node of a small graph on all tiles of a chip.
 ///
 /// # Panics
-/// When there is no such chip, or a node cannot be lowered.
+/// If there is no such chip, or a node cannot be lowered.
 pub fn node_works(chip: &str, graph: &ModelGraph) -> Vec<OperationWork> {
     let machine = IpuTarget::all_tiles_of(*find_chip(chip).expect("a chip"));
     let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
@@ -82,7 +83,7 @@ pub fn layer_cycles(chip: &str, dtype: DType, [rows, inputs, outputs]: [u64; 3])
 /// The forward pass of one layer of BERT-Base on a Mk2.
 ///
 /// # Panics
-/// When the sizes are refused.
+/// If the sizes are refused.
 pub fn encoder_spec([batch, tokens]: [u64; 2]) -> Spec {
     let text = format!(
         "[model]\nname = \"bert\"\ntraining = false\nprecision = \"float16\"\nlayers = 1\n\
@@ -114,11 +115,11 @@ pub fn layer_cost(operations: &[(String, f64)]) -> f64 {
     operations.iter().map(|(_, cost)| cost).sum()
 }
 
-/// An operation that costs much more or less in a layer of the next size.
+/// An operation with a much higher or lower cost in a layer of the next size.
 pub struct OperationCliff {
     pub name: String,
     pub factor: f64,
-    /// The place of the size that costs more.
+    /// The index of the size with the higher cost.
     pub dearer: usize,
 }
 

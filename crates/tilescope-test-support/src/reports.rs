@@ -1,5 +1,5 @@
-//! Reports of specs, simulated once per build of the simulator and kept in the target directory:
-//! most tests ask the same few programs.
+//! Reports of specs, simulated once per build of the simulator and kept in the target directory,
+//! because most tests use the same few programs.
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ const REPORT: &str = "profile.pop";
 /// Builds the spec of this name or file, with overrides.
 ///
 /// # Panics
-/// When there is no such spec, or it is refused.
+/// If there is no such spec, or it is refused.
 pub fn spec(name: &str, overrides: &[&str]) -> Spec {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let source = SpecSource::find(name, &overrides).expect("spec exists");
@@ -45,11 +45,11 @@ impl ReportStore {
         Self { directory: root.join(SIMULATOR) }
     }
 
-    /// Writes the report of a spec into `directory`, from the store or by simulating it; returns the
-    /// path of the file. The copy is the caller's to change.
+    /// Writes the report of a spec into `directory`, from the store or by simulating it. Returns
+    /// the path of the file. The caller may change the copy.
     ///
     /// # Panics
-    /// When the spec cannot be simulated, or a file cannot be written.
+    /// If the spec cannot be simulated, or a file cannot be written.
     pub fn write(&self, spec: &Spec, directory: &Path) -> PathBuf {
         let kept = self.kept(spec).expect("the store can be written");
         fs::create_dir_all(directory).expect("a directory for the report");
@@ -68,8 +68,8 @@ impl ReportStore {
         (Report::open(&path).expect("opens"), directory)
     }
 
-    /// The kept file, simulated first where there is none. Processes and threads that ask for the
-    /// same spec wait for each other.
+    /// The kept file, simulated first if there is none. Processes and threads that need the same
+    /// spec wait for each other.
     fn kept(&self, spec: &Spec) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.directory)?;
         let key = key(spec);
@@ -88,8 +88,8 @@ impl ReportStore {
     }
 }
 
-/// A name for all that a report depends on but the simulator: everything in the spec, which a test
-/// may have changed since it was read, also the graph of an imported model.
+/// A name for everything that determines a report except the simulator: the whole spec, which a
+/// test may have changed since it was read, with the graph of an imported model.
 fn key(spec: &Spec) -> String {
     let mut digest = SipHasher13::new();
     digest.write(without_addresses(&format!("{spec:?}")).as_bytes());

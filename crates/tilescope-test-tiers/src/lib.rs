@@ -1,5 +1,5 @@
 //! The two tiers of tests: a fast one that `cargo test` runs, and a slow one that
-//! `TILESCOPE_SLOW_TESTS=1 cargo test` adds. CONTRIBUTING.md says what belongs to which.
+//! `TILESCOPE_SLOW_TESTS=1 cargo test` adds. CONTRIBUTING.md describes both.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ pub fn slow_tests() -> bool {
     std::env::var_os("TILESCOPE_SLOW_TESTS").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Returns `true`, and prints the reason, where a test belongs to the slow tier and only the fast
-/// one runs.
+/// Returns `true`, and prints the reason, if a test belongs to the slow tier and only the fast one
+/// runs.
 pub fn skipped_in_the_fast_tier() -> bool {
     if slow_tests() {
         return false;
@@ -34,8 +34,8 @@ pub fn long_cases(slow: u32) -> u32 {
     if slow_tests() { cases } else { cases.min(8) }
 }
 
-/// The number of entries of a list that a test goes through: `fast` in the fast tier, all of them in
-/// the slow one. For `take`, behind entries in the order of what they find.
+/// The number of entries of a list that a test uses: `fast` in the fast tier, all of them in the
+/// slow one. For `take`, on lists sorted by how much the entries find.
 pub fn up_to(fast: usize) -> usize {
     if slow_tests() { usize::MAX } else { fast }
 }
@@ -78,8 +78,8 @@ pub fn spread(axes: &[usize]) -> Vec<Vec<usize>> {
     if slow_tests() { product(axes) } else { diagonals(axes, 2) }
 }
 
-/// Rows in which every choice of every axis occurs: those of the longest axis `turns` times, each
-/// time beside other choices.
+/// Rows with every choice of every axis: those of the longest axis `turns` times, each time beside
+/// other choices.
 fn diagonals(axes: &[usize], turns: usize) -> Vec<Vec<usize>> {
     let longest = axes.iter().copied().max().unwrap_or(0);
     if axes.contains(&0) {
@@ -96,8 +96,8 @@ fn diagonals(axes: &[usize], turns: usize) -> Vec<Vec<usize>> {
     rows.into_iter().collect()
 }
 
-/// Returns the places of the rows that a test over many combinations tries: all of them in the slow
-/// tier, in the fast one the rows of [`pairwise`] that hold most pairs, at most 10.
+/// Returns the indices of the rows that a test over many combinations tries: all of them in the
+/// slow tier, in the fast one the rows of [`pairwise`] with the most pairs, at most 10.
 pub fn sample(rows: &[Vec<usize>]) -> Vec<usize> {
     if slow_tests() {
         return (0..rows.len()).collect();
@@ -107,8 +107,8 @@ pub fn sample(rows: &[Vec<usize>]) -> Vec<usize> {
     places
 }
 
-/// Returns the places of rows in which every pair of choices of two axes occurs that occurs in any
-/// row, found greedily. Most faults need no more than two settings at a time.
+/// Returns indices of rows that together contain every pair of choices of two axes that occurs in
+/// any row, found greedily. Most faults need no more than two settings at a time.
 pub fn pairwise(rows: &[Vec<usize>]) -> Vec<usize> {
     let mut open = BTreeSet::new();
     for row in rows {

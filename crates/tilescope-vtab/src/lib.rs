@@ -1,11 +1,11 @@
 //! Virtual tables of SQLite in safe Rust.
 //!
-//! Who has rows to show implements [`VirtualTable`]; [`register`] makes a table of a connection of
-//! it. What a query says of its columns, where that narrows what is to be read, comes as
-//! [`ColumnBounds`]: whole numbers from and to, so that a table need not know of operators, types
-//! and NULLs. SQLite checks every row again, so that a table may hand out more than was asked for.
+//! A source of rows implements [`VirtualTable`]; [`register`] adds it to a connection as a table.
+//! Conditions of a query that narrow the rows arrive as [`ColumnBounds`]: ranges of integers, so
+//! that a table need not handle operators, types and NULLs. SQLite checks every row again, so a
+//! table may return more rows than requested.
 //!
-//! Hidden columns are arguments: with a hidden column `first_cycle`, a table `totals` is asked as
+//! Hidden columns are arguments: with a hidden column `first_cycle`, a table `totals` is queried as
 //! `totals(100)`.
 
 mod plan;
@@ -30,32 +30,32 @@ pub struct VirtualColumn {
     /// Its type in SQL.
     pub declaration: &'static str,
     pub role: ColumnRole,
-    /// The unit of its numbers; empty where it has none.
+    /// The unit of its numbers; empty if they have none.
     pub unit: &'static str,
-    /// What it holds.
+    /// A description of its content.
     pub about: &'static str,
 }
 
-/// What the value of a column does for those who read rows.
+/// The use of a column's value for selecting rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnRole {
-    /// Nothing: SQLite looks at each row.
+    /// None: SQLite checks each row.
     Plain,
-    /// Bounds on it narrow what is to be read.
+    /// Bounds on it narrow the rows to read.
     Bounded,
-    /// It is an argument: no column of `SELECT *`, and its value is what was given.
+    /// It is an argument: not part of `SELECT *`, and its value is the given one.
     Argument,
 }
 
-/// How many rows a query may expect.
+/// An estimate of the number of rows of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowEstimate {
     pub rows: f64,
-    /// Whether there is at most one.
+    /// True if there is at most one.
     pub unique: bool,
 }
 
-/// Why rows cannot be read, in words.
+/// The reason why rows cannot be read, as text.
 #[derive(Debug)]
 pub struct VirtualTableError(String);
 
@@ -65,23 +65,23 @@ impl<E: Display> From<E> for VirtualTableError {
     }
 }
 
-/// A table whose rows are made while they are read.
+/// A table whose rows are computed while they are read.
 pub trait VirtualTable: Send + Sync + 'static {
     /// Its columns in order.
     fn columns(&self) -> &'static [VirtualColumn];
 
-    /// Columns by which rows come in order, the first one first.
+    /// Columns by which rows are sorted, the first one first.
     fn order(&self) -> &'static [usize];
 
-    /// How many rows are to be expected where the columns `bounded` have bounds; `fixed` are those
-    /// of them that have one value.
+    /// An estimate of the number of rows if the columns `bounded` have bounds; `fixed` are those of
+    /// them that have one value.
     fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate;
 
-    /// The rows within `bounds`, and perhaps others. `wanted` tells of a column whether its values
-    /// are asked for.
+    /// The rows within `bounds`, and perhaps others. `wanted` returns true for columns whose values
+    /// are used.
     ///
     /// # Errors
-    /// Rows that cannot be read.
+    /// The rows cannot be read.
     fn rows(
         &self,
         bounds: &ColumnBounds,
@@ -89,24 +89,24 @@ pub trait VirtualTable: Send + Sync + 'static {
     ) -> Result<Box<dyn VirtualRows>, VirtualTableError>;
 }
 
-/// Rows of a virtual table, one after the other; at first in front of the first.
+/// An iterator over rows of a virtual table, initially before the first.
 pub trait VirtualRows {
-    /// Goes to the next row; `false` behind the last.
+    /// Moves to the next row. Returns `false` after the last.
     ///
     /// # Errors
-    /// Rows that cannot be read.
+    /// The row cannot be read.
     fn advance(&mut self) -> Result<bool, VirtualTableError>;
 
-    /// A cell of the row; arguments are not asked for.
+    /// A cell of the row; never called for arguments.
     fn value(&self, column: usize) -> ValueRef<'_>;
 
-    /// The `rowid` of the row, where it is another one than its place among the rows.
+    /// The `rowid` of the row, if it differs from its index among the rows.
     fn rowid(&self) -> Option<i64> {
         None
     }
 }
 
-/// Makes `table` a table of a connection under `name`.
+/// Adds `table` to a connection under `name`.
 ///
 /// # Errors
 /// Those of SQLite.
@@ -119,7 +119,7 @@ pub fn register(
     connection.create_module(name, MODULE, Some(table))
 }
 
-/// A table as SQLite sees it.
+/// A table in the form that SQLite needs.
 #[repr(C)]
 struct TableAdapter {
     /// SQLite's own part; must be first.
@@ -142,11 +142,14 @@ unsafe impl VTab<'_> for TableAdapter {
         _: &[&[u8]],
     ) -> rusqlite::Result<(Cow<'static, CStr>, Self)> {
         let table = table.ok_or_else(|| failure("a module without a table"))?.clone();
-        let column = |column: &VirtualColumn| {
-            let hidden = if column.role == ColumnRole::Argument { " HIDDEN" } else { "" };
-            format!("\"{}\" {}{hidden}", column.name, column.declaration)
-        };
-        let columns: Vec<String> = table.columns().iter().map(column).collect();
+        let columns: Vec<String> = table
+            .columns()
+            .iter()
+            .map(|column| {
+                let hidden = if column.role == ColumnRole::Argument { " HIDDEN" } else { "" };
+                format!("\"{}\" {}{hidden}", column.name, column.declaration)
+            })
+            .collect();
         let sql = CString::new(format!("CREATE TABLE rows ({})", columns.join(", ")));
         let sql = sql.map_err(failure)?;
         Ok((Cow::Owned(sql), Self { base: sqlite3_vtab::default(), table }))
@@ -156,8 +159,9 @@ unsafe impl VTab<'_> for TableAdapter {
         let columns = self.table.columns();
         let mut plan = QueryPlan::new(info.col_used());
         let mut waits = false;
-        let (mut bounded, mut fixed) = (Vec::new(), Vec::new());
-        // Under another collation texts are equal that differ in their bytes.
+        let mut bounded = Vec::new();
+        let mut fixed = Vec::new();
+        // Under another collation, texts with different bytes can be equal.
         let is_binary = |at| info.collation(at).is_ok_and(|name| name == "BINARY");
         let binary: Vec<bool> = (0..info.constraints().count()).map(is_binary).collect();
         for ((constraint, mut usage), is_binary) in info.constraints_and_usages().zip(binary) {
@@ -170,12 +174,12 @@ unsafe impl VTab<'_> for TableAdapter {
                 continue;
             }
             if !constraint.is_usable() {
-                // An argument that comes from another table is only known behind that table.
+                // An argument from another table is only known inside a loop over that table.
                 waits |= is_argument;
                 continue;
             }
             usage.set_argv_index(plan.add(column, comparison));
-            // An argument has no other value; anything else is checked again.
+            // An argument always matches; everything else is checked again.
             usage.set_omit(is_argument);
             bounded.push(column);
             if comparison == Comparison::Equal {
@@ -214,19 +218,19 @@ unsafe impl VTab<'_> for TableAdapter {
 }
 
 impl CreateVTab<'_> for TableAdapter {
-    // Known by its name, and under others once `CREATE VIRTUAL TABLE` says so.
+    // Available by its name, and by others after `CREATE VIRTUAL TABLE`.
     const KIND: VTabKind = VTabKind::Eponymous;
 }
 
-/// Rows as SQLite walks through them.
+/// A cursor over rows in the form that SQLite needs.
 #[repr(C)]
 struct CursorAdapter {
     /// SQLite's own part; must be first.
     base: sqlite3_vtab_cursor,
     table: Arc<dyn VirtualTable>,
-    /// What arguments are, by column.
+    /// Values of arguments, by column.
     arguments: Vec<(usize, i64)>,
-    /// The rows that are left; none behind the last.
+    /// The remaining rows; `None` after the last.
     rows: Option<Box<dyn VirtualRows>>,
     row: i64,
 }
@@ -264,8 +268,8 @@ unsafe impl VTabCursor for CursorAdapter {
         }
         let columns = self.table.columns().iter().enumerate();
         let arguments = columns.filter(|(_, column)| column.role == ColumnRole::Argument);
-        let given = |(at, _)| bounds.value(at).map(|value| (at, value));
-        self.arguments = arguments.filter_map(given).collect();
+        self.arguments =
+            arguments.filter_map(|(at, _)| bounds.value(at).map(|value| (at, value))).collect();
         self.row = 0;
         self.rows = None;
         if bounds.are_empty() {

@@ -1,11 +1,11 @@
-//! What a query says of columns: from SQLite's constraints to bounds.
+//! Converts SQLite's constraints on columns to bounds.
 
 use rusqlite::types::ValueRef;
 use rusqlite::vtab::IndexConstraintOp;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// How a query compares a column with a value.
+/// A comparison of a column with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -24,7 +24,7 @@ impl Comparison {
         (Self::AtMost, 'l'),
     ];
 
-    /// The comparison of an operator; none where it bounds nothing.
+    /// The comparison of an operator; `None` if it sets no bounds.
     pub(crate) fn of(operator: &IndexConstraintOp) -> Option<Self> {
         match operator {
             IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => Some(Self::Equal),
@@ -36,35 +36,36 @@ impl Comparison {
         }
     }
 
-    /// The whole numbers that compare so with a number; none where there are none.
+    /// The integers that satisfy the comparison with a value; `None` if there are none.
     #[expect(clippy::cast_possible_truncation, reason = "numbers beyond become the furthest")]
     fn bounds(self, value: ValueRef) -> Option<RangeInclusive<i64>> {
         let (below, above) = match value {
             ValueRef::Integer(value) => (value, value),
             ValueRef::Real(value) if !value.is_nan() => {
-                // The whole numbers around it.
+                // The integers around it.
                 (value.floor() as i64, value.ceil() as i64)
             }
-            // Nothing compares with NULL.
+            // No value compares with NULL.
             ValueRef::Null => return None,
-            // Texts are compared as SQLite sees fit.
+            // SQLite compares texts itself.
             _ => return Some(i64::MIN..=i64::MAX),
         };
         match self {
             Self::Equal => Some(above..=below),
-            // One more than needed where the number is no whole one, and where it is.
+            // The bounds are inclusive even for strict comparisons, so they may admit one integer
+            // too many.
             Self::Above | Self::AtLeast => Some(below..=i64::MAX),
             Self::Below | Self::AtMost => Some(i64::MIN..=above),
         }
     }
 }
 
-/// What SQLite hands from planning to reading, as text.
+/// The state that SQLite passes from planning to reading, as text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueryPlan {
-    /// A bit for each column whose values are asked for; the last one for all further ones.
+    /// A bit for each column whose values are used; the last one for all further ones.
     used: u64,
-    /// The values that will be given, in order.
+    /// The expected values, in order.
     terms: Vec<(usize, Comparison)>,
 }
 
@@ -73,7 +74,7 @@ impl QueryPlan {
         Self { used, terms: Vec::new() }
     }
 
-    /// Adds a comparison; gives the number of its value, counted from 1.
+    /// Adds a comparison. Returns the number of its value, counted from 1.
     pub(crate) fn add(&mut self, column: usize, comparison: Comparison) -> i32 {
         self.terms.push((column, comparison));
         i32::try_from(self.terms.len()).unwrap_or(i32::MAX)
@@ -98,12 +99,17 @@ impl QueryPlan {
     pub(crate) fn parse(text: &str) -> Self {
         let mut words = text.split(' ');
         let used = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-        let term = |word: &str| {
-            let sign = word.chars().next()?;
-            let (comparison, _) = Comparison::ALL.into_iter().find(|(_, known)| *known == sign)?;
-            Some((word.get(1..)?.parse().ok()?, comparison))
-        };
-        Self { used: used.unwrap_or(u64::MAX), terms: words.filter_map(term).collect() }
+        Self {
+            used: used.unwrap_or(u64::MAX),
+            terms: words
+                .filter_map(|word| {
+                    let sign = word.chars().next()?;
+                    let (comparison, _) =
+                        Comparison::ALL.into_iter().find(|(_, known)| *known == sign)?;
+                    Some((word.get(1..)?.parse().ok()?, comparison))
+                })
+                .collect(),
+        }
     }
 }
 
@@ -117,11 +123,10 @@ impl fmt::Display for QueryPlan {
     }
 }
 
-/// The range that no number is in.
+/// The empty range.
 const NO_NUMBER: RangeInclusive<i64> = RangeInclusive::new(1, 0);
 
-/// Within which whole numbers the values of columns are that a query asks for, and which texts they
-/// are equal to.
+/// The bounds that a query sets on columns: ranges of integers, and texts that they must equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnBounds {
     numbers: Vec<(usize, RangeInclusive<i64>)>,
@@ -146,25 +151,25 @@ impl ColumnBounds {
         bounds
     }
 
-    /// The text that a column is to be equal to, byte by byte, if there is one.
+    /// The text that a column must equal, byte by byte, if there is one.
     pub fn text(&self, column: usize) -> Option<&str> {
         let found = self.texts.iter().find(|(known, _)| *known == column);
         found.map(|(_, text)| text.as_str())
     }
 
-    /// The bounds of a column; all numbers where it has none.
+    /// The bounds of a column; all integers if it has none.
     pub fn of(&self, column: usize) -> RangeInclusive<i64> {
         let found = self.numbers.iter().find(|(known, _)| *known == column);
         found.map_or(i64::MIN..=i64::MAX, |(_, bounds)| bounds.clone())
     }
 
-    /// The one value that a column may have, if it is only one.
+    /// The value of a column, if the bounds admit only one.
     pub fn value(&self, column: usize) -> Option<i64> {
         let bounds = self.of(column);
-        (bounds.start() == bounds.end()).then(|| *bounds.start())
+        if bounds.start() == bounds.end() { Some(*bounds.start()) } else { None }
     }
 
-    /// Whether no row can be within them.
+    /// True if no row can satisfy them.
     pub fn are_empty(&self) -> bool {
         self.numbers.iter().any(|(_, bounds)| bounds.is_empty())
     }
@@ -185,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_every_whole_number_that_compares_so() {
+    fn bounds_contain_every_integer_that_satisfies_the_comparison() {
         let values = [-2.5, -2.0, -0.5, 0.0, 0.5, 1.0, 1.5, 1e300, -1e300];
         let mut all: Vec<ValueRef> = values.into_iter().map(ValueRef::Real).collect();
         all.extend([-3, 0, 3, i64::MAX, i64::MIN].map(ValueRef::Integer));

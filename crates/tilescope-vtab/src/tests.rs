@@ -1,9 +1,9 @@
-//! A table of numbers from 0 on, asked in SQL.
+//! Queries a table of numbers from 0 on in SQL.
 
 use super::*;
 use std::sync::Mutex;
 
-/// Numbers below 1,000 and their squares, from an argument on; notes which it was asked for.
+/// Numbers below 1,000 and their squares, from an argument on; records the requested ones.
 struct Squares {
     asked: Mutex<Vec<(i64, i64)>>,
 }
@@ -78,7 +78,7 @@ fn asked(sql: &str) -> (rusqlite::Result<Vec<i64>>, Vec<(i64, i64)>) {
 }
 
 #[test]
-fn only_what_was_asked_for_is_read() {
+fn only_requested_rows_are_read() {
     type PlanCase<'a> = (&'a str, &'a [i64], &'a [(i64, i64)]);
     let cases: [PlanCase<'_>; 9] = [
         ("SELECT square FROM squares WHERE number = 7", &[49], &[(7, 8)]),
@@ -88,7 +88,7 @@ fn only_what_was_asked_for_is_read() {
         ("SELECT number FROM squares WHERE number IN (3, 1)", &[1, 3], &[(1, 2), (3, 4)]),
         ("SELECT count(*) FROM squares WHERE number = NULL", &[0], &[]),
         ("SELECT number FROM squares WHERE number BETWEEN 2.5 AND 3.5", &[3], &[(2, 5)]),
-        // The argument comes from the row beside it.
+        // The argument comes from the joined row.
         (
             "SELECT b.number FROM squares a, squares(a.square) b WHERE a.number = 31 AND b.number < 963",
             &[961, 962],
@@ -103,7 +103,7 @@ fn only_what_was_asked_for_is_read() {
     }
 }
 
-/// Words with their lengths; notes for which one it was asked.
+/// Words with their lengths; records the requested word.
 struct WordTable {
     asked: Mutex<Vec<Option<String>>>,
 }
@@ -179,7 +179,7 @@ fn a_text_narrows_only_where_it_is_compared_byte_by_byte() {
 }
 
 #[test]
-fn an_order_that_rows_have_is_not_made_again() {
+fn sorted_rows_are_not_sorted_again() {
     let connection = Connection::open_in_memory().unwrap();
     register(&connection, "squares", Arc::new(Squares { asked: Mutex::default() })).unwrap();
     let sorts = |by: &str| {

@@ -1,4 +1,4 @@
-//! What ran, step by step.
+//! The execution, step by step.
 
 use super::not_recorded;
 use super::program_vertices::ComputeSet;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tilescope_report::units::{Cycles, IpuId, TileId, TileRange};
 use tilescope_report::{ProgramKind, ReportPart, StepDetails};
 
-/// What ran.
+/// The executed program.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct ExecutionReport {
     pub(super) data: Arc<ReportData>,
@@ -84,15 +84,15 @@ impl Run {
         Ok(step_list(&self.data, mark.steps.start.0, end))
     }
 
-    /// When it starts and ends, in whole microseconds of the tile clock.
+    /// Its start and end, in whole microseconds of the tile clock.
     #[getter]
     fn microseconds(&self) -> PyResult<Microseconds> {
         let cycles = self.mark()?.cycles;
         let clock = u128::from(self.data.target.clock.0.max(1));
-        let at = |cycles: Cycles| {
+        let convert = |cycles: Cycles| {
             u64::try_from(u128::from(cycles.0) * 1_000_000 / clock).unwrap_or(u64::MAX)
         };
-        Ok(Microseconds { start: at(cycles.start), end: at(cycles.end) })
+        Ok(Microseconds { start: convert(cycles.start), end: convert(cycles.end) })
     }
 }
 
@@ -120,20 +120,22 @@ impl Step {
         self.details()?.program.ok_or_else(|| not_recorded("program of a step"))
     }
 
-    /// Tiles of an IPU that a part of the step was active on, where that is known.
+    /// Number of tiles of an IPU on which a part of the step was active, if known.
     fn active_tiles(&self, on_ipu: &tilescope_report::StepOnIpu) -> PyResult<Option<Vec<TileId>>> {
         let target = &self.data.target;
         let all = target.tiles_of_ipu(on_ipu.ipu);
         let compute = target.compute_tiles_per_ipu();
-        let (of_compute, of_io) = (
-            TileRange::new(all.first, all.first + compute),
-            TileRange::new(all.first + compute, all.end),
-        );
+        let of_compute = TileRange::new(all.first, all.first + compute);
+        let of_io = TileRange::new(all.first + compute, all.end);
         let by_lane = if on_ipu.sub_lane == 0 { of_compute } else { of_io };
         for range in [all, by_lane] {
             if range.count() == on_ipu.active_tiles {
                 return Ok(Some(range.iter().collect()));
             }
+        }
+        // What prepares a copy with the host keeps one tile busy, and nobody says which.
+        if on_ipu.active_tiles == 1 {
+            return Ok(Some(vec![all.first]));
         }
         // Who moves data is active.
         let body = self.data.programs()?.body(self.program_id()?);
@@ -141,10 +143,10 @@ impl Step {
         let Some(exchange) = exchanges.get(&body) else { return Ok(None) };
         let moved = exchange.tiles.iter().map(|(tiles, _)| tiles.intersection(all));
         let tiles: Vec<TileId> = moved.flat_map(TileRange::iter).collect();
-        Ok((tiles.len() == on_ipu.active_tiles as usize).then_some(tiles))
+        Ok(if tiles.len() == on_ipu.active_tiles as usize { Some(tiles) } else { None })
     }
 
-    /// Cycles of each tile of a step that keeps its tiles busy for as long.
+    /// Cycles of each tile, for a step that keeps its tiles busy for the same time.
     fn even_cycles(&self) -> PyResult<Option<Vec<u64>>> {
         let mut cycles = vec![0; self.data.tiles()];
         for on_ipu in &self.details()?.ipus {
@@ -164,10 +166,10 @@ impl Step {
 impl Step {
     #[getter]
     fn program(&self) -> PyResult<Program> {
-        Ok(Program { data: self.data.clone(), id: self.program_id()? })
+        Program::of_step(&self.data, self.program_id()?)
     }
 
-    /// The compute set of an `OnTileExecute`; none of other steps.
+    /// The compute set of an `OnTileExecute`; empty for other steps.
     #[getter(computeSets)]
     fn compute_sets(&self) -> PyResult<List> {
         let data = self.data.clone();
@@ -175,7 +177,7 @@ impl Step {
         Ok(List::of_ids(ids, move |py, set| object(py, ComputeSet { data: data.clone(), set })))
     }
 
-    /// Cycles of each tile of the replica; 0 on tiles that idle.
+    /// Cycles of each tile of the replica; 0 on idle tiles.
     #[getter(cyclesByTile)]
     fn cycles_by_tile(&self) -> PyResult<TileValues> {
         let details = self.details()?;
@@ -187,10 +189,13 @@ impl Step {
         cycles.map(TileValues::new).ok_or_else(|| not_recorded("cycles of a step by tile"))
     }
 
-    /// What it did on each IPU of the replica. Where it did not run it has no cycles, at its start.
+    /// Its parts on each IPU of the replica. On an IPU that does not take part, it has no cycles,
+    /// at its start.
     #[getter]
     fn ipus(&self) -> List {
-        let (data, block, place) = (self.data.clone(), self.block.clone(), self.place);
+        let data = self.data.clone();
+        let block = self.block.clone();
+        let place = self.place;
         List::new(self.data.target.ipus_per_replica as usize, move |py, at| {
             let step = block.get(place);
             let step = step.ok_or_else(|| PyIndexError::new_err("there is no such step"))?;
@@ -199,7 +204,7 @@ impl Step {
     }
 }
 
-/// What a step did on one IPU.
+/// The part of a step on one IPU.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct StepOnIpu {
     active: CycleBounds,
@@ -212,7 +217,7 @@ pub(crate) struct StepOnIpu {
     has_balance: bool,
 }
 
-/// When the tiles of an IPU start and end, the first and the last of them.
+/// Start and end of the tiles of an IPU, of the first and the last.
 #[derive(Clone, Copy)]
 struct CycleBounds {
     from: CycleInterval,
@@ -220,31 +225,33 @@ struct CycleBounds {
 }
 
 impl StepOnIpu {
-    /// All parts of a step on one IPU: its I/O tiles are one beside the compute tiles.
+    /// All parts of a step on one IPU: its I/O tiles are a part beside the compute tiles.
     fn new(data: &ReportData, step: &StepDetails, ipu: IpuId) -> Self {
-        let parts = || step.ipus.iter().filter(|part| part.ipu == ipu);
+        let iter_parts = || step.ipus.iter().filter(|part| part.ipu == ipu);
         let start = step.ipus.iter().map(|part| part.from_min).min().unwrap_or_default().0;
-        let bound = |cycles: fn(&tilescope_report::StepOnIpu) -> Cycles| CycleInterval {
-            min: parts().map(cycles).min().map_or(start, |cycles| cycles.0),
-            max: parts().map(cycles).max().map_or(start, |cycles| cycles.0),
+        let find_bounds = |cycles: fn(&tilescope_report::StepOnIpu) -> Cycles| CycleInterval {
+            min: iter_parts().map(cycles).min().map_or(start, |cycles| cycles.0),
+            max: iter_parts().map(cycles).max().map_or(start, |cycles| cycles.0),
         };
-        let (first, last) = (bound(|part| part.from_min), bound(|part| part.from_max));
+        let first = find_bounds(|part| part.from_min);
+        let last = find_bounds(|part| part.from_max);
         let from = CycleInterval { min: first.min, max: last.max };
-        let (first, last) = (bound(|part| part.to_min), bound(|part| part.to_max));
+        let first = find_bounds(|part| part.to_min);
+        let last = find_bounds(|part| part.to_max);
         let to = CycleInterval { min: first.min, max: last.max };
-        let sum = |count: fn(&tilescope_report::StepOnIpu) -> u64| {
-            parts().map(count).fold(0, u64::saturating_add)
+        let add_up = |count: fn(&tilescope_report::StepOnIpu) -> u64| {
+            iter_parts().map(count).fold(0, u64::saturating_add)
         };
-        let active_tiles = parts().map(|part| part.active_tiles).fold(0, u32::saturating_add);
-        let longest = parts().map(|part| part.range().length()).max().unwrap_or_default();
-        let busy = parts().map(|part| {
+        let active_tiles = iter_parts().map(|part| part.active_tiles).fold(0, u32::saturating_add);
+        let longest = iter_parts().map(|part| part.range().length()).max().unwrap_or_default();
+        let busy = iter_parts().map(|part| {
             f64::from(part.active_tile_balance)
                 * f64::from(part.active_tiles)
                 * part.range().length().as_f64()
         });
         let available = f64::from(active_tiles) * longest.as_f64();
-        let alone = parts().count() == 1;
-        let active_tile_balance = match parts().next() {
+        let alone = iter_parts().count() == 1;
+        let active_tile_balance = match iter_parts().next() {
             Some(part) if alone => f64::from(part.active_tile_balance),
             _ if available > 0.0 => busy.sum::<f64>() / available,
             _ => 0.0,
@@ -254,8 +261,8 @@ impl StepOnIpu {
             active_tiles,
             active_tile_balance,
             tiles: data.target.tiles_per_ipu,
-            bytes_in: sum(|part| part.bytes_in.0),
-            bytes_out: sum(|part| part.bytes_out.0),
+            bytes_in: add_up(|part| part.bytes_in.0),
+            bytes_out: add_up(|part| part.bytes_out.0),
             has_bytes: data.report.has(ReportPart::StepBytes),
             has_balance: data.report.has(ReportPart::TileBalance),
         }
@@ -274,7 +281,7 @@ impl StepOnIpu {
         ActiveCycles { cycles_from: self.active.from, cycles_to: self.active.to }
     }
 
-    /// The same over all tiles; known where all of them are active.
+    /// The same over all tiles; known if all of them are active.
     #[getter(allCycles)]
     fn all_cycles(&self) -> PyResult<ActiveCycles> {
         if self.active_tiles < self.tiles {
@@ -309,7 +316,7 @@ impl StepOnIpu {
     }
 }
 
-/// When tiles start and end, in cycles since the start of the trace.
+/// Start and end of tiles, in cycles since the start of the trace.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 pub(crate) struct ActiveCycles {
     #[pyo3(name = "cyclesFrom")]
@@ -318,7 +325,7 @@ pub(crate) struct ActiveCycles {
     cycles_to: CycleInterval,
 }
 
-/// The first and the last of some tiles.
+/// The first and the last of some cycles.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 #[derive(Clone, Copy)]
 pub(crate) struct CycleInterval {

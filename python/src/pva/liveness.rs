@@ -1,4 +1,4 @@
-//! What is live at each step of the walk over the program.
+//! Live variables at each step of the walk over the program.
 
 use super::memory::tile_in_range;
 use super::programs::Program;
@@ -31,7 +31,7 @@ impl LivenessStep {
     fn program(&self) -> PyResult<Program> {
         let steps = self.data.liveness()?;
         let step = steps.get(self.step as usize).ok_or_else(|| not_recorded("program"))?;
-        Ok(Program { data: self.data.clone(), id: step.program })
+        Program::of_step(&self.data, step.program)
     }
 
     #[getter(notAlwaysLiveMemory)]
@@ -53,7 +53,7 @@ impl LivenessStep {
     }
 }
 
-/// What is live at a step and not always.
+/// Variables that are live at a step and not always.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct LivenessMemory {
     data: Arc<ReportData>,
@@ -72,18 +72,18 @@ impl LivenessMemory {
     #[getter]
     fn variables(&self) -> PyResult<List> {
         let table = self.data.variables()?;
-        let lives = |variable: &tilescope_report::Variable| {
+        let is_live = |variable: &tilescope_report::Variable| {
             let life = variable.lifetime.as_ref();
             life.is_some_and(|life| life.contains(&self.step))
                 && is_in(variable, self.scope, &self.data)
         };
-        let found = table.variables.iter().enumerate().filter(|(_, variable)| lives(variable));
+        let found = table.variables.iter().enumerate().filter(|(_, variable)| is_live(variable));
         let ids = found.map(|(index, _)| VariableId::from_index(index)).collect();
         Ok(variable_list(&self.data, ids, self.scope))
     }
 }
 
-/// Whether a variable has a part in a scope.
+/// True if a variable has a part in a scope.
 fn is_in(variable: &tilescope_report::Variable, scope: TileScope, data: &ReportData) -> bool {
     match scope {
         TileScope::Replica => true,
@@ -95,10 +95,10 @@ fn is_in(variable: &tilescope_report::Variable, scope: TileScope, data: &ReportD
 /// Variables without a lifetime, in a scope.
 pub(super) fn always_live(data: &Arc<ReportData>, scope: TileScope) -> PyResult<List> {
     let table = data.variables()?;
-    let lives = |variable: &tilescope_report::Variable| {
+    let is_live = |variable: &tilescope_report::Variable| {
         variable.lifetime.is_none() && is_in(variable, scope, data)
     };
-    let found = table.variables.iter().enumerate().filter(|(_, variable)| lives(variable));
+    let found = table.variables.iter().enumerate().filter(|(_, variable)| is_live(variable));
     let ids = found.map(|(index, _)| VariableId::from_index(index)).collect();
     Ok(variable_list(data, ids, scope))
 }
@@ -132,7 +132,7 @@ impl Variable {
         self.read(|variable| variable.name.clone())
     }
 
-    /// Bytes on the tiles that were asked about.
+    /// Bytes on the requested tiles.
     #[getter]
     fn size(&self) -> PyResult<u64> {
         self.read(|variable| self.data.bytes_in(variable, self.scope))

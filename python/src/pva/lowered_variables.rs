@@ -18,10 +18,11 @@ pub(crate) struct LoweredVariables {
 
 #[pymethods]
 impl LoweredVariables {
-    /// All of them, by id.
+    /// All lowered variables, by id.
     #[getter(allBriefVars)]
     fn all_brief_vars(&self) -> PyResult<List> {
-        let (data, table) = (self.data.clone(), self.data.variables()?);
+        let data = self.data.clone();
+        let table = self.data.variables()?;
         Ok(List::new(table.parts() as usize, move |py, at| {
             let part = u32::try_from(at).unwrap_or(u32::MAX);
             let id = table.variable_of(part).ok_or_else(|| not_recorded("lowered variable"))?;
@@ -30,11 +31,12 @@ impl LoweredVariables {
         }))
     }
 
-    /// Those on one tile.
+    /// The lowered variables on one tile.
     #[pyo3(name = "forTile")]
     fn for_tile(&self, tile: u32) -> PyResult<List> {
         let tile = tile_in_range(&self.data, tile)?;
-        let (data, table) = (self.data.clone(), self.data.variables()?);
+        let data = self.data.clone();
+        let table = self.data.variables()?;
         let ids = (0..table.variables.len()).map(VariableId::from_index);
         let here: Vec<(VariableId, u32)> =
             ids.filter_map(|id| Some((id, table.part_on(id, tile)?))).collect();
@@ -63,7 +65,7 @@ pub(crate) struct LoweredVariable {
 equal_by_id!(LoweredVariable, part);
 
 impl LoweredVariable {
-    /// The part of a variable that is `place`th in the order of its tiles.
+    /// The part of a variable with index `place` in the order of its tiles.
     pub(super) fn new(
         data: &Arc<ReportData>,
         table: &VariableTable,
@@ -116,7 +118,7 @@ impl LoweredVariable {
         self.read(|variable| variable.lifetime.is_none())
     }
 
-    /// Variables that are live in the same steps have the same.
+    /// The class of variables that are live in the same steps.
     #[getter(equivalenceClass)]
     fn equivalence_class(&self) -> PyResult<EquivalenceClass> {
         let table = self.data.variables()?;
@@ -139,7 +141,9 @@ impl LoweredVariable {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        let (name, bytes, tile) = (self.name()?, self.bytes, self.tile);
+        let name = self.name()?;
+        let bytes = self.bytes;
+        let tile = self.tile;
         Ok(format!("<pva.LoweredVariable {name}: {bytes} B on tile {tile}>"))
     }
 }
@@ -154,7 +158,7 @@ pub(crate) struct EquivalenceClass {
 
 #[pymethods]
 impl EquivalenceClass {
-    /// Liveness steps in which they live: here, always one interval.
+    /// Liveness steps in which they are live: here, always one interval.
     #[getter]
     fn steps(&self) -> List {
         let Range { start, end } = self.steps.clone();
@@ -162,7 +166,7 @@ impl EquivalenceClass {
     }
 }
 
-/// Liveness steps from `start` up to the one before `end`.
+/// Liveness steps from `start` up to but not including `end`.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 pub(crate) struct StepInterval {
     start: u32,

@@ -1,4 +1,4 @@
-//! Tiles, IPUs and what their memory holds.
+//! Tiles, IPUs and the contents of their memory.
 
 use super::program_vertices::VertexType;
 use super::report_data::ReportData;
@@ -61,7 +61,7 @@ pub(crate) struct TileMemory {
     tile: TileId,
 }
 
-/// Bytes that are ever used, and those below the highest of them.
+/// Bytes that are used at any time, with and without gaps.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 pub(crate) struct UsedBytes {
     #[pyo3(name = "includingGaps")]
@@ -78,12 +78,13 @@ impl TileMemory {
         Ok(self.data.tile_memory()?.get(self.tile).copied().unwrap_or_default())
     }
 
-    /// Used bytes of a region, and how far up it the highest used address of the tile lies.
+    /// Used bytes of a region, and the part of it below the highest used address of the tile.
     fn region(&self, region: MemoryRegion) -> PyResult<UsedBytes> {
         if !self.data.report.has(ReportPart::Regions) {
             return Err(not_recorded("regions of memory"));
         }
-        let (sums, target) = (self.sums()?, &self.data.target);
+        let sums = self.sums()?;
+        let target = &self.data.target;
         let (start, end) = match region {
             MemoryRegion::NonInterleaved => (Bytes::ZERO, target.interleaved_offset),
             MemoryRegion::Interleaved => (target.interleaved_offset, target.bytes_per_tile),
@@ -104,7 +105,8 @@ impl TileMemory {
     #[getter]
     fn total(&self) -> PyResult<UsedBytes> {
         let sums = self.sums()?;
-        let (including_gaps, excluding_gaps) = (sums.including_gaps.0, sums.excluding_gaps().0);
+        let including_gaps = sums.including_gaps.0;
+        let excluding_gaps = sums.excluding_gaps().0;
         Ok(UsedBytes { including_gaps, excluding_gaps })
     }
 
@@ -128,7 +130,7 @@ impl TileMemory {
         Ok(self.sums()?.always_live.0)
     }
 
-    /// Most bytes of other variables that are live at any step.
+    /// The most bytes of other variables that are live at any step.
     #[getter(notAlwaysLiveBytes)]
     fn not_always_live_bytes(&self) -> PyResult<u64> {
         Ok(self.sums()?.peak_not_always_live.0)
@@ -142,9 +144,14 @@ impl TileMemory {
     /// Vertex types with code on the tile.
     #[getter]
     fn vertices(&self) -> PyResult<List> {
-        let (data, on_tiles) = (self.data.clone(), self.data.vertex_tiles()?);
-        let here = |on: &&Vec<bool>| on.get(self.tile.index()) == Some(&true);
-        let found = on_tiles.0.iter().filter(|(_, on)| here(on)).map(|(id, _)| *id).collect();
+        let data = self.data.clone();
+        let on_tiles = self.data.vertex_tiles()?;
+        let found = on_tiles
+            .0
+            .iter()
+            .filter(|(_, on)| on.get(self.tile.index()) == Some(&true))
+            .map(|(id, _)| *id)
+            .collect();
         Ok(List::of_ids(found, move |py, id| object(py, TileVertex { data: data.clone(), id })))
     }
 }

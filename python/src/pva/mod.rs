@@ -1,10 +1,11 @@
 //! `tilescope.pva`: libpva's object model over our reports.
 //!
-//! Every object is a handle: the open report and the id of a thing in it. What a handle is asked for
-//! is read when it is first asked for and kept with the report. Figures are of one replica, as they
-//! are in the file; only `Target.numIPUs`, `numTiles` and `totalMemory` are of the whole machine.
+//! Every object is a handle: the open report and the id of an item in it. Data are read on first
+//! access and cached with the report. Figures describe one replica, as in the file; only
+//! `Target.numIPUs`, `numTiles` and `totalMemory` describe the whole machine.
 //!
-//! What a report did not record is no attribute: clients of libpva fall back on `AttributeError`.
+//! Data that a report did not record are missing attributes: clients of libpva handle
+//! `AttributeError`.
 
 mod execution;
 mod liveness;
@@ -42,12 +43,12 @@ pub(crate) use target::{Graph, Target};
 use pyo3::PyErr;
 use pyo3::exceptions::PyAttributeError;
 
-/// The exception for what a report did not record.
+/// The exception for data that a report did not record.
 fn not_recorded(what: &str) -> PyErr {
     PyAttributeError::new_err(format!("{what}: not recorded in this report"))
 }
 
-/// Handles are equal, and hashed, by the report and the id they stand for.
+/// Implements equality and hashes of handles by report and id.
 macro_rules! equal_by_id {
     ($handle:ident, $id:ident) => {
         impl PartialEq for $handle {

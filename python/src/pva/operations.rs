@@ -1,4 +1,4 @@
-//! `OperationAnalysis`: programs by the operation of the model that they were made for.
+//! `OperationAnalysis`: programs by the operation of the model that they belong to.
 
 use super::programs::{Program, lowered_list, used_variables};
 use super::report::PvaReport;
@@ -39,9 +39,11 @@ impl OperationAnalysis {
             }
             programs
         });
-        let (data, programs) = (self.data.clone(), self.programs.clone());
+        let data = self.data.clone();
+        let programs = self.programs.clone();
         Ok(List::new(data.operations()?.len(), move |py, at| {
-            let (id, programs) = (OperationId::from_index(at), programs.clone());
+            let id = OperationId::from_index(at);
+            let programs = programs.clone();
             object(py, Operation { data: data.clone(), id, programs })
         }))
     }
@@ -57,13 +59,13 @@ pub(crate) struct Operation {
 equal_by_id!(Operation, id);
 
 impl Operation {
-    /// What it runs, with programs of its own for outlined code.
+    /// Its programs, including separate ones for outlined code.
     fn own_programs(&self) -> &[ProgramId] {
         let programs = self.programs.get().and_then(|programs| programs.get(&self.id));
         programs.map_or(&[], Vec::as_slice)
     }
 
-    /// Liveness steps of what it runs, in order.
+    /// Liveness steps of its programs, in order.
     fn steps(&self) -> PyResult<Vec<u32>> {
         let steps_of = self.data.steps_of_programs()?;
         let own = self.own_programs().iter().filter_map(|id| steps_of.get(id));
@@ -85,23 +87,24 @@ impl Operation {
         DebugContext { data: self.data.clone(), id: self.id }
     }
 
-    /// Contexts that a function has replaced by that of its first use: none, since operations that
-    /// run a function have contexts of their own here.
+    /// Contexts that a function has replaced by that of its first use: always empty, because
+    /// operations that run a function have contexts of their own here.
     #[getter(replacedDebugContext)]
     fn replaced_debug_context(&self) -> List {
         let data = self.data.clone();
         List::of_ids(Vec::new(), move |py, id| object(py, DebugContext { data: data.clone(), id }))
     }
 
-    /// Programs that hold its code. Code that several operations share is that of the first of them,
-    /// so that sums over operations count no program twice.
+    /// Programs that contain its code. Code that several operations share belongs to the first of
+    /// them, so that sums over operations count no program twice.
     fn programs(&self) -> PyResult<List> {
-        let (data, table) = (self.data.clone(), self.data.programs()?);
+        let data = self.data.clone();
+        let table = self.data.programs()?;
         let mut ids: Vec<ProgramId> =
             self.own_programs().iter().map(|id| table.body(*id)).collect();
         ids.sort_unstable();
         ids.dedup();
-        Ok(List::of_ids(ids, move |py, id| object(py, Program { data: data.clone(), id })))
+        Ok(List::of_ids(ids, move |py, id| object(py, Program::new(&data, id))))
     }
 
     /// Lowered variables that its programs use.
@@ -127,10 +130,10 @@ impl Operation {
     }
 }
 
-/// The framework whose words debug contexts are in.
+/// The framework whose terms debug contexts use.
 const LAYER: &str = "poptorch";
 
-/// Where an operation comes from, in the words of the framework.
+/// The origin of an operation, in terms of the framework.
 #[pyclass(frozen, eq, hash, module = "tilescope.pva")]
 pub(crate) struct DebugContext {
     data: Arc<ReportData>,
@@ -158,25 +161,24 @@ impl DebugContext {
         self.operation(|operation| operation.name.clone())
     }
 
-    /// Contexts that this one is made in: none.
+    /// Parent contexts: always empty.
     #[getter]
     fn parents(&self) -> List {
         let data = self.data.clone();
         List::of_ids(Vec::new(), move |py, id| object(py, Self { data: data.clone(), id }))
     }
 
-    /// What framework it is of, as JSON.
+    /// Its framework, as JSON.
     #[getter]
     fn layer(&self) -> String {
         serde_json::json!({ "layer": LAYER }).to_string()
     }
 
-    /// What PopTorch and PopART write of an operation: `layer`, `opName`, `op_name`, `op_type`,
-    /// `source`, `instanceId`, and `inputs`, the operations whose results it reads.
+    /// The fields that PopTorch and PopART write for an operation: `layer`, `opName`, `op_name`,
+    /// `op_type`, `source`, `instanceId`, and `inputs`, the operations whose results it reads.
     #[getter]
     fn json(&self) -> PyResult<String> {
         let operations = self.data.operations()?;
-        let name = |id: &OperationId| operations.get(id.index()).map(|input| input.name.as_str());
         self.operation(|operation| {
             serde_json::json!({
                 "layer": LAYER,
@@ -185,7 +187,7 @@ impl DebugContext {
                 "op_type": operation.kind,
                 "source": operation.source,
                 "instanceId": self.id.0.to_string(),
-                "inputs": operation.inputs.iter().filter_map(name).collect::<Vec<_>>(),
+                "inputs": operation.inputs.iter().filter_map(|id| operations.get(id.index()).map(|input| input.name.as_str())).collect::<Vec<_>>(),
             })
             .to_string()
         })

@@ -23,7 +23,7 @@ impl ComputeSet {
         sets.get(&self.set).map(take).ok_or_else(|| not_recorded("compute set"))
     }
 
-    /// Cycles of each tile; 0 where it has no vertex.
+    /// Cycles of each tile; 0 on a tile without a vertex.
     pub(super) fn cycles(&self) -> PyResult<Vec<u64>> {
         if !self.data.report.has(ReportPart::ComputeSetCycles) {
             return Err(not_recorded("cycles of compute sets"));
@@ -65,7 +65,7 @@ impl ComputeSet {
         }))
     }
 
-    /// What each tile took. A simulated program takes what was estimated.
+    /// Measured cycles of each tile. For a simulated program, they equal the estimates.
     #[getter(cyclesByTile)]
     fn cycles_by_tile(&self) -> PyResult<TileValues> {
         self.cycles().map(TileValues::new)
@@ -116,18 +116,20 @@ impl VertexInstances {
         Ok(TileValues::new(self.counts()?.remove(&self.kind).unwrap_or_default()))
     }
 
-    /// Cycles of the tiles that run these vertices, summed over tiles. Where a tile runs vertices of
+    /// Cycles of the tiles that run these vertices, summed over tiles. If a tile runs vertices of
     /// several types in one compute set, only their sum is known.
     #[getter(estimatedCycles)]
     fn estimated_cycles(&self) -> PyResult<u64> {
         let set = ComputeSet { data: self.data.clone(), set: self.set };
-        let (cycles, counts) = (set.cycles()?, self.counts()?);
-        let on = |kind: &VertexTypeId, tile: usize| {
+        let cycles = set.cycles()?;
+        let counts = self.counts()?;
+        let is_on = |kind: &VertexTypeId, tile: usize| {
             counts.get(kind).and_then(|counts| counts.get(tile)).is_some_and(|count| *count > 0)
         };
         let mut sum = 0u64;
-        for (tile, cycles) in cycles.iter().enumerate().filter(|(tile, _)| on(&self.kind, *tile)) {
-            if counts.keys().any(|kind| *kind != self.kind && on(kind, tile)) {
+        for (tile, cycles) in cycles.iter().enumerate().filter(|(tile, _)| is_on(&self.kind, *tile))
+        {
+            if counts.keys().any(|kind| *kind != self.kind && is_on(kind, tile)) {
                 return Err(not_recorded("cycles of one of several vertex types of a tile"));
             }
             sum = sum.saturating_add(*cycles);

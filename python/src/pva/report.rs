@@ -17,8 +17,8 @@ use std::sync::Arc;
 use tilescope_report::units::{IpuId, TileId, VariableId};
 use tilescope_report::{ReportPart, TargetKind};
 
-/// Opens a `profile.pop`, or the directory that holds one. Debug information is in the same file:
-/// `debug` is taken as Poplar's clients give it, and not read.
+/// Opens a `profile.pop`, or the directory that contains one. Debug information is in the same
+/// file: `debug` is accepted for compatibility and ignored.
 #[pyfunction(name = "openReport")]
 #[pyo3(signature = (profile, debug = None))]
 pub(crate) fn open_report(
@@ -27,8 +27,9 @@ pub(crate) fn open_report(
     debug: Option<PathBuf>,
 ) -> PyResult<PvaReport> {
     let _ = debug;
-    let open = || ReportData::new(tilescope_report::Report::open(&profile)?);
-    let data = py.detach(open).map_err(report_error)?;
+    let data = py
+        .detach(|| ReportData::new(tilescope_report::Report::open(&profile)?))
+        .map_err(report_error)?;
     Ok(PvaReport { data: Arc::new(data) })
 }
 
@@ -45,22 +46,24 @@ impl PvaReport {
     fn version(&self) -> PyResult<ReportVersion> {
         let format = self.data.report.meta().get("format").cloned().unwrap_or_default();
         let mut parts = format.split('.').map(|part| part.parse().ok());
-        let mut next = || parts.next().flatten();
-        let (Some(major), Some(minor)) = (next(), next()) else {
+        let mut take_next = || parts.next().flatten();
+        let (Some(major), Some(minor)) = (take_next(), take_next()) else {
             return Err(not_recorded("version of the format"));
         };
         Ok(ReportVersion { major, minor, point: 0, is_unstable_format: false })
     }
 
-    /// What compiled the program; here, the simulator.
+    /// The version of the compiler; here, of the simulator.
     #[getter(poplarVersion)]
     fn poplar_version(&self) -> PyResult<PoplarVersion> {
         let generator = self.data.report.meta().get("generator").cloned();
         let string = generator.ok_or_else(|| not_recorded("version of Poplar"))?;
         let number = string.rsplit(' ').next().unwrap_or_default().to_owned();
         let mut parts = number.split('.').map(|part| part.parse().unwrap_or(0));
-        let mut next = || parts.next().unwrap_or(0);
-        let (major, minor, point) = (next(), next(), next());
+        let mut take_next = || parts.next().unwrap_or(0);
+        let major = take_next();
+        let minor = take_next();
+        let point = take_next();
         Ok(PoplarVersion { string, major, minor, point, package_hash: String::new() })
     }
 
@@ -94,7 +97,7 @@ pub(crate) struct ReportVersion {
     is_unstable_format: bool,
 }
 
-/// Version of what compiled the program.
+/// Version of the compiler of the program.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 pub(crate) struct PoplarVersion {
     string: String,
@@ -105,7 +108,7 @@ pub(crate) struct PoplarVersion {
     package_hash: String,
 }
 
-/// What was measured.
+/// The kinds of measurements in the report.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct InstrumentationSettings {
     data: Arc<ReportData>,
@@ -120,7 +123,7 @@ impl InstrumentationSettings {
 
 #[pymethods]
 impl InstrumentationSettings {
-    /// Compute sets have cycles tile by tile.
+    /// Compute sets have cycles for each tile.
     #[getter]
     fn compute(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.level(py, "Tile")
@@ -176,14 +179,16 @@ impl CompilationReport {
         Ok(List::of_ids(ids, move |py, set| object(py, ComputeSet { data: data.clone(), set })))
     }
 
+    /// Each program once, also where it is called several times.
     #[getter]
     fn programs(&self) -> PyResult<List> {
         let data = self.data.clone();
-        let ids: Vec<_> = data.programs()?.iter().map(|(id, _)| id).collect();
-        Ok(List::of_ids(ids, move |py, id| object(py, Program { data: data.clone(), id })))
+        let table = data.programs()?;
+        let ids = table.iter().map(|(id, _)| id).filter(|id| table.body(*id) == *id);
+        Ok(List::of_ids(ids.collect(), move |py, id| object(py, Program::new(&data, id))))
     }
 
-    /// The walk over the program, loop bodies once.
+    /// The walk over the program, with each loop body once.
     #[getter(livenessProgramSteps)]
     fn liveness_program_steps(&self) -> PyResult<List> {
         let data = self.data.clone();
@@ -198,7 +203,7 @@ impl CompilationReport {
         always_live(&self.data, TileScope::Replica)
     }
 
-    /// Those on one tile, with their bytes there.
+    /// Variables without a lifetime on one tile, with their bytes there.
     #[pyo3(name = "alwaysLiveVariablesForTile")]
     fn always_live_variables_for_tile(&self, tile: u32) -> PyResult<List> {
         always_live(&self.data, TileScope::Tile(tile_in_range(&self.data, tile)?))
@@ -210,7 +215,7 @@ impl CompilationReport {
     }
 }
 
-/// A list of variables, with the bytes that a scope has of each.
+/// A list of variables, with their bytes in a scope.
 pub(super) fn variable_list(
     data: &Arc<ReportData>,
     ids: Vec<VariableId>,
@@ -220,7 +225,7 @@ pub(super) fn variable_list(
     List::of_ids(ids, move |py, id| object(py, Variable { data: data.clone(), id, scope }))
 }
 
-/// Whether code is generated for the target.
+/// True if code is generated for the target.
 pub(super) fn has_code(data: &ReportData) -> bool {
     data.target.kind == TargetKind::Ipu
 }

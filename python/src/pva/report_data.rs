@@ -1,9 +1,9 @@
-//! What handles share: the open report, and what was read of it.
+//! Data shared by handles: the open report, and cached parts of it.
 
 use super::not_recorded;
 use crate::errors::report_error;
 use pyo3::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tilescope_report::units::{
@@ -11,20 +11,23 @@ use tilescope_report::units::{
     VertexTypeId,
 };
 use tilescope_report::{
-    CategoryBytes, ComputeSet, ExchangeTraffic, LivenessStep, ModelOperation, ProgramNode,
-    ProgramNodeTable, Report, ReportError, StepDetails, Target, TileMemory, TraceMark, Variable,
-    VariableFilter, VertexTypeInfo, code_owners,
+    CategoryBytes, ComputeSet, ExchangeTraffic, LivenessStep, ModelOperation, ProgramKind,
+    ProgramNode, ProgramNodeTable, Report, ReportError, StepDetails, Target, TileMemory, TraceMark,
+    Variable, VariableFilter, VertexTypeInfo, code_owners,
 };
 
-/// Control code of programs, tile by tile.
-type ControlCode = BTreeMap<ProgramId, TileRuns<Bytes>>;
+/// Control code of programs, tile by tile; in parts that add up.
+type ControlCode = BTreeMap<ProgramId, Vec<TileRuns<Bytes>>>;
 
-/// Steps that are read at a time.
+/// Programs that run the code of another one, by that.
+type FurtherCalls = BTreeMap<ProgramId, Vec<ProgramId>>;
+
+/// Number of steps read at a time.
 const STEPS_READ: u64 = 4096;
-/// Blocks of steps that are kept: a client that goes through the steps needs one.
+/// Number of cached blocks of steps; iterating over the steps needs one.
 const BLOCKS_KEPT: usize = 4;
 
-/// Something that is read once.
+/// A value that is read once.
 pub(super) struct Once<T>(OnceLock<Arc<T>>);
 
 impl<T> Default for Once<T> {
@@ -42,7 +45,7 @@ impl<T> Once<T> {
         if let Some(known) = self.0.get() {
             return Ok(known.clone());
         }
-        // Not read while others wait for it: what is read may need the interpreter, which they hold.
+        // Not read under a lock: reading may need the interpreter, which a waiting thread may hold.
         let read = Arc::new(read()?);
         Ok(self.0.get_or_init(|| read).clone())
     }
@@ -59,10 +62,10 @@ pub(super) enum TileScope {
 /// Steps by block.
 pub(super) type StepBlock = Arc<Vec<StepDetails>>;
 
-/// Variables of a report, and where their parts on tiles are numbered from.
+/// Variables of a report, and the numbers of their parts on tiles.
 pub(super) struct VariableTable {
     pub(super) variables: Vec<Variable>,
-    /// The number of the first part of each variable; one more for the end.
+    /// The number of the first part of each variable, with one more entry for the end.
     pub(super) first_parts: Vec<u32>,
     /// The class of each variable: variables of one lifetime have the same.
     pub(super) classes: Vec<u32>,
@@ -77,16 +80,17 @@ pub(super) type PartsOfVariable = Arc<Vec<(TileId, u64)>>;
 /// Liveness steps whose programs use each variable, by variable.
 pub(super) struct UsesByVariable(pub(super) Vec<Vec<Range<u32>>>);
 
-/// Liveness steps by the program that they are of.
+/// Liveness steps by program.
 pub(super) type StepsOfPrograms = BTreeMap<ProgramId, Vec<u32>>;
 
-/// An open report and what was read of it.
+/// An open report with its cached parts.
 pub(crate) struct ReportData {
     pub(super) report: Report,
     pub(super) target: Arc<Target>,
     compute_sets: Once<BTreeMap<ComputeSetId, ComputeSet>>,
     exchanges: Once<BTreeMap<ProgramId, ExchangeTraffic>>,
     control_code: Once<Option<ControlCode>>,
+    further_calls: Once<FurtherCalls>,
     vertex_tiles: Once<VertexTiles>,
     liveness: Once<Vec<LivenessStep>>,
     steps_of_programs: Once<StepsOfPrograms>,
@@ -97,7 +101,7 @@ pub(crate) struct ReportData {
     blocks: Mutex<Vec<(u64, StepBlock)>>,
 }
 
-/// Which vertex types have code on which tiles, each code with the first type that has it.
+/// For each vertex type, the tiles with its code. Shared code belongs to its first type.
 pub(super) struct VertexTiles(pub(super) BTreeMap<VertexTypeId, Vec<bool>>);
 
 impl ReportData {
@@ -108,6 +112,7 @@ impl ReportData {
             compute_sets: Once::default(),
             exchanges: Once::default(),
             control_code: Once::default(),
+            further_calls: Once::default(),
             vertex_tiles: Once::default(),
             liveness: Once::default(),
             steps_of_programs: Once::default(),
@@ -151,7 +156,7 @@ impl ReportData {
         })
     }
 
-    /// Traffic by program, of outlined code once.
+    /// Traffic by program; that of outlined code once.
     pub(super) fn exchanges(&self) -> PyResult<Arc<BTreeMap<ProgramId, ExchangeTraffic>>> {
         self.exchanges.get(|| {
             let exchanges = self.report.exchanges().map_err(report_error)?;
@@ -159,17 +164,44 @@ impl ReportData {
         })
     }
 
-    /// Control code that programs have of their own.
+    /// Control code that programs have of their own. What calls outlined code once more is code of
+    /// the first step that is called: clients of Poplar's reports look for control code in programs
+    /// that have none below them, where nearly all of it is.
     pub(super) fn control_code(&self) -> PyResult<Arc<Option<ControlCode>>> {
         self.control_code.get(|| {
-            let code = self.report.control_code().map_err(report_error)?;
-            Ok(code.map(|code| code.into_iter().map(|of| (of.program, of.tiles)).collect()))
+            let Some(recorded) = self.report.control_code().map_err(report_error)? else {
+                return Ok(None);
+            };
+            let programs = self.programs()?;
+            let mut code = ControlCode::new();
+            let (calls, others): (Vec<_>, Vec<_>) = recorded.into_iter().partition(|of| {
+                programs.get(of.program).is_some_and(|node| node.kind == ProgramKind::Call)
+            });
+            code.extend(others.into_iter().map(|of| (of.program, vec![of.tiles])));
+            for call in calls {
+                let called = first_leaf(&programs, call.program, &|id| code.contains_key(&id));
+                let holder = called.unwrap_or(call.program);
+                code.entry(holder).or_default().push(call.tiles);
+            }
+            Ok(Some(code))
+        })
+    }
+
+    /// Programs that run code of others.
+    pub(super) fn further_calls(&self) -> PyResult<Arc<FurtherCalls>> {
+        self.further_calls.get(|| {
+            let mut found = FurtherCalls::new();
+            for (call, body) in self.programs()?.further_uses() {
+                found.entry(body).or_default().push(call);
+            }
+            Ok(found)
         })
     }
 
     pub(super) fn vertex_tiles(&self) -> PyResult<Arc<VertexTiles>> {
         self.vertex_tiles.get(|| {
-            let (types, sets) = (self.vertex_types()?, self.compute_sets()?);
+            let types = self.vertex_types()?;
+            let sets = self.compute_sets()?;
             let owners = code_owners(&types);
             let mut found: BTreeMap<VertexTypeId, Vec<bool>> = BTreeMap::new();
             for group in sets.values().flat_map(|set| &set.vertices) {
@@ -209,7 +241,7 @@ impl ReportData {
         })
     }
 
-    /// Steps whose programs use each variable; nothing where that was not recorded.
+    /// Steps whose programs use each variable; `None` if uses were not recorded.
     pub(super) fn uses(&self) -> PyResult<Arc<Option<UsesByVariable>>> {
         self.uses.get(|| {
             let Some(recorded) = self.report.variable_uses().map_err(report_error)? else {
@@ -272,10 +304,11 @@ impl ReportData {
             }
         };
         let parts = variable.tiles.iter();
-        let bytes = |(tiles, part): (TileRange, &tilescope_report::VariablePlacement)| {
-            u64::from(tiles.intersection(range).count()).saturating_mul(part.bytes.0)
-        };
-        parts.map(bytes).fold(0, u64::saturating_add)
+        parts
+            .map(|(tiles, part)| {
+                u64::from(tiles.intersection(range).count()).saturating_mul(part.bytes.0)
+            })
+            .fold(0, u64::saturating_add)
     }
 
     pub(super) fn runs(&self) -> PyResult<Arc<Vec<TraceMark>>> {
@@ -286,9 +319,10 @@ impl ReportData {
         self.report.step_count().map_err(report_error)
     }
 
-    /// The block of steps that a step is in, and its place there.
+    /// The block that contains a step, and the index of the step in it.
     pub(super) fn step_block(&self, py: Python<'_>, step: u64) -> PyResult<(StepBlock, usize)> {
-        let (block, place) = (step / STEPS_READ, (step % STEPS_READ) as usize);
+        let block = step / STEPS_READ;
+        let place = (step % STEPS_READ) as usize;
         if let Some((_, known)) = lock(&self.blocks).iter().find(|(number, _)| *number == block) {
             return Ok((known.clone(), place));
         }
@@ -312,6 +346,25 @@ impl ReportData {
         let programs = self.programs()?;
         programs.get(id).map(take).ok_or_else(|| not_recorded("program"))
     }
+}
+
+/// The first program below one, in the order in which they run, that has none below it and is wanted.
+fn first_leaf(
+    programs: &ProgramNodeTable,
+    root: ProgramId,
+    is_wanted: &dyn Fn(ProgramId) -> bool,
+) -> Option<ProgramId> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![root]);
+    while let Some(id) = open.pop() {
+        let children = programs.get(id).map_or(&[][..], |node| &node.children);
+        if children.is_empty() && is_wanted(id) {
+            return Some(id);
+        }
+        if seen.insert(id) {
+            open.extend(children.iter().rev());
+        }
+    }
+    None
 }
 
 impl VariableTable {
@@ -348,18 +401,18 @@ impl VariableTable {
 
     /// Numbers of the parts of a variable.
     pub(super) fn part_range(&self, variable: VariableId) -> Range<u32> {
-        let number = |at: usize| self.first_parts.get(at).copied().unwrap_or_default();
-        number(variable.index())..number(variable.index() + 1)
+        let get_number = |at: usize| self.first_parts.get(at).copied().unwrap_or_default();
+        get_number(variable.index())..number(variable.index() + 1)
     }
 
-    /// The variable that a part is of.
+    /// The variable of a part.
     pub(super) fn variable_of(&self, part: u32) -> Option<VariableId> {
         let after = self.first_parts.partition_point(|first| *first <= part);
         after.checked_sub(1).map(VariableId::from_index)
     }
 
-    /// The tiles of a variable's parts in order, and their bytes. The last answer is kept: clients
-    /// go through the parts of one variable after the other.
+    /// The tiles of a variable's parts in order, with their bytes. The last answer is cached:
+    /// clients iterate over the parts of one variable after another.
     pub(super) fn parts_of(&self, variable: VariableId) -> PartsOfVariable {
         let mut last = lock(&self.last);
         if let Some((_, known)) = last.as_ref().filter(|(known, _)| *known == variable) {

@@ -1,4 +1,4 @@
-//! Sequences of handles, made one by one, and of numbers by tile.
+//! Sequences of handles, built on demand, and of numbers by tile.
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ where
 
 type MakeItem = dyn Fn(Python<'_>, usize) -> PyResult<Py<PyAny>> + Send + Sync;
 
-/// A sequence whose items are made when they are asked for.
+/// A sequence whose items are built on access.
 #[pyclass(frozen, sequence, module = "tilescope.pva")]
 pub(crate) struct List {
     item: Arc<MakeItem>,
@@ -25,11 +25,11 @@ pub(crate) struct List {
     count: usize,
 }
 
-/// How many items of a list `repr` shows.
+/// Number of items of a list that `repr` shows.
 const PRINTED_ITEMS: usize = 10;
 
 impl List {
-    /// `count` items, made by their position.
+    /// A list of `count` items, built from their positions.
     pub(super) fn new(
         count: usize,
         item: impl Fn(Python<'_>, usize) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -37,7 +37,7 @@ impl List {
         Self { item: Arc::new(item), first: 0, stride: 1, count }
     }
 
-    /// Items made of the entries of `ids`.
+    /// A list of items built from the entries of `ids`.
     pub(super) fn of_ids<I: Copy + Send + Sync + 'static>(
         ids: Vec<I>,
         item: impl Fn(Python<'_>, I) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -96,7 +96,7 @@ fn out_of_range() -> PyErr {
     PyIndexError::new_err("list index out of range")
 }
 
-/// The position that an index of Python names, counted from the end where it is negative.
+/// The position for an index of Python; a negative one counts from the end.
 fn position(key: &Bound<'_, PyAny>, count: usize) -> PyResult<usize> {
     let index: isize = key
         .extract()
@@ -105,7 +105,7 @@ fn position(key: &Bound<'_, PyAny>, count: usize) -> PyResult<usize> {
     usize::try_from(index).ok().filter(|index| *index < count).ok_or_else(out_of_range)
 }
 
-/// Goes through a [`List`] once.
+/// Iterates over a [`List`] once.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct ListIterator {
     list: Py<List>,
@@ -125,8 +125,8 @@ impl ListIterator {
     }
 }
 
-/// A whole number for each tile of the replica; tiles that take no part have 0. NumPy reads it
-/// without a copy.
+/// An integer for each tile of the replica; 0 for tiles that take no part. NumPy reads it without a
+/// copy.
 #[pyclass(frozen, sequence, module = "tilescope.pva")]
 pub(crate) struct TileValues {
     values: Vec<u64>,
@@ -162,7 +162,7 @@ impl TileValues {
         Ok(value.into_pyobject(py)?.into_any().unbind())
     }
 
-    /// Goes through Python's own integers, which no sum overflows.
+    /// Iterates over Python integers, whose sums cannot overflow.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyIterator>> {
         self.list(py)?.try_iter()
     }
@@ -185,7 +185,7 @@ impl TileValues {
         interface.set_item("version", 3)?;
         interface.set_item("shape", (self.values.len(),))?;
         interface.set_item("typestr", if cfg!(target_endian = "big") { ">u8" } else { "<u8" })?;
-        // NumPy keeps this object for as long as it keeps the address.
+        // NumPy keeps this object alive while it uses the address.
         interface.set_item("data", (self.values.as_ptr() as usize, true))?;
         Ok(interface)
     }

@@ -5,12 +5,12 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use tilescope_report::{GraphCounts, TargetKind};
 
-/// A member of an enumeration that `tilescope/pva.py` defines.
+/// A member of an enum defined in `tilescope/pva.py`.
 pub(super) fn enum_member(py: Python<'_>, class: &str, name: &str) -> PyResult<Py<PyAny>> {
     Ok(py.import("tilescope.pva")?.getattr(class)?.getattr(name)?.unbind())
 }
 
-/// The machine: of one replica where the name says so, else all of it.
+/// The machine: one replica if the name says so, otherwise all of it.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct Target {
     pub(super) data: Arc<ReportData>,
@@ -76,7 +76,7 @@ impl Target {
         self.ipu_bytes().saturating_mul(u64::from(self.data.target.num_ipus))
     }
 
-    /// Of the tiles, in hertz.
+    /// The clock of the tiles, in hertz.
     #[getter(clockFrequency)]
     fn clock_frequency(&self) -> u64 {
         self.data.target.clock.0

@@ -1,5 +1,7 @@
 """From a module to an ONNX file without weights, with PopART's attributes on its nodes."""
 
+from __future__ import annotations
+
 import dataclasses
 import logging
 import math

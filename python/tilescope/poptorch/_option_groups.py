@@ -1,5 +1,7 @@
 """Groups of PopTorch's options: ``Options.Training``, ``Options.Precision`` and the like."""
 
+from __future__ import annotations
+
 import os
 
 import torch

@@ -1,5 +1,7 @@
 """One model, its options and loader as a spec; its report where Poplar would write it."""
 
+from __future__ import annotations
+
 import pathlib
 
 from .. import simulate

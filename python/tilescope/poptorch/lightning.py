@@ -12,6 +12,8 @@ a spec. As on IPUs, ``self.log`` does nothing in the steps, there is one optimis
 not clipped.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import importlib

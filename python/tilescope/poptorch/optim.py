@@ -1,5 +1,7 @@
 """Torch's optimisers with PopTorch's additional arguments, and LAMB."""
 
+from __future__ import annotations
+
 import functools
 import math
 

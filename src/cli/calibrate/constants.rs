@@ -1,4 +1,4 @@
-//! The constants that are fitted, as specs have them, and the file that keeps what was found.
+//! The fitted constants in the form of specs, and the file for the results.
 
 use super::FittedConstants;
 use crate::cli::command::CliError;
@@ -10,11 +10,11 @@ use tilescope_report::Report;
 use tilescope_report::units::percent;
 use tilescope_sim::specification::{CALIBRATION_TABLE, Spec, nearest};
 
-/// The share of itself by which a constant is moved to see what it does: little enough to stay in
-/// what it does, and much more than a cycle.
+/// The relative change of a constant for measuring its effect: small enough to stay in the linear
+/// range, and much more than a cycle.
 const MOVE: f64 = 0.25;
 
-/// The constants of a spec that can be fitted, with nothing known of what they do.
+/// The constants of a spec that can be fitted, with unknown effects.
 fn fittable(spec: &Spec) -> Vec<FitConstant> {
     let constants = spec.calibrated_constants().into_iter();
     constants
@@ -30,10 +30,10 @@ fn fittable(spec: &Spec) -> Vec<FitConstant> {
         .collect()
 }
 
-/// Those of the names, or all where there is none.
+/// The constants with these names, or all if there are none.
 ///
 /// # Errors
-/// Names of no constant.
+/// A name belongs to no constant.
 pub(super) fn chosen(spec: &Spec, names: &[&str]) -> Result<Vec<FitConstant>, CliError> {
     let mut all = fittable(spec);
     let known: Vec<String> = all.iter().map(|of| short_name(of).to_owned()).collect();
@@ -51,7 +51,7 @@ pub(super) fn chosen(spec: &Spec, names: &[&str]) -> Result<Vec<FitConstant>, Cl
     Ok(all)
 }
 
-/// A name without the tables it stands in.
+/// A name without its tables.
 fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
@@ -74,16 +74,13 @@ pub(super) fn moved(constant: &FitConstant) -> f64 {
     }
 }
 
-/// A value as a spec takes it.
+/// A value in the type that a spec expects.
+#[expect(clippy::cast_possible_truncation, reason = "within bounds that are far below")]
 pub(super) fn json_value(constant: &FitConstant, value: f64) -> Value {
-    match constant.whole {
-        #[expect(clippy::cast_possible_truncation, reason = "within bounds that are far below")]
-        true => Value::from(value as i64),
-        false => Value::from(value),
-    }
+    if constant.whole { Value::from(value as i64) } else { Value::from(value) }
 }
 
-/// What is written of a fit.
+/// The content of the file for a fit.
 pub(super) struct CalibrationFile<'a> {
     measured: &'a Report,
     fitted: &'a FittedConstants,
@@ -94,8 +91,9 @@ impl<'a> CalibrationFile<'a> {
         Self { measured, fitted }
     }
 
-    /// Whether the constants predict better than those of the spec what they were not fitted to; of
-    /// too few operations to tell, what they were fitted to.
+    /// True if the constants predict operations that they were not fitted to better than the
+    /// constants of the spec. With too few operations for that, it compares those that they were
+    /// fitted to.
     pub(super) fn is_worth_it(&self) -> bool {
         let held_out = self.fitted.first.held_out;
         let better = held_out.is_none_or(|held_out| held_out.after < held_out.before);
@@ -115,7 +113,7 @@ impl<'a> CalibrationFile<'a> {
         })
     }
 
-    /// The file, as `simulate --calibration` takes it.
+    /// The file, in the form of `simulate --calibration`.
     pub(super) fn text(&self) -> String {
         let errors = match self.fitted.first.held_out {
             Some(held_out) => format!(

@@ -1,4 +1,4 @@
-//! What `calibrate` prints.
+//! The output of `calibrate`.
 
 use super::{FittedConstants, SpecChange};
 use crate::cli::command::CliError;
@@ -12,22 +12,22 @@ use tilescope_analysis::calibration::{
 use tilescope_report::Report;
 use tilescope_report::units::{grouped, percent};
 
-/// Programs of one report alone that are named in text.
+/// Number of programs of only one report that text lists by name.
 const NAMED: usize = 5;
 
-/// Widest column of names.
+/// Width of the widest column of names.
 const NAME_WIDTH: usize = 56;
 
-/// Both runs, and how they are printed.
+/// Both runs, with options for printing.
 pub(super) struct Listing<'a> {
     pub measured: &'a Report,
     pub aligned: &'a MeasuredBesideSimulated,
-    /// Operations that are printed.
+    /// Number of operations to print.
     pub limit: usize,
     pub as_json: bool,
 }
 
-/// Cycles, without what is less than one of them.
+/// Cycles, rounded to whole ones.
 fn cycles(value: f64) -> String {
     match value.round() {
         below if below < 0.0 => format!("-{}", grouped((-below) as u64)),
@@ -39,7 +39,7 @@ fn signed(value: f64) -> String {
     if value.round() > 0.0 { format!("+{}", cycles(value)) } else { cycles(value) }
 }
 
-/// A value of a constant: with as many digits as count.
+/// A value of a constant with its significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size != 0.0 && !(1e-3..1e7).contains(&size) => format!("{value:.4e}"),
@@ -51,15 +51,15 @@ fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(writeln!(output, "{value:#}")?)
 }
 
-/// Prints rows of cells, the first column to the left and the others to the right.
+/// Prints rows of cells, the first column left-aligned and the others right-aligned.
 fn table<const N: usize>(rows: &[[String; N]], output: &mut dyn Write) -> Result<(), CliError> {
-    let width = |column: usize| {
+    let measure_column = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).min(NAME_WIDTH)
     };
     for row in rows {
-        let mut line = format!("  {:1$}", row[0], width(0));
+        let mut line = format!("  {:1$}", row[0], measure_column(0));
         for (column, cell) in row.iter().enumerate().skip(1) {
-            line.push_str(&format!("  {cell:>0$}", width(column)));
+            line.push_str(&format!("  {cell:>0$}", measure_column(column)));
         }
         writeln!(output, "{}", line.trim_end())?;
     }
@@ -82,7 +82,7 @@ impl Listing<'_> {
         programs.iter().map(|of| json!({ "name": of.name, "cycles": of.cycles })).collect()
     }
 
-    /// Both runs and what was fitted.
+    /// Prints both runs and the fit.
     pub(super) fn fit(
         &self,
         fitted: &FittedConstants,
@@ -191,7 +191,8 @@ impl Listing<'_> {
     }
 
     fn errors(&self, fitted: &FittedConstants, output: &mut dyn Write) -> Result<(), CliError> {
-        let (before, after) = (percent(fitted.first.before), percent(fitted.simulated));
+        let before = percent(fitted.first.before);
+        let after = percent(fitted.simulated);
         writeln!(
             output,
             "\nError: {before} of measured cycles before, {after} simulated with the fitted constants"
@@ -233,7 +234,7 @@ impl Listing<'_> {
         })
     }
 
-    /// The measured run with a change of the spec.
+    /// Prints the measured run with a change of the spec.
     pub(super) fn prediction(
         &self,
         prediction: &Prediction,
@@ -248,7 +249,7 @@ impl Listing<'_> {
             PredictionBasis::Gone,
         ];
         if self.as_json {
-            let operation = |of: &tilescope_analysis::calibration::OperationPrediction| {
+            let describe_operation = |of: &tilescope_analysis::calibration::OperationPrediction| {
                 json!({
                     "name": of.name,
                     "measured": of.measured,
@@ -257,7 +258,7 @@ impl Listing<'_> {
                     "basis": of.basis.name(),
                 })
             };
-            let shown = prediction.operations.iter().take(self.limit).map(operation);
+            let shown = prediction.operations.iter().take(self.limit).map(describe_operation);
             let by_basis = bases.map(|basis| (basis.name(), prediction.cycles_by(basis)));
             let (changes, spec) = match change {
                 SpecChange::Keys(keys) => (&keys[..], None),
@@ -299,22 +300,22 @@ impl Listing<'_> {
         if hidden > 0 {
             writeln!(output, "  … {hidden} more operations (--limit 0 for all)")?;
         }
-        let of = |basis: PredictionBasis| cycles(prediction.cycles_by(basis));
+        let format_cycles = |basis: PredictionBasis| cycles(prediction.cycles_by(basis));
         writeln!(
             output,
             "\nOf the predicted cycles {} are measured ones scaled by the simulation, {} are as \
              measured because the simulation does not have them, and {} are simulated because only the \
              change brings them. Cycles are those of all steps on all IPUs: how they overlap is not \
              predicted.",
-            of(PredictionBasis::Scaled),
-            of(PredictionBasis::AsMeasured),
-            of(PredictionBasis::Simulated)
+            format_cycles(PredictionBasis::Scaled),
+            format_cycles(PredictionBasis::AsMeasured),
+            format_cycles(PredictionBasis::Simulated)
         )?;
         Ok(())
     }
 }
 
-/// What there is to say of a constant besides its value.
+/// A remark about a constant, if there is one.
 fn state_sentence(start: &FitConstant, state: &ConstantState) -> Option<String> {
     let title = &start.title;
     let value = number(start.value);

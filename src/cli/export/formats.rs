@@ -1,4 +1,4 @@
-//! The formats of `export`, and which options each of them takes.
+//! The formats of `export`, and the options of each.
 
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
@@ -8,15 +8,15 @@ use std::path::Path;
 
 /// A file format.
 pub(super) struct ExportFormat {
-    /// What the user types.
+    /// The name on the command line.
     pub(super) name: &'static str,
-    /// How its files end.
+    /// The extension of its files.
     pub(super) ending: &'static str,
-    /// Options beyond REPORT, `--format` and `--output` that change what is written.
+    /// Options beyond REPORT, `--format` and `--output` that affect the output.
     pub(super) options: &'static [&'static str],
-    /// Whether it is of a view, which has to be named.
+    /// True if it exports a view, which must be given.
     pub(super) is_of_view: bool,
-    /// Whether it is the trace, whatever else there is.
+    /// True if it exports only the trace.
     pub(super) is_trace: bool,
     /// Writes a file.
     pub(super) write: fn(&ArgMatches, &Path) -> Result<(), CliError>,
@@ -26,11 +26,11 @@ pub(super) struct ExportFormat {
 const OF_PICTURES: &[&str] =
     &["view", "compare", "at", "size", "theme", "palette", "units", "text-size"];
 /// Options of CSV files.
-const OF_CSV: &[&str] = &["view", "table", "compare", "per"];
+const OF_CSV: &[&str] = &["view", "table", "compare", "per", "group-by"];
 /// Options of JSON files.
 const OF_JSON: &[&str] = &["view"];
 /// Options of Parquet and Arrow files.
-const OF_TABLE_FILES: &[&str] = &["view", "table", "range", "ipus", "tiles"];
+const OF_TABLE_FILES: &[&str] = &["view", "table", "range", "ipus", "tiles", "group-by"];
 /// Options of traces.
 const OF_TRACES: &[&str] = &["range", "ipus"];
 
@@ -61,7 +61,7 @@ const fn of_trace(
     ExportFormat { name, ending, options: OF_TRACES, is_of_view: false, is_trace: true, write }
 }
 
-/// Every format.
+/// All formats.
 pub(super) const FORMATS: [ExportFormat; 8] = [
     of_view("png", OF_PICTURES, super::draw),
     of_view("svg", OF_PICTURES, super::draw),
@@ -73,8 +73,8 @@ pub(super) const FORMATS: [ExportFormat; 8] = [
     of_trace("chrome-trace", "json", super::trace_file::chrome),
 ];
 
-/// Options that not all formats take.
-const SOME_TAKE: [&str; 13] = [
+/// Options that only some formats accept.
+const SOME_TAKE: [&str; 14] = [
     "view",
     "table",
     "compare",
@@ -88,26 +88,27 @@ const SOME_TAKE: [&str; 13] = [
     "range",
     "ipus",
     "tiles",
+    "group-by",
 ];
 
-/// The format that the user asks for, with options that it takes.
+/// The format selected by the user, after a check of its options.
 pub(super) fn chosen(matches: &ArgMatches) -> Result<&'static ExportFormat, CliError> {
     static ALL: [ExportFormat; 8] = FORMATS;
     let name = matches.get_one::<String>("format").map_or("", String::as_str);
     let Some(format) = ALL.iter().find(|format| format.name == name) else {
         return Err(UsageError::unknown("format", name, "").into());
     };
-    let given = |option: &&str| {
+    let is_given = |option: &&str| {
         matches.value_source(option).is_some_and(|source| source != ValueSource::DefaultValue)
     };
-    let refused = |option: &&str| given(option) && !format.options.contains(option);
-    if let Some(option) = SOME_TAKE.iter().find(|option| refused(option)) {
+    let is_refused = |option: &&str| is_given(option) && !format.options.contains(option);
+    if let Some(option) = SOME_TAKE.iter().find(|option| is_refused(option)) {
         let takers: Vec<&str> =
             ALL.iter().filter(|of| of.options.contains(option)).map(|of| of.name).collect();
         let takers = takers.join(", ");
         return Err(UsageError::OtherFormat { option, format: format.name, takers }.into());
     }
-    if format.is_of_view && !given(&"view") {
+    if format.is_of_view && !is_given(&"view") {
         return Err(UsageError::NoView(format.name).into());
     }
     Ok(format)

@@ -1,4 +1,4 @@
-//! `export`: a view of a report as a picture, or one of its tables, without a display.
+//! `export`: exports a view of a report as a picture, or one of its tables, without a display.
 
 mod formats;
 #[cfg(feature = "gui")]
@@ -9,19 +9,19 @@ mod trace_file;
 
 use super::{compare, output_file, selection};
 use crate::cli::command::{CliCommand, CliError, open_report, path_of};
-#[cfg(not(all(feature = "gui", feature = "parquet")))]
 use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use formats::{ExportFormat, FORMATS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tilescope_analysis::grouping::{GroupKey, GroupingError};
 use tilescope_analysis::{tables, topics};
 use tilescope_report::units::ByteUnits;
 
 /// `tilescope export`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "export", arguments, run };
 
-/// Names of the palettes; a build without pictures knows them too, so that it can say that.
+/// Names of the palettes. A build without pictures knows them too, for its error message.
 const PALETTES: [&str; 2] = ["classic", "colour-blind-safe"];
 
 const EXAMPLES: &str = "\
@@ -33,6 +33,7 @@ Examples:
   tilescope export out --view memory --format svg -o memory.svg
   tilescope export out --view memory --format svg --at 'tilescope:?view=memory&select.tiles=[3]'
   tilescope export out --view operations --format csv --table operations -o costs.csv
+  tilescope export out --view operations --format csv --group-by layer -o layers.csv
   tilescope export out --view memory --theme dark --palette colour-blind-safe --units si --text-size 150
   tilescope export before --compare after --view execution-trace -o both.png
   tilescope export before --compare after --view memory --format csv --table variables
@@ -75,6 +76,14 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("File format"),
         )
         .arg(Arg::new("table").long("table").value_name("NAME").help("Table to write [default: the first of the view; without a view, steps]"))
+        .arg(
+            Arg::new("group-by")
+                .long("group-by")
+                .value_name("KEY")
+                .value_parser(GroupKey::ALL.map(GroupKey::name))
+                .conflicts_with_all(["compare", "range", "ipus", "tiles"])
+                .help("Write one row for each block, layer kind, operator, … of a table of operations, with sums and shares"),
+        )
         .arg(Arg::new("compare").long("compare").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Second report, shown beside the first"))
         .arg(compare::unit_argument())
         .arg(Arg::new("at").long("at").value_name("LINK").help("Draw the place a copied link points to"))
@@ -137,7 +146,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(writeln!(output, "{}", file.display())?)
 }
 
-/// The file that the user names, or that the format suggests.
+/// The output file given by the user or suggested by the format.
 fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
     if let Some(named) = matches.get_one::<PathBuf>("output") {
         return named.clone();
@@ -151,6 +160,11 @@ fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
     PathBuf::from(format!("{stem}.{}", format.ending))
 }
 
+/// What rows are to be grouped by.
+fn group_key(matches: &ArgMatches) -> Option<GroupKey> {
+    GroupKey::of_name(matches.get_one::<String>("group-by")?)
+}
+
 fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let view = text("view").unwrap_or_default();
@@ -160,7 +174,14 @@ fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
         return output_file::write(file, rows.csv().as_bytes());
     }
     let table = tables::named(view, text("table"))?;
-    let rows = (table.read)(&open_report(matches)?)?;
+    let report = open_report(matches)?;
+    let rows = match group_key(matches) {
+        Some(key) => table.grouped(&report, key).map_err(|error| match error {
+            GroupingError::Report(error) => CliError::from(error),
+            error => UsageError::Table(error.into()).into(),
+        })?,
+        None => (table.read)(&report)?,
+    };
     output_file::write(file, rows.csv().as_bytes())
 }
 
@@ -199,7 +220,7 @@ fn table_file(_: &ArgMatches, _: &Path) -> Result<(), CliError> {
     Err(no_parquet())
 }
 
-/// What a build without Parquet says where it is asked for.
+/// The error of a build without Parquet.
 #[cfg(not(feature = "parquet"))]
 pub(super) fn no_parquet() -> CliError {
     let lacks = "writes no Parquet and Arrow files";

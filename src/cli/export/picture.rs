@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tilescope_gui::{self as gui, AppearancePrefs, PaletteChoice};
 use tilescope_report::units::ByteUnits;
 
-/// Width and height where the user gives none.
+/// Default width and height.
 const DEFAULT_SIZE: (u32, u32) = (1600, 900);
 
 /// Lists the views.
@@ -22,22 +22,23 @@ pub(super) fn list_views(_: &ArgMatches, output: &mut dyn Write) -> Result<(), C
 
 /// Draws a view.
 pub(super) fn draw(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let view = text("view").unwrap_or("");
+    let get_text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let view = get_text("view").unwrap_or("");
     if !gui::view_names().contains(&view) {
         let hint = format!("; known: {}", gui::view_names().join(", "));
         return Err(UsageError::unknown("view", view, hint).into());
     }
-    let size = text("size").map_or(Ok(DEFAULT_SIZE), parse_size)?;
-    let format = match text("format") {
+    let size = get_text("size").map_or(Ok(DEFAULT_SIZE), parse_size)?;
+    let format = match get_text("format") {
         Some("svg") => gui::PictureFormat::Svg,
         _ => gui::PictureFormat::Png,
     };
-    let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
+    let theme =
+        if get_text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
     let export = gui::PictureOptions {
         view,
         compare: matches.get_one::<PathBuf>("compare").map(PathBuf::as_path),
-        at: text("at"),
+        at: get_text("at"),
         size,
         look: look(matches),
         theme,
@@ -47,10 +48,11 @@ pub(super) fn draw(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     Ok(written.map_err(|error| JobError::Other(error.into()))?)
 }
 
-/// Units, colours and text size that the user asks for.
+/// Units, colours and text size selected by the user.
 fn look(matches: &ArgMatches) -> AppearancePrefs {
-    let named = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let (units, palette) = (named("units"), named("palette"));
+    let get_name = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let units = get_name("units");
+    let palette = get_name("palette");
     AppearancePrefs {
         units: ByteUnits::ALL.into_iter().find(|one| one.name() == units).unwrap_or_default(),
         palette: PaletteChoice::ALL
@@ -81,7 +83,7 @@ mod tests {
     use tilescope_gui::TEXT_PERCENT;
 
     #[test]
-    fn every_look_of_the_window_has_a_name_here() {
+    fn every_palette_of_the_window_has_a_name_here() {
         assert_eq!(PaletteChoice::ALL.map(PaletteChoice::name), PALETTES);
         let command = arguments(clap::Command::new("export"));
         for percent in [*TEXT_PERCENT.start(), *TEXT_PERCENT.end()] {

@@ -12,14 +12,15 @@ use std::path::Path;
 use std::sync::Arc;
 use tilescope_analysis::tables as views;
 use tilescope_arrow::{
-    ArrowFileError, ArrowFileFormat, RowSelection, TableError, read_table, tables, write_batches,
+    ArrowFileError, ArrowFileFormat, RowSelection, TableError, read_groups, read_table, tables,
+    write_batches,
 };
 use tilescope_report::Report;
 
-/// The table that is written where none is named.
+/// The default table.
 const DEFAULT_TABLE: &str = "steps";
 
-/// Lists the tables that no view has.
+/// Lists the tables that belong to no view.
 pub(super) fn list_records(output: &mut dyn Write) -> Result<(), CliError> {
     for table in tables().iter().filter(|table| !table.name.contains('/')) {
         writeln!(output, "{:16} {:14} {}", "", table.name, table.about)?;
@@ -42,19 +43,23 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let report = Arc::new(open_report(matches)?);
     let mut progress = ExportProgress::new();
     prepare(&report)?;
-    let table =
-        read_table(&report, &name, &rows(matches, &report)?).map_err(|error| match error {
-            TableError::Report(_) | TableError::Arrow(_) => JobError::Other(error.into()).into(),
-            error => CliError::from(UsageError::Table(error.into())),
-        })?;
+    let table = match super::group_key(matches) {
+        Some(key) => read_groups(&report, &name, key),
+        None => read_table(&report, &name, &rows(matches, &report)?),
+    };
+    let table = table.map_err(|error| match error {
+        TableError::Report(_) | TableError::Arrow(_) => JobError::Other(error.into()).into(),
+        error => CliError::from(UsageError::Table(error.into())),
+    })?;
     let mut output = ExportedFile::create(file)?;
     let all = table.rows();
     if all == 0 {
         let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
     }
-    let mut on_rows = |done| progress.at(done, all);
-    let (schema, batches) = (table.schema(), table.batches());
-    let written = write_batches(&schema, batches, format, &mut output, &mut on_rows);
+    let schema = table.schema();
+    let batches = table.batches();
+    let written =
+        write_batches(&schema, batches, format, &mut output, &mut |done| progress.at(done, all));
     drop(progress);
     match written {
         Ok(()) => output.finish(),
@@ -63,13 +68,13 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     }
 }
 
-/// The table that the user asks for: of a view, if one is named.
+/// The table selected by the user: of a view, if one is given.
 fn table_name(matches: &ArgMatches) -> Result<String, CliError> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let Some(view) = text("view") else {
-        return Ok(text("table").unwrap_or(DEFAULT_TABLE).to_owned());
+    let get_text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let Some(view) = get_text("view") else {
+        return Ok(get_text("table").unwrap_or(DEFAULT_TABLE).to_owned());
     };
-    Ok(views::named(view, text("table"))?.path())
+    Ok(views::named(view, get_text("table"))?.path())
 }
 
 fn rows(matches: &ArgMatches, report: &Report) -> Result<RowSelection, CliError> {

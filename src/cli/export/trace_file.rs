@@ -38,8 +38,9 @@ fn write(matches: &ArgMatches, file: &Path, format: TraceFormat) -> Result<(), C
         let _ = writeln!(stderr(), "note: {note}");
     }
     let mut output = ExportedFile::create(file)?;
-    let mut on_steps = |done, all| progress.at(done, all);
-    let written = write_trace(&report, &selection, format, &mut output, &mut on_steps);
+    let written = write_trace(&report, &selection, format, &mut output, &mut |done, all| {
+        progress.at(done, all)
+    });
     drop(progress);
     match written {
         Ok(_) => output.finish(),
@@ -48,7 +49,7 @@ fn write(matches: &ArgMatches, file: &Path, format: TraceFormat) -> Result<(), C
     }
 }
 
-/// Makes the index of a foreign file, which may take long.
+/// Builds the index of a foreign file, which may take long.
 pub(super) fn prepare(report: &Report) -> Result<(), CliError> {
     report.prepare_trace(&mut |_| {}, &interrupt::flag())?;
     Ok(())

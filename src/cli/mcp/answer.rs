@@ -1,15 +1,19 @@
-//! Answers that an agent can read whole: lists and texts are cut, and say so.
+//! Bounds the size of answers for agents: lists and texts are cut, with a note.
 
 use super::messages::MAX_ANSWER;
+use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::{Value, json};
 
-/// Longest text in an answer. Names are written by strangers.
+/// The longest text in an answer. Names come from untrusted files.
 const MAX_TEXT: usize = 8_000;
+
+const TOO_LONG: &str = "the answer is too long even without its lists: ask for less of it";
 
 /// Shortest length that texts are cut to.
 const MIN_TEXT: usize = 60;
 
-/// The first entries of a list, and how many there are beyond them.
+/// The first entries of a list, and the number of the others.
 pub(super) fn first<T>(
     entries: impl ExactSizeIterator<Item = T>,
     limit: usize,
@@ -23,18 +27,27 @@ pub(super) fn first<T>(
     Value::Array(kept)
 }
 
-/// What stands for entries that are not listed.
+/// The note in place of entries that are not listed.
 fn left_off(entries: usize) -> Value {
     json!({ "left_off": entries })
 }
 
 /// The same value, with shorter lists and texts where it would be too long. The last entry of a list
 /// that was cut says how many are left off; no figure is changed.
-pub(super) fn bounded(value: Value) -> Value {
-    bounded_to(value, MAX_ANSWER)
+///
+/// # Errors
+/// It is too long even without its lists.
+pub(super) fn bounded(value: Value) -> Result<Value, CliError> {
+    Ok(bounded_to(value, MAX_ANSWER).ok_or(UsageError::Request(TOO_LONG))?)
 }
 
-fn bounded_to(mut value: Value, most: usize) -> Value {
+/// The same value, with this many entries of each list.
+pub(super) fn limited(mut value: Value, entries: usize) -> Value {
+    cut(&mut value, entries, usize::MAX);
+    value
+}
+
+fn bounded_to(mut value: Value, most: usize) -> Option<Value> {
     cut(&mut value, usize::MAX, MAX_TEXT);
     let mut entries = longest_list(&value);
     let mut letters = MAX_TEXT;
@@ -44,14 +57,14 @@ fn bounded_to(mut value: Value, most: usize) -> Value {
         } else if letters > MIN_TEXT {
             letters /= 2;
         } else {
-            return json!({ "error": "the answer is too long even without its lists: ask for less of it" });
+            return None;
         }
         cut(&mut value, entries, letters);
     }
-    value
+    Some(value)
 }
 
-/// Entries of the longest list that may be cut.
+/// Number of entries of the longest list that may be cut.
 fn longest_list(value: &Value) -> usize {
     match value {
         Value::Array(entries) if entries.iter().all(is_plain) => 0,
@@ -63,7 +76,8 @@ fn longest_list(value: &Value) -> usize {
     }
 }
 
-/// Neither a list nor an object: a row of such is left whole, or its columns would shift.
+/// True if it is neither a list nor an object. A row of such values is not cut, because its columns
+/// would shift.
 fn is_plain(value: &Value) -> bool {
     !value.is_array() && !value.is_object()
 }
@@ -88,7 +102,7 @@ fn cut(value: &mut Value, entries: usize, letters: usize) {
     }
 }
 
-/// A text that is not too long for an answer.
+/// A text, cut to the limit of answers.
 pub(super) fn shortened(mut text: String) -> String {
     shorten(&mut text, MAX_TEXT);
     text
@@ -109,13 +123,14 @@ mod tests {
     use tilescope_test_tiers::cases;
 
     #[test]
-    fn lists_say_what_they_leave_off() {
+    fn cut_lists_count_the_omitted_entries() {
         let list = json!({ "rows": (0..100).map(|row| json!([row])).collect::<Vec<Value>>() });
+        let bounded_to = |value, most| bounded_to(value, most).expect("short enough");
         assert_eq!(bounded_to(list.clone(), 1000), list);
         let short = bounded_to(list.clone(), 100);
         assert_eq!(short["rows"][11], json!([11]));
         assert_eq!(short["rows"][12], json!({ "left_off": 88 }));
-        // What was left off before is left off still.
+        // Earlier omissions are kept.
         assert_eq!(bounded_to(short, 60)["rows"][6], json!({ "left_off": 94 }));
         let numbers = [1, 2, 3];
         let named = first(numbers.iter(), 2, |number| json!({ "number": number }));
@@ -127,7 +142,8 @@ mod tests {
         let long = "é".repeat(100_000);
         let names = json!([{ "name": long }, vec![json!({ "x": "x".repeat(5_000) }); 40]]);
         for most in [200, 5_000, MAX_ANSWER] {
-            assert!(bounded_to(names.clone(), most).to_string().len() <= most);
+            let bounded = bounded_to(names.clone(), most);
+            assert!(bounded.is_none_or(|value| value.to_string().len() <= most), "{most}");
         }
     }
 
@@ -150,7 +166,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn any_value_is_bounded(value in any_json(), most in 200_usize..2_000) {
-            prop_assert!(bounded_to(value, most).to_string().len() <= most);
+            let bounded = bounded_to(value, most);
+            prop_assert!(bounded.is_none_or(|value| value.to_string().len() <= most));
         }
     }
 }

@@ -1,27 +1,33 @@
-//! Arguments of tools: declared once, for the schema that clients read and for the check of what
-//! they send.
+//! Arguments of tools: declared once, for the schema sent to clients and for the check of their
+//! input.
 
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::insights::SpecChanges;
 
-/// Entries of a list where nobody says how many.
+/// The default number of entries of a list.
 const DEFAULT_LIMIT: usize = 20;
 
-/// Most entries of a list; answers are bounded besides.
+/// The most entries of a list; answers are bounded in addition.
 const MAX_LIMIT: usize = 1_000;
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ArgumentKind {
     Text,
     Texts,
     Flag,
-    /// Keys of a spec and values, as insights propose them.
+    /// Keys of a spec with values, as proposed by insights.
     Changes,
-    /// How many entries of a list are wanted.
+    /// The number of entries of a list.
     Limit,
+    /// A whole number up to a largest.
+    Whole {
+        least: u64,
+        most: u64,
+        default: u64,
+    },
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -36,7 +42,7 @@ pub(super) struct ToolArgument {
 }
 
 impl ToolArgument {
-    /// One that may be left out.
+    /// An optional argument.
     pub(super) const fn optional(
         name: &'static str,
         kind: ArgumentKind,
@@ -45,7 +51,7 @@ impl ToolArgument {
         Self { name, kind, required: false, about }
     }
 
-    /// One that must be there.
+    /// A required argument.
     pub(super) const fn required(
         name: &'static str,
         kind: ArgumentKind,
@@ -65,11 +71,14 @@ impl ArgumentKind {
             Self::Limit => json!({
                 "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT,
             }),
+            Self::Whole { least, most, default } => json!({
+                "type": "integer", "minimum": least, "maximum": most, "default": default,
+            }),
             Self::Word(words) => json!({ "type": "string", "enum": words }),
         }
     }
 
-    /// What it expects, in words.
+    /// A description of the expected value.
     fn expects(self) -> String {
         match self {
             Self::Text => "a text".to_owned(),
@@ -79,6 +88,7 @@ impl ArgumentKind {
                 "an object of keys and values, as in {\"options.num_io_tiles\": 32}".to_owned()
             }
             Self::Limit => format!("a whole number from 1 to {MAX_LIMIT}"),
+            Self::Whole { least, most, .. } => format!("a whole number from {least} to {most}"),
             Self::Word(words) => format!("one of {}", words.join(", ")),
         }
     }
@@ -92,6 +102,9 @@ impl ArgumentKind {
             Self::Limit => {
                 value.as_u64().is_some_and(|limit| (1..=MAX_LIMIT as u64).contains(&limit))
             }
+            Self::Whole { least, most, .. } => {
+                value.as_u64().is_some_and(|number| (least..=most).contains(&number))
+            }
             Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
         }
     }
@@ -99,29 +112,28 @@ impl ArgumentKind {
 
 /// The JSON schema of the arguments of a tool.
 pub(super) fn schema(arguments: &[ToolArgument]) -> Value {
-    let property = |argument: &ToolArgument| {
-        let mut schema = argument.kind.schema();
-        schema["description"] = argument.about.into();
-        (argument.name.to_owned(), schema)
-    };
     let required = arguments.iter().filter(|argument| argument.required);
     json!({
         "type": "object",
-        "properties": arguments.iter().map(property).collect::<Map<String, Value>>(),
+        "properties": arguments.iter().map(|argument| {
+        let mut schema = argument.kind.schema();
+        schema["description"] = argument.about.into();
+        (argument.name.to_owned(), schema)
+    }).collect::<Map<String, Value>>(),
         "required": required.map(|argument| argument.name).collect::<Vec<_>>(),
         "additionalProperties": false,
     })
 }
 
-/// Arguments that were sent, and are what the tool expects.
+/// Arguments of a call, checked against the declaration.
 #[derive(Debug)]
 pub(super) struct CheckedArguments<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> CheckedArguments<'a> {
-    /// Checks what was sent.
+    /// Checks the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong with which argument, and what would be right.
+    /// The wrong argument, the problem and the expected value.
     pub(super) fn of(declared: &[ToolArgument], sent: &'a Value) -> Result<Self, CliError> {
         let fields = match sent {
             Value::Null => None,
@@ -138,7 +150,8 @@ impl<'a> CheckedArguments<'a> {
                 return Err(UsageError::unknown("argument", name, hint).into());
             };
             if !argument.kind.accepts(value) {
-                let (option, expects) = (name.clone(), argument.kind.expects());
+                let option = name.clone();
+                let expects = argument.kind.expects();
                 let found = excerpt(value);
                 return Err(UsageError::OptionExpects { option, expects, found }.into());
             }
@@ -155,12 +168,12 @@ impl<'a> CheckedArguments<'a> {
         self.0.and_then(|fields| fields.get(name))
     }
 
-    /// A text or word, where there is one.
+    /// A text or word, if given.
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
         self.value(name).and_then(Value::as_str)
     }
 
-    /// A text that was checked to be there.
+    /// A text that was checked to be present.
     pub(super) fn required_text(&self, name: &str) -> &'a str {
         self.text(name).unwrap_or_default()
     }
@@ -171,15 +184,24 @@ impl<'a> CheckedArguments<'a> {
         texts.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Whether a flag is set.
+    /// True if a flag is set.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// Changes of a spec; empty where there are none.
+    /// Changes of a spec; empty if there are none.
     pub(super) fn changes(&self, name: &str) -> SpecChanges {
         let fields = self.value(name).and_then(Value::as_object);
         fields.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// A whole number, or the one that its declaration names.
+    pub(super) fn whole(&self, argument: &ToolArgument) -> u64 {
+        let default = match argument.kind {
+            ArgumentKind::Whole { default, .. } => default,
+            _ => 0,
+        };
+        self.value(argument.name).and_then(Value::as_u64).unwrap_or(default)
     }
 
     /// How many entries of a list are wanted.
@@ -189,7 +211,7 @@ impl<'a> CheckedArguments<'a> {
     }
 }
 
-/// The beginning of a value that was sent.
+/// The beginning of an argument's value.
 fn excerpt(value: &Value) -> String {
     const LETTERS: usize = 60;
     let text = value.to_string();
@@ -210,7 +232,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_wrong_is_said_with_what_would_be_right() {
+    fn errors_name_the_expected_value() {
         let cases = [
             (json!([]), "an object"),
             (json!({}), "report is missing: a report"),
@@ -230,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_says_what_is_checked() {
+    fn the_schema_agrees_with_the_check() {
         let schema = schema(&DECLARED);
         assert_eq!(schema["required"], json!(["report"]));
         assert_eq!(schema["properties"]["per"]["enum"], json!(["run", "sample"]));

@@ -1,41 +1,40 @@
 //! Messages of the Model Context Protocol (modelcontextprotocol.io/specification): JSON-RPC 2.0
 //! (jsonrpc.org/specification), as far as a server of tools needs it.
 //!
-//! Up to 2025-11-25 a client begins with `initialize`; since 2026-07-28 each request says which
-//! version it is in, and `server/discover` tells what there is. Nothing here depends on what was said
-//! before, so that both are answered.
+//! Up to 2025-11-25 a client begins with `initialize`; since 2026-07-28 each request names its
+//! version, and `server/discover` describes the server. Replies do not depend on earlier messages,
+//! so both are supported.
 
 use super::answer::{bounded, shortened};
 use super::arguments::CheckedArguments;
 use super::session::McpSession;
 use super::tools::TOOLS;
-use crate::cli::command::CliError;
 use serde_json::{Value, json};
-use tilescope_report::check_open_reports;
 
-/// Longest answer, in bytes of JSON: about 10,000 tokens.
+/// The longest answer, in bytes of JSON: about 10,000 tokens.
 pub(super) const MAX_ANSWER: usize = 32_000;
 
-/// Versions in which a client begins with `initialize`, the newest first. What is used of them is the
-/// same in all.
+/// Versions in which a client begins with `initialize`, the newest first. The parts used here are
+/// the same in all.
 const HANDSHAKE_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Versions in which each request names its version.
 const STATELESS_VERSIONS: [&str; 1] = ["2026-07-28"];
 
-/// Where a request names its version.
+/// The field with the version of a request.
 const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Where an answer names the program.
+/// The field with the name of the program in an answer.
 const SERVER_FIELD: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How long a client may keep what the tools are: they change with the program only.
+/// The time for which a client may cache the list of tools, which only changes with the program.
 const KEPT_MILLISECONDS: u64 = 3_600_000;
 
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
 const METHOD_NOT_FOUND: i32 = -32_601;
 const INVALID_PARAMS: i32 = -32_602;
+const INTERNAL_ERROR: i32 = -32_603;
 const UNSUPPORTED_VERSION: i32 = -32_022;
 
 const INSTRUCTIONS: &str = "\
@@ -47,7 +46,7 @@ gain); table has the rows of everything else. A gain is a bound unless it was me
 IPU; figures are of one replica. Lists are cut to limit, and say what they leave off. A link opens the \
 place it stands at: tilescope LINK.";
 
-/// An error as JSON-RPC tells it.
+/// An error in the form of JSON-RPC.
 struct RpcError {
     code: i32,
     message: String,
@@ -68,42 +67,60 @@ impl RpcError {
     }
 }
 
-/// The reply to a line that is too long to be read.
+/// The reply to a line that exceeds the limit.
 pub(super) fn too_long(most: u64) -> Value {
     let problem = format!("a message is longer than {most} bytes");
     RpcError::new(INVALID_REQUEST, problem).reply(&Value::Null)
 }
 
-/// The reply to a line; notifications have none.
-pub(super) fn reply(line: &[u8], session: &mut McpSession) -> Option<Value> {
-    match serde_json::from_slice(line) {
+/// The message in a line.
+///
+/// # Errors
+/// The reply to what is none.
+pub(super) fn read(line: &[u8]) -> Result<Value, Value> {
+    serde_json::from_slice(line).map_err(|error| {
+        let problem = format!("a message is one line of JSON: {error}");
+        RpcError::new(PARSE_ERROR, problem).reply(&Value::Null)
+    })
+}
+
+/// Whether a message asks for something that may take its time.
+pub(super) fn takes_time(message: &Value) -> bool {
+    message.is_array() || message["method"] == "tools/call"
+}
+
+/// The reply to a message; notifications have none.
+pub(super) fn reply(message: &Value, session: &McpSession) -> Option<Value> {
+    match message {
         // Version 2025-03-26 sends several at once.
-        Ok(Value::Array(messages)) if !messages.is_empty() => {
+        Value::Array(messages) if !messages.is_empty() => {
             let replies: Vec<Value> =
                 messages.iter().filter_map(|message| reply_to(message, session)).collect();
-            (!replies.is_empty()).then_some(Value::Array(replies))
+            if replies.is_empty() { None } else { Some(Value::Array(replies)) }
         }
-        Ok(message) => reply_to(&message, session),
-        Err(error) => {
-            let problem = format!("a message is one line of JSON: {error}");
-            Some(RpcError::new(PARSE_ERROR, problem).reply(&Value::Null))
-        }
+        message => reply_to(message, session),
     }
 }
 
-fn reply_to(message: &Value, session: &mut McpSession) -> Option<Value> {
+/// The reply to a message whose answer cannot be given, through no fault of the client.
+pub(super) fn broken(message: &Value) -> Value {
+    let id = message.get("id").unwrap_or(&Value::Null);
+    RpcError::new(INTERNAL_ERROR, "this question cannot be answered: tilescope has a bug").reply(id)
+}
+
+fn reply_to(message: &Value, session: &McpSession) -> Option<Value> {
     let id = message.get("id");
     let is_answer = message.get("result").or(message.get("error")).is_some();
     let Some(method) = message["method"].as_str() else {
-        // Nothing is ever asked of the client, so that an answer of it is nobody's.
+        // The server sends no requests, so an answer from the client is an error.
         let problem = "a message is an object with a method";
-        let refused = || RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null));
-        return (!is_answer).then(refused);
+        return (!is_answer)
+            .then(|| RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null)));
     };
     let id = id?;
     Some(match result(method, &message["params"], session) {
         Ok(mut result) => {
-            // Asked for since 2026-07-28, and left alone by clients of other versions.
+            // Required since 2026-07-28, and ignored by clients of other versions.
             if method != "ping" {
                 result["resultType"] = "complete".into();
             }
@@ -113,7 +130,7 @@ fn reply_to(message: &Value, session: &mut McpSession) -> Option<Value> {
     })
 }
 
-fn result(method: &str, parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError> {
+fn result(method: &str, parameters: &Value, session: &McpSession) -> Result<Value, RpcError> {
     check_version(parameters)?;
     match method {
         "initialize" => Ok(introduction(parameters)),
@@ -134,7 +151,7 @@ fn result(method: &str, parameters: &Value, session: &mut McpSession) -> Result<
     }
 }
 
-/// Refuses a request in a version that is not spoken.
+/// Refuses a request in an unsupported version.
 fn check_version(parameters: &Value) -> Result<(), RpcError> {
     let Some(version) = parameters["_meta"].get(VERSION_FIELD) else { return Ok(()) };
     if version.as_str().is_some_and(|version| versions().any(|known| known == version)) {
@@ -150,7 +167,7 @@ fn versions() -> impl Iterator<Item = &'static str> {
     STATELESS_VERSIONS.into_iter().chain(HANDSHAKE_VERSIONS)
 }
 
-/// A result that the client may keep.
+/// A result that the client may cache.
 fn kept(mut result: Value) -> Value {
     result["ttlMs"] = KEPT_MILLISECONDS.into();
     result["cacheScope"] = "public".into();
@@ -182,7 +199,7 @@ fn discovery() -> Value {
 }
 
 /// Runs a tool. What it cannot answer is a result too, so that the agent reads why.
-fn call(parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError> {
+fn call(parameters: &Value, session: &McpSession) -> Result<Value, RpcError> {
     let name = parameters["name"].as_str().unwrap_or_default();
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
@@ -191,12 +208,19 @@ fn call(parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError>
     };
     let answer = CheckedArguments::of(tool.arguments, &parameters["arguments"])
         .and_then(|arguments| (tool.run)(&arguments, session))
-        .and_then(|value| check_open_reports().map(|()| value).map_err(CliError::from));
-    let (text, is_error) = match answer {
-        Ok(value) => (bounded(value).to_string(), false),
-        Err(problem) => (shortened(format!("error: {problem}")), true),
-    };
-    Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+        .and_then(|answer| Ok((bounded(answer.value)?, answer.picture)));
+    Ok(match answer {
+        Ok((value, picture)) => {
+            // As text too, for clients of versions without structured content.
+            let mut content = vec![json!({ "type": "text", "text": value.to_string() })];
+            content.extend(picture.map(|picture| picture.content()));
+            json!({ "content": content, "structuredContent": value, "isError": false })
+        }
+        Err(problem) => {
+            let text = shortened(format!("error: {problem}"));
+            json!({ "content": [{ "type": "text", "text": text }], "isError": true })
+        }
+    })
 }
 
 #[cfg(test)]
@@ -206,7 +230,10 @@ mod tests {
     use tilescope_test_tiers::cases;
 
     fn answer(line: &[u8]) -> Option<Value> {
-        reply(line, &mut McpSession::default())
+        match read(line) {
+            Ok(message) => reply(&message, &McpSession::default()),
+            Err(refused) => Some(refused),
+        }
     }
 
     fn result_of(message: Value) -> Value {
@@ -214,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_known_version_is_spoken() {
+    fn the_newest_known_version_is_used() {
         let ask = |version: &str| {
             let parameters = json!({ "protocolVersion": version });
             let ask = json!({ "id": "a", "method": "initialize", "params": parameters });
@@ -250,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_said() {
+    fn invalid_requests_are_reported() {
         let code = |line: &[u8]| answer(line).expect("a reply")["error"]["code"].clone();
         assert_eq!(code(b"nonsense"), PARSE_ERROR);
         assert_eq!(code(b"[]"), INVALID_REQUEST);

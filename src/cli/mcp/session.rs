@@ -1,5 +1,5 @@
-//! What the agent works with: reports that it names, and specs that are simulated for it, in child
-//! processes and into a directory that is gone with the session.
+//! The state of an agent's session: reports that it names, and specs that are simulated for it, in
+//! child processes and into a directory that is deleted with the session.
 
 use crate::cli::command::CliError;
 use crate::cli::error::{JobError, UsageError};
@@ -7,62 +7,73 @@ use crate::cli::report_or_spec::is_report;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_experiments::ExperimentError;
 use tilescope_experiments::spec_copy::SpecCopy;
-use tilescope_experiments::trial::{TrialRunner, set_arguments};
+use tilescope_experiments::trial::{TrialRunner, run_command, set_arguments};
 use tilescope_report::Report;
 use tilescope_report::remote::is_remote;
 use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_sim::specification::{Spec, SpecSource};
 
-/// Simulated specs that are kept for the next question about them.
+/// Number of simulated specs that are kept for later questions.
 const MAX_SIMULATED: usize = 4;
 
-/// Everything that outlives a question.
+/// Everything that outlives a question. Several questions are answered at the same time.
 #[derive(Default)]
 pub(super) struct McpSession {
-    /// The directory that everything which is asked about is in; without one, anywhere.
+    /// The directory that contains all accessible files; without one, any file is accessible.
     root: Option<PathBuf>,
+    /// Nothing is simulated while this is locked.
+    kept: Mutex<KeptReports>,
+}
+
+/// Reports of specs that were simulated before.
+#[derive(Default)]
+struct KeptReports {
     /// Made when it is first needed.
     directory: Option<TemporaryDirectory>,
     /// The last ones at the end.
-    simulated: Vec<SimulatedSpec>,
+    simulated: Vec<Arc<SimulatedSpec>>,
     /// Specs that were simulated, for names of directories.
     count: usize,
 }
 
-/// A spec and the report that it gave.
+/// A spec and the report that it gives.
 struct SimulatedSpec {
     text: String,
     directory: PathBuf,
+    /// Whether the report is there. Locked by the question that simulates it; others about the same
+    /// spec wait for that.
+    is_there: Mutex<bool>,
 }
 
-/// A report that a question is about.
+/// The report for a question.
 pub(super) struct OpenedReport {
     pub report: Report,
-    /// As the agent names it.
+    /// Its name in the agent's request.
     name: String,
-    /// Whether it was simulated for this session only.
-    is_simulated: bool,
+    /// Where it was simulated for this session only; held so that it stays as long as it is open.
+    simulated: Option<Arc<SimulatedSpec>>,
 }
 
 impl McpSession {
-    /// A session that reads nothing outside of a directory.
+    /// A session that only reads inside a directory.
     ///
     /// # Errors
-    /// No such directory.
+    /// The directory does not exist.
     pub(super) fn below(root: Option<&Path>) -> Result<Self, CliError> {
         let Some(root) = root else { return Ok(Self::default()) };
         let failed = |error| JobError::ReadFile { file: root.to_owned(), error };
         let whole = root.canonicalize().map_err(failed)?;
-        Ok(Self { root: Some(whole), ..Self::default() })
+        Ok(Self { root: Some(whole), kept: Mutex::default() })
     }
 
     /// Refuses reports of other machines, and files outside of the root. Whatever an agent asks for,
     /// no other program is started.
-    fn check_name(&self, name: &str) -> Result<(), CliError> {
+    pub(super) fn check_name(&self, name: &str) -> Result<(), CliError> {
         let path = Path::new(name);
         if is_remote(path) {
             let is = "is on another machine, and mcp starts no ssh; let the agent start tilescope \
@@ -81,7 +92,7 @@ impl McpSession {
         file.map_or(Ok(()), |file| self.check_path(Path::new(file)))
     }
 
-    /// Refuses a path that does not lead to something below the root.
+    /// Refuses a path that does not lead below the root.
     fn check_path(&self, path: &Path) -> Result<(), CliError> {
         let Some(root) = &self.root else { return Ok(()) };
         if path.canonicalize().is_ok_and(|whole| whole.starts_with(root)) {
@@ -91,43 +102,38 @@ impl McpSession {
         Err(UsageError::WrongFile { file: path.to_owned(), is }.into())
     }
 
-    /// Opens a report; or simulates a spec, or that of a report, with what `changes` set of it.
+    /// Opens a report. Or simulates a spec, or the spec of a report, with `changes`.
     ///
     /// # Errors
     /// Reports that cannot be read, specs that are refused, simulations that do not end well.
-    pub(super) fn open(
-        &mut self,
-        name: &str,
-        changes: &SpecChanges,
-    ) -> Result<OpenedReport, CliError> {
+    pub(super) fn open(&self, name: &str, changes: &SpecChanges) -> Result<OpenedReport, CliError> {
         self.check_name(name)?;
         if is_report(Path::new(name)) && changes.is_empty() {
             let report = Report::open(name)?;
-            return Ok(OpenedReport { report, name: name.to_owned(), is_simulated: false });
+            return Ok(OpenedReport { report, name: name.to_owned(), simulated: None });
         }
         let spec = self.spec(name, changes)?;
-        let report = Report::open(self.simulated(name, &spec)?)?;
-        Ok(OpenedReport { report, name: name.to_owned(), is_simulated: true })
+        let simulated = self.simulated(name, &spec)?;
+        let report = Report::open(&simulated.directory)?;
+        Ok(OpenedReport { report, name: name.to_owned(), simulated: Some(simulated) })
     }
 
-    /// The spec of a name, or that of a report, with what `changes` set of it.
+    /// The spec with a name, or the spec of a report, with `changes`.
     ///
     /// # Errors
-    /// Specs that are refused, reports without one.
+    /// The spec is refused, or the report has none.
     pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
         self.check_name(name)?;
         let overrides: Vec<String> = set_arguments(changes).collect();
-        let mut source = match is_report(Path::new(name)) {
-            true => {
-                let report = Report::open(name)?;
-                let text = report.spec().ok_or_else(|| {
-                    let is =
-                        "has no spec to change: only reports that tilescope simulated have one";
-                    UsageError::WrongFile { file: name.into(), is }
-                })?;
-                SpecSource::from_text(name, text)
-            }
-            false => SpecSource::find(name, &[])?,
+        let mut source = if is_report(Path::new(name)) {
+            let report = Report::open(name)?;
+            let text = report.spec().ok_or_else(|| {
+                let is = "has no spec to change: only reports that tilescope simulated have one";
+                UsageError::WrongFile { file: name.into(), is }
+            })?;
+            SpecSource::from_text(name, text)
+        } else {
+            SpecSource::find(name, &[])?
         };
         source.overrides = overrides;
         let spec = Spec::build(&source)?;
@@ -135,55 +141,132 @@ impl McpSession {
         Ok(spec)
     }
 
-    /// A directory that is gone with the session.
+    /// The spec of a name, or that of a report, as a file for a command to read.
     ///
     /// # Errors
-    /// No place for it.
-    pub(super) fn directory(&mut self) -> Result<&Path, CliError> {
-        let directory = match self.directory.take() {
-            Some(directory) => directory,
-            None => TemporaryDirectory::new()?,
-        };
-        Ok(self.directory.insert(directory).path())
+    /// As for [`Self::spec`].
+    pub(super) fn spec_file(
+        &self,
+        name: &str,
+        changes: &SpecChanges,
+    ) -> Result<SpecFile, CliError> {
+        let spec = self.spec(name, changes)?;
+        let directory = TemporaryDirectory::new()?;
+        let copy = SpecCopy::write(&spec.text, name, directory.path())?;
+        Ok(SpecFile { copy, _directory: directory })
     }
 
     /// The report of a spec, simulated now unless that was done before.
-    fn simulated(&mut self, name: &str, spec: &Spec) -> Result<PathBuf, CliError> {
-        if let Some(known) = self.simulated.iter().position(|known| known.text == spec.text) {
-            let known = self.simulated.remove(known);
-            let directory = known.directory.clone();
-            self.simulated.push(known);
-            return Ok(directory);
-        }
-        if self.simulated.len() >= MAX_SIMULATED {
-            // What cannot be removed now is removed with the session.
-            let _ = std::fs::remove_dir_all(self.simulated.remove(0).directory);
-        }
-        self.count += 1;
-        let name_of_directory = format!("report-{}", self.count);
-        let directory = self.directory()?.join(name_of_directory);
-        let place = TemporaryDirectory::new()?;
-        let copy = SpecCopy::write(&spec.text, name, place.path())?;
-        let runner = TrialRunner::new(copy.file_name(), Vec::new(), NonZeroUsize::MIN)?;
-        runner.report(&SpecChanges::new(), &directory).map_err(|error| match error {
-            ExperimentError::SpecRefused(problem) => {
-                CliError::from(UsageError::SpecOfAgent(copy.named(&problem)))
+    fn simulated(&self, name: &str, spec: &Spec) -> Result<Arc<SimulatedSpec>, CliError> {
+        let kept = self.place_of(spec)?;
+        let mut is_there = locked(&kept.is_there);
+        if !*is_there {
+            if let Err(problem) = simulate(name, spec, &kept.directory) {
+                locked(&self.kept).simulated.retain(|other| !Arc::ptr_eq(other, &kept));
+                return Err(problem);
             }
-            error => JobError::SpecOfAgent(copy.named(&error.to_string())).into(),
-        })?;
-        let text = spec.text.clone();
-        self.simulated.push(SimulatedSpec { text, directory: directory.clone() });
-        Ok(directory)
+            *is_there = true;
+        }
+        drop(is_there);
+        Ok(kept)
+    }
+
+    /// The entry of a spec among those that are kept: a new one unless it has one.
+    fn place_of(&self, spec: &Spec) -> Result<Arc<SimulatedSpec>, CliError> {
+        let mut kept = locked(&self.kept);
+        if let Some(at) = kept.simulated.iter().position(|known| known.text == spec.text) {
+            let known = kept.simulated.remove(at);
+            kept.simulated.push(Arc::clone(&known));
+            return Ok(known);
+        }
+        while kept.simulated.len() >= MAX_SIMULATED {
+            // Those that others are asking about stay.
+            let unused = kept.simulated.iter().position(|known| Arc::strong_count(known) == 1);
+            let Some(unused) = unused else { break };
+            // What cannot be removed now is removed with the session.
+            let _ = std::fs::remove_dir_all(&kept.simulated.remove(unused).directory);
+        }
+        kept.count += 1;
+        let name_of_directory = format!("report-{}", kept.count);
+        let base = match kept.directory.take() {
+            Some(base) => base,
+            None => TemporaryDirectory::new()?,
+        };
+        let directory = kept.directory.insert(base).path().join(name_of_directory);
+        let (text, is_there) = (spec.text.clone(), Mutex::new(false));
+        let new = Arc::new(SimulatedSpec { text, directory, is_there });
+        kept.simulated.push(Arc::clone(&new));
+        Ok(new)
     }
 }
 
+/// A spec in a file that is gone with it.
+pub(super) struct SpecFile {
+    copy: SpecCopy,
+    _directory: TemporaryDirectory,
+}
+
+impl SpecFile {
+    /// The path, as a word of a command.
+    pub(super) fn word(&self) -> String {
+        self.copy.file_name().to_owned()
+    }
+}
+
+/// Runs a command of this program that prints JSON, in which specs have their own names. The JSON is
+/// the answer also where the command says that it did not find what it was asked for.
+///
+/// # Errors
+/// The reason that the command gives.
+pub(super) fn command_json(words: &[String], specs: &[SpecFile]) -> Result<Value, CliError> {
+    let end = run_command(words)?;
+    let named = |text: String| specs.iter().fold(text, |text, spec| spec.copy.named(&text));
+    let parsed: Result<Value, _> = serde_json::from_slice(&end.stdout);
+    match (parsed, end.failure) {
+        (Ok(answer), _) => Ok(renamed(answer, &named)),
+        (Err(_), Some(failure)) => Err(UsageError::SpecOfAgent(named(failure.to_string())).into()),
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+/// A value with other texts.
+fn renamed(value: Value, name: &dyn Fn(String) -> String) -> Value {
+    match value {
+        Value::String(text) => name(text).into(),
+        Value::Array(entries) => entries.into_iter().map(|entry| renamed(entry, name)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (key, renamed(value, name))).collect()
+        }
+        other => other,
+    }
+}
+
+/// Simulates a spec into a directory.
+fn simulate(name: &str, spec: &Spec, directory: &Path) -> Result<(), CliError> {
+    let place = TemporaryDirectory::new()?;
+    let copy = SpecCopy::write(&spec.text, name, place.path())?;
+    let runner = TrialRunner::new(copy.file_name(), Vec::new(), NonZeroUsize::MIN)?;
+    runner.report(&SpecChanges::new(), directory).map_err(|error| match error {
+        ExperimentError::SpecRefused(problem) => {
+            CliError::from(UsageError::SpecOfAgent(copy.named(&problem)))
+        }
+        error => JobError::SpecOfAgent(copy.named(&error.to_string())).into(),
+    })?;
+    Ok(())
+}
+
+/// What a mutex holds, also where a question that held it has panicked.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl OpenedReport {
-    /// A link that opens a place; none in a report that is gone with the session.
+    /// A link that opens a place; `None` for a report that is deleted with the session.
     pub(super) fn link(&self, place: &ViewLocation) -> Option<String> {
-        (!self.is_simulated).then(|| place.link(self.report.path()))
+        self.simulated.is_none().then(|| place.link(self.report.path()))
     }
 
-    /// The value of an object with a link beside it.
+    /// The value of an object with a link added.
     pub(super) fn linked(&self, mut value: Value, place: Option<&ViewLocation>) -> Value {
         if let Some(link) = place.and_then(|place| self.link(place)) {
             value["link"] = link.into();
@@ -192,9 +275,13 @@ impl OpenedReport {
     }
 
     /// An answer, with what it is about.
-    pub(super) fn answer(&self, mut value: Value) -> Value {
+    ///
+    /// # Errors
+    /// The file was written to in the meantime.
+    pub(super) fn answer(&self, mut value: Value) -> Result<Value, CliError> {
+        self.report.check_unchanged()?;
         value["report"] = self.name.as_str().into();
-        if self.is_simulated {
+        if self.simulated.is_some() {
             value["note"] = "simulated for this answer; `tilescope simulate SPEC -o DIR` writes a \
                              report to open, with links"
                 .into();
@@ -203,11 +290,11 @@ impl OpenedReport {
         if !warnings.is_empty() {
             value["warnings"] = json!(warnings);
         }
-        value
+        Ok(value)
     }
 }
 
-/// Serializes what always can be.
+/// Serializes a value whose serialization cannot fail.
 pub(super) fn json_of(value: &impl serde::Serialize) -> Result<Value, CliError> {
     Ok(serde_json::to_value(value)?)
 }

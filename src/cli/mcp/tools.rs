@@ -1,32 +1,79 @@
-//! The tools that an agent has, a file and a line in [`TOOLS`] each: three that show what a report
-//! says, and those that run something.
+//! The tools that an agent has, a file and a line in [`TOOLS`] each: those that show what reports
+//! say, and those that run something.
 
+mod bisect;
 mod compare;
 mod facts;
 mod figure;
 mod insights;
+mod picture;
+mod series;
 mod table;
 mod try_change;
+mod tune;
 
-use super::arguments::{ArgumentKind, CheckedArguments, ToolArgument, schema};
+use super::answer_fields::{self, AnswerField, AnswerKind};
+use super::arguments::{self, ArgumentKind, CheckedArguments, ToolArgument};
 use super::session::McpSession;
 use crate::cli::command::CliError;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// A tool.
 pub(super) struct McpTool {
     pub name: &'static str,
-    /// What it answers, for the agent to choose by.
+    /// Its description, by which the agent chooses.
     pub about: &'static str,
     pub arguments: &'static [ToolArgument],
-    pub run: fn(&CheckedArguments<'_>, &mut McpSession) -> Result<Value, CliError>,
+    /// What the answer consists of.
+    pub answer: &'static [AnswerField],
+    pub run: fn(&CheckedArguments<'_>, &McpSession) -> Result<ToolAnswer, CliError>,
+}
+
+/// What a tool answers.
+pub(super) struct ToolAnswer {
+    /// Everything, as the schema of the tool says.
+    pub value: Value,
+    /// What is shown beside it.
+    pub picture: Option<ToolPicture>,
+}
+
+impl From<Value> for ToolAnswer {
+    fn from(value: Value) -> Self {
+        Self { value, picture: None }
+    }
+}
+
+/// A picture for a model to look at.
+pub(super) struct ToolPicture {
+    /// A PNG file.
+    pub png: Vec<u8>,
+}
+
+impl ToolPicture {
+    /// As the protocol sends it.
+    pub(super) fn content(&self) -> Value {
+        let data = STANDARD.encode(&self.png);
+        json!({ "type": "image", "data": data, "mimeType": "image/png" })
+    }
 }
 
 /// Every tool, in the order in which an agent needs them.
-pub(super) static TOOLS: &[McpTool] =
-    &[facts::TOOL, table::TOOL, figure::TOOL, insights::TOOL, try_change::TOOL, compare::TOOL];
+pub(super) static TOOLS: &[McpTool] = &[
+    facts::TOOL,
+    table::TOOL,
+    figure::TOOL,
+    picture::TOOL,
+    insights::TOOL,
+    try_change::TOOL,
+    tune::TOOL,
+    compare::TOOL,
+    bisect::TOOL,
+    series::TOOL,
+];
 
-/// The report that a question is about.
+/// The report to query.
 const REPORT: ToolArgument = ToolArgument::required(
     "report",
     ArgumentKind::Text,
@@ -34,7 +81,7 @@ const REPORT: ToolArgument = ToolArgument::required(
      (a TOML or ONNX file, or the name of a bundled spec), which is simulated",
 );
 
-/// What is set before a spec is simulated.
+/// Changes of a spec before it is simulated.
 const CHANGES: ToolArgument = ToolArgument::optional(
     "changes",
     ArgumentKind::Changes,
@@ -42,20 +89,39 @@ const CHANGES: ToolArgument = ToolArgument::optional(
      report, is simulated with them",
 );
 
-/// How many entries are listed.
+/// The number of listed entries.
 const LIMIT: ToolArgument = ToolArgument::optional(
     "limit",
     ArgumentKind::Limit,
     "Most entries of each list; what is left off is counted",
 );
 
+/// What cycles are told per.
+const PER: ToolArgument = ToolArgument::optional(
+    "per",
+    ArgumentKind::Word(&["sample", "update", "run"]),
+    "What cycles and executions are told per; sample where nothing is said",
+);
+
+/// How many specs a search simulates.
+const BUDGET: ToolArgument = ToolArgument::optional(
+    "budget",
+    ArgumentKind::Whole { least: 2, most: 500, default: 30 },
+    "Simulations to search for",
+);
+
+/// The field of answers about one report.
+const OF_REPORT: AnswerField =
+    AnswerField::always("report", AnswerKind::Text, "The report or spec as it was named");
+
 impl McpTool {
-    /// What clients read of it.
+    /// Its description for clients.
     pub(super) fn description(&self) -> Value {
         json!({
             "name": self.name,
             "description": self.about,
-            "inputSchema": schema(self.arguments),
+            "inputSchema": arguments::schema(self.arguments),
+            "outputSchema": answer_fields::schema(self.answer),
             // Nothing of the user's is written, and nothing else is asked than this machine.
             "annotations": { "readOnlyHint": true, "openWorldHint": false },
         })

@@ -1,6 +1,7 @@
-//! What a tenth of each constant changes in simulated programs.
+//! Measures the effect of a tenth of each constant on simulated programs.
 //!
-//! Constants belong to the process, so each change is simulated by a child of our own executable.
+//! Constants belong to the process, so each change is simulated in a child process of our own
+//! executable.
 
 use super::super::progress::ProgressReporter;
 use crate::cli::command::CliError;
@@ -13,37 +14,37 @@ use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::confidence::Banded;
+use tilescope_report::units::{binary_bytes, grouped_real};
 use tilescope_sim::cost_constants::{self, CostConstant};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation};
 
-/// Programs that are simulated where none are named: together they use most of what is modelled,
-/// and each takes less than a second.
+/// Default programs: together they use most parts of the model, and each takes less than a second.
 const DEFAULT_SPECS: [&str; 5] =
     ["matmul_chain", "dense_layer", "mnist_pipeline", "offload", "io_overlap"];
 
-/// Shares by which constants are moved.
+/// Relative changes of constants.
 const MOVES: [f64; 2] = [-0.1, 0.1];
 
-/// What one program's prediction is.
+/// The prediction for one program.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Prediction {
-    /// Nothing where the program does not fit in memory.
+    /// `None` if the program does not fit in memory.
     cycles_per_sample: Option<f64>,
-    /// The same, with what the model may be wrong.
+    /// The same, with the error of the model.
     expected_cycles_per_sample: Option<Banded>,
     fullest_tile_bytes: f64,
-    /// The same, with what the model may be wrong.
+    /// The same, with the error of the model.
     expected_fullest_tile: Option<Banded>,
 }
 
 impl Prediction {
     fn of(spec: &str) -> Result<Self, CliError> {
-        let of_spec = |error: AnyError| UsageError::Input { place: spec.to_owned(), error };
-        let source = SpecSource::find(spec, &[]).map_err(|error| of_spec(error.into()))?;
-        let spec = Spec::build(&source).map_err(|error| of_spec(error.into()))?;
+        let to_error = |error: AnyError| UsageError::Input { place: spec.to_owned(), error };
+        let source = SpecSource::find(spec, &[]).map_err(|error| to_error(error.into()))?;
+        let spec = Spec::build(&source).map_err(|error| to_error(error.into()))?;
         let simulation = Simulation::compile(&spec, MOST_RECORDS);
-        let figures = trial_figures(&spec, &simulation.map_err(|error| of_spec(error.into()))?);
+        let figures = trial_figures(&spec, &simulation.map_err(|error| to_error(error.into()))?);
         let mut cycles_per_sample = None;
         let mut expected_cycles_per_sample = None;
         if let Some(cycles) = figures.cycles {
@@ -60,7 +61,7 @@ impl Prediction {
         })
     }
 
-    /// How much larger figures are than those of `base`, as shares of it.
+    /// The increase of figures over those of `base`, as shares of these.
     fn over(self, base: Self) -> PredictionShift {
         let cycles = self.cycles_per_sample.zip(base.cycles_per_sample);
         PredictionShift {
@@ -70,10 +71,10 @@ impl Prediction {
     }
 }
 
-/// How a prediction changes with a constant.
+/// The change of a prediction with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct PredictionShift {
-    /// Nothing where the program does not fit in memory, before or after.
+    /// `None` if the program does not fit in memory, before or after.
     cycles: Option<f64>,
     fullest_tile: f64,
 }
@@ -84,7 +85,7 @@ impl PredictionShift {
     }
 }
 
-/// A constant, and how each program's prediction shifts with less and with more of it.
+/// A constant, with the shift of each program's prediction when it decreases and when it increases.
 struct ConstantSensitivity {
     constant: &'static CostConstant,
     /// By move, then by program.
@@ -97,7 +98,8 @@ impl ConstantSensitivity {
     }
 }
 
-/// The child's part: changes one constant (`NAME=VALUE`; nothing if empty) and prints predictions.
+/// Runs in the child process: changes one constant (`NAME=VALUE`; none if empty) and prints
+/// predictions.
 pub(super) fn figures(
     change: &str,
     specs: &[&String],
@@ -114,7 +116,7 @@ pub(super) fn figures(
     crate::cli::command::print_json(&json!(predictions?), output)
 }
 
-/// Prints what a tenth of each of the constants (all, if none are chosen) changes in `specs`.
+/// Prints the effect on `specs` of a tenth of each of the constants (all, if none are selected).
 pub(super) fn run(
     chosen: &[&'static CostConstant],
     specs: &[&String],
@@ -141,7 +143,7 @@ fn rows(
 ) -> Result<Vec<ConstantSensitivity>, CliError> {
     let progress = ProgressReporter::new("simulating");
     let done = AtomicUsize::new(0);
-    let row = |constant: &&'static CostConstant| {
+    let measure_row = |constant: &&'static CostConstant| {
         let moved = MOVES.iter().map(|share| {
             let value = constant.moved_by(*share);
             let changed = child(&format!("{}={value}", constant.name), specs)?;
@@ -152,29 +154,29 @@ fn rows(
         progress.at(share);
         Ok(ConstantSensitivity { constant, shifts: shifts? })
     };
-    constants.par_iter().map(row).collect()
+    constants.par_iter().map(measure_row).collect()
 }
 
-/// Predictions of a child process with one constant changed.
+/// Predictions from a child process with one constant changed.
 fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
-    let failed = |problem: String| JobError::Child { change: change.to_owned(), problem };
-    let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    // Children run side by side, so each takes one core.
+    let to_error = |problem: String| JobError::Child { change: change.to_owned(), problem };
+    let executable = std::env::current_exe().map_err(|error| to_error(error.to_string()))?;
+    // Children run in parallel, so each uses one core.
     let result = Command::new(executable)
         .env("RAYON_NUM_THREADS", "1")
         .args(["model", "--sensitivity"])
         .args(specs)
         .arg(format!("--figures={change}"))
         .output()
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| to_error(error.to_string()))?;
     if !result.status.success() {
-        return Err(failed(String::from_utf8_lossy(&result.stderr).trim().to_owned()).into());
+        return Err(to_error(String::from_utf8_lossy(&result.stderr).trim().to_owned()).into());
     }
-    Ok(serde_json::from_slice(&result.stdout).map_err(|error| failed(error.to_string()))?)
+    Ok(serde_json::from_slice(&result.stdout).map_err(|error| to_error(error.to_string()))?)
 }
 
 fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) -> Value {
-    let by_spec = |values: Vec<Value>| -> Value {
+    let join_specs = |values: Vec<Value>| -> Value {
         specs.iter().map(|spec| (*spec).to_owned()).zip(values).collect()
     };
     let constants: Vec<Value> = rows
@@ -183,7 +185,7 @@ fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) ->
             let moves = MOVES.iter().zip(&row.shifts).map(|(share, shifts)| {
                 let value = row.constant.moved_by(*share);
                 let shifts = shifts.iter().map(|shift| json!(shift)).collect();
-                json!({ "value": value, "changes": by_spec(shifts) })
+                json!({ "value": value, "changes": join_specs(shifts) })
             });
             json!({
                 "name": row.constant.name,
@@ -193,7 +195,7 @@ fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) ->
             })
         })
         .collect();
-    let programs = by_spec(base.iter().map(|prediction| json!(prediction)).collect());
+    let programs = join_specs(base.iter().map(|prediction| json!(prediction)).collect());
     json!({ "programs": programs, "constants": constants })
 }
 
@@ -203,12 +205,18 @@ fn print(
     base: &[Prediction],
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let percent = |share: f64| match 100.0 * share {
-        small if small.abs() < 0.005 => "0".to_owned(),
-        share => format!("{share:+.2}"),
-    };
-    let pair = |values: [Option<f64>; 2]| {
-        values.map(|value| value.map_or_else(|| "-".to_owned(), percent)).join(" / ")
+    let format_pair = |values: [Option<f64>; 2]| {
+        values
+            .map(|value| {
+                value.map_or_else(
+                    || "-".to_owned(),
+                    |share| match 100.0 * share {
+                        small if small.abs() < 0.005 => "0".to_owned(),
+                        share => format!("{share:+.2}"),
+                    },
+                )
+            })
+            .join(" / ")
     };
     writeln!(
         output,
@@ -221,12 +229,12 @@ fn print(
         let mut cycles = "does not fit in memory".to_owned();
         if let Some(found) = base.cycles_per_sample {
             let errors = Banded::in_brackets(base.expected_cycles_per_sample);
-            cycles = format!("{found:.0} cycles per sample{errors}");
+            cycles = format!("{} cycles per sample{errors}", grouped_real(found));
         }
         writeln!(
             output,
-            "\n{spec}: {cycles}, fullest tile {:.0} bytes{}",
-            base.fullest_tile_bytes,
+            "\n{spec}: {cycles}, fullest tile {}{}",
+            binary_bytes(base.fullest_tile_bytes as u64),
             Banded::in_brackets(base.expected_fullest_tile)
         )?;
         writeln!(
@@ -241,9 +249,10 @@ fn print(
             if less.size().max(more.size()) == 0.0 {
                 continue;
             }
-            let cycles = pair([less.cycles, more.cycles]);
-            let tile = pair([Some(less.fullest_tile), Some(more.fullest_tile)]);
-            let (name, kind) = (row.constant.name, row.constant.kind.name());
+            let cycles = format_pair([less.cycles, more.cycles]);
+            let tile = format_pair([Some(less.fullest_tile), Some(more.fullest_tile)]);
+            let name = row.constant.name;
+            let kind = row.constant.kind.name();
             writeln!(output, "  {name:width$}  {kind:9}  {cycles:17}  {tile:17}")?;
         }
     }

@@ -1,4 +1,4 @@
-//! A question to a report on another machine: `tilescope query` answers it there.
+//! Queries a report on another machine: `tilescope query` answers there.
 
 use super::{Asked, write_file};
 use crate::cli::command::CliError;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tilescope_report::remote::RemoteAddress;
 
-/// Asks the report at an address, or for its tables; false if the machine has no tilescope.
+/// Queries the report at an address, or lists its tables. Returns false if the machine has no
+/// tilescope.
 pub(super) fn ask(
     address: &RemoteAddress,
     question: Option<&Asked>,
@@ -23,7 +24,7 @@ pub(super) fn ask(
     let (asked, sql) = match question {
         None => ("--tables", ""),
         Some(Asked::Ready(ready)) => (ready.name, ""),
-        // Not as a word, which has to be shorter.
+        // Not as an argument, whose length is limited.
         Some(Asked::Sql(sql)) => ("-", sql.as_str()),
     };
     let mut words = vec!["query", address.path(), asked];
@@ -39,7 +40,7 @@ pub(super) fn ask(
     let mut has_program = true;
     let written = write_file(file, |written| {
         has_program = answer(address, &words, sql, written)?;
-        // An error leaves the file that was there.
+        // An error leaves an existing file unchanged.
         if has_program { Ok(()) } else { Err(JobError::Nothing("").into()) }
     });
     if !has_program {

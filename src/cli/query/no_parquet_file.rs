@@ -1,4 +1,4 @@
-//! What a build without Parquet does where an answer is to be such a file: it says so.
+//! Parquet output in a build without it: an error.
 
 use crate::cli::command::CliError;
 use crate::cli::export::no_parquet;

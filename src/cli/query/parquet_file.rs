@@ -11,31 +11,31 @@ use tilescope_analysis::sql::SqlQuestion;
 use tilescope_arrow::{AnswerColumnKinds, AnswerFileError, write_answer};
 use tilescope_report::Report;
 
-/// Checks where an answer is to be written, whatever the report is.
+/// Checks the output file of an answer, for any report.
 ///
 /// # Errors
-/// No file that could be begun again.
+/// The output is not a file, so it could not be restarted.
 pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
     let Some(file) = file else {
         let problem = "--format parquet writes a file: name it with -o FILE.parquet";
         return Err(UsageError::Request(problem).into());
     };
     let is_stream = fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir());
-    let problem = match file.extension().is_some_and(|ending| ending == "gz") {
-        true => "a Parquet file is compressed inside; choose a name that ends in .parquet",
-        false if is_stream => {
-            "a Parquet file is begun again where types of columns turn out late, and this is a device \
-             or a pipe; name a file"
-        }
-        false => return Ok(()),
+    let problem = if file.extension().is_some_and(|ending| ending == "gz") {
+        "a Parquet file is compressed inside; choose a name that ends in .parquet"
+    } else if is_stream {
+        "a Parquet file is begun again where types of columns turn out late, and this is a device \
+         or a pipe; name a file"
+    } else {
+        return Ok(());
     };
     Err(UsageError::FileProblem { file: file.to_owned(), problem }.into())
 }
 
-/// Writes an answer, again where types of columns turn out late.
+/// Writes an answer. Restarts if later rows need other types of columns.
 ///
 /// # Errors
-/// Those of the question and of the file, and columns that are of no one type.
+/// Those of the query and of the file, and columns without a common type.
 pub(super) fn write(
     report: &Arc<Report>,
     question: &SqlQuestion,
@@ -49,7 +49,7 @@ pub(super) fn write(
                 hint(&summary);
                 return written.finish();
             }
-            // Each time more is known, so that this ends.
+            // More is known each time, so this loop ends.
             Err(AnswerFileError::Again(found)) => known = found,
             Err(AnswerFileError::Sql(error)) => return Err(error.into()),
             Err(AnswerFileError::Write(problem)) => return Err(written.error(problem)),

@@ -1,5 +1,5 @@
-//! Under which conditions a publication ran a program, and a simulation runs its own: only like is
-//! compared with like.
+//! The conditions of a published run and of its simulation: figures are only compared under equal
+//! conditions.
 
 use super::measurements::SpecWithOverrides;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::fmt;
 use tilescope_report::units::grouped;
 use tilescope_sim::specification::Spec;
 
-/// Whose program, and so whose settings.
+/// The framework of a program, which determines its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) enum RunFramework {
     #[serde(rename = "PopTorch")]
@@ -32,7 +32,7 @@ impl fmt::Display for RunFramework {
     }
 }
 
-/// What the program is for.
+/// The task of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RunTask {
@@ -53,7 +53,7 @@ impl fmt::Display for RunTask {
     }
 }
 
-/// What a rate counts.
+/// The items that a rate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RunItems {
@@ -73,7 +73,7 @@ impl fmt::Display for RunItems {
     }
 }
 
-/// What a publication says of a condition.
+/// A condition of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PublishedCondition<T> {
@@ -106,36 +106,36 @@ impl fmt::Display for RunCount {
     }
 }
 
-/// What a publication says of a program that it ran.
+/// The conditions of a program in a publication.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedRun {
-    /// The text it comes from.
+    /// The text that it comes from.
     pub publication: String,
     framework: PublishedCondition<RunFramework>,
     task: PublishedCondition<RunTask>,
     /// Samples of one pass.
     micro_batch: PublishedCondition<RunCount>,
-    /// Micro-batches of a weight update.
+    /// Micro-batches per weight update.
     gradient_accumulation: PublishedCondition<RunCount>,
     replicas: PublishedCondition<RunCount>,
     items: PublishedCondition<RunItems>,
 }
 
-/// A condition of a published run beside that of the simulated program.
+/// A condition of a published run and of the simulated program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ComparedCondition {
     pub name: &'static str,
     pub published: String,
     pub simulated: String,
-    /// Whether nothing speaks against comparing them.
+    /// True if the two can be compared.
     #[serde(skip)]
     pub alike: bool,
 }
 
 impl PublishedRun {
-    /// Every condition beside that of a program, whose spec is `spec`, and of a measurement that
-    /// counts `items`, if any.
+    /// Compares every condition with that of a program, given by its `spec`, and of a measurement
+    /// that counts `items`, if any.
     pub(super) fn beside(
         &self,
         program: &SpecWithOverrides,
@@ -159,7 +159,7 @@ impl PublishedRun {
 }
 
 impl SpecWithOverrides {
-    /// Whether the program is what it is said to be: only an inference does not train.
+    /// True if the program does its declared task: all but inference train.
     pub(super) fn does_its_task(&self, spec: &Spec) -> bool {
         spec.model.training == (self.task != RunTask::Inference)
     }

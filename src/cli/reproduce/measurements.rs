@@ -1,4 +1,4 @@
-//! Simulates a program in memory and takes figures from its run.
+//! Simulates a program in memory and measures figures of its run.
 
 use super::conditions::{RunFramework, RunTask};
 use crate::cli::command::CliError;
@@ -25,7 +25,7 @@ use tilescope_sim::specification::{Spec, SpecSource};
 pub(super) struct SpecWithOverrides {
     /// Name of the spec.
     pub spec: String,
-    /// Whose settings it has.
+    /// The framework that its settings come from.
     pub framework: RunFramework,
     pub task: RunTask,
     #[serde(default, rename = "set")]
@@ -42,7 +42,7 @@ impl SpecWithOverrides {
     }
 }
 
-/// What an IPU receives and sends over links.
+/// Bytes that an IPU receives and sends over links.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinkBytes {
     bytes_in: Bytes,
@@ -55,15 +55,15 @@ pub(super) struct SimulatedProgram {
     pub compiled: CompiledProgram,
     /// Length of the run.
     pub cycles: Cycles,
-    /// Where the run's marks begin and end.
+    /// Marks of the run.
     marks: Vec<TraceMark>,
-    /// Bytes to and from each IPU over links, by the iteration they were moved in.
+    /// Bytes to and from each IPU over links, by iteration.
     links: Vec<Vec<LinkBytes>>,
     /// Cycles of remote buffer copies, over all IPUs.
     remote: Cycles,
     /// Cycles of the compute tiles of each IPU by program.
     lanes: LaneCycleSums,
-    /// Copies of the I/O tiles of IPU 0, and stretches in which its compute tiles only wait.
+    /// Copies of the I/O tiles of IPU 0, and periods in which its compute tiles only wait.
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
 }
@@ -101,7 +101,7 @@ impl SimulatedProgram {
         self.cycles.seconds_at(self.spec.target.chip.clock)
     }
 
-    /// Between which factors its true time is expected.
+    /// The factors between which its true time is expected.
     pub(super) fn time_factors(&self) -> Option<RunFactors> {
         run_factors(&self.compiled.compilation, self.cycles, &self.lanes.lanes)
     }
@@ -116,7 +116,7 @@ impl SimulatedProgram {
         Some(self.samples()? / self.seconds())
     }
 
-    /// Sequences per second of a host call, where samples are packs of them.
+    /// Sequences per second of a host call, if samples are packs of them.
     pub(super) fn sequences(&self) -> Option<f64> {
         Some(self.throughput()? * self.spec.model.packing_factor)
     }
@@ -147,39 +147,43 @@ impl SimulatedProgram {
         (bytes_in.as_f64(), bytes_out.as_f64())
     }
 
-    /// The first slot, counted from 1, in which every stage makes both passes.
+    /// The first slot, counted from 1, in which every stage runs both passes.
     pub(super) fn first_full_slot(&self) -> Option<f64> {
-        let of = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
+        let iter_marks = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
         let passes = 2 * self.compiled.placement.stages.len();
-        let full = |slot: &TraceMark| {
-            let inside = of(MarkKind::Stage).filter(|turn| {
-                turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
-            });
-            inside.count() == passes
-        };
-        of(MarkKind::Slot).position(full).map(|slot| slot as f64 + 1.0)
+        iter_marks(MarkKind::Slot)
+            .position(|slot| {
+                let inside = iter_marks(MarkKind::Stage).filter(|turn| {
+                    turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
+                });
+                inside.count() == passes
+            })
+            .map(|slot| slot as f64 + 1.0)
     }
 
     /// Micro-batches in the stashes of the stage on an IPU: their bytes over those of the tensors.
     pub(super) fn fifo_depth(&self, ipu: IpuId) -> Option<f64> {
         let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
         let variables = &self.compiled.compilation.variables;
-        let bytes = |name: &str| -> Option<u64> {
-            let here = |variable: &&tilescope_report::Variable| {
+        let find_bytes = |name: &str| -> Option<u64> {
+            let variable = variables.iter().find(|variable| {
                 let first = variable.tiles.iter().next();
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
-            };
-            let variable = variables.iter().find(here)?;
+            })?;
             Some(variable.tiles.map(|place| place.bytes).total().0)
         };
         let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
-        let depth = |name: &str| {
-            Some(bytes(&format!("{name}/stash"))? as f64 / bytes(name).filter(|b| *b > 0)? as f64)
-        };
-        names.filter_map(depth).next()
+        names
+            .filter_map(|name| {
+                Some(
+                    find_bytes(&format!("{name}/stash"))? as f64
+                        / find_bytes(name).filter(|b| *b > 0)? as f64,
+                )
+            })
+            .next()
     }
 
-    /// Cycles of the first step whose name ends so.
+    /// Cycles of the first step with this suffix in its name.
     pub(super) fn step_cycles(&self, suffix: &str) -> Option<f64> {
         let ids = (0..).map(tilescope_report::units::ProgramId);
         let mut programs = ids.zip(&self.compiled.compilation.programs);
@@ -195,7 +199,7 @@ impl SimulatedProgram {
         self.remote.as_f64() / (self.cycles * ipus).max(Cycles(1)).as_f64()
     }
 
-    /// Share of the I/O tiles' copies during which the compute tiles do something else than wait.
+    /// Share of the I/O tiles' copies during which the compute tiles do more than wait.
     pub(super) fn hidden_share(&self) -> Option<f64> {
         let all: Cycles = self.io.iter().map(|copy| copy.length()).sum();
         let shown: Cycles = self
@@ -203,11 +207,11 @@ impl SimulatedProgram {
             .iter()
             .flat_map(|copy| self.waits.iter().map(|wait| copy.intersection(*wait).length()))
             .sum();
-        (!all.is_zero()).then(|| 1.0 - shown.as_f64() / all.as_f64())
+        if all.is_zero() { None } else { Some(1.0 - shown.as_f64() / all.as_f64()) }
     }
 }
 
-/// Adds a run up as it passes.
+/// Sums up a run during its simulation.
 struct FigureMeasurementSink<'a> {
     compiled: &'a CompiledProgram,
     cycles: Cycles,

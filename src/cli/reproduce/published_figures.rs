@@ -1,30 +1,30 @@
-//! The published figures: what was printed under which conditions, what is known of it, and how to
-//! measure it. They stand in `assets/published_figures.toml`.
+//! The published figures: the printed values with their conditions, their reliability, and their
+//! measurement. The data are in `assets/published_figures.toml`.
 
 use super::conditions::{PublishedRun, RunItems};
 use super::measurements::{SimulatedProgram, SpecWithOverrides};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use tilescope_analysis::confidence::{Banded, RunFactors};
-use tilescope_report::units::{IpuId, grouped};
+use tilescope_report::units::IpuId;
 use tilescope_report::{MemoryCategory, ProgramErrorSource};
 
-/// Every published figure, and the programs they are measured on.
+/// All published figures, and the programs for measuring them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedFigures {
-    /// Constants and keys that were fitted on figures of this list.
+    /// Constants and keys that were fitted to figures of this list.
     pub fitted_constants: Vec<String>,
-    /// What publications ran, by the names that figures call them.
+    /// Published runs, by the names used in figures.
     pub published_runs: BTreeMap<String, PublishedRun>,
-    /// By the names that figures call them.
+    /// Programs, by the names used in figures.
     pub programs: BTreeMap<String, SpecWithOverrides>,
     #[serde(rename = "figure")]
     pub figures: Vec<PublishedFigure>,
 }
 
 impl PublishedFigures {
-    /// The file, as it was when the program was built.
+    /// The file at the time of the build.
     pub(super) const TEXT: &str = include_str!("../../../assets/published_figures.toml");
 
     pub(super) fn read() -> Result<Self, toml::de::Error> {
@@ -32,23 +32,23 @@ impl PublishedFigures {
     }
 }
 
-/// What a figure says about the simulator.
+/// The relation of a figure to the simulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PublishedFigureKind {
-    /// Nothing was fitted on it.
+    /// Nothing was fitted to it.
     #[default]
     Predicted,
-    /// A constant or a key of the spec was fitted on it: it proves nothing.
+    /// A constant or a key of the spec was fitted to it: it proves nothing.
     Fitted,
-    /// It was put in: it belongs to the machine, not to the model.
+    /// It is an input: it belongs to the machine, not to the model.
     Input,
-    /// The publication shows it of a program that it does not name: nothing is claimed.
+    /// The publication shows it for a program that it does not name: nothing is claimed.
     Illustrated,
 }
 
 impl PublishedFigureKind {
-    /// Word for tables and scripts.
+    /// Name in tables and scripts.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Predicted => "predicted",
@@ -59,20 +59,20 @@ impl PublishedFigureKind {
     }
 }
 
-/// What is known of a published figure, and so how close the simulation has to come.
+/// The accuracy of a published figure, and so the required accuracy of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FigureTolerance {
-    /// It is known up to this relative error.
+    /// Known up to this relative error.
     Relative(f64),
-    /// As it was printed.
+    /// Exact as printed.
     Exact,
     /// Nothing is claimed.
     None,
 }
 
 impl FigureTolerance {
-    /// Whether a simulated figure is as close as it has to be; `None` where nothing is claimed.
+    /// True if a simulated figure is within the tolerance; `None` if nothing is claimed.
     pub(super) fn holds(self, published: f64, simulated: f64) -> Option<bool> {
         match self {
             Self::Relative(share) => Some((simulated / published - 1.0).abs() <= share),
@@ -91,7 +91,7 @@ impl FigureTolerance {
     }
 }
 
-/// How a figure's simulation compares with it.
+/// The result of comparing a figure with its simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FigureVerdict<'a> {
     NothingClaimed,
@@ -99,11 +99,11 @@ pub(super) enum FigureVerdict<'a> {
     Miss,
     /// A miss that is listed, with its reason.
     KnownMiss(&'a str),
-    /// Listed as a miss, but it is none any more: the list is to be mended.
+    /// Listed as a miss, but passes: the list must be updated.
     PassListedAsMiss,
 }
 
-/// What a figure that counts bytes counts them in.
+/// The unit of a figure that counts bytes.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) enum PublishedUnit {
     KiB,
@@ -119,7 +119,7 @@ impl PublishedUnit {
     }
 }
 
-/// How a figure is measured on its programs: on the first one, unless it says otherwise.
+/// The measurement of a figure on its programs: on the first one, unless stated otherwise.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FigureMeasurement {
@@ -127,11 +127,11 @@ pub(super) enum FigureMeasurement {
     HostCallsPerSecond,
     SamplesPerCall,
     SamplesPerSecond,
-    /// Where samples are packs of sequences.
+    /// For samples that are packs of sequences.
     SequencesPerSecond,
     /// The loaders alone, without any IPU.
     LoaderSamplesPerSecond,
-    /// The first slot of a pipeline, counted from 1, in which every stage makes both passes.
+    /// The first slot of a pipeline, counted from 1, in which every stage runs both passes.
     FirstFullSlot,
     /// Bytes over links to this IPU, per weight update.
     LinkBytesIn(IpuId),
@@ -139,22 +139,22 @@ pub(super) enum FigureMeasurement {
     LinkBytesOut(IpuId),
     /// Micro-batches in the stashes of the stage on this IPU.
     FifoDepth(IpuId),
-    /// Cycles of the first step whose name ends so.
+    /// Cycles of the first step with this suffix in its name.
     StepCycles(String),
     /// Share of the IPUs' cycles in copies from and to remote buffers.
     RemoteBufferShare,
-    /// Share of the I/O tiles' copies that is hidden behind compute.
+    /// Share of the I/O tiles' copies that overlaps with compute.
     HiddenIoShare,
-    /// Of programs with prefetch depths 1, 2, …: the smallest depth within 1 % of the best.
+    /// For programs with prefetch depths 1, 2, …: the smallest depth within 1 % of the best.
     SmallestGoodPrefetchDepth,
     /// Bytes of a category of memory on all tiles of a replica.
     CategoryBytes(MemoryCategory),
-    /// The same of the second program, less that of the first.
+    /// The bytes of the second program minus those of the first.
     CategoryGrowth(MemoryCategory),
 }
 
 impl FigureMeasurement {
-    /// The figure before it is put into units; `None` where the programs do not show it.
+    /// The figure before conversion of units; `None` if the programs do not show it.
     fn of(&self, programs: &[&SimulatedProgram]) -> Option<f64> {
         let first = *programs.first()?;
         match self {
@@ -180,7 +180,7 @@ impl FigureMeasurement {
         }
     }
 
-    /// The source of errors of whole programs that it tells of, if any.
+    /// The source of errors of whole programs that it measures, if any.
     fn error_source(&self) -> Option<ProgramErrorSource> {
         match self {
             Self::CyclesPerWeightUpdate
@@ -194,13 +194,13 @@ impl FigureMeasurement {
         }
     }
 
-    /// True if it falls where times rise.
+    /// True if it decreases as times increase.
     fn is_rate(&self) -> bool {
         matches!(self, Self::HostCallsPerSecond | Self::SamplesPerSecond | Self::SequencesPerSecond)
     }
 
-    /// What it counts of a program whose samples are packs of sequences or not; `None` where it
-    /// counts no items.
+    /// The items that it counts, for a program whose samples are packs of sequences or not; `None`
+    /// if it counts no items.
     fn items(&self, packed: bool) -> Option<RunItems> {
         match self {
             Self::SamplesPerCall | Self::SamplesPerSecond | Self::LoaderSamplesPerSecond => {
@@ -214,8 +214,10 @@ impl FigureMeasurement {
 
 fn smallest_good_prefetch_depth(programs: &[&SimulatedProgram]) -> Option<f64> {
     let best = programs.iter().map(|program| program.cycles).min()?;
-    let good = |program: &&SimulatedProgram| program.cycles.as_f64() <= 1.01 * best.as_f64();
-    Some(programs.iter().position(good)? as f64 + 1.0)
+    Some(
+        programs.iter().position(|program| program.cycles.as_f64() <= 1.01 * best.as_f64())? as f64
+            + 1.0,
+    )
 }
 
 #[derive(Deserialize)]
@@ -225,16 +227,16 @@ pub(super) struct PublishedFigure {
     pub what: String,
     pub published: f64,
     pub tolerance: FigureTolerance,
-    /// Where a relative tolerance is from.
+    /// The source of a relative tolerance.
     pub tolerance_from: Option<String>,
-    /// What was done with it.
+    /// The use of the figure.
     #[serde(default)]
     pub kind: PublishedFigureKind,
-    /// Why the simulation misses it, where it is known to.
+    /// The reason why the simulation misses it, if that is known.
     pub known_miss: Option<String>,
     /// Names of the published runs: one for each program, or one for all.
     pub runs: Vec<String>,
-    /// Names of the programs it is measured on.
+    /// Names of the programs for measuring it.
     pub programs: Vec<String>,
     measure: FigureMeasurement,
     unit: Option<PublishedUnit>,
@@ -242,25 +244,25 @@ pub(super) struct PublishedFigure {
 }
 
 impl PublishedFigure {
-    /// Each program's name with that of the run it is compared with; `None` where they are not one
-    /// for each program, nor one for all.
+    /// Each program's name with that of its published run; `None` unless there is one run for each
+    /// program, or one for all.
     pub(super) fn pairs(&self) -> Option<Vec<(&str, &str)>> {
         let runs: Vec<&str> = match self.runs.as_slice() {
             [run] => vec![run; self.programs.len()],
             runs => runs.iter().map(String::as_str).collect(),
         };
         let programs = self.programs.iter().map(String::as_str);
-        (runs.len() == self.programs.len()).then(|| programs.zip(runs).collect())
+        if runs.len() == self.programs.len() { Some(programs.zip(runs).collect()) } else { None }
     }
 
-    /// What it counts of a program with so many sequences in a sample.
+    /// The items that it counts, for a program with this number of sequences per sample.
     pub(super) fn items(&self, packing_factor: f64) -> Option<RunItems> {
         self.measure.items(packing_factor != 1.0)
     }
 
-    /// Its residual: the source of the error, and true over predicted cycles or
-    /// bytes. `None` where nothing was predicted, or something else than time and code. What code
-    /// grows by is measured by all code of the program that it grew to: none of it may be known.
+    /// Its residual: the source of the error, and true over predicted cycles or bytes. `None` if
+    /// nothing was predicted, or something other than time and code. A growth of code is divided by
+    /// all code of the larger program: none of it may be known.
     pub(super) fn residual(
         &self,
         simulated: f64,
@@ -275,7 +277,7 @@ impl PublishedFigure {
             measure if measure.is_rate() => simulated / self.published,
             _ => self.published / simulated,
         };
-        (self.kind == PublishedFigureKind::Predicted).then_some((source, factor))
+        if self.kind == PublishedFigureKind::Predicted { Some((source, factor)) } else { None }
     }
 
     /// The band of a simulated time or rate of a program.
@@ -283,7 +285,7 @@ impl PublishedFigure {
         if self.measure.is_rate() { factors.of_rate(simulated) } else { factors.of_time(simulated) }
     }
 
-    /// How a simulated figure, of programs that fit or do not, compares with it.
+    /// Compares a simulated figure, of programs that fit or do not.
     pub(super) fn verdict(&self, simulated: f64, fits: bool) -> FigureVerdict<'_> {
         let close = self.tolerance.holds(self.published, simulated).map(|close| close && fits);
         match (close, &self.known_miss) {
@@ -295,25 +297,12 @@ impl PublishedFigure {
         }
     }
 
-    /// What its programs, in order, give for it; `None` where they do not show it.
+    /// Its value measured on its programs, in order; `None` if they do not show it.
     pub(super) fn measured(&self, programs: &[&SimulatedProgram]) -> Option<f64> {
         let value = self.measure.of(programs)? / self.unit.map_or(1.0, PublishedUnit::bytes);
         Some(self.decimals.map_or(value, |decimals| {
             let power = 10_f64.powi(decimals);
             (value * power).round() / power
         }))
-    }
-}
-
-/// A number in three or more figures, without a fraction where it is large.
-pub(super) fn number(value: f64) -> String {
-    if value <= -1000.0 {
-        format!("-{}", number(-value))
-    } else if value >= 1000.0 {
-        grouped(value.round() as u64)
-    } else if value.fract() == 0.0 {
-        format!("{value}")
-    } else {
-        format!("{value:.3}")
     }
 }

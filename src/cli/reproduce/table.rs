@@ -1,15 +1,14 @@
-//! The printed tables: every figure, and below it under which conditions it was published and
-//! simulated.
+//! The printed tables: every figure, and below it its published and simulated conditions.
 
 use super::conditions::ComparedCondition;
-use super::published_figures::{FigureVerdict, PublishedFigureKind, number};
+use super::published_figures::{FigureVerdict, PublishedFigureKind};
 use super::{ProgramConditions, PublishedFigureRow};
 use crate::cli::command::CliError;
 use std::io::Write;
-use tilescope_report::units::percent;
+use tilescope_report::units::{grouped_real, percent};
 use tilescope_sim::error_bands::PublishedResiduals;
 
-/// Prints all figures, the conditions of all runs, and how many figures are met.
+/// Prints all figures, the conditions of all runs, and the number of figures met.
 pub(super) fn print(
     rows: &[PublishedFigureRow<'_>],
     fitted_constants: &[String],
@@ -27,8 +26,8 @@ pub(super) fn print(
             "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:11}  {}",
             row.what,
             row.publication,
-            number(row.published),
-            number(row.simulated),
+            grouped_real(row.published),
+            grouped_real(row.simulated),
             percent(row.error),
             row.kind,
             verdict(row),
@@ -51,8 +50,7 @@ fn verdict(row: &PublishedFigureRow<'_>) -> String {
     }
 }
 
-/// One line for each published run and each program that is compared with it: what was published /
-/// what is simulated.
+/// One line for each published run and each of its programs: published / simulated conditions.
 fn print_conditions(
     rows: &[PublishedFigureRow<'_>],
     output: &mut dyn Write,
@@ -60,7 +58,7 @@ fn print_conditions(
     let mut seen: Vec<&ProgramConditions<'_>> = Vec::new();
     for pair in rows.iter().flat_map(|row| row.conditions) {
         match seen.iter_mut().find(|other| (other.program, other.run) == (pair.program, pair.run)) {
-            // Only figures that count items say of what.
+            // Only figures that count items have this condition.
             Some(other) if other.conditions.len() < pair.conditions.len() => *other = pair,
             Some(_) => {}
             None => seen.push(pair),
@@ -113,7 +111,7 @@ fn print_counts(
     Ok(())
 }
 
-/// How many of the published times and rates lie in the bands that claim nine of ten.
+/// Prints the number of published times and rates inside their bands of nine in ten.
 fn print_coverage(rows: &[PublishedFigureRow<'_>], output: &mut dyn Write) -> Result<(), CliError> {
     let bands = rows.iter().filter_map(|row| Some((row.published, row.band?)));
     let held: Vec<bool> = bands.map(|(published, band)| band.holds(published)).collect();

@@ -24,10 +24,9 @@ fn every_figure_has_its_own_name_and_programs_of_bundled_specs() {
     }
 }
 
-/// A figure that claims nothing has no tolerance, and a tolerance that is not exact says where it
-/// is from.
+/// A figure that claims nothing has no tolerance, and a tolerance that is not exact has a source.
 #[test]
-fn every_tolerance_is_known_from_somewhere() {
+fn every_tolerance_has_a_source() {
     for figure in published().figures {
         let relative = matches!(figure.tolerance, FigureTolerance::Relative(_));
         assert_eq!(relative, figure.tolerance_from.is_some(), "{}", figure.id);
@@ -48,7 +47,7 @@ fn like_is_compared_with_like() {
     }
 }
 
-/// Every condition that a publication says is one that a program can break.
+/// A program can violate every published condition.
 #[test]
 fn a_changed_condition_is_refused() {
     let published = published();
@@ -72,7 +71,7 @@ fn a_changed_condition_is_refused() {
     }
 }
 
-/// Nobody ran anything on a machine that does not exist.
+/// No publication ran a program on a changed machine.
 #[test]
 fn a_changed_machine_is_refused() {
     let mut changed = published();
@@ -85,7 +84,7 @@ fn a_changed_machine_is_refused() {
     assert!(error.contains(&name) && error.contains("exchange 16 B/cycle"), "{error}");
 }
 
-/// Packs do not meet sequences.
+/// Rates of packs are not compared with rates of sequences.
 #[test]
 fn rates_of_other_items_are_refused() {
     let text = PublishedFigures::TEXT.replace("sequences_per_second", "samples_per_second");
@@ -103,7 +102,7 @@ fn a_miss_is_a_miss() {
 }
 
 #[test]
-fn a_known_miss_that_passes_is_told() {
+fn a_known_miss_that_passes_is_reported() {
     let mut figure = published().figures.remove(0);
     figure.published = 10.0;
     figure.tolerance = FigureTolerance::Exact;
@@ -116,8 +115,8 @@ fn a_known_miss_that_passes_is_told() {
     assert_eq!(figure.verdict(10.0, true), FigureVerdict::Pass);
 }
 
-/// The list of known misses is what the simulation misses, for all programs that are simulated in
-/// no time; the command tells of the others.
+/// The list of known misses equals the misses of the simulation, for all programs that are
+/// simulated quickly; the command checks the others.
 #[test]
 fn known_misses_are_the_misses() {
     let published = published();

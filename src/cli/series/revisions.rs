@@ -1,4 +1,4 @@
-//! A spec as revisions of a Git repository have it.
+//! Specs from revisions of a Git repository.
 //!
 //! Files are read out of the repository with Git's plumbing: nothing is checked out, and no filter,
 //! pager or hook of the repository runs.
@@ -13,17 +13,17 @@ use std::process::{Command, Stdio};
 use tilescope_analysis::series::{SeriesOrder, SeriesSource, UnreadReport, arrange};
 use tilescope_sim::specification::SpecSource;
 
-/// Most bytes that are read of what Git says: as many as a spec may have.
+/// The most bytes of Git's output that are read: the limit of a spec.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Letters of a commit's subject in the name of its run.
+/// Number of letters of a commit's subject in the name of its run.
 const SUBJECT_LETTERS: usize = 50;
 
-/// The spec at `path` as the first revision of a range has it, and as each later one that changes it
-/// does, the oldest first.
+/// The spec at `path` in the first revision of a range, and in each later one that changes it, the
+/// oldest first.
 ///
 /// # Errors
-/// No range, no repository, no such path, or more revisions than `most`.
+/// The range, the repository or the path does not exist, or there are more than `most` revisions.
 pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs, CliError> {
     let ends = range.split_once("..").filter(|(from, to)| {
         !from.is_empty() && !from.starts_with('-') && !to.starts_with(['.', '-'])
@@ -61,7 +61,7 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
         let short: String = hash.chars().take(10).collect();
         let at = format!("{short}:{path}");
         let text = git(&["cat-file", "blob", &format!("{hash}:{path}")]);
-        // The range may begin before there was such a file.
+        // The file may not exist at the start of the range.
         let Ok(text) = text else { continue };
         let subject: String = subject.chars().take(SUBJECT_LETTERS).collect();
         let name = format!("{short} {subject}").trim_end().to_owned();
@@ -82,16 +82,16 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
     Ok(SeriesInputs { sources, specs, refused })
 }
 
-/// Whether a spec is about a model in another file.
+/// True if a spec uses a model in another file.
 fn names_a_file(spec: &str) -> bool {
     let table = toml::from_str::<toml::Table>(spec).unwrap_or_default();
     table.get("model").is_some_and(|model| model.get("onnx").is_some())
 }
 
-/// A commit in a line: its hash, and its subject behind a space.
+/// The format of a commit as a line: its hash, a space and its subject.
 const FORMAT: &str = "--format=tformat:%H %s";
 
-/// Hashes and subjects. `rev-list` puts a line `commit HASH` in front of each.
+/// Hashes and subjects. `rev-list` prints a line `commit HASH` before each.
 fn commits(text: &str) -> Vec<(&str, &str)> {
     let is_hash = |word: &str| word.len() >= 40 && word.chars().all(|of| of.is_ascii_hexdigit());
     let lines = text.lines().filter_map(|line| {
@@ -101,7 +101,7 @@ fn commits(text: &str) -> Vec<(&str, &str)> {
     lines.collect()
 }
 
-/// What Git says.
+/// The output of a Git command.
 fn git(arguments: &[&str]) -> Result<String, CliError> {
     let failed = |problem: String| JobError::Git { command: arguments[0].to_owned(), problem };
     let mut child = Command::new("git")

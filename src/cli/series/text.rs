@@ -5,10 +5,10 @@ use crate::cli::text_table::table_lines;
 use std::io::Write;
 use tilescope_analysis::series::{ReportSeries, SeriesTelling};
 
-/// Widest cell that moves the cells behind it to the right.
+/// Width of the widest cell before the cells after it are pushed to the right.
 const CELL_WIDTH: usize = 56;
 
-/// Prints all tables; that of operations has up to `limit` rows and its total.
+/// Prints all tables; the table of operations has up to `limit` rows and its total.
 pub(super) fn print(
     series: &ReportSeries,
     telling: SeriesTelling,
@@ -20,12 +20,11 @@ pub(super) fn print(
     }
     for (title, table, note) in series.page(telling, limit) {
         writeln!(output, "\n{title}")?;
-        match table.rows.is_empty() {
-            true => writeln!(output, "  none")?,
-            false => {
-                for line in table_lines(&table, CELL_WIDTH) {
-                    writeln!(output, "  {line}")?;
-                }
+        if table.rows.is_empty() {
+            writeln!(output, "  none")?
+        } else {
+            for line in table_lines(&table, CELL_WIDTH) {
+                writeln!(output, "  {line}")?;
             }
         }
         if let Some(note) = note {

@@ -8,7 +8,7 @@ use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, Tabl
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::{FIGURES, Point, PointErrors, PointFigure};
 
-/// All that is known of each point, with whole paths of keys.
+/// All data of each point, with full paths of keys.
 pub(super) fn csv(answer: &SweepAnswer) -> String {
     let keys = answer.keys.iter().map(TableColumn::text);
     let figures = FIGURES.iter().flat_map(|figure| {
@@ -17,7 +17,7 @@ pub(super) fn csv(answer: &SweepAnswer) -> String {
         [TableColumn::number(figure.name)].into_iter().chain(ends)
     });
     let rest = ["outcome", "pareto_front", "problem"].map(TableColumn::text);
-    let row = |SweepPoint { point, pareto_front }: &SweepPoint| {
+    let make_row = |SweepPoint { point, pareto_front }: &SweepPoint| {
         let keys =
             answer.keys.iter().map(|key| TableCell::from(value_text(point.changes.get(key))));
         let figures = FIGURES.iter().flat_map(|figure| figure_cells(point, figure));
@@ -25,14 +25,14 @@ pub(super) fn csv(answer: &SweepAnswer) -> String {
             [point.outcome_words(), if *pareto_front { "yes" } else { "" }, point.problem()];
         keys.chain(figures).chain(words.map(TableCell::from)).collect()
     };
-    let rows = answer.points.iter().map(row).collect();
+    let rows = answer.points.iter().map(make_row).collect();
     DataTable::new(keys.chain(figures).chain(rest).collect(), rows).csv()
 }
 
-/// Bounds of nine cases in ten, as columns end in them.
+/// Suffixes of columns for the bounds of nine cases in ten.
 const BAND_ENDS: [&str; 2] = ["low", "high"];
 
-/// A figure, and where it has errors the bounds that it lies between; empty where they are not known.
+/// A figure and, if it has errors, its bounds; empty if they are not known.
 fn figure_cells(point: &Point, figure: &PointFigure) -> Vec<TableCell> {
     let value = match &point.figure_json(figure) {
         serde_json::Value::Number(number) => match number.as_u64() {
@@ -45,11 +45,12 @@ fn figure_cells(point: &Point, figure: &PointFigure) -> Vec<TableCell> {
         return vec![value];
     }
     let band = point.figures().and_then(|figures| figure.expected(figures));
-    let end = |of: fn(&Banded) -> f64| TableCell::from(band.as_ref().map(of).map(TableCell::Real));
-    vec![value, end(Banded::low), end(Banded::high)]
+    let make_end =
+        |of: fn(&Banded) -> f64| TableCell::from(band.as_ref().map(of).map(TableCell::Real));
+    vec![value, make_end(Banded::low), make_end(Banded::high)]
 }
 
-/// A line for each point.
+/// Prints a line for each point.
 pub(super) fn print(answer: &SweepAnswer, output: &mut dyn Write) -> Result<(), CliError> {
     if answer.points.is_empty() {
         return Ok(writeln!(output, "No point meets the conditions.")?);
@@ -72,13 +73,13 @@ fn line(answer: &SweepAnswer, found: &SweepPoint) -> Vec<String> {
     let mut line: Vec<String> =
         answer.keys.iter().map(|key| value_text(point.changes.get(key))).collect();
     let figures = point.figures();
-    let dash = || "-".to_owned();
+    let make_dash = || "-".to_owned();
     for name in ["seconds_per_sample", "samples_per_second", "memory"] {
         let figure = PointFigure::named(name);
         let text = figure.zip(figures).and_then(|(figure, figures)| figure.text(figures));
-        line.push(text.unwrap_or_else(dash));
+        line.push(text.unwrap_or_else(make_dash));
     }
-    line.push(figures.map_or_else(dash, |figures| figures.ipus.to_string()));
+    line.push(figures.map_or_else(make_dash, |figures| figures.ipus.to_string()));
     line.push(if *pareto_front { "*".to_owned() } else { String::new() });
     line.push(match (point.fits(), point.problem()) {
         (true, _) => String::new(),
@@ -88,9 +89,9 @@ fn line(answer: &SweepAnswer, found: &SweepPoint) -> Vec<String> {
     line
 }
 
-/// The last part of a path, where no other key ends in it.
+/// The last part of a path, unless another key ends in it too.
 fn short(answer: &SweepAnswer, path: &str) -> String {
-    let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
-    let alike = answer.keys.iter().filter(|other| last(other) == last(path)).count();
-    if alike > 1 { path.to_owned() } else { last(path) }
+    let get_last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+    let alike = answer.keys.iter().filter(|other| get_last(other) == get_last(path)).count();
+    if alike > 1 { path.to_owned() } else { get_last(path) }
 }

@@ -1,4 +1,4 @@
-//! What a search found, in words and as JSON.
+//! The results of a search, as text and as JSON.
 
 use crate::cli::command::CliError;
 use serde_json::Value;
@@ -14,22 +14,22 @@ use tilescope_experiments::trial::{TrialFigures, set_arguments};
 use tilescope_experiments::trial_store::TrialStore;
 use tilescope_report::units::percent;
 
-/// Dead ends, and points of the front, that are printed; JSON has all.
+/// Number of dead ends and points of the front that are printed; JSON has all.
 const PRINTED: usize = 12;
 
 /// The request of a search.
 pub(super) struct TuneSummary<'a> {
-    /// The spec as the user names it.
+    /// The name of the spec on the command line.
     pub name: &'a str,
-    /// What `--set` changes of it.
+    /// The changes of `--set`.
     pub overrides: &'a [String],
     pub space: &'a TuneSpace,
-    /// Where the spec that was found is written to.
+    /// The file for the resulting spec.
     pub file: Option<&'a Path>,
 }
 
 impl TuneSummary<'_> {
-    /// What was gained, in a line.
+    /// The gain, in a line.
     pub(super) fn headline(&self, answer: &TuneAnswer) -> String {
         let objective = self.space.objective;
         let text = |point: &Point| {
@@ -45,7 +45,7 @@ impl TuneSummary<'_> {
         format!("{}, tuned: {words} {best} instead of {base}{gain}", self.name)
     }
 
-    /// Why the end of the path is not what was asked for.
+    /// The reason why the end of the path misses the request.
     fn shortfall(&self, best: &Point) -> Option<&'static str> {
         let score = self.space.objective.score(best, &self.space.conditions);
         match score.map(|score| score.class) {
@@ -55,16 +55,15 @@ impl TuneSummary<'_> {
         }
     }
 
-    /// The share of the objective that was gained; nothing where the spec did not meet what was
-    /// asked of it.
+    /// The gain as a share of the objective; `None` if the original spec violated the conditions.
     fn gain(&self, path: &TunePath) -> Option<f64> {
         let score = |point: &Point| self.space.objective.score(point, &self.space.conditions);
         score(path.best())?.gain_over(score(&path.base)?)
     }
 
-    /// How to simulate a point: into a directory for each step.
+    /// The command that simulates a point, into a directory for each step.
     fn simulate_command(&self, step: usize, changes: &SpecChanges) -> String {
-        // Words need no quotes, which shells take for their own.
+        // Words are left unquoted, because shells would remove the quotes.
         let plain = |(path, value): (&String, &Value)| match value {
             Value::String(word)
                 if word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_') =>
@@ -78,13 +77,17 @@ impl TuneSummary<'_> {
         format!("tilescope simulate {} -o step{step}{sets}", quoted(self.name))
     }
 
-    /// All points that fit, and that none is better than in everything; the fewest changes where
-    /// several are alike.
-    fn front<'p>(&self, store: &'p TrialStore<'_>) -> Vec<&'p Point> {
-        let is_wanted = |point: &&Point| {
-            self.space.conditions.iter().all(|condition| condition.of_figures(point) != Some(false))
-        };
-        let points: Vec<&Point> = store.points().iter().filter(is_wanted).collect();
+    /// All feasible points that no other point beats in every objective; of equal ones, the point
+    /// with the fewest changes.
+    fn front<'p>(&self, path: &TunePath, store: &'p TrialStore<'_>) -> Vec<&'p Point> {
+        let mut points: Vec<&Point> = Vec::new();
+        for (place, point) in store.points().iter().enumerate() {
+            let conditions = &self.space.conditions;
+            let misses = conditions.iter().any(|of| of.of_figures(point) == Some(false));
+            if !misses && !path.beyond.contains(&place) {
+                points.push(point);
+            }
+        }
         let on_front = is_on_front(points.iter().copied());
         let mut front: Vec<&Point> = points
             .into_iter()
@@ -110,7 +113,7 @@ impl TuneSummary<'_> {
         front
     }
 
-    /// All of it, as it is printed, kept and read again.
+    /// The complete answer, for printing, storing and reading.
     pub(super) fn answer(&self, path: &TunePath, store: &TrialStore<'_>) -> TuneAnswer {
         let step = |(number, step): (usize, &TuneStep)| TuneStepAnswer {
             step: step.clone(),
@@ -133,12 +136,13 @@ impl TuneSummary<'_> {
             untried: path.untried.clone(),
             hopeless: path.hopeless,
             untold: store.untold(),
-            pareto_front: self.front(store).into_iter().cloned().collect(),
+            pareto_front: self.front(path, store).into_iter().cloned().collect(),
             shortfall: self.shortfall(path.best()).map(str::to_owned),
+            fits_if_free: path.fits_if_free.clone(),
         }
     }
 
-    /// The path, then dead ends, what was left alone and the Pareto front.
+    /// Prints the path, then dead ends, unchanged keys and the Pareto front.
     pub(super) fn print(
         &self,
         answer: &TuneAnswer,
@@ -150,6 +154,21 @@ impl TuneSummary<'_> {
         }
         let headline = answer.shortfall.clone().unwrap_or_else(|| self.headline(answer));
         writeln!(output, "\n{headline}")?;
+        if let Some(found) = &answer.fits_if_free {
+            let keys: Vec<String> = self
+                .space
+                .forbidden(&found.moved)
+                .iter()
+                .map(|key| format!("--free {key}"))
+                .collect();
+            writeln!(
+                output,
+                "It fits with {}: {}",
+                found.moved.text(),
+                found.point.figures_text()
+            )?;
+            writeln!(output, "  {} finds it", keys.join(" "))?;
+        }
         let (simulations, new) = (answer.simulations, answer.simulated_now);
         let known = match simulations - new {
             0 => String::new(),
@@ -246,7 +265,7 @@ fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliErro
     more(front.len(), output)
 }
 
-/// Says how many lines are left out.
+/// Prints the number of omitted lines.
 fn more(all: usize, output: &mut dyn Write) -> Result<(), CliError> {
     if all > PRINTED {
         writeln!(output, "  and {} more: --json has all", all - PRINTED)?;
@@ -264,7 +283,7 @@ fn change(gain: f64) -> String {
     if text == "-0.0 %" { "+0.0 %".to_owned() } else { text }
 }
 
-/// What came of a change that was tried in vain.
+/// The result of a change without a gain.
 fn outcome_text(end: &DeadEnd) -> String {
     match (end.point.fits(), end.point.problem(), end.gain) {
         (true, _, Some(gain)) if gain.abs() < 0.0005 => "no effect".to_owned(),
@@ -278,7 +297,7 @@ fn outcome_text(end: &DeadEnd) -> String {
     }
 }
 
-/// A word of a shell.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "._-/=,:+@%".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Inputs that are mutated, and the commands that read them.
+//! Inputs to mutate, and the commands that read them.
 
 use super::mutations::{mutate_bytes, mutate_report, mutate_text};
 use crate::common::{sample, stdout, tilescope};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
 use tilescope_report::StepLayout;
 
-/// Commands that read a report `R`; files that they write are `O`.
+/// Commands that read a report `R` and write files `O`.
 const OF_REPORTS: &[&[&str]] = &[
     &["summary", "R", "--json"],
     &["why", "R"],
@@ -38,10 +38,10 @@ const OF_REPORTS: &[&[&str]] = &[
     &["query", "R", "SELECT count(*) FROM steps"],
 ];
 
-/// Specs that compile in a moment.
+/// Specs that compile quickly.
 const SPECS: [&str; 4] = ["matmul_chain", "prefetch", "mnist_pipeline", "too_large"];
 
-/// Pieces of questions.
+/// Pieces of queries.
 const QUESTIONS: [&str; 8] = [
     "SELECT type, count(*) FROM steps GROUP BY type ORDER BY 2 DESC LIMIT 10",
     "SELECT p.name, sum(b.cycles) FROM steps_by_ipu b JOIN steps s ON s.id = b.step_id JOIN programs p ON p.id = s.program GROUP BY 1",
@@ -57,11 +57,11 @@ const QUESTIONS: [&str; 8] = [
 pub(super) struct FuzzInput {
     pub(super) words: Vec<String>,
     pub(super) stdin: Vec<u8>,
-    /// Files that the command may not change.
+    /// Files that the command must not change.
     pub(super) files: Vec<PathBuf>,
 }
 
-/// The inputs that are mutated.
+/// The inputs to mutate.
 pub(super) struct Corpus {
     reports: Vec<Vec<u8>>,
     specs: Vec<String>,
@@ -71,10 +71,10 @@ pub(super) struct Corpus {
 }
 
 impl Corpus {
-    /// Kinds of inputs.
+    /// Number of kinds of inputs.
     pub(super) const KINDS: usize = 8;
 
-    /// Collects and makes the inputs.
+    /// Collects and creates the inputs.
     pub(super) fn new(directory: &Path) -> Self {
         fs::create_dir_all(directory).unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -117,7 +117,7 @@ impl Corpus {
         }
     }
 
-    /// An input of a kind in a directory.
+    /// An input of a kind, in a directory.
     pub(super) fn input(&self, kind: usize, dice: &mut Dice, place: &Path) -> FuzzInput {
         match kind {
             0 | 1 => self.report(kind == 0, dice, place),
@@ -130,7 +130,7 @@ impl Corpus {
         }
     }
 
-    /// A report whose cells, or bytes, are others.
+    /// A report with changed cells, or bytes.
     fn report(&self, by_cells: bool, dice: &mut Dice, place: &Path) -> FuzzInput {
         let file = place.join("profile.pop");
         let mut bytes = self.reports[dice.below(self.reports.len() as u64) as usize].clone();
@@ -164,7 +164,7 @@ impl Corpus {
         FuzzInput { words, stdin: Vec::new(), files: vec![file] }
     }
 
-    /// Results of a sweep, which the next one reads and adds to.
+    /// Results of a sweep, which the next sweep reads and extends.
     fn results(&self, dice: &mut Dice, place: &Path) -> FuzzInput {
         let file = place.join("results.db");
         let mut bytes = self.results.clone();
@@ -215,13 +215,14 @@ impl Corpus {
         FuzzInput { words: vec!["mcp".to_owned()], stdin: lines.into_bytes(), files: vec![file] }
     }
 
-    /// A question, a search or a gate.
+    /// A query, a search or a gate.
     fn question(&self, dice: &mut Dice, place: &Path) -> FuzzInput {
         let file = place.join("profile.pop");
         fs::write(&file, &self.reports[dice.below(2) as usize]).unwrap();
         let mut text = dice.pick(&QUESTIONS).to_owned();
         mutate_text(&mut text, dice);
-        // No argument of a program holds this byte, and one that begins with a dash is an option.
+        // No argument of a program can contain this byte, and one that begins with a dash is an
+        // option.
         let text = format!(" {}", text.replace('\0', " "));
         let report = path(&file);
         let words: Vec<&str> = match dice.below(3) {
@@ -238,7 +239,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The words of a command with the paths of a report and of an output in their places.
+/// The words of a command, with the paths of a report and of an output filled in.
 fn filled(command: &[&str], report: &Path, output: &Path) -> Vec<String> {
     let mut words = Vec::new();
     for word in command {

@@ -1,9 +1,9 @@
-//! Commands on inputs that strangers wrote: mutated reports of both layouts and of other tools,
-//! specs, ONNX files, results, messages, questions.
+//! Runs commands on hostile inputs: mutated reports of both layouts and of other tools, specs, ONNX
+//! files, results, messages, queries.
 //!
-//! Every run is a process with bounds on its processor time and memory. It has to end with an answer
-//! or an error in words, and must not change its input. `cargo xtask fuzz --minutes N` runs them for
-//! long; what fails is kept below `target/fuzz` with the command that failed.
+//! Every run is a process with limits on its CPU time and memory. It must end with an answer or an
+//! error message, and must not change its input. `cargo xtask fuzz --minutes N` runs them for
+//! longer; failures are saved below `target/fuzz` with their commands.
 
 mod corpus;
 mod mutations;
@@ -22,24 +22,24 @@ use tilescope_test_tiers::slow_tests;
 const FAST_RUNS: u64 = 3;
 const SLOW_RUNS: u64 = 60;
 
-/// Bounds of a run: processor time in seconds, and kilobytes of addresses. Addresses are more than
-/// what is resident; threads reserve them.
+/// Limits of a run: CPU time in seconds, and kilobytes of address space. The address space exceeds
+/// the resident size, because threads reserve some.
 const MOST_SECONDS: u64 = 20;
 const MOST_KILOBYTES: u64 = 2_000_000;
 
-/// Resident kilobytes that a run may take.
+/// The limit on the resident kilobytes of a run.
 const MOST_RESIDENT: u64 = 500_000;
 
 /// The outcome of a run.
 struct FuzzRun {
     code: Option<i32>,
     said: String,
-    /// The largest resident size that was seen, in kilobytes; 0 where the system does not say.
+    /// The largest resident size seen, in kilobytes; 0 if the system does not report it.
     resident: u64,
 }
 
 impl FuzzRun {
-    /// Runs the program with bounds.
+    /// Runs the program with limits.
     fn of(words: &[String], stdin: &[u8], directory: &Path) -> Self {
         let limits = format!("ulimit -t {MOST_SECONDS}; ulimit -v {MOST_KILOBYTES}");
         let mut command = limited_tilescope(&limits);
@@ -50,7 +50,7 @@ impl FuzzRun {
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         command.stderr(fs::File::create(&stderr).expect("a file"));
         let mut child = command.spawn().expect("a shell starts");
-        // A program that needs no input may be gone.
+        // A program that reads no input may have exited.
         let _ = child.stdin.take().expect("an input").write_all(stdin);
         let mut resident = 0;
         let status = loop {
@@ -91,12 +91,12 @@ fn resident_size(process: u32) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Content of the files of an input, to see that a run does not change them.
+/// Contents of the files of an input, to check that a run does not change them.
 fn contents(paths: &[PathBuf]) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap_or_default()).collect()
 }
 
-/// Runs inputs of a number, and counts failures in words.
+/// Runs numbered inputs, and collects failures as text.
 struct Fuzzing {
     corpus: Corpus,
     directory: tempfile::TempDir,
@@ -111,7 +111,7 @@ impl Fuzzing {
         Self { corpus, directory, runs: 0, failures: Vec::new() }
     }
 
-    /// One input of a kind, made from a seed, and the command that reads it.
+    /// Runs one input of a kind, generated from a seed, and the command that reads it.
     fn run(&mut self, kind: usize, seed: u64) {
         let place = self.directory.path().join("input");
         fs::create_dir_all(&place).expect("a directory");
@@ -130,7 +130,7 @@ impl Fuzzing {
         fs::remove_dir_all(&place).expect("removed");
     }
 
-    /// Copies the files of a failure to where they stay.
+    /// Copies the files of a failure to a permanent place.
     fn keep(&self, place: &Path, kind: usize, seed: u64) -> PathBuf {
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz/{kind}-{seed}"));
         fs::create_dir_all(&kept).expect("a directory");
@@ -143,14 +143,14 @@ impl Fuzzing {
     }
 }
 
-/// A number of the environment.
+/// A number from the environment.
 fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn hostile_inputs_are_answered_in_words() {
+fn hostile_inputs_give_answers_or_messages() {
     let mut fuzzing = Fuzzing::new();
     let first = asked("TILESCOPE_FUZZ_SEED").unwrap_or(0);
     let started = Instant::now();

@@ -4,7 +4,7 @@ use crate::report_support::Dice;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-/// Numbers at which sizes, signs and types end.
+/// Numbers at the limits of sizes, signs and types.
 const EXTREMES: [i64; 12] = [
     0,
     1,
@@ -27,7 +27,7 @@ pub(super) fn mutate_bytes(bytes: &mut Vec<u8>, dice: &mut Dice) {
             return;
         }
         let length = bytes.len() as u64;
-        // Headers decide most.
+        // Headers matter most.
         let span = if dice.chance(3) { length.min(512) } else { length };
         let at = dice.below(span) as usize;
         let end = (at + 1 + dice.below(64) as usize).min(bytes.len());
@@ -96,7 +96,7 @@ pub(super) fn mutate_report(report: &Connection, dice: &mut Dice) {
         let row = format!(
             "rowid = (SELECT rowid FROM \"{table}\" LIMIT 1 OFFSET abs(random()) % (1 + (SELECT count(*) FROM \"{table}\")))"
         );
-        // A change that a constraint refuses is none.
+        // A change that a constraint refuses has no effect.
         let _ = match dice.below(8) {
             0..=3 => {
                 let value = cell(report, table, column, dice);
@@ -113,7 +113,7 @@ pub(super) fn mutate_report(report: &Connection, dice: &mut Dice) {
     }
 }
 
-/// A value that a stranger may have written into a cell.
+/// A hostile value for a cell.
 fn cell(report: &Connection, table: &str, column: &str, dice: &mut Dice) -> Value {
     let now: Option<Value> = report
         .query_row(
@@ -137,7 +137,7 @@ fn cell(report: &Connection, table: &str, column: &str, dice: &mut Dice) -> Valu
     }
 }
 
-/// A compressed value whose content is another one.
+/// A compressed value with changed content.
 fn repacked(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
     let Ok(mut content) = miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(bytes, 1 << 24)
     else {
@@ -146,7 +146,7 @@ fn repacked(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
         return bytes;
     };
     if dice.chance(8) {
-        // A bomb: 64 MiB of zeros in 64 kB.
+        // A decompression bomb: 64 MiB of zeros in 64 kB.
         content = vec![0; 1 << 26];
     } else {
         mutate_bytes(&mut content, dice);

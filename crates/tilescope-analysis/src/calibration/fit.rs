@@ -2,10 +2,11 @@
 //!
 //! Close to its constants the simulation is linear in them: y = x + J (c - c0), with the simulated
 //! cycles x of each program at the constants c0, and J from one more simulation for each constant.
-//! The fit takes the c with the least sum of Huber's loss over the relative residuals of programs, by
-//! iteratively reweighted least squares; bounds are kept by coordinate descent. A constant without
-//! effect on any program, and one whose effects are those of others, is left as it is: any value would
-//! do. So is one that the measurement says next to nothing about.
+//! The fit takes the c with the least sum of Huber's loss over the relative residuals of programs,
+//! by iteratively reweighted least squares; bounds are kept by coordinate descent. Three sorts of
+//! constants stay as they are, since any value would fit: those without effect on any program,
+//! those whose effects are combinations of the effects of others, and those that the measurement
+//! barely constrains.
 
 use super::AlignedProgram;
 use ndarray::Array2;
@@ -13,34 +14,41 @@ use ndarray::Array2;
 /// A constant that can be fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitConstant {
-    /// Key of a spec.
+    /// Its key in a spec.
     pub key: String,
     pub title: String,
-    /// What the simulation was made with.
+    /// The value used by the simulation.
     pub value: f64,
     pub least: f64,
     pub most: f64,
-    /// Whether it counts whole things.
+    /// True for counts, which are whole numbers.
     pub whole: bool,
-    /// Cycles that each program takes more with one more of it; empty where that is not known.
+    /// Additional cycles of each program per unit of the constant; empty if not known.
     pub slopes: Vec<f64>,
 }
 
-/// What became of a constant.
+/// The result of fitting a constant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstantState {
-    /// Its value, and the standard error of it; the titles of constants with the same effects,
+    /// The fitted value and its standard error; the titles of constants with the same effects,
     /// which stay as they are.
     Fitted { value: f64, error: f64, at_bound: bool, instead_of: Vec<String> },
     /// No operation of the measurement depends on it.
     WithoutEffect,
-    /// Its effects are those of others together: their titles.
+    /// Its effects are a combination of the effects of the constants with these titles.
     OnlyTogether(Vec<String>),
-    /// The measurement would let it be almost anything between its bounds.
+    /// The measurement allows almost any value between its bounds.
     TooWeak { error: f64 },
 }
 
-/// A constant and what became of it.
+impl ConstantState {
+    /// The state of a constant that is fitted later.
+    fn to_be_fitted() -> Self {
+        Self::Fitted { value: 0.0, error: 0.0, at_bound: false, instead_of: Vec::new() }
+    }
+}
+
+/// A constant and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantFit {
     pub constant: FitConstant,
@@ -48,7 +56,7 @@ pub struct ConstantFit {
 }
 
 impl ConstantFit {
-    /// Its value, fitted or as it was.
+    /// The fitted value, or the original one if it was not fitted.
     pub fn value(&self) -> f64 {
         match self.state {
             ConstantState::Fitted { value, .. } => value,
@@ -57,61 +65,62 @@ impl ConstantFit {
     }
 }
 
-/// How far operations are predicted that took no part in a fit.
+/// Prediction error of operations that were left out of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOutError {
-    /// Parts that the operations were divided into, each held out once.
+    /// Number of parts that the operations were divided into; each was held out once.
     pub folds: usize,
     /// Sum of the residuals' sizes over the measured cycles, before and after.
     pub before: f64,
     pub after: f64,
 }
 
-/// Fitted constants.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitResult {
     pub constants: Vec<ConstantFit>,
-    /// Sum of the residuals' sizes over the measured cycles, before.
+    /// Sum of the residuals' sizes over the measured cycles, before the fit.
     pub before: f64,
-    /// The same with the fitted constants, as the linear model has it.
+    /// The same after the fit, according to the linear model.
     pub after: f64,
-    /// Nothing where there are too few operations to hold some out.
+    /// `None` if there are too few operations to hold some out.
     pub held_out: Option<HeldOutError>,
 }
 
-/// Fewest operations of which some can be held out.
+/// The fewest operations for which some can be held out.
 pub const MIN_OPERATIONS: usize = 4;
 
-/// Most parts that operations are divided into.
+/// The largest number of parts that operations are divided into.
 const FOLDS: usize = 5;
 
-/// Relative residuals beyond count less and less.
+/// Relative residuals above this size have less and less weight.
 const HUBER: f64 = 0.02;
 
-/// Programs that are a smaller share of the measurement count as if they were that: theirs are
-/// rounding errors.
+/// Smallest share of the measurement that a program is weighted by: the residuals of smaller
+/// programs are rounding errors.
 const LEAST_SHARE: f64 = 1e-4;
 
-/// A constant is one of others together where what is left of its effects is less than this share.
+/// Share of its effects below which the remainder of a constant, after the others are projected
+/// out, makes it dependent on them.
 const DEPENDENT: f64 = 0.02;
 
-/// Times that residuals are weighted anew.
+/// Rounds of reweighting the residuals.
 const REWEIGHTED: usize = 40;
 
 /// Sweeps of coordinate descent over all constants.
 const SWEEPS: usize = 400;
 
-/// The problem: programs that count, and how much each weighs.
+/// The problem: the programs that take part, and the weight of each.
 struct FitProblem<'a> {
     constants: &'a [FitConstant],
-    /// Places of programs that take part.
+    /// Indices of the programs that take part.
     rows: Vec<usize>,
     programs: &'a [AlignedProgram],
-    /// One over the cycles that residuals of a program are relative to.
+    /// Reciprocal of the cycles that the residuals of a program are relative to.
     scale: Vec<f64>,
 }
 
-/// Fits `constants` to aligned programs.
+/// Fits `constants` to the aligned programs.
 pub fn fit(programs: &[AlignedProgram], constants: &[FitConstant]) -> FitResult {
     let rows: Vec<usize> = (0..programs.len()).filter(|at| programs[*at].is_of_machine()).collect();
     let problem = FitProblem::new(programs, constants, rows.clone());
@@ -130,14 +139,17 @@ fn start_of(constants: &[FitConstant]) -> Vec<f64> {
 }
 
 fn values_of(constants: &[FitConstant], states: &[ConstantState]) -> Vec<f64> {
-    let value = |(constant, state): (&FitConstant, &ConstantState)| match state {
-        ConstantState::Fitted { value, .. } => *value,
-        _ => constant.value,
-    };
-    constants.iter().zip(states).map(value).collect()
+    let mut values = Vec::with_capacity(constants.len());
+    for (constant, state) in constants.iter().zip(states) {
+        values.push(match state {
+            ConstantState::Fitted { value, .. } => *value,
+            _ => constant.value,
+        });
+    }
+    values
 }
 
-/// Predicts each part of the operations from a fit to the others.
+/// Predicts each part of the operations from a fit to the other parts.
 fn held_out(
     programs: &[AlignedProgram],
     constants: &[FitConstant],
@@ -150,7 +162,9 @@ fn held_out(
         return None;
     }
     let folds = FOLDS.min(operations.len());
-    let (mut before, mut after, mut measured) = (0.0, 0.0, 0.0);
+    let mut before = 0.0;
+    let mut after = 0.0;
+    let mut measured = 0.0;
     for fold in 0..folds {
         let is_held = |at: &usize| {
             let place = operations.partition_point(|of| *of < programs[*at].operation);
@@ -164,8 +178,13 @@ fn held_out(
         after += problem.error_of_operations(&held, &values) * cycles;
         measured += cycles;
     }
-    let share = |sum: f64| if measured > 0.0 { sum / measured } else { 0.0 };
-    Some(HeldOutError { folds, before: share(before), after: share(after) })
+    let before = share_of(before, measured);
+    let after = share_of(after, measured);
+    Some(HeldOutError { folds, before, after })
+}
+
+fn share_of(sum: f64, whole: f64) -> f64 {
+    if whole > 0.0 { sum / whole } else { 0.0 }
 }
 
 impl<'a> FitProblem<'a> {
@@ -180,13 +199,21 @@ impl<'a> FitProblem<'a> {
         self.constants[constant].slopes.get(row).copied().unwrap_or(0.0)
     }
 
-    /// Cycles of a program with other constants.
+    /// Cycles of a program with the constants at `values`.
     fn predicted(&self, row: usize, values: &[f64]) -> f64 {
-        let change = |at: usize| self.slope(row, at) * (values[at] - self.constants[at].value);
-        self.programs[row].simulated + (0..values.len()).map(change).sum::<f64>()
+        let changes = values
+            .iter()
+            .enumerate()
+            .map(|(at, value)| self.slope(row, at) * (value - self.constants[at].value));
+        self.programs[row].simulated + changes.sum::<f64>()
     }
 
-    /// Sum of the sizes of residuals of operations over their measured cycles.
+    /// Relative residual of a program with the constants at `values`.
+    fn residual(&self, row: usize, values: &[f64]) -> f64 {
+        (self.programs[row].measured - self.predicted(row, values)) * self.scale[row]
+    }
+
+    /// Sum of the absolute residuals of operations, divided by their measured cycles.
     fn error_of_operations(&self, rows: &[usize], values: &[f64]) -> f64 {
         let operations = rows.iter().map(|at| self.programs[*at].operation + 1).max().unwrap_or(0);
         let mut residuals = vec![0.0; operations];
@@ -197,10 +224,10 @@ impl<'a> FitProblem<'a> {
             measured += program.measured;
         }
         let sum: f64 = residuals.iter().map(|residual: &f64| residual.abs()).sum();
-        if measured > 0.0 { sum / measured } else { 0.0 }
+        share_of(sum, measured)
     }
 
-    /// What becomes of each constant.
+    /// The result of each constant.
     fn solve(&self) -> Vec<ConstantState> {
         let mut states = self.dependencies();
         loop {
@@ -208,11 +235,13 @@ impl<'a> FitProblem<'a> {
                 .filter(|at| matches!(states[*at], ConstantState::Fitted { .. }))
                 .collect();
             let (values, errors) = self.reweighted(&free);
-            let width = |at: usize| self.constants[at].most - self.constants[at].least;
-            // The one that is known least goes first: without it others may be known well.
+            // The most uncertain constant is dropped first: without it the others may be well
+            // determined.
             let vague = (0..free.len())
                 .map(|place| {
-                    (place, 2.0 * errors[place] / width(free[place]).max(f64::MIN_POSITIVE))
+                    let constant = &self.constants[free[place]];
+                    let width = (constant.most - constant.least).max(f64::MIN_POSITIVE);
+                    (place, 2.0 * errors[place] / width)
                 })
                 .filter(|(_, share)| *share > 0.5 || share.is_nan())
                 .max_by(|a, b| a.1.total_cmp(&b.1));
@@ -234,29 +263,24 @@ impl<'a> FitProblem<'a> {
         }
     }
 
-    /// Which constants can be told apart: the one with the largest effects first, then each whose
-    /// effects are not those of the ones before (Gram-Schmidt with pivots).
+    /// Finds the constants that can be told apart: the one with the largest effects first, then
+    /// each whose effects are independent of those before (Gram-Schmidt with pivots).
     fn dependencies(&self) -> Vec<ConstantState> {
-        let fitted = || ConstantState::Fitted {
-            value: 0.0,
-            error: 0.0,
-            at_bound: false,
-            instead_of: Vec::new(),
-        };
         let columns: Vec<Vec<f64>> = (0..self.constants.len()).map(|at| self.column(at)).collect();
-        let norms: Vec<f64> = columns.iter().map(|column| dot(column, column).sqrt()).collect();
+        let norms: Vec<f64> = columns.iter().map(|column| norm(column)).collect();
         let mut states: Vec<Option<ConstantState>> = norms
             .iter()
-            .map(|norm| (*norm <= 0.0).then_some(ConstantState::WithoutEffect))
+            .map(|norm| if *norm <= 0.0 { Some(ConstantState::WithoutEffect) } else { None })
             .collect();
         let mut rest = columns.clone();
         let mut basis: Vec<(usize, Vec<f64>)> = Vec::new();
         loop {
-            let size = |at: usize| dot(&rest[at], &rest[at]).sqrt();
             let open: Vec<usize> = (0..states.len()).filter(|at| states[*at].is_none()).collect();
-            let next = open.iter().copied().max_by(|a, b| size(*a).total_cmp(&size(*b)));
+            let next =
+                open.iter().copied().max_by(|a, b| norm(&rest[*a]).total_cmp(&norm(&rest[*b])));
             let Some(next) = next else { break };
-            if size(next) <= DEPENDENT * norms[next] {
+            let length = norm(&rest[next]);
+            if length <= DEPENDENT * norms[next] {
                 let names = self.same_effects(&columns[next], &basis, &columns);
                 for at in names.iter().copied() {
                     if let Some(ConstantState::Fitted { instead_of, .. }) = &mut states[at] {
@@ -267,32 +291,34 @@ impl<'a> FitProblem<'a> {
                 states[next] = Some(ConstantState::OnlyTogether(titles));
                 continue;
             }
-            let length = size(next);
             let direction: Vec<f64> = rest[next].iter().map(|of| of / length).collect();
             for column in &mut rest {
                 let along = dot(column, &direction);
                 column.iter_mut().zip(&direction).for_each(|(of, by)| *of -= along * by);
             }
             basis.push((next, direction));
-            states[next] = Some(fitted());
+            states[next] = Some(ConstantState::to_be_fitted());
         }
         states.into_iter().map(|state| state.unwrap_or(ConstantState::WithoutEffect)).collect()
     }
 
-    /// The constants whose effects overlap most with a column that is theirs together.
+    /// The constants whose effects overlap most with the shared effects of a dependent column.
     fn same_effects(
         &self,
         column: &[f64],
         basis: &[(usize, Vec<f64>)],
         columns: &[Vec<f64>],
     ) -> Vec<usize> {
-        let own = dot(column, column).sqrt();
-        let likeness = |at: usize| {
-            let other = &columns[at];
-            (dot(column, other) / (own * dot(other, other).sqrt())).abs()
-        };
-        let like = basis.iter().map(|(at, _)| *at).filter(|at| likeness(*at) > 0.1);
-        like.collect()
+        let own = norm(column);
+        let mut similar = Vec::new();
+        for (at, _) in basis {
+            let other = &columns[*at];
+            let likeness = (dot(column, other) / (own * norm(other))).abs();
+            if likeness > 0.1 {
+                similar.push(*at);
+            }
+        }
+        similar
     }
 
     /// The effect of a constant on the relative cycles of programs, for a change by its own value,
@@ -313,20 +339,18 @@ impl<'a> FitProblem<'a> {
         if free.is_empty() || self.rows.is_empty() {
             return (values, errors);
         }
-        let residual = |row: usize, values: &[f64]| {
-            (self.programs[row].measured - self.predicted(row, values)) * self.scale[row]
-        };
         let mut weights = vec![1.0; self.rows.len()];
         for _ in 0..REWEIGHTED {
             let matrix = self.normal_matrix(free, &weights);
             self.descend(free, &matrix, &weights, &mut values);
             for (weight, row) in weights.iter_mut().zip(&self.rows) {
-                *weight = (HUBER / residual(*row, &values).abs().max(f64::MIN_POSITIVE)).min(1.0);
+                let residual = self.residual(*row, &values).abs();
+                *weight = (HUBER / residual.max(f64::MIN_POSITIVE)).min(1.0);
             }
         }
         let squares = self.rows.iter().zip(&weights);
         let squares: f64 =
-            squares.map(|(row, weight)| weight * residual(*row, &values).powi(2)).sum();
+            squares.map(|(row, weight)| weight * self.residual(*row, &values).powi(2)).sum();
         let freedom = self.rows.len().saturating_sub(free.len());
         if freedom > 0 {
             let variance = squares / freedom as f64;
@@ -343,14 +367,15 @@ impl<'a> FitProblem<'a> {
         Array2::from_shape_fn((free.len(), free.len()), |(a, b)| {
             let rows = self.rows.iter().zip(weights);
             rows.map(|(row, weight)| {
-                let (first, second) = (self.slope(*row, free[a]), self.slope(*row, free[b]));
+                let first = self.slope(*row, free[a]);
+                let second = self.slope(*row, free[b]);
                 weight * first * second * self.scale[*row].powi(2)
             })
             .sum()
         })
     }
 
-    /// Least squares within bounds, one constant after the other until nothing moves.
+    /// Least squares within bounds, one constant at a time until none changes.
     fn descend(&self, free: &[usize], matrix: &Array2<f64>, weights: &[f64], values: &mut [f64]) {
         let start = start_of(self.constants);
         let target: Vec<f64> = free
@@ -394,10 +419,15 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The diagonal of the inverse of a matrix, by Gauss and Jordan; infinite where there is none.
+fn norm(column: &[f64]) -> f64 {
+    dot(column, column).sqrt()
+}
+
+/// The diagonal of the inverse of a matrix, by Gauss-Jordan elimination; infinite if there is no
+/// inverse.
 fn inverse_diagonal(matrix: &Array2<f64>) -> Vec<f64> {
     let size = matrix.nrows();
-    // Scaled to ones on its diagonal: rates and cycles are of very different sizes.
+    // Scaled to a unit diagonal: rates and cycles differ by orders of magnitude.
     let units = matrix.diag().mapv(|own| own.max(f64::MIN_POSITIVE).sqrt());
     let mut left = Array2::from_shape_fn((size, size), |(row, column)| {
         matrix[[row, column]] / (units[row] * units[column])
@@ -427,7 +457,7 @@ fn inverse_diagonal(matrix: &Array2<f64>) -> Vec<f64> {
     (0..size).map(|at| (right[[at, at]] / units[at].powi(2)).max(0.0)).collect()
 }
 
-/// A number with six digits that count: more would only look exact.
+/// A number rounded to six significant digits: more would suggest false precision.
 fn significant(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -450,7 +480,8 @@ mod tests {
         }
     }
 
-    /// Programs of an operation each that take `base` cycles besides what constants add.
+    /// Programs of one operation each that take `base` cycles in addition to those of the
+    /// constants.
     fn programs(base: &[f64], measured: impl Fn(usize) -> f64) -> Vec<AlignedProgram> {
         let program = |(at, simulated): (usize, &f64)| AlignedProgram {
             simulated_program: ProgramId(at as u32),
@@ -497,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_said_and_left_alone() {
+    fn constants_that_cannot_be_told_apart_are_reported_and_kept() {
         let (a, idle) = ([1.0, 2.0, 1.0, 4.0, 1.0, 1.0, 3.0, 2.0], [0.0; 8]);
         let twice = a.map(|slope| 2.0 * slope);
         let constants = [
@@ -513,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_that_drowns_in_noise_is_not_fitted() {
+    fn constants_below_the_noise_are_not_fitted() {
         let noise = [0.3, -0.2, 0.25, -0.3, 0.2, -0.25, 0.28, -0.22];
         let slopes = [0.01, 0.0, 0.0, 0.02, 0.0, 0.01, 0.0, 0.0];
         let measured = |at: usize| BASE[at] * (1.0 + noise[at]);
@@ -537,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fitted_to_nothing() {
+    fn fits_without_programs_change_nothing() {
         let result = fit(&[], &[constant("a", 1.0, 2.0, &[])]);
         assert_eq!(state(&result, "a"), &ConstantState::WithoutEffect);
         assert_eq!((result.before, result.held_out), (0.0, None));

@@ -1,9 +1,9 @@
-//! A measured run beside its simulation: what each operation takes in both, which constants of the
-//! cost model explain the difference, and what a change of the program would make of the measurement.
+//! A measured run beside its simulation: the cycles of each operation in both, the constants of the
+//! cost model that explain the difference, and the measurement predicted for a changed program.
 //!
-//! Programs are aligned as comparisons align them. What a program takes is the mean of its steps on
-//! all IPUs; the simulation's is counted as often as the measurement ran it, so that a shorter
-//! simulation tells the same.
+//! Programs are aligned as in comparisons. The cycles of a program are the mean of its steps over
+//! all IPUs; the simulation's are scaled to the executions of the measurement, so that a shorter
+//! simulation gives the same figures.
 
 mod fit;
 mod prediction;
@@ -21,8 +21,8 @@ use tilescope_report::{
     ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, ReportPart,
 };
 
-/// The steps of a run by program and kind: one program has steps of several kinds where a file names
-/// all parts of a copy by one.
+/// The steps of a run by program and kind: in files that use one name for all parts of a copy, a
+/// program has steps of several kinds.
 type ProgramSteps = BTreeMap<(ProgramId, ProgramKind), StepSum>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,42 +37,42 @@ impl StepSum {
     }
 }
 
-/// A program that both runs have, with what all its steps take in the measured one.
+/// A program that both runs have, with the cycles of all its steps in the measured run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlignedProgram {
-    /// Its place in the simulation.
+    /// The program in the simulation.
     pub simulated_program: ProgramId,
     pub kind: ProgramKind,
     pub steps: u64,
     pub measured: f64,
-    /// As often as the measurement ran it.
+    /// Simulated cycles, scaled to the executions in the measurement.
     pub simulated: f64,
-    /// Place of its operation in [`MeasuredBesideSimulated::operations`].
+    /// Index of its operation in [`MeasuredBesideSimulated::operations`].
     pub operation: usize,
 }
 
 impl AlignedProgram {
-    /// Whether its cycles are those of the machine: the begin of a copy with the host waits for
-    /// whatever that does.
+    /// True if its cycles depend on the machine alone: the begin of a copy with the host waits for
+    /// the host.
     pub fn is_of_machine(&self) -> bool {
         self.kind != ProgramKind::StreamCopyBegin
     }
 }
 
-/// An operation, or a copy or sync of none, with the cycles of all its steps over all IPUs.
+/// An operation, or a copy or sync without one, with the cycles of all its steps over all IPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationResidual {
     pub name: String,
     pub measured: f64,
     pub simulated: f64,
-    /// Whether part of it waits for the host.
+    /// True if part of it waits for the host.
     pub waits_for_host: bool,
 }
 
 impl OperationResidual {
-    /// Measured over simulated; nothing where the simulation has no cycles of it.
+    /// Measured over simulated; `None` if the simulation has no cycles of it.
     pub fn ratio(&self) -> Option<f64> {
-        (self.simulated > 0.0).then(|| self.measured / self.simulated)
+        if self.simulated > 0.0 { Some(self.measured / self.simulated) } else { None }
     }
 
     /// Measured minus simulated.
@@ -81,19 +81,19 @@ impl OperationResidual {
     }
 }
 
-/// A program of one run only, and its cycles there.
+/// A program that only one run has, and its cycles there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnalignedProgram {
     pub name: String,
     pub cycles: f64,
 }
 
-/// Both runs, aligned.
+/// Both runs, after alignment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredBesideSimulated {
     pub operations: Vec<OperationResidual>,
     pub programs: Vec<AlignedProgram>,
-    /// The largest first.
+    /// Programs that only the measurement has, the largest first.
     pub only_measured: Vec<UnalignedProgram>,
     pub only_simulated: Vec<UnalignedProgram>,
     /// Steps of aligned programs in the measurement for each one in the simulation.
@@ -101,14 +101,16 @@ pub struct MeasuredBesideSimulated {
 }
 
 impl MeasuredBesideSimulated {
-    /// Aligns two runs.
+    /// Aligns a measured run with its simulation.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
     pub fn read(measured: &Report, simulated: &Report) -> Result<Self, ReportError> {
-        // Foreign files say what programs are only by their steps.
-        let (of_measured, of_simulated) = (program_steps(measured)?, program_steps(simulated)?);
-        let (programs, simulations) = (measured.programs()?, simulated.programs()?);
+        // Foreign files give the kinds of programs only through their steps.
+        let of_measured = program_steps(measured)?;
+        let of_simulated = program_steps(simulated)?;
+        let programs = measured.programs()?;
+        let simulations = simulated.programs()?;
         let pairs = ProgramPairs::new(&programs, &simulations);
         let names =
             OperationNames { measured: measured.operations()?, simulated: simulated.operations()? };
@@ -161,8 +163,9 @@ impl MeasuredBesideSimulated {
         Ok(found)
     }
 
-    /// What the aligned programs take in another simulation of the same spec, as often as the
-    /// measurement ran them; as in the first one where the other does not have them.
+    /// Cycles of the aligned programs in another simulation of the same spec, scaled to the
+    /// executions in the measurement. Programs that the other simulation lacks keep their cycles
+    /// from the first one.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
@@ -173,24 +176,30 @@ impl MeasuredBesideSimulated {
     ) -> Result<Vec<f64>, ReportError> {
         let steps = program_steps(other)?;
         let pairs = ProgramPairs::new(&*simulated.programs()?, &*other.programs()?);
-        let cycles = |program: &AlignedProgram| {
+        let mut cycles = Vec::new();
+        for program in &self.programs {
             let partner = pairs.to_target(program.simulated_program);
             let sum = partner.and_then(|id| steps.get(&(id, program.kind)));
-            sum.map_or(program.simulated, |sum| sum.mean() * program.steps as f64)
-        };
-        Ok(self.programs.iter().map(cycles).collect())
+            cycles.push(match sum {
+                Some(sum) => sum.mean() * program.steps as f64,
+                None => program.simulated,
+            });
+        }
+        Ok(cycles)
     }
 
     /// The operations, the one with the largest residual first.
     pub fn by_residual(&self) -> Vec<&OperationResidual> {
         let mut all: Vec<&OperationResidual> = self.operations.iter().collect();
-        let size = |of: &OperationResidual| of.residual().abs();
-        all.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
+        all.sort_by(|a, b| {
+            let by_size = b.residual().abs().total_cmp(&a.residual().abs());
+            by_size.then_with(|| a.name.cmp(&b.name))
+        });
         all
     }
 }
 
-/// Whether a report is of a run that another tool recorded.
+/// True if a report was recorded from a run by another tool.
 pub fn is_measured(report: &Report) -> bool {
     let recorded = report.origin() == ReportOrigin::Foreign || report.has_tile_samples();
     recorded && report.has(ReportPart::Execution)
@@ -203,26 +212,32 @@ fn unaligned(cycles: BTreeMap<String, f64>) -> Vec<UnalignedProgram> {
     all
 }
 
-/// What the operations of both reports are called.
+/// The names of operations in both reports.
 struct OperationNames {
     measured: std::sync::Arc<Vec<ModelOperation>>,
     simulated: std::sync::Arc<Vec<ModelOperation>>,
 }
 
 impl OperationNames {
-    /// The operation of a program: as the simulation knows it, or else the measurement, or else the
-    /// program's own name.
+    /// The operation of a program: its name in the simulation, or else in the measurement, or else
+    /// the program's own name.
     fn name(&self, measured: &ProgramNode, simulated: Option<&ProgramNode>) -> String {
-        let of = |program: Option<&ProgramNode>, known: &[ModelOperation]| {
-            Some(known.get(program?.operation?.index())?.name.clone())
-        };
-        of(simulated, &self.simulated)
-            .or_else(|| of(Some(measured), &self.measured))
-            .unwrap_or_else(|| program_title(measured))
+        let in_simulation = simulated.and_then(|program| operation_of(program, &self.simulated));
+        match in_simulation.or_else(|| operation_of(measured, &self.measured)) {
+            Some(operation) => operation.name.clone(),
+            None => program_title(measured),
+        }
     }
 }
 
-/// A program of no operation: all parts of a copy have one name.
+fn operation_of<'a>(
+    program: &ProgramNode,
+    operations: &'a [ModelOperation],
+) -> Option<&'a ModelOperation> {
+    operations.get(program.operation?.index())
+}
+
+/// The title of a program without an operation: all parts of a copy share one name.
 fn program_title(program: &ProgramNode) -> String {
     let name = without_counter_prefix(&program.name);
     let name = ["/ExchangePre", "/GlobalPre"]

@@ -1,25 +1,25 @@
-//! What a change of the program would make of a measured run: what the simulation says changes is
-//! scaled, everything else stays as it was measured.
+//! Prediction of a measured run after a change of the program: cycles that change in the simulation
+//! are scaled, all others stay as measured.
 
 use super::{MeasuredBesideSimulated, program_steps, program_title};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::{Report, ReportError};
 
-/// What the prediction of an operation rests on.
+/// The basis of an operation's prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PredictionBasis {
-    /// Measured, times the simulation with the change over that without it.
+    /// Measured cycles times the ratio of the simulations with and without the change.
     Scaled,
-    /// Measured: the simulation does not have it.
+    /// Measured cycles: the simulation does not have the operation.
     AsMeasured,
-    /// Simulated: the change brings it, so that nobody has measured it.
+    /// Simulated cycles: the change adds the operation, so there is no measurement of it.
     Simulated,
-    /// Nothing: the change does away with it.
+    /// No cycles: the change removes the operation.
     Gone,
 }
 
 impl PredictionBasis {
-    /// As tables and JSON name it.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scaled => "scaled",
@@ -30,42 +30,44 @@ impl PredictionBasis {
     }
 }
 
-/// An operation with a change of the program.
+/// An operation after a change of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationPrediction {
     pub name: String,
     /// Cycles of all its steps over all IPUs.
     pub measured: f64,
     pub predicted: f64,
-    /// The simulation with the change over that without it; nothing where it is not scaled.
+    /// Ratio of the simulations with and without the change; `None` if the operation is not scaled.
     pub factor: Option<f64>,
     pub basis: PredictionBasis,
 }
 
-/// A measured run with a change of the program.
+/// A measured run after a change of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prediction {
-    /// The operation that changes most first.
+    /// Operations, the one that changes most first.
     pub operations: Vec<OperationPrediction>,
 }
 
 impl Prediction {
     /// Cycles of all operations over all IPUs, measured and predicted.
     pub fn totals(&self) -> (f64, f64) {
-        let sum = |value: fn(&OperationPrediction) -> f64| self.operations.iter().map(value).sum();
-        (sum(|of| of.measured), sum(|of| of.predicted))
+        let measured = self.operations.iter().map(|of| of.measured).sum();
+        let predicted = self.operations.iter().map(|of| of.predicted).sum();
+        (measured, predicted)
     }
 
-    /// Predicted cycles that rest on something.
+    /// Predicted cycles with a given basis.
     pub fn cycles_by(&self, basis: PredictionBasis) -> f64 {
         let own = self.operations.iter().filter(|of| of.basis == basis);
         own.map(|of| of.predicted).sum()
     }
 }
 
-/// Cycles of a simulated run by operation, as often as it ran them.
+/// Cycles of a simulated run by operation, over all executions.
 fn simulated_cycles(report: &Report) -> Result<BTreeMap<String, f64>, ReportError> {
-    let (programs, operations) = (report.programs()?, report.operations()?);
+    let programs = report.programs()?;
+    let operations = report.operations()?;
     let mut cycles: BTreeMap<String, f64> = BTreeMap::new();
     for ((id, _), sum) in program_steps(report)? {
         let Some(program) = programs.get(id) else { continue };
@@ -76,8 +78,8 @@ fn simulated_cycles(report: &Report) -> Result<BTreeMap<String, f64>, ReportErro
     Ok(cycles)
 }
 
-/// Predicts a measured run with a change, from simulations without and with it: of each operation
-/// predicted = measured x changed / base.
+/// Predicts a measured run after a change, from simulations without and with it. For each
+/// operation, predicted = measured x changed / base.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -86,17 +88,20 @@ pub fn predict(
     base: &Report,
     changed: &Report,
 ) -> Result<Prediction, ReportError> {
-    let (before, after) = (simulated_cycles(base)?, simulated_cycles(changed)?);
+    let before = simulated_cycles(base)?;
+    let after = simulated_cycles(changed)?;
     let mut operations = Vec::new();
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for operation in &aligned.operations {
         known.insert(&operation.name);
-        let (name, measured) = (operation.name.clone(), operation.measured);
+        let name = operation.name.clone();
+        let measured = operation.measured;
         let simulated = before.get(&name).copied().filter(|cycles| *cycles > 0.0);
         operations.push(match (simulated, after.get(&name)) {
             (Some(before), Some(after)) => {
                 let factor = after / before;
-                let (predicted, basis) = (measured * factor, PredictionBasis::Scaled);
+                let predicted = measured * factor;
+                let basis = PredictionBasis::Scaled;
                 OperationPrediction { name, measured, predicted, factor: Some(factor), basis }
             }
             (Some(_), None) => {
@@ -110,11 +115,13 @@ pub fn predict(
         .extend(aligned.only_measured.iter().map(|of| as_measured(of.name.clone(), of.cycles)));
     let missed: BTreeSet<&str> = aligned.only_simulated.iter().map(|of| of.name.as_str()).collect();
     for (name, cycles) in &after {
-        // What the simulation had before without the measurement having it is no change.
+        // An operation that only the simulations have, before the change too, is not part of the
+        // change.
         let is_new = !known.contains(name.as_str()) && !missed.contains(name.as_str());
         if is_new && !before.contains_key(name) {
             let basis = PredictionBasis::Simulated;
-            let (name, predicted) = (name.clone(), *cycles * aligned.repeats);
+            let name = name.clone();
+            let predicted = *cycles * aligned.repeats;
             operations.push(OperationPrediction {
                 name,
                 measured: 0.0,
@@ -124,8 +131,11 @@ pub fn predict(
             });
         }
     }
-    let change = |of: &OperationPrediction| (of.predicted - of.measured).abs();
-    operations.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.name.cmp(&b.name)));
+    operations.sort_by(|a, b| {
+        let by_change =
+            (b.predicted - b.measured).abs().total_cmp(&(a.predicted - a.measured).abs());
+        by_change.then_with(|| a.name.cmp(&b.name))
+    });
     Ok(Prediction { operations })
 }
 

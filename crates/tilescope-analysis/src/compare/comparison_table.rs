@@ -4,9 +4,9 @@ use super::normalization::WorkDivisors;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::view_location::ViewLocation;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use tilescope_report::units::{grouped, grouped_real};
+use tilescope_report::units::{grouped, percentage_points};
 
-/// A thing of one report.
+/// An entity of one report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ComparedThing {
     name: String,
@@ -20,33 +20,33 @@ impl ComparedThing {
         Self { name: name.into(), value, place: None }
     }
 
-    /// The same with its place in a view.
+    /// The same with its location in a view.
     pub(super) fn at(self, place: impl Into<Option<ViewLocation>>) -> Self {
         Self { place: place.into(), ..self }
     }
 }
 
-/// One thing in both reports, or in one of them.
+/// One entity in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparisonRow {
     pub name: String,
-    /// Number of rows it stands below.
+    /// Depth of the row in the tree of rows.
     pub depth: u32,
-    /// Its value in the source, of the whole run; `None` where it is missing there.
+    /// Its value for the whole run of the source; `None` if the source lacks it.
     pub source: Option<TableCell>,
-    /// Its value in the target, of the whole run; `None` where it is missing there.
+    /// Its value for the whole run of the target; `None` if the target lacks it.
     pub target: Option<TableCell>,
-    /// What both are divided by before they are compared; `None` for what is no matter of how much
-    /// a run worked on.
+    /// Divisors of both values before they are compared; `None` for values that do not depend on
+    /// the amount of work of a run.
     pub per: Option<WorkDivisors>,
-    /// Where it can be seen in the source.
+    /// Its location in the source.
     pub source_place: Option<ViewLocation>,
-    /// Its place in the target.
+    /// Its location in the target.
     pub target_place: Option<ViewLocation>,
 }
 
 impl ComparisonRow {
-    /// A row without links.
+    /// Creates a row without links.
     pub fn new(
         name: impl Into<String>,
         source: Option<TableCell>,
@@ -55,7 +55,7 @@ impl ComparisonRow {
         Self { name: name.into(), source, target, ..Self::default() }
     }
 
-    /// A row of what both reports have, or one of them.
+    /// Creates a row of an entity that is in both reports or in one of them.
     pub(super) fn paired(source: Option<ComparedThing>, target: Option<ComparedThing>) -> Self {
         let [name, name_in_target] =
             [&source, &target].map(|side| side.as_ref().map(|of| of.name.clone()));
@@ -68,36 +68,34 @@ impl ComparisonRow {
         }
     }
 
-    /// The same with figures told per unit of work; words stay as they are.
+    /// The same with numbers per unit of work; text stays as it is.
     pub(crate) fn per(self, divisors: WorkDivisors) -> Self {
         let numbers = [&self.source, &self.target].into_iter().flatten();
         let counted = numbers.map(TableCell::number).all(|number| number.is_some());
         Self { per: Some(divisors).filter(|divisors| counted && !divisors.is_plain()), ..self }
     }
 
-    /// Values of both sides, as they are compared.
+    /// Values of both sides, after division by the units of work.
     pub fn values(&self) -> (Option<TableCell>, Option<TableCell>) {
         let Some(per) = self.per else { return (self.source.clone(), self.target.clone()) };
         let (source, target) = per.of_sides();
-        let value = |side: &Option<TableCell>, divisor: u64| {
-            let number = side.as_ref()?.number()?;
-            Some(TableCell::Real(number / divisor as f64))
-        };
-        (value(&self.source, source), value(&self.target, target))
+        (divided(&self.source, source), divided(&self.target, target))
     }
 
-    /// Target less source as a number; a missing side counts as nothing. `None` for words.
+    /// Target minus source as a number; a missing side counts as zero. `None` for text.
     pub fn change(&self) -> Option<f64> {
         let (source, target) = self.per.map_or((1, 1), |per| per.of_sides());
         match (whole(&self.source), whole(&self.target)) {
-            // Crosswise, so that equal shares differ in nothing at all.
+            // Cross-multiplied, so that equal shares differ by exactly zero.
             (Some(a), Some(b)) => {
-                let product = |value: i128, divisor: u64| value.saturating_mul(divisor.into());
-                let change = product(b, source).saturating_sub(product(a, target));
+                let own = b.saturating_mul(source.into());
+                let before = a.saturating_mul(target.into());
+                let change = own.saturating_sub(before);
                 Some(change as f64 / (source as f64 * target as f64))
             }
             _ => {
-                let (a, b) = (number(&self.source)?, number(&self.target)?);
+                let a = number(&self.source)?;
+                let b = number(&self.target)?;
                 Some(b / target as f64 - a / source as f64)
             }
         }
@@ -108,50 +106,49 @@ impl ComparisonRow {
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
-    /// The change as a share of the source: 3 where the target has four times as much. `None` for
-    /// words, and where the source has nothing that a share could be of.
+    /// The change as a share of the source: 3 if the target has four times as much. `None` for
+    /// text, and if the source is zero.
     pub fn share(&self) -> Option<f64> {
         let change = self.change()?;
         let source = number(&self.values().0)?.abs();
         if change == 0.0 {
             return Some(0.0);
         }
-        (source > 0.0).then(|| change / source)
+        if source > 0.0 { Some(change / source) } else { None }
     }
 
-    /// The larger of both values; nothing for words.
+    /// The larger of both values; 0 for text.
     pub(crate) fn larger(&self) -> f64 {
-        let side = |side: &Option<TableCell>| number(side).map_or(0.0, f64::abs);
         let (source, target) = self.values();
-        side(&source).max(side(&target))
+        let source = number(&source).map_or(0.0, f64::abs);
+        let target = number(&target).map_or(0.0, f64::abs);
+        source.max(target)
     }
 
-    /// Whether both reports say the same.
+    /// True if both reports have the same value.
     pub fn is_same(&self) -> bool {
         let both = self.source.is_some() && self.target.is_some();
         self.source == self.target || (both && self.change() == Some(0.0))
     }
 
-    /// The change in words: `+1,024 B (+12.50 %)`.
+    /// The change as text: `+1,024 B (+12.50 %)`.
     pub fn change_text(&self) -> String {
         let Some(change) = self.change() else {
             return if self.is_same() { String::new() } else { "differs".to_owned() };
         };
-        let sign = if change > 0.0 { "+" } else { "" };
-        let kind = self.source.as_ref().or(self.target.as_ref());
-        let whole = self.whole_change().filter(|_| self.per.is_none());
-        let number = match (kind, whole) {
-            (Some(TableCell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
-            (_, Some(change)) => format!("{sign}{}", signed(change)),
-            (Some(TableCell::Share(_)), None) => {
-                return format!("{sign}{:.1} points", change * 100.0);
-            }
-            (_, None) => format!("{sign}{}", grouped_real(change)),
-        };
+        if self.is_of_shares() {
+            return percentage_points(change);
+        }
+        let number = self.change_cell().text();
         match self.share() {
-            Some(share) => format!("{number} ({}{:.2} %)", sign, share * 100.0),
+            Some(share) => format!("{number} ({})", TableCell::ChangeShare(share).text()),
             None => format!("{number} (new)"),
         }
+    }
+
+    /// True for shares of one, whose difference is told in percentage points.
+    fn is_of_shares(&self) -> bool {
+        matches!(self.source.as_ref().or(self.target.as_ref()), Some(TableCell::Share(_)))
     }
 
     /// As a row of a table: name, both sides, the change and its share of the source; then both
@@ -172,7 +169,7 @@ impl ComparisonRow {
         cells
     }
 
-    /// The change as a share of the source, as tables write it.
+    /// The change as a share of the source, as a table cell.
     pub fn share_cell(&self) -> TableCell {
         match (self.share(), self.change()) {
             (Some(share), _) => TableCell::ChangeShare(share),
@@ -181,14 +178,22 @@ impl ComparisonRow {
         }
     }
 
-    /// Target less source, as tables write it.
+    /// Target minus source, as a table cell.
     pub fn change_cell(&self) -> TableCell {
-        let bytes = |side: &Option<TableCell>| matches!(side, Some(TableCell::Bytes(_)));
         match (self.whole_change(), self.change()) {
             (Some(change), _) if self.per.is_none() => {
-                TableCell::Change { change, bytes: bytes(&self.source) || bytes(&self.target) }
+                let mut sides = [&self.source, &self.target].into_iter().flatten();
+                let bytes = sides.any(|side| matches!(side, TableCell::Bytes(_)));
+                TableCell::Change { change, bytes }
             }
-            (_, Some(change)) => TableCell::RealChange(change),
+            (_, Some(change)) if self.is_of_shares() => TableCell::ShareChange(change),
+            (_, Some(change)) => {
+                let side = self.source.as_ref().or(self.target.as_ref());
+                match side {
+                    Some(TableCell::Seconds(_)) => TableCell::SecondsChange(change),
+                    _ => TableCell::RealChange(change),
+                }
+            }
             (_, None) => self.change_text().into(),
         }
     }
@@ -210,13 +215,16 @@ fn number(side: &Option<TableCell>) -> Option<f64> {
     side.as_ref().map_or(Some(0.0), TableCell::number)
 }
 
-fn whole(side: &Option<TableCell>) -> Option<i128> {
-    side.as_ref().map_or(Some(0), TableCell::whole)
+fn divided(side: &Option<TableCell>, divisor: u64) -> Option<TableCell> {
+    let number = side.as_ref()?.number()? / divisor as f64;
+    match side {
+        Some(TableCell::Seconds(_)) => Some(TableCell::Seconds(number)),
+        _ => Some(TableCell::Real(number)),
+    }
 }
 
-fn signed(value: i128) -> String {
-    let magnitude = u64::try_from(value.unsigned_abs()).unwrap_or(u64::MAX);
-    format!("{}{}", if value < 0 { "-" } else { "" }, grouped(magnitude))
+fn whole(side: &Option<TableCell>) -> Option<i128> {
+    side.as_ref().map_or(Some(0), TableCell::whole)
 }
 
 impl Serialize for ComparisonRow {
@@ -241,26 +249,26 @@ impl Serialize for ComparisonRow {
     }
 }
 
-/// Things of one kind, in both reports.
+/// Entities of one kind, in both reports.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ComparisonTable {
     pub title: &'static str,
     /// Title of the column of row names.
     pub column: &'static str,
     pub rows: Vec<ComparisonRow>,
-    /// Sums over all rows, where they can be summed: the rows' changes add up to its change.
+    /// Sums over all rows, if they can be summed: the rows' changes add up to its change.
     pub total: Option<ComparisonRow>,
-    /// Whether the rows are all there is.
+    /// True if no rows were left out.
     pub complete: bool,
 }
 
 impl ComparisonTable {
-    /// A table of `rows` as they come.
+    /// Creates a table of `rows` in the given order.
     pub(crate) fn new(title: &'static str, column: &'static str, rows: Vec<ComparisonRow>) -> Self {
         Self { title, column, rows, total: None, complete: true }
     }
 
-    /// A table of things by key, in the order of keys.
+    /// Creates a table of entities by key, in the order of keys.
     pub(super) fn paired<K: Ord>(
         title: &'static str,
         column: &'static str,
@@ -274,21 +282,21 @@ impl ComparisonTable {
 
     /// The same with sums of both sides.
     pub(super) fn with_sums(self, zero: TableCell) -> Self {
-        let sum = |side: fn(&ComparisonRow) -> &Option<TableCell>| {
-            let cells = self.rows.iter().filter_map(|row| side(row).as_ref());
-            cells.fold(zero.clone(), |sum, cell| sum.plus(cell).unwrap_or(sum))
-        };
-        let source = sum(|row| &row.source);
-        let target = sum(|row| &row.target);
+        let mut source = zero.clone();
+        let mut target = zero;
+        for row in &self.rows {
+            source = row.source.as_ref().and_then(|cell| source.plus(cell)).unwrap_or(source);
+            target = row.target.as_ref().and_then(|cell| target.plus(cell)).unwrap_or(target);
+        }
         self.with_total(Some(source), Some(target))
     }
 
-    /// A table without rows, of a title.
+    /// Creates a table without rows.
     pub fn named(title: &'static str) -> Self {
         Self::new(title, "", Vec::new())
     }
 
-    /// Its title as the command line spells it: `slower-and-faster`.
+    /// Its title in the spelling of the command line: `slower-and-faster`.
     pub fn name(&self) -> String {
         self.title.to_lowercase().replace(' ', "-").replace(',', "")
     }
@@ -316,7 +324,7 @@ impl ComparisonTable {
         if self.total.is_some() { table.with_totals() } else { table }
     }
 
-    /// Title of the column of names, with what all figures are told per.
+    /// Title of the column of names, with the unit of work if all figures share one.
     pub fn heading(&self) -> String {
         let mut per = self.rows.iter().map(|row| row.per);
         let first = per.next().flatten();
@@ -326,37 +334,37 @@ impl ComparisonTable {
         }
     }
 
-    /// The same with all figures told per unit of work.
+    /// The same with all figures per unit of work.
     pub(crate) fn per(mut self, divisors: WorkDivisors) -> Self {
         self.rows = self.rows.into_iter().map(|row| row.per(divisors)).collect();
         self.total = self.total.map(|total| total.per(divisors));
         self
     }
 
-    /// Its first rows, and one for all others.
+    /// Its first rows, and one row that sums up the others.
     pub(crate) fn with_rest_as_one(mut self, rows: usize) -> Self {
-        // A row for a single one would say less than that one.
+        // A row that stands for a single one would say less than that row.
         if self.rows.len() <= rows + 1 {
             return self;
         }
         let rest = self.rows.split_off(rows);
-        let sum = |side: fn(&ComparisonRow) -> &Option<TableCell>| {
-            rest.iter().filter_map(|row| side(row).clone()).reduce(|a, b| a.plus(&b).unwrap_or(a))
-        };
         let name = format!("{} others", grouped(rest.len() as u64));
-        let others = ComparisonRow::new(name, sum(|row| &row.source), sum(|row| &row.target));
+        let source = sum_of(rest.iter().filter_map(|row| row.source.as_ref()));
+        let target = sum_of(rest.iter().filter_map(|row| row.target.as_ref()));
+        let others = ComparisonRow::new(name, source, target);
         let per = rest.first().and_then(|row| row.per);
         self.rows.push(ComparisonRow { per, ..others });
         self
     }
 
-    /// The same with the largest change first; larger sides, then names decide among equals.
+    /// The same, the largest change first; ties are resolved by the larger side, then by name.
     pub(crate) fn by_change(mut self) -> Self {
-        let size = |row: &ComparisonRow| row.change().map_or(0.0, f64::abs);
         self.rows.sort_by(|a, b| {
-            let by_size = size(b).total_cmp(&size(a));
-            let by_side = || b.larger().total_cmp(&a.larger());
-            by_size.then_with(by_side).then_with(|| a.name.cmp(&b.name))
+            let [size_a, size_b] = [a, b].map(|row| row.change().map_or(0.0, f64::abs));
+            size_b
+                .total_cmp(&size_a)
+                .then_with(|| b.larger().total_cmp(&a.larger()))
+                .then_with(|| a.name.cmp(&b.name))
         });
         self
     }
@@ -372,8 +380,12 @@ impl ComparisonTable {
     }
 }
 
-/// Joins the entries of two lists that have the same key; the k-th of several with one key belongs
-/// to the k-th. Rows come in the order of keys.
+fn sum_of<'a>(cells: impl Iterator<Item = &'a TableCell>) -> Option<TableCell> {
+    cells.cloned().reduce(|sum, cell| sum.plus(&cell).unwrap_or(sum))
+}
+
+/// Joins the entries of two lists that have the same key; if several share a key, the k-th is
+/// joined with the k-th. Rows come in the order of keys.
 pub(super) fn pair_by_key<K: Ord, T>(
     source: impl IntoIterator<Item = (K, T)>,
     target: impl IntoIterator<Item = (K, T)>,
@@ -385,7 +397,8 @@ pub(super) fn pair_by_key<K: Ord, T>(
     let mut rows = Vec::new();
     for (source, target) in known.into_values() {
         let count = source.len().max(target.len());
-        let (mut source, mut target) = (source.into_iter(), target.into_iter());
+        let mut source = source.into_iter();
+        let mut target = target.into_iter();
         rows.extend((0..count).map(|_| (source.next(), target.next())));
     }
     rows
@@ -397,7 +410,7 @@ mod tests {
     use tilescope_report::units::Bytes;
 
     #[test]
-    fn changes_are_told_against_the_source() {
+    fn changes_are_relative_to_the_source() {
         let row = |source, target| ComparisonRow::new("a", source, target);
         let bytes = |value| Some(TableCell::Bytes(value));
         let cases = [
@@ -406,7 +419,7 @@ mod tests {
             (row(None, bytes(Bytes(5))), "+5 B (new)"),
             (row(bytes(Bytes(5)), None), "-5 B (-100.00 %)"),
             (row(bytes(Bytes::ZERO), bytes(Bytes::ZERO)), "0 B (0.00 %)"),
-            (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 points"),
+            (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 pp"),
             (row(Some(TableCell::Text("a".into())), None), "differs"),
         ];
         for (row, text) in cases {

@@ -1,4 +1,4 @@
-//! How the critical path moved: both paths are the runs, so that what changed on the path explains
+//! Changes of the critical path: each path covers its whole run, so the changes on the path explain
 //! the whole difference.
 
 use super::comparison_table::{ComparedThing, ComparisonTable};
@@ -9,39 +9,41 @@ use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
 use tilescope_report::units::Cycles;
 
-/// One thing on the path of a side.
+/// A part of the path of one side.
 struct PathPart {
     name: String,
     cycles: Cycles,
     place: Option<ViewLocation>,
 }
 
-/// Tables of the path by operation and by IPU; none where one of the reports was not executed.
+/// Tables of the path by operation and by IPU; empty if one of the reports was not executed.
 pub(super) fn tables(
     sides: &ComparedReports<'_>,
     divisors: WorkDivisors,
 ) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| path_totals(report, None))?;
     let (Some(source), Some(target)) = (source, target) else { return Ok(Vec::new()) };
-    let table = |title, column, parts: fn(&PathTotals) -> Vec<PathPart>| {
-        let things = |side: &PathTotals| {
-            let things = parts(side).into_iter().map(|part| {
+    let dimensions: [PathDimension; 2] =
+        [("Critical path", "Path through", by_operation), ("IPU path", "Path on", by_ipu)];
+    let mut tables = Vec::new();
+    for (title, column, parts) in dimensions {
+        let [of_source, of_target] = [&source, &target].map(|side| {
+            parts(side).into_iter().map(|part| {
                 let thing = ComparedThing::new(&part.name, part.cycles).at(part.place);
                 (part.name, thing)
-            });
-            things.collect::<Vec<_>>()
-        };
-        let total = |side: &PathTotals| Some(TableCell::Count(side.cycles.0));
-        ComparisonTable::paired(title, column, things(&source), things(&target))
-            .with_total(total(&source), total(&target))
-            .per(divisors)
-            .by_change()
-    };
-    Ok(vec![
-        table("Critical path", "Path through", by_operation),
-        table("IPU path", "Path on", by_ipu),
-    ])
+            })
+        });
+        let [source_total, target_total] =
+            [&source, &target].map(|side| Some(TableCell::Count(side.cycles.0)));
+        let table = ComparisonTable::paired(title, column, of_source, of_target)
+            .with_total(source_total, target_total);
+        tables.push(table.per(divisors).by_change());
+    }
+    Ok(tables)
 }
+
+/// Title of a table, title of its column of names, and the parts of the path that are its rows.
+type PathDimension = (&'static str, &'static str, fn(&PathTotals) -> Vec<PathPart>);
 
 fn place(row: &PathRow) -> Option<ViewLocation> {
     match (row.operation, row.program) {
@@ -55,7 +57,8 @@ fn place(row: &PathRow) -> Option<ViewLocation> {
     }
 }
 
-/// Kind and operation, or program where there is none; IPUs together, since stages move between them.
+/// Path by kind and operation, or program if there is no operation; IPUs are summed, since stages
+/// move between them.
 fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
     parts(totals, |row| match row.name.as_str() {
         "" => row.kind.title().to_owned(),

@@ -1,22 +1,21 @@
-//! What cycles of a run belong to: operations by name and operator, whatever their programs are
-//! called.
+//! Owners of the cycles of a run: operations by name and operator, independent of program names.
 
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, OperationId, ProgramId};
 use tilescope_report::{ModelOperation, ProgramKind, ProgramNodeTable, Report, ReportError};
 
-/// What cycles of a run belong to, in the order of rows of the same cycles.
+/// The owner of cycles of a run, in the order of rows with equal cycles.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CycleOwner {
     /// Name and operator of an operation.
     Operation(String, String),
-    /// Steps that work for no operation, by the kind of their program.
+    /// Steps of no operation, by the kind of their program.
     None(ProgramKind),
     Idle,
 }
 
 impl CycleOwner {
-    /// The name as tables have it.
+    /// The name in tables.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Operation(name, _) => name.clone(),
@@ -34,14 +33,14 @@ impl CycleOwner {
     }
 }
 
-/// One report, as far as it says what programs belong to.
+/// The programs and operations of one report, to look up owners.
 pub(super) struct ProgramOwners<'a> {
     pub(super) programs: &'a ProgramNodeTable,
     pub(super) operations: &'a [ModelOperation],
 }
 
 impl ProgramOwners<'_> {
-    /// What steps of a program belong to.
+    /// The owner of the steps of a program.
     pub(super) fn owner(&self, program: Option<ProgramId>) -> (CycleOwner, Option<OperationId>) {
         let program = program.and_then(|id| self.programs.get(id));
         let id = program.and_then(|program| program.operation);
@@ -55,20 +54,20 @@ impl ProgramOwners<'_> {
     }
 }
 
-/// Cycles of a run by what they belong to, as sums over its lanes.
+/// Cycles of a run by owner, as sums over its lanes.
 pub(crate) struct RunCycles {
-    /// With idle time they are the cycles of the run times its lanes.
+    /// Together with idle time they are the cycles of the run times its lanes.
     pub(crate) by_owner: BTreeMap<CycleOwner, Cycles>,
     pub(crate) lanes: u64,
     pub(crate) run: Cycles,
 }
 
-/// Cycles of a run by what they belong to; `None` where the program was not executed.
+/// Cycles of a run by owner; `None` if the program was not executed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub(crate) fn run_cycles(report: &Report) -> Result<Option<RunCycles>, ReportError> {
-    // Kinds of programs of foreign files are known once their trace is prepared.
+    // The kinds of programs of foreign files are known only after their trace is prepared.
     let Some(trace) = report.trace()? else { return Ok(None) };
     let (programs, operations) = (report.executed_program_nodes()?, report.operations()?);
     let owners = ProgramOwners { programs: &programs, operations: &operations };
@@ -83,7 +82,8 @@ pub(crate) fn run_cycles(report: &Report) -> Result<Option<RunCycles>, ReportErr
             *by_owner.entry(owner).or_default() += of.cycles;
         }
     }
-    let (lanes, run) = (trace.lanes().len() as u64, trace.range().length());
+    let lanes = trace.lanes().len() as u64;
+    let run = trace.range().length();
     let busy: Cycles = by_owner.values().copied().sum();
     let idle = (run * lanes).saturating_sub(busy);
     *by_owner.entry(CycleOwner::Idle).or_default() += idle;

@@ -22,8 +22,6 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         let rows = tiles(report)?.into_iter();
         Ok(rows.map(|row| (row.tile, row.code.iter().sum())).collect::<BTreeMap<TileId, Bytes>>())
     })?;
-    let place =
-        |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") });
     let mut tables = vec![
         links("Code", &source, &target, |link| TableCell::Bytes(link.stored)),
         links("Bytes moved", &source, &target, |link| TableCell::Bytes(link.bytes)),
@@ -31,7 +29,9 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         of_programs(sides)?,
     ];
     tables.extend(of_cycles(sides)?);
-    tables.push(numbered("Tiles", "Tile", &code.0, &code.1, place));
+    tables.push(numbered("Tiles", "Tile", &code.0, &code.1, |tile| {
+        Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") })
+    }));
     Ok(tables)
 }
 
@@ -41,7 +41,7 @@ fn links(
     target: &ExchangeCodeOverview,
     value: fn(&ExchangeLinkTotals) -> TableCell,
 ) -> ComparisonTable {
-    // Every overview has every link, in one order.
+    // Every overview has every link, in the same order.
     let rows = source
         .links
         .iter()
@@ -50,7 +50,7 @@ fn links(
     ComparisonTable::new(title, "Link", rows.collect())
 }
 
-/// A figure of all executions of an exchange on an IPU.
+/// A figure over all executions of an exchange on an IPU.
 type ExchangeFigure = (&'static str, fn(&ExchangeRun) -> Option<Cycles>);
 
 const FIGURES: [ExchangeFigure; 3] = [
@@ -59,54 +59,51 @@ const FIGURES: [ExchangeFigure; 3] = [
     ("Lower bound", |run| run.least),
 ];
 
-/// What each exchange takes in the run on each IPU, those first that moved most; none where a side
+/// Cycles of each exchange on each IPU over the run, those that changed most first; empty if a side
 /// was only compiled.
 fn of_cycles(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let ran = sides.both(|report| Ok(report.has(ReportPart::Execution)))?;
     let pairs = if ran == (true, true) { exchange_pairs(sides)? } else { Vec::new() };
     let divisors = sides.normalization()?.divisors();
     let programs = sides.both(|report| report.programs())?;
-    let place = |of: &ExchangeCycles| ViewLocation {
-        program: Some(of.program),
-        ipu: Some(of.ipu),
-        ..ViewLocation::view("exchange-code")
-    };
-    let of_figure = |(heading, figure): ExchangeFigure| {
-        let row = |(source, target): &(Option<ExchangeCycles>, Option<ExchangeCycles>)| {
-            let either = source.as_ref().or(target.as_ref())?;
-            let known = |of: &ExchangeCycles| of.run.as_ref().and_then(figure);
+    let mut tables = Vec::new();
+    for (heading, figure) in FIGURES {
+        let mut rows = Vec::new();
+        for (source, target) in &pairs {
+            let Some(either) = source.as_ref().or(target.as_ref()) else { continue };
             let sides = [source.as_ref(), target.as_ref()];
-            // What one side does not know has not become nothing there.
-            if sides.into_iter().flatten().any(|of| known(of).is_none()) {
-                return None;
+            let values = sides.map(|of| of?.run.as_ref().and_then(figure));
+            // A figure that one side does not know has not become zero there.
+            if sides.iter().zip(values).any(|(side, value)| side.is_some() && value.is_none()) {
+                continue;
             }
-            let [a, b] = sides.map(|of| Some(TableCell::Count(known(of?)?.0)));
-            let [source_place, target_place] = sides.map(|of| of.map(place));
+            let [a, b] = values.map(|value| Some(TableCell::Count(value?.0)));
+            let [source_place, target_place] = sides.map(|of| of.map(location));
             let programs = if source.is_some() { &programs.0 } else { &programs.1 };
             let name = programs.get(either.program).map_or_else(|| either.name.clone(), title);
             let name = format!("{name}, IPU {}", either.ipu);
-            Some(ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, a, b) })
-        };
-        let rows = pairs.iter().filter_map(row).collect();
-        ComparisonTable::new(heading, "Exchange", rows).per(divisors).by_change()
-    };
-    Ok(FIGURES.into_iter().map(of_figure).collect())
+            let row = ComparisonRow::new(name, a, b);
+            rows.push(ComparisonRow { source_place, target_place, ..row });
+        }
+        tables.push(ComparisonTable::new(heading, "Exchange", rows).per(divisors).by_change());
+    }
+    Ok(tables)
 }
 
-/// An exchange on an IPU in both reports, or in one of them.
+fn location(of: &ExchangeCycles) -> ViewLocation {
+    ViewLocation {
+        program: Some(of.program),
+        ipu: Some(of.ipu),
+        ..ViewLocation::view("exchange-code")
+    }
+}
+
+/// An exchange on an IPU, in both reports or in one of them.
 type ExchangePair = (Option<ExchangeCycles>, Option<ExchangeCycles>);
 
-/// Exchanges of programs that stand for each other, on each IPU that takes part in either.
+/// Exchanges of corresponding programs, on each IPU that takes part in either.
 fn exchange_pairs(sides: &ComparedReports<'_>) -> Result<Vec<ExchangePair>, ReportError> {
-    type Exchanges = BTreeMap<ProgramId, BTreeMap<IpuId, ExchangeCycles>>;
-    let exchanges = |report: &Report| -> Result<Exchanges, ReportError> {
-        let mut found = Exchanges::new();
-        for row in exchange_cycles(report)?.rows {
-            found.entry(row.program).or_default().insert(row.ipu, row);
-        }
-        Ok(found)
-    };
-    let (mut source, mut target) = sides.both(exchanges)?;
+    let (mut source, mut target) = sides.both(exchanges_by_program)?;
     let mut pairs = Vec::new();
     for pair in &sides.alignment.programs.pairs {
         let mut of_source = pair.source.and_then(|id| source.remove(&id)).unwrap_or_default();
@@ -117,6 +114,16 @@ fn exchange_pairs(sides: &ComparedReports<'_>) -> Result<Vec<ExchangePair>, Repo
         pairs.extend(of_source.into_values().map(|row| (Some(row), None)));
     }
     Ok(pairs)
+}
+
+type ExchangesByProgram = BTreeMap<ProgramId, BTreeMap<IpuId, ExchangeCycles>>;
+
+fn exchanges_by_program(report: &Report) -> Result<ExchangesByProgram, ReportError> {
+    let mut found = ExchangesByProgram::new();
+    for row in exchange_cycles(report)?.rows {
+        found.entry(row.program).or_default().insert(row.ipu, row);
+    }
+    Ok(found)
 }
 
 /// Code of each exchange and copy program over all tiles.

@@ -1,7 +1,7 @@
-//! The run: where its cycles went, lane by lane, and what became slower or faster.
+//! The run: its cycles, lane by lane, and the programs that became slower or faster.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
-use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
+use super::step_alignment::{LanePair, StepAlignment, StepChangeSum, activity_cycles};
 use super::{ComparedReports, ViewComparison, WorkDivisors, critical_path};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
@@ -23,40 +23,49 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     Ok(tables)
 }
 
-/// What lanes spend their cycles on, as a mean over them: all activities are the run.
+/// Cycles of lanes by activity, as a mean over lanes: all activities together are the run.
 pub(super) fn activities(
     sides: &ComparedReports<'_>,
     divisors: WorkDivisors,
 ) -> Result<ComparisonTable, ReportError> {
-    let cycles = |report: &Report| match report.trace()? {
-        Some(trace) => Ok(Some((activity_cycles(&trace)?, trace.lanes().len()))),
-        None => Ok(None),
-    };
-    let (source, target) = sides.both(cycles)?;
-    let known = source.iter().chain(&target).next();
-    let names = known.into_iter().flat_map(|(values, _)| values).map(|(name, _)| *name);
-    let row = |(at, name): (usize, &str)| {
-        let cell = |side: &Option<LaneActivities>| {
-            side.as_ref().map(|(values, _)| TableCell::Count(values[at].1.0))
-        };
-        ComparisonRow::new(name.replace('_', " "), cell(&source), cell(&target))
-    };
-    let rows: Vec<ComparisonRow> = names.enumerate().map(row).collect();
-    let sum = |side: &Option<LaneActivities>| {
-        let values = side.as_ref().map(|(values, _)| values.iter().map(|value| value.1.0));
-        values.map(|values| TableCell::Count(values.sum()))
-    };
-    let lanes = |side: &Option<LaneActivities>| side.as_ref().map_or(1, |(_, lanes)| *lanes);
+    let (source, target) = sides.both(LaneActivities::read)?;
+    let mut rows = Vec::new();
+    if let Some(known) = source.as_ref().or(target.as_ref()) {
+        for (at, (name, _)) in known.cycles.iter().enumerate() {
+            let [source, target] = [&source, &target]
+                .map(|side| side.as_ref().map(|side| TableCell::Count(side.cycles[at].1.0)));
+            rows.push(ComparisonRow::new(name.replace('_', " "), source, target));
+        }
+    }
+    let [source_total, target_total] =
+        [&source, &target].map(|side| side.as_ref().map(LaneActivities::total));
+    let [source_lanes, target_lanes] =
+        [&source, &target].map(|side| side.as_ref().map_or(1, |side| side.lanes));
     let table =
-        ComparisonTable::new("Activities", "Activity", rows).with_total(sum(&source), sum(&target));
-    Ok(table.per(divisors.over_lanes(lanes(&source), lanes(&target))).by_change())
+        ComparisonTable::new("Activities", "Activity", rows).with_total(source_total, target_total);
+    Ok(table.per(divisors.over_lanes(source_lanes, target_lanes)).by_change())
 }
 
-/// Cycles of all lanes by activity, and how many lanes these are.
-type LaneActivities = (Vec<(&'static str, Cycles)>, usize);
+/// Cycles of all lanes by activity, and the number of lanes.
+struct LaneActivities {
+    cycles: Vec<(&'static str, Cycles)>,
+    lanes: usize,
+}
 
-/// Cycles of programs as a mean over lanes, the largest difference first: all of them and idle time
-/// are the run.
+impl LaneActivities {
+    /// `None` if the program was not executed.
+    fn read(report: &Report) -> Result<Option<Self>, ReportError> {
+        let Some(trace) = report.trace()? else { return Ok(None) };
+        Ok(Some(Self { cycles: activity_cycles(&trace)?, lanes: trace.lanes().len() }))
+    }
+
+    fn total(&self) -> TableCell {
+        TableCell::Count(self.cycles.iter().map(|(_, cycles)| cycles.0).sum())
+    }
+}
+
+/// Cycles of programs as a mean over lanes, the largest difference first: all programs and idle
+/// time together are the run.
 pub(super) fn changes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
     let rows = change_rows(steps, |sum| sum.cycles.0);
     let (source, target) = steps.lane_cycles;
@@ -67,11 +76,12 @@ pub(super) fn changes(steps: &StepAlignment, divisors: WorkDivisors) -> Comparis
 
 /// The mean over the lanes of each side.
 pub(super) fn over_lanes(steps: &StepAlignment, divisors: WorkDivisors) -> WorkDivisors {
-    let lanes = |side: fn(&LanePair) -> bool| steps.lanes.iter().filter(|lane| side(lane)).count();
-    divisors.over_lanes(lanes(|lane| lane.source.is_some()), lanes(|lane| lane.target.is_some()))
+    let source = steps.lanes.iter().filter(|lane| lane.source.is_some()).count();
+    let target = steps.lanes.iter().filter(|lane| lane.target.is_some()).count();
+    divisors.over_lanes(source, target)
 }
 
-/// How often programs ran, on all lanes.
+/// Number of executions of programs, on all lanes.
 fn executions(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
     let rows = change_rows(steps, |sum| sum.steps);
     let mut table = ComparisonTable::new("Steps", "Executions of", rows).per(divisors).by_change();
@@ -80,16 +90,19 @@ fn executions(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable 
 }
 
 fn change_rows(steps: &StepAlignment, value: fn(StepChangeSum) -> u64) -> Vec<ComparisonRow> {
-    let cell = |sum: StepChangeSum| {
-        let present = sum.steps > 0 || sum.cycles > Cycles::ZERO;
-        present.then(|| TableCell::Count(value(sum)))
-    };
-    let row = |change: &StepChange| ComparisonRow {
-        source_place: place(change.source),
-        target_place: place(change.target),
-        ..ComparisonRow::new(change.name.clone(), cell(change.source), cell(change.target))
-    };
-    steps.changes.iter().map(row).collect()
+    let mut rows = Vec::with_capacity(steps.changes.len());
+    for change in &steps.changes {
+        let [source, target] = [change.source, change.target].map(|sum| {
+            let is_present = sum.steps > 0 || sum.cycles > Cycles::ZERO;
+            if is_present { Some(TableCell::Count(value(sum))) } else { None }
+        });
+        rows.push(ComparisonRow {
+            source_place: place(change.source),
+            target_place: place(change.target),
+            ..ComparisonRow::new(change.name.clone(), source, target)
+        });
+    }
+    rows
 }
 
 fn place(sum: StepChangeSum) -> Option<ViewLocation> {
@@ -101,43 +114,39 @@ fn place(sum: StepChangeSum) -> Option<ViewLocation> {
     })
 }
 
-/// How long each lane is, from the first start to the last end of its steps.
+/// Length of each lane, from the first start to the last end of its steps.
 fn lanes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
-    let rows = steps.lanes.iter().map(|lane| {
+    let mut rows = Vec::with_capacity(steps.lanes.len());
+    for lane in &steps.lanes {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
-        let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
-            side.map(|info| TableCell::Count(info.range.length().0))
-        };
-        ComparisonRow::new(
-            format!("IPU {}{beside}", lane.ipu),
-            cell(lane.source),
-            cell(lane.target),
-        )
-    });
-    ComparisonTable::new("Lanes", "Length of", rows.collect()).per(divisors)
+        let [source, target] = [lane.source, lane.target]
+            .map(|side| side.map(|info| TableCell::Count(info.range.length().0)));
+        rows.push(ComparisonRow::new(format!("IPU {}{beside}", lane.ipu), source, target));
+    }
+    ComparisonTable::new("Lanes", "Length of", rows).per(divisors)
 }
 
-/// How far the target is behind the source, over a stretch of the source.
+/// Cycles by which the target falls behind the source over a stretch of the source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepDrift {
     /// Cycles of the source.
     pub range: CycleRange,
-    /// Cycles that the target takes more for the steps that start there.
+    /// Additional cycles of the target for the steps that start there.
     pub change: i64,
     /// Steps of the source that start there.
     pub steps: u64,
-    /// How many of them are in the target as well.
+    /// Steps among them that the target has as well.
     pub matched: u64,
 }
 
 /// The difference between the lengths of steps in `window` of the source and of the same steps in
-/// the target, in at most `pieces` stretches. A step that only one report has counts in full; steps
-/// that only the target has count where they come between those of the source, and with its first
-/// and its last step where they come before or behind all of them: over a whole lane, the changes add
-/// up to the difference of the lanes.
+/// the target, in at most `pieces` stretches. A step that only one report has counts in full. Steps
+/// that only the target has count at their position between the steps of the source, or with the
+/// source's first or last step if they come before or after all of them, so that over a whole lane
+/// the changes add up to the difference of the lanes.
 ///
-/// O(pieces log n): the length of many steps is the distance between the starts of the first and the
-/// one behind the last.
+/// O(pieces log n): the length of many steps is the distance between the start of the first step
+/// and the start of the step after the last.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -149,7 +158,7 @@ pub fn drift(
     pieces: u32,
 ) -> Result<Vec<StepDrift>, ReportError> {
     let mut touching = source.touching(window)?;
-    // Steps of no cycles at the very end of the lane belong to a window that reaches there.
+    // Steps of zero cycles at the very end of the lane belong to a window that ends there.
     if !touching.is_empty() && window.end >= source.info().range.end {
         touching.end = source.info().steps;
     }
@@ -165,7 +174,7 @@ pub fn drift(
     Ok(drifts)
 }
 
-/// The positions of the target that stand where `position` of the source does.
+/// The position in the target that corresponds to `position` in the source.
 fn matching_target_position(pair: &LanePair, position: u64) -> u64 {
     let at = pair.runs.partition_point(|run| run.source <= position);
     match at.checked_sub(1).map(|at| pair.runs[at]) {

@@ -9,14 +9,16 @@ pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "insights",
 
 pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| insights(report, sides.numbers))?;
-    // What the rule says on each side.
+    // The finding of the rule on each side.
     let ruled = |found: Vec<InsightFinding>| {
         found.into_iter().map(|of| {
             let thing = ComparedThing::new(of.rule.replace('_', " "), of.sentence).at(of.place);
             (of.rule, thing)
         })
     };
-    let (mut appeared, mut vanished, mut stayed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut appeared = Vec::new();
+    let mut vanished = Vec::new();
+    let mut stayed = Vec::new();
     for (source, target) in pair_by_key(ruled(source), ruled(target)) {
         let list = match (&source, &target) {
             (None, _) => &mut appeared,

@@ -1,9 +1,10 @@
-//! How limits moved: what the runs achieve, where their cycles go, and what operations waste.
+//! Changes of limits: the figures that the runs achieve, the destinations of their cycles, and the
+//! waste of operations.
 
 use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::limits::{LimitsRow, ReportLimits, WaterfallStep, limits};
+use crate::limits::{ReportLimits, WaterfallStep, limits};
 use crate::tables::limits::columns;
 use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
@@ -14,46 +15,49 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     let (source, target) = sides.both(limits)?;
     let divisors = sides.normalization()?.divisors();
     let shares = ComparisonTable::new("Shares of the peak", "Step", shares(&source, &target));
-    let waterfall = |of: &ReportLimits, step: WaterfallStep| {
-        let cycles = of.run.as_ref().map(|run| run.all[step]);
-        cycles.map(|cycles| TableCell::Count(cycles.0))
-    };
-    let steps = WaterfallStep::ALL.into_iter().map(|step| {
-        ComparisonRow::new(step.title(), waterfall(&source, step), waterfall(&target, step))
-    });
-    let steps = steps.filter(|row| !is_nothing(row)).collect();
+    let mut steps = Vec::new();
+    for step in WaterfallStep::ALL {
+        let [source, target] =
+            [&source, &target].map(|of| Some(TableCell::Count(of.run.as_ref()?.all[step].0)));
+        steps.push(ComparisonRow::new(step.title(), source, target));
+    }
+    steps.retain(|row| !is_nothing(row));
     let steps = ComparisonTable::new("Cycles of the waterfall", "Step", steps).per(divisors);
-    let figures = ["wasted", "ideal", "cycles"];
-    let figures = figures.into_iter().filter_map(|key| columns().find(|column| column.key == key));
-    let of_operations = figures.map(|column| {
-        let thing = |row: &LimitsRow| {
-            let place = ViewLocation { operation: row.operation, ..ViewLocation::view("limits") };
-            let key = (row.name.clone(), row.kind.clone(), row.pass);
-            (key, ComparedThing::new(&row.name, column.limit(&row.limits)).at(place))
-        };
-        let [source, target] = [&source, &target].map(|side| side.rows.iter().map(thing));
+    let mut tables = vec![shares, steps];
+    for key in ["wasted", "ideal", "cycles"] {
+        let Some(column) = columns().find(|column| column.key == key) else { continue };
+        let [source, target] = [&source, &target].map(|side| {
+            side.rows.iter().map(|row| {
+                let place =
+                    ViewLocation { operation: row.operation, ..ViewLocation::view("limits") };
+                let key = (row.name.clone(), row.kind.clone(), row.pass);
+                (key, ComparedThing::new(&row.name, column.limit(&row.limits)).at(place))
+            })
+        });
         let table = ComparisonTable::paired(column.title, "Operation", source, target);
-        table.per(divisors).by_change()
-    });
-    Ok([shares, steps].into_iter().chain(of_operations).collect())
+        tables.push(table.per(divisors).by_change());
+    }
+    Ok(tables)
 }
 
-/// Shares of the cycles of both runs by where they go.
+/// Shares of the cycles of both runs by waterfall step.
 fn shares(source: &ReportLimits, target: &ReportLimits) -> Vec<ComparisonRow> {
-    let share = |of: &ReportLimits, step: WaterfallStep| {
-        let run = of.run.as_ref()?;
-        let is_known = step != WaterfallStep::Achieved || run.unknown.is_none();
-        is_known.then(|| TableCell::Share(run.all.share(step)))
-    };
-    let rows = WaterfallStep::ALL
-        .into_iter()
-        .map(|step| ComparisonRow::new(step.title(), share(source, step), share(target, step)));
-    rows.filter(|row| !is_nothing(row)).collect()
+    let mut rows = Vec::new();
+    for step in WaterfallStep::ALL {
+        let [source, target] = [source, target].map(|of| {
+            let run = of.run.as_ref()?;
+            let is_known = step != WaterfallStep::Achieved || run.unknown.is_none();
+            if is_known { Some(TableCell::Share(run.all.share(step))) } else { None }
+        });
+        rows.push(ComparisonRow::new(step.title(), source, target));
+    }
+    rows.retain(|row| !is_nothing(row));
+    rows
 }
 
-/// Whether neither side has anything.
+/// True if both sides are zero or missing.
 fn is_nothing(row: &ComparisonRow) -> bool {
-    let number =
-        |cell: &Option<TableCell>| cell.as_ref().and_then(TableCell::number).unwrap_or(0.0);
-    number(&row.source) == 0.0 && number(&row.target) == 0.0
+    let mut numbers =
+        [&row.source, &row.target].into_iter().flatten().filter_map(TableCell::number);
+    numbers.all(|number| number == 0.0)
 }

@@ -1,7 +1,7 @@
-//! What lives when: always-live and other variables, and the liveness walk step by step.
+//! Live memory: always-live and other variables, and the liveness walk step by step.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
-use super::matched_entities::{variable_table, variables_by_name};
+use super::matched_entities::{VariablesByName, variable_table, variables_by_name};
 use super::program_pairs::program_rows;
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
@@ -15,20 +15,25 @@ pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "liveness",
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| curve(report, LivenessScope::Whole))?;
     let always = sides.both(|report| variables_by_name(report, |of| of.lifetime.is_none()))?;
-    let at_peak = |report: &Report, curve: &Option<LivenessCurve>| {
-        let peak = curve.as_ref().and_then(LivenessCurve::peak).map(|peak| peak as u32);
-        variables_by_name(report, |variable| {
-            let life = variable.lifetime.as_ref();
-            life.zip(peak).is_some_and(|(life, peak)| life.contains(&peak))
-        })
-    };
-    let peaks = (at_peak(sides.source, &source)?, at_peak(sides.target, &target)?);
+    let peaks =
+        [variables_at_peak(sides.source, &source)?, variables_at_peak(sides.target, &target)?];
     Ok(vec![
         figures(&source, &target),
         variable_table("Always live variables", "liveness", always.into(), true),
-        variable_table("Other variables at the peak", "liveness", peaks.into(), true),
+        variable_table("Other variables at the peak", "liveness", peaks, true),
         steps(sides, &source, &target)?,
     ])
+}
+
+fn variables_at_peak(
+    report: &Report,
+    curve: &Option<LivenessCurve>,
+) -> Result<VariablesByName, ReportError> {
+    let peak = curve.as_ref().and_then(LivenessCurve::peak).map(|peak| peak as u32);
+    variables_by_name(report, |variable| {
+        let life = variable.lifetime.as_ref();
+        life.zip(peak).is_some_and(|(life, peak)| life.contains(&peak))
+    })
 }
 
 fn figures(source: &Option<LivenessCurve>, target: &Option<LivenessCurve>) -> ComparisonTable {
@@ -46,20 +51,24 @@ fn figures(source: &Option<LivenessCurve>, target: &Option<LivenessCurve>) -> Co
     ComparisonTable::new("Liveness", "Figure", rows)
 }
 
-/// Not-always-live bytes at each step of the walk, programs of both side by side.
+/// Not-always-live bytes at each step of the walk, with the programs of both reports side by side.
 fn steps(
     sides: &ComparedReports<'_>,
     source: &Option<LivenessCurve>,
     target: &Option<LivenessCurve>,
 ) -> Result<ComparisonTable, ReportError> {
-    let bytes = |curve: &Option<LivenessCurve>| -> BTreeMap<ProgramId, Bytes> {
-        let mut bytes = BTreeMap::new();
-        for (program, live) in curve.iter().flat_map(|c| c.programs.iter().zip(&c.others)) {
-            let most: &mut Bytes = bytes.entry(*program).or_default();
-            *most = (*most).max(*live);
-        }
-        bytes
-    };
-    let rows = program_rows(sides, "liveness", &bytes(source), &bytes(target))?;
+    let source = bytes_by_program(source);
+    let target = bytes_by_program(target);
+    let rows = program_rows(sides, "liveness", &source, &target)?;
     Ok(ComparisonTable::new("Steps", "Not always live at", rows).by_change())
+}
+
+fn bytes_by_program(curve: &Option<LivenessCurve>) -> BTreeMap<ProgramId, Bytes> {
+    let mut bytes = BTreeMap::new();
+    let Some(curve) = curve else { return bytes };
+    for (program, live) in curve.programs.iter().zip(&curve.others) {
+        let most: &mut Bytes = bytes.entry(*program).or_default();
+        *most = (*most).max(*live);
+    }
+    bytes
 }

@@ -1,4 +1,4 @@
-//! Which operation and which variable of one report is which of the other: by name, in order.
+//! Correspondence of operations and variables of two reports: by name, in order.
 
 use super::comparison_table::{ComparedThing, ComparisonTable, pair_by_key};
 use crate::data_table::TableCell;
@@ -9,7 +9,7 @@ use tilescope_report::{
     MemoryCategory, Report, ReportError, Variable, VariableFilter, VariablePlacement,
 };
 
-/// Operations and variables that belong together.
+/// Corresponding operations and variables.
 #[derive(Clone, Debug, Default)]
 pub struct MatchedEntities {
     operations: BidirectionalMap<OperationId>,
@@ -42,48 +42,51 @@ impl<T: Ord + Copy> BidirectionalMap<T> {
 }
 
 impl MatchedEntities {
-    /// Reads the operations and variables of two reports.
+    /// Matches the operations and variables of two reports.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
     pub(crate) fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
-        let operations = |report: &Report| -> Result<Vec<_>, ReportError> {
-            let all = report.operations()?;
-            let named = all.iter().enumerate().map(|(at, operation)| {
+        let read_operations = |report: &Report| -> Result<Vec<_>, ReportError> {
+            let mut found = Vec::new();
+            for (at, operation) in report.operations()?.iter().enumerate() {
                 let key = (operation.name.clone(), operation.kind.clone(), operation.pass);
-                (key, OperationId(at as u32))
-            });
-            Ok(named.collect())
+                found.push((key, OperationId(at as u32)));
+            }
+            Ok(found)
         };
-        let variables = |report: &Report| -> Result<Vec<_>, ReportError> {
+        let read_variables = |report: &Report| -> Result<Vec<_>, ReportError> {
             let all = report.variables(&unlimited_variable_filter())?.into_iter();
             Ok(all.map(|(id, variable)| ((variable.name, variable.category), id)).collect())
         };
         Ok(Self {
             operations: BidirectionalMap::new(pair_by_key(
-                operations(source)?,
-                operations(target)?,
+                read_operations(source)?,
+                read_operations(target)?,
             )),
-            variables: BidirectionalMap::new(pair_by_key(variables(source)?, variables(target)?)),
+            variables: BidirectionalMap::new(pair_by_key(
+                read_variables(source)?,
+                read_variables(target)?,
+            )),
         })
     }
 
-    /// The operation of the target that is this one of the source.
+    /// The operation of the target that corresponds to one of the source.
     pub fn operation_to_target(&self, id: OperationId) -> Option<OperationId> {
         self.operations.to_target.get(&id).copied()
     }
 
-    /// The operation of the source that is this one of the target.
+    /// The operation of the source that corresponds to one of the target.
     pub fn operation_to_source(&self, id: OperationId) -> Option<OperationId> {
         self.operations.to_source.get(&id).copied()
     }
 
-    /// The variable of the target that is this one of the source.
+    /// The variable of the target that corresponds to one of the source.
     pub fn variable_to_target(&self, id: VariableId) -> Option<VariableId> {
         self.variables.to_target.get(&id).copied()
     }
 
-    /// The variable of the source that is this one of the target.
+    /// The variable of the source that corresponds to one of the target.
     pub fn variable_to_source(&self, id: VariableId) -> Option<VariableId> {
         self.variables.to_source.get(&id).copied()
     }
@@ -93,20 +96,20 @@ fn unlimited_variable_filter() -> VariableFilter {
     VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX }
 }
 
-/// Variables of one name and category.
+/// Variables with the same name and category.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamedVariables {
     /// Bytes over all tiles.
     pub(super) bytes: Bytes,
-    /// (variable, tile) pairs.
+    /// Number of (variable, tile) pairs.
     pub(super) tiles: u64,
     pub(super) id: Option<VariableId>,
 }
 
-/// Variables of a report by category and name; files of other tools have one per tile.
+/// Variables of a report by category and name; files of other tools have one variable per tile.
 pub(super) type VariablesByName = BTreeMap<(MemoryCategory, String), NamedVariables>;
 
-/// The variables `wanted`, summed over all tiles.
+/// The variables that satisfy `wanted`, summed over all tiles.
 pub(super) fn variables_by_name(
     report: &Report,
     wanted: impl Fn(&Variable) -> bool,
@@ -124,7 +127,7 @@ pub(super) fn variables_by_name(
     Ok(names)
 }
 
-/// Bytes of variables by name, with links into `view`; in all only of those that live together.
+/// Bytes of variables by name, with links into `view`; with a total only if they are live together.
 pub(super) fn variable_table(
     title: &'static str,
     view: &'static str,

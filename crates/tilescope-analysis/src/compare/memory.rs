@@ -4,10 +4,10 @@ use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::matched_entities::variables_by_name;
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::memory::details;
+use crate::memory::{MemoryTreeRow, details};
 use crate::summary::summary;
 use crate::view_location::ViewLocation;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tilescope_report::units::{Bytes, IpuId, TileId};
 use tilescope_report::{Report, ReportError, TileMemory};
@@ -18,29 +18,18 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     Ok(vec![tree(sides)?, categories(sides)?, variables(sides)?, ipus(sides)?, tiles(sides)?])
 }
 
-/// The tree of details over all tiles, as the memory view shows it.
+/// The tree of details over all tiles, in the layout of the memory view.
 fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| details(report, &[]))?;
-    let keyed = |rows: Vec<crate::memory::MemoryTreeRow>| {
-        let mut above: Vec<String> = Vec::new();
-        let keyed = move |row: crate::memory::MemoryTreeRow| {
-            above.truncate(row.depth as usize);
-            above.push(row.name.clone());
-            (above.join("\n"), row)
-        };
-        rows.into_iter().map(keyed).collect::<Vec<_>>()
-    };
-    let (source, target) = (keyed(source), keyed(target));
-    let bytes = |rows: &[(String, crate::memory::MemoryTreeRow)]| -> BTreeMap<String, Bytes> {
-        let sum = |row: &crate::memory::MemoryTreeRow| Bytes(row.bytes.iter().sum());
-        rows.iter().map(|(path, row)| (path.clone(), sum(row))).collect()
-    };
-    let (of_source, of_target) = (bytes(&source), bytes(&target));
-    // Both lists are in the order of regions and categories; the merged one is too.
-    let mut order: Vec<&(String, crate::memory::MemoryTreeRow)> = Vec::new();
+    let source = with_paths(source);
+    let target = with_paths(target);
+    let of_source = bytes_by_path(&source);
+    let of_target = bytes_by_path(&target);
+    // Both lists are in the order of regions and categories, and so is the merged one.
+    let mut order: Vec<&(String, MemoryTreeRow)> = Vec::new();
     let mut rest = target.iter().peekable();
     for row in &source {
-        if of_target.contains_key(&row.0) {
+        if of_target.contains_key(row.0.as_str()) {
             while let Some(other) = rest.next_if(|other| other.0 != row.0) {
                 order.push(other);
             }
@@ -49,18 +38,35 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
         order.push(row);
     }
     order.extend(rest);
-    let mut seen = std::collections::BTreeSet::new();
-    let rows =
-        order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
-            let cell =
-                |known: &BTreeMap<String, Bytes>| known.get(path).map(|b| TableCell::Bytes(*b));
-            let (source, target) = (cell(&of_source), cell(&of_target));
-            ComparisonRow {
-                depth: row.depth,
-                ..ComparisonRow::new(row.name.clone(), source, target)
-            }
-        });
-    Ok(ComparisonTable::new("Details", "Memory of all tiles", rows.collect()))
+    let mut seen = BTreeSet::new();
+    let mut rows = Vec::new();
+    for (path, row) in order {
+        if !seen.insert(path) {
+            continue;
+        }
+        let source = of_source.get(path.as_str()).map(|bytes| TableCell::Bytes(*bytes));
+        let target = of_target.get(path.as_str()).map(|bytes| TableCell::Bytes(*bytes));
+        let compared = ComparisonRow::new(row.name.clone(), source, target);
+        rows.push(ComparisonRow { depth: row.depth, ..compared });
+    }
+    Ok(ComparisonTable::new("Details", "Memory of all tiles", rows))
+}
+
+/// Rows with the names from the root down to each of them.
+fn with_paths(rows: Vec<MemoryTreeRow>) -> Vec<(String, MemoryTreeRow)> {
+    let mut above: Vec<String> = Vec::new();
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        above.truncate(row.depth as usize);
+        above.push(row.name.clone());
+        found.push((above.join("\n"), row));
+    }
+    found
+}
+
+fn bytes_by_path(rows: &[(String, MemoryTreeRow)]) -> BTreeMap<&str, Bytes> {
+    let sums = rows.iter().map(|(path, row)| (path.as_str(), Bytes(row.bytes.iter().sum())));
+    sums.collect()
 }
 
 fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
@@ -86,36 +92,40 @@ fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError
 
 /// Used bytes of each IPU.
 fn ipus(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let per_ipu = |report: &Report| -> Result<BTreeMap<IpuId, Bytes>, ReportError> {
-        let (target, memory) = (report.target()?, report.tile_memory()?);
-        let mut bytes = BTreeMap::new();
-        for (tiles, of) in memory.iter() {
-            for tile in tiles.iter() {
-                *bytes.entry(target.ipu_of_tile(tile)).or_default() +=
-                    TileMemory::excluding_gaps(of);
-            }
-        }
-        Ok(bytes)
-    };
-    let (source, target) = sides.both(per_ipu)?;
+    let (source, target) = sides.both(bytes_by_ipu)?;
     Ok(numbered("IPUs", "IPU", &source, &target, |_| None))
+}
+
+fn bytes_by_ipu(report: &Report) -> Result<BTreeMap<IpuId, Bytes>, ReportError> {
+    let target = report.target()?;
+    let memory = report.tile_memory()?;
+    let mut bytes = BTreeMap::new();
+    for (tiles, of) in memory.iter() {
+        for tile in tiles.iter() {
+            *bytes.entry(target.ipu_of_tile(tile)).or_default() += TileMemory::excluding_gaps(of);
+        }
+    }
+    Ok(bytes)
 }
 
 /// Bytes of each tile, gaps included.
 fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let per_tile = |report: &Report| -> Result<BTreeMap<TileId, Bytes>, ReportError> {
-        let memory = report.tile_memory()?;
-        let runs = memory.iter();
-        let tiles =
-            runs.flat_map(|(tiles, of)| tiles.iter().map(move |tile| (tile, of.including_gaps)));
-        Ok(tiles.collect())
-    };
-    let (source, target) = sides.both(per_tile)?;
-    let place = |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") });
-    Ok(numbered("Tiles", "Tile", &source, &target, place))
+    let (source, target) = sides.both(bytes_by_tile)?;
+    Ok(numbered("Tiles", "Tile", &source, &target, |tile| {
+        Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") })
+    }))
 }
 
-/// One row per IPU or tile; numbers mean the same in both reports.
+fn bytes_by_tile(report: &Report) -> Result<BTreeMap<TileId, Bytes>, ReportError> {
+    let memory = report.tile_memory()?;
+    let mut bytes = BTreeMap::new();
+    for (tiles, of) in memory.iter() {
+        bytes.extend(tiles.iter().map(|tile| (tile, of.including_gaps)));
+    }
+    Ok(bytes)
+}
+
+/// One row per IPU or tile; the same number is the same IPU or tile in both reports.
 pub(super) fn numbered<N: Copy + Ord + fmt::Display>(
     title: &'static str,
     what: &'static str,

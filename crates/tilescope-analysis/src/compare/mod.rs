@@ -1,12 +1,13 @@
 //! Two reports side by side: the figures of every view as source, target and difference.
 //!
-//! A difference is target less source; its percentage is of the source. What one report lacks
-//! counts as nothing there. Figures of a run are told per unit of work, see [`WorkUnit`]: twice the
-//! work takes twice the time, and is not slower. Things belong together by what they are called and in which order they
-//! come, never by the ids of a file: see [`ProgramPairs`] for programs and [`StepAlignment`] for what ran.
+//! A difference is target minus source; its percentage is of the source. Figures that one report
+//! lacks count as zero there. Figures of a run are given per unit of work, see [`WorkUnit`]: twice
+//! the work takes twice the time, and is not slower. Entities correspond by name and order, never
+//! by the ids of a file: see [`ProgramPairs`] for programs and [`StepAlignment`] for executed
+//! steps.
 //!
-//! Laws, kept by tests: a report differs from itself in nothing; exchanging source and target turns
-//! every difference around; where rows have a total, their differences add up to the total's.
+//! Tests check these laws: a report does not differ from itself; exchanging source and target
+//! negates every difference; if rows have a total, their differences add up to the total's.
 
 mod comparison_table;
 mod critical_path;
@@ -34,7 +35,7 @@ mod topics;
 pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub(crate) use cycle_owners::{CycleOwner, RunCycles, run_cycles};
 pub use execution_trace::{StepDrift, drift};
-pub use markdown::{gates_markdown, markdown};
+pub use markdown::markdown;
 pub(crate) use matched_entities::MatchedEntities;
 pub use normalization::{WorkDivisors, WorkNormalization, WorkUnit};
 pub use overview::{ComparisonOverview, outcome, overview};
@@ -67,8 +68,8 @@ impl ReportAlignment {
         Ok(Self { links, ..Self::aligned(source, target, MAX_STEPS)? })
     }
 
-    /// Aligns two reports for their figures alone: which execution of a program, which operation and
-    /// which variable is which is not known, and the cost does not grow with the length of the runs.
+    /// Aligns two reports for their figures alone. Executions of programs, operations and variables
+    /// are not matched one by one, so the cost does not grow with the length of the runs.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
@@ -77,7 +78,7 @@ impl ReportAlignment {
     }
 
     fn aligned(source: &Report, target: &Report, steps: u64) -> Result<Self, ReportError> {
-        // Kinds of programs of foreign files are known once their trace is prepared.
+        // The kinds of programs of foreign files are known only after their trace is prepared.
         source.trace()?;
         target.trace()?;
         let programs = ProgramPairs::read(source, target)?;
@@ -86,22 +87,22 @@ impl ReportAlignment {
     }
 }
 
-/// Two reports and what belongs together in them.
+/// Two reports and their alignment.
 #[derive(Clone, Copy)]
 pub struct ComparedReports<'a> {
-    /// The report that is compared.
+    /// The report that is compared: the baseline of differences.
     pub source: &'a Report,
     /// The report it is compared with.
     pub target: &'a Report,
     pub alignment: &'a ReportAlignment,
-    /// How texts write figures.
+    /// The number format of texts.
     pub numbers: NumberFormat,
-    /// What figures of the run are told per.
+    /// The unit of work of the run's figures.
     pub unit: WorkUnit,
 }
 
-/// What the sides of a comparison are called: measured and simulated where another tool recorded the
-/// run of one and the other one was simulated, source and target otherwise.
+/// The titles of the sides: measured and simulated if another tool recorded the run of one report
+/// and the other was simulated, source and target otherwise.
 pub fn side_titles(source: &Report, target: &Report) -> [&'static str; 2] {
     match [source, target].map(is_measured) {
         [true, false] => ["Measured", "Simulated"],
@@ -111,7 +112,7 @@ pub fn side_titles(source: &Report, target: &Report) -> [&'static str; 2] {
 }
 
 impl ComparedReports<'_> {
-    /// How figures of both runs are made comparable.
+    /// The normalization that makes figures of both runs comparable.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
@@ -119,7 +120,7 @@ impl ComparedReports<'_> {
         WorkNormalization::read(self.source, self.target, self.unit)
     }
 
-    /// Asks both reports the same, at the same time.
+    /// Evaluates the same function on both reports in parallel.
     fn both<T: Send>(
         &self,
         question: impl Fn(&Report) -> Result<T, ReportError> + Sync,
@@ -131,7 +132,7 @@ impl ComparedReports<'_> {
 
 /// The comparison of one view.
 pub struct ViewComparison {
-    /// Name of the view, as the command line spells it.
+    /// Name of the view, in the spelling of the command line.
     pub view: &'static str,
     pub tables: fn(&ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError>,
 }
@@ -152,8 +153,8 @@ pub static COMPARISONS: &[ViewComparison] = &[
     topics::COMPARISON,
 ];
 
-/// Aligns two reports and compares what a view shows of them, figures of the run per `unit`: its
-/// tables of differences, for files and the command line.
+/// Aligns two reports and compares them in one view, with figures of the run per `unit`. Returns
+/// the view's tables of differences, for files and the command line.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -168,7 +169,7 @@ pub fn differences(
     (one.tables)(&ComparedReports { source, target, alignment, numbers, unit })
 }
 
-/// A table that a comparison does not have.
+/// Error for the name of a table that a comparison does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no table {name:?} here; known: {}", known.join(", "))]
 pub struct UnknownDifferencesError {
@@ -176,10 +177,10 @@ pub struct UnknownDifferencesError {
     known: Vec<String>,
 }
 
-/// The table of this name as the command line spells it, or the first.
+/// The table with this name in the spelling of the command line, or the first table without a name.
 ///
 /// # Errors
-/// The way to do without it.
+/// No table with this name; the error lists the known ones.
 pub fn table_named<'a>(
     tables: &'a [ComparisonTable],
     name: Option<&str>,

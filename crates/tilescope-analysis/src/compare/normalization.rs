@@ -1,4 +1,5 @@
-//! What figures of two runs are told per, so that twice the work is not twice as slow.
+//! Units of work that figures of two runs are divided by, so that twice the work does not appear
+//! twice as slow.
 
 use super::comparison_table::ComparisonRow;
 use crate::data_table::TableCell;
@@ -6,21 +7,21 @@ use crate::summary::{RunWork, run_work};
 use serde::{Deserialize, Serialize};
 use tilescope_report::{Report, ReportError};
 
-/// What cycles and executions of a run are told per.
+/// A unit of work that cycles and executions of a run are divided by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkUnit {
-    /// A sample of any replica.
+    /// A sample on any replica.
     #[default]
     Sample,
-    /// A weight update, or a turn of the loop of an inference program.
+    /// A weight update, or an iteration of the loop of an inference program.
     Update,
-    /// A call of the host: one `Engine::run`.
+    /// A call by the host: one `Engine::run`.
     Run,
 }
 
 impl WorkUnit {
-    /// All units, in the order in which they are offered.
+    /// All units, in the order of menus.
     pub const ALL: [Self; 3] = [Self::Sample, Self::Update, Self::Run];
 
     /// Its name on the command line.
@@ -32,7 +33,7 @@ impl WorkUnit {
         }
     }
 
-    /// The name as users read it.
+    /// Its name in the user interface.
     pub fn title(self) -> &'static str {
         match self {
             Self::Sample => "Per sample",
@@ -41,7 +42,7 @@ impl WorkUnit {
         }
     }
 
-    /// How many of it a report ran; `None` where it does not say.
+    /// The number of units that a report ran; `None` if the report does not state it.
     pub(crate) fn count(self, work: RunWork) -> Option<u64> {
         let count = match self {
             Self::Sample => work.samples,
@@ -52,26 +53,27 @@ impl WorkUnit {
     }
 }
 
-/// How the figures of two runs are made comparable.
+/// The normalization that makes figures of two runs comparable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkNormalization {
-    /// What was asked for.
+    /// The requested unit.
     pub asked: WorkUnit,
-    /// What figures are told per: whole runs where a report does not say how much it worked on.
+    /// The unit in effect: whole runs if a report does not state its amount of work.
     pub unit: WorkUnit,
-    /// Why that is not what was asked for.
+    /// The reason that the unit in effect is not the requested one.
     pub note: Option<String>,
     pub source: RunWork,
     pub target: RunWork,
 }
 
 impl WorkNormalization {
-    /// Reads how much two reports worked on.
+    /// Reads the amount of work of two reports.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
     pub fn read(source: &Report, target: &Report, asked: WorkUnit) -> Result<Self, ReportError> {
-        let (source, target) = (run_work(source)?, run_work(target)?);
+        let source = run_work(source)?;
+        let target = run_work(target)?;
         let silent = match (asked.count(source), asked.count(target)) {
             (Some(_), Some(_)) => None,
             (None, Some(_)) => Some("the source does"),
@@ -85,7 +87,7 @@ impl WorkNormalization {
         Ok(Self { asked, unit, note, source, target })
     }
 
-    /// A figure of two whole runs, told per unit of work.
+    /// A figure of two whole runs, per unit of work.
     pub fn compared(
         &self,
         name: &str,
@@ -95,7 +97,7 @@ impl WorkNormalization {
         ComparisonRow::new(name, source, target).per(self.divisors())
     }
 
-    /// By what figures of the whole run are divided.
+    /// The divisors of figures of the whole run.
     pub(crate) fn divisors(&self) -> WorkDivisors {
         let count = |work| self.unit.count(work).unwrap_or(1);
         WorkDivisors {
@@ -107,34 +109,34 @@ impl WorkNormalization {
     }
 }
 
-/// By what figures of both sides are divided.
+/// The divisors of figures of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkDivisors {
     pub unit: WorkUnit,
     source: u64,
     target: u64,
-    /// Lanes of both sides, where figures are means over them.
+    /// Lanes of both sides, for figures that are means over them.
     lanes: Option<(u64, u64)>,
 }
 
 impl WorkDivisors {
-    /// The same for sums over lanes, of which the mean is told: lanes run at the same time.
+    /// The same for sums over lanes, given as means: lanes run at the same time.
     pub(super) fn over_lanes(self, source: usize, target: usize) -> Self {
         Self { lanes: Some((source.max(1) as u64, target.max(1) as u64)), ..self }
     }
 
-    /// What figures of both sides are divided by. At least 1.
+    /// Divisors of the figures of both sides, in the order (source, target). At least 1.
     pub(crate) fn of_sides(&self) -> (u64, u64) {
         let (a, b) = self.lanes.unwrap_or((1, 1));
         (self.source.saturating_mul(a), self.target.saturating_mul(b))
     }
 
-    /// Whether figures stay as they are.
+    /// True if figures are not divided.
     pub(super) fn is_plain(&self) -> bool {
         self.of_sides() == (1, 1)
     }
 
-    /// What figures are, in words: `per sample, mean over lanes`.
+    /// The unit of figures in words: `per sample, mean over lanes`.
     pub fn words(&self) -> &'static str {
         match (self.unit, self.lanes.is_some()) {
             (WorkUnit::Sample, false) => "per sample",

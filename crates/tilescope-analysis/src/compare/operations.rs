@@ -2,6 +2,7 @@
 
 use super::comparison_table::{ComparedThing, ComparisonTable};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::ColumnAggregate;
 use crate::data_table::TableCell;
 use crate::operations::{OpRow, OperationLayer, operations};
 use crate::tables::operations::{COSTS, OperationColumn};
@@ -10,7 +11,7 @@ use tilescope_report::{ReportError, TrainingPass};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations", tables };
 
-/// Columns of the table of operations that are compared, each with the title of its comparison.
+/// Columns of the table of operations that are compared, with the titles of their comparisons.
 const FIGURES: [(&str, &str); 7] = [
     ("elapsed", "Cycles of all IPUs"),
     ("slowest", "Cycles of the slowest tile"),
@@ -33,7 +34,11 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
             table = table.per(divisors);
         }
         table = table.by_change();
-        tables.push(if column.summed { table.with_sums(TableCell::Count(0)) } else { table });
+        tables.push(if column.aggregate == ColumnAggregate::Sum {
+            table.with_sums(TableCell::Count(0))
+        } else {
+            table
+        });
     }
     Ok(tables)
 }

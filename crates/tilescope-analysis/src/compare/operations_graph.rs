@@ -1,4 +1,4 @@
-//! The model's graph: how many operations of each operator, and how many results they read.
+//! The model's graph: operations per operator, and results that they read.
 
 use super::comparison_table::{ComparedThing, ComparisonTable};
 use super::{ComparedReports, ViewComparison};

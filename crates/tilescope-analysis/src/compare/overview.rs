@@ -1,9 +1,9 @@
-//! What changed, on one page: the result, what explains it, and what was set differently.
+//! The changes on one page: the result, its explanation, and the settings that differ.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::cycle_owners::{CycleOwner, ProgramOwners};
 use super::execution_trace::{activities, changes, over_lanes};
-use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
+use super::step_alignment::{StepAlignment, StepChange, StepChangeKind};
 use super::{
     ComparedReports, WorkDivisors, WorkNormalization, critical_path, insights, side_titles, summary,
 };
@@ -15,25 +15,26 @@ use std::collections::BTreeMap;
 use tilescope_report::units::OperationId;
 use tilescope_report::{Report, ReportError};
 
-/// Rows that explain a difference; what is left is one row more.
+/// The largest number of rows that explain a difference; the others are summed up in one more row.
 const MAX_CONTRIBUTORS: usize = 12;
 
-/// What changed between two reports.
+/// The changes between two reports.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparisonOverview {
     pub normalization: WorkNormalization,
-    /// What the sides are called.
+    /// The titles of the sides.
     pub sides: [&'static str; 2],
-    /// What it comes to, in sentences.
+    /// The summary, in sentences.
     pub verdict: String,
-    /// Whether the difference is beyond what the model may be wrong; `None` where that is not known.
+    /// The answer to the question of whether the difference exceeds the error of the model; `None`
+    /// if that is not known.
     pub distinction: Option<Distinction>,
-    /// The result, what explains it, what was set differently, and findings that came or went.
-    /// Cycles of activities, operations and steps add up to those of the run.
+    /// The result, its explanation, the settings that differ, and findings that appeared or
+    /// vanished. Cycles of activities, operations and steps add up to those of the run.
     pub tables: Vec<ComparisonTable>,
 }
 
-/// What changed between two reports, on one page.
+/// Summarizes the changes between two reports on one page.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -62,8 +63,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     Ok(page)
 }
 
-/// The result and what was set differently, without what explains it: for that both runs are gone
-/// through.
+/// The result and the settings that differ. The explanation is left out, since it has to read both
+/// runs.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -74,7 +75,7 @@ pub fn outcome(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Report
     Ok(page)
 }
 
-/// A page with the result, and what was set differently.
+/// A page with the result, and the table of settings that differ.
 fn outcome_and_settings(
     sides: &ComparedReports<'_>,
 ) -> Result<(ComparisonOverview, ComparisonTable), ReportError> {
@@ -91,18 +92,18 @@ fn outcome_and_settings(
             _ => {}
         }
     }
-    // Options in effect repeat what the spec says.
+    // Options in effect repeat settings of the spec.
     let mut seen = std::collections::BTreeSet::new();
     differs.rows.retain(|row| seen.insert(setting(&row.name).to_owned()));
     let distinction = distinction((sides.source, sides.target), &normalization)?;
     let verdict = verdict(&result, distinction);
-    // Costs are a table of their own: words, where the sides cannot be compared.
+    // Costs have a table of their own: its cells are text if the sides cannot be compared.
     let tables = std::iter::once(result).chain(costs).collect();
     let sides = side_titles(sides.source, sides.target);
     Ok((ComparisonOverview { normalization, sides, verdict, distinction, tables }, differs))
 }
 
-/// A figure of memory among others.
+/// Names a figure of memory so that it can stand among others.
 fn of_memory(row: ComparisonRow) -> ComparisonRow {
     match row.name.as_str() {
         "Including gaps" | "Excluding gaps" | "Always live" => {
@@ -117,18 +118,14 @@ fn differences_of(table: ComparisonTable) -> impl Iterator<Item = ComparisonRow>
     table.rows.into_iter().filter(|row| !row.is_same())
 }
 
-/// The last part of a key: `options.gradient_accumulation` is an option of that name.
+/// The last part of a key: that of `options.gradient_accumulation` is the option's name.
 fn setting(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// What became faster or slower, and what takes more memory.
+/// States whether the target became faster or slower, and whether it takes more memory.
 fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String {
-    let row = |name: &str| {
-        let mut named = result.rows.iter().filter(|row| row.name.starts_with(name));
-        named.next().filter(|row| row.source.is_some() || row.target.is_some())
-    };
-    let time = match row("Cycles") {
+    let time = match row_named(result, "Cycles") {
         None => "Neither program was run.".to_owned(),
         Some(row) if row.source.is_none() => "Only the target was run.".to_owned(),
         Some(row) if row.target.is_none() => "Only the source was run.".to_owned(),
@@ -138,13 +135,15 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
         }
     };
     let unsure = distinction.map(|distinction| format!(" {}", doubt(distinction)));
-    let memory = row("Fullest tile").map(|row| {
+    let memory = row_named(result, "Fullest tile").map(|row| {
         let words = comparison_words(row, "Its fullest tile needs", "bytes");
         format!(" {words}")
     });
-    let over = row("Tiles out of memory").and_then(|row| row.target.as_ref()?.number());
+    let over = row_named(result, "Tiles out of memory");
+    let over = over.and_then(|row| row.target.as_ref()?.number());
     let over = over.filter(|tiles| *tiles > 0.0).map(|_| " It does not fit in memory.".to_owned());
-    let fit = row("Fits in memory").and_then(|row| row.target.as_ref().map(TableCell::text));
+    let fit = row_named(result, "Fits in memory");
+    let fit = fit.and_then(|row| row.target.as_ref().map(TableCell::text));
     let over = match fit {
         Some(fit) if fit.ends_with("uncertain") => Some(format!(" In memory: {fit}.")),
         _ => over,
@@ -152,40 +151,47 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
     [Some(time), unsure, memory, over].into_iter().flatten().collect()
 }
 
-/// Whether a difference of cycles is beyond what the model may be wrong.
+/// The first row whose name starts with `name`, if it has a value.
+fn row_named<'a>(table: &'a ComparisonTable, name: &str) -> Option<&'a ComparisonRow> {
+    let row = table.rows.iter().find(|row| row.name.starts_with(name))?;
+    if row.source.is_some() || row.target.is_some() { Some(row) } else { None }
+}
+
+/// States whether a difference of cycles exceeds the error of the model.
 fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> String {
-    let percent = |share: f64| format!("{:+.1} %", share * 100.0);
-    let [low, high] = [change.low, change.high].map(percent);
+    let [low, high] = [change.low, change.high].map(|share| format!("{:+.1} %", share * 100.0));
     let errors = if one_program {
         "model errors"
     } else {
         "independent model errors of two different programs"
     };
     let band = format!("{low} to {high} (90 % interval, {errors})");
-    match distinguishable {
-        true => format!("Significant: {band}."),
-        false => format!("Not significant: {band}."),
+    if distinguishable {
+        format!("Significant: {band}.")
+    } else {
+        format!("Not significant: {band}.")
     }
 }
 
 /// `The target takes 3.20 % fewer cycles per sample: 12,097.31, not 12,497.50.`
 fn comparison_words(row: &ComparisonRow, subject: &str, what: &str) -> String {
     let (source, target) = row.values();
-    let text = |cell: Option<TableCell>| {
-        cell.as_ref().map_or_else(|| "none".to_owned(), TableCell::text).replace(" B", "")
-    };
+    let [source, target] = [source, target].map(|cell| match cell {
+        Some(cell) => cell.text().replace(" B", ""),
+        None => "none".to_owned(),
+    });
     let (more, fewer) = if what == "bytes" { ("more", "less") } else { ("more", "fewer") };
     match (row.change(), row.share()) {
-        (Some(0.0) | None, _) => format!("{subject} the same number of {what}: {}.", text(source)),
+        (Some(0.0) | None, _) => format!("{subject} the same number of {what}: {source}."),
         (Some(change), share) => {
             let way = if change > 0.0 { more } else { fewer };
             let share = share.map_or_else(String::new, |s| format!("{:.2} % ", s.abs() * 100.0));
-            format!("{subject} {share}{way} {what}: {}, not {}.", text(target), text(source))
+            format!("{subject} {share}{way} {what}: {target}, not {source}.")
         }
     }
 }
 
-/// Cycles of both sides, and where they can be seen.
+/// Cycles of both sides, and their location in a view.
 #[derive(Default)]
 struct OwnedCycles {
     source: Option<u64>,
@@ -193,7 +199,7 @@ struct OwnedCycles {
     operations: [Option<OperationId>; 2],
 }
 
-/// Cycles by operation as a mean over lanes: with what belongs to none, and idle time, they are the
+/// Cycles by operation as a mean over lanes: with cycles of no operation and idle time they are the
 /// run.
 fn operations(
     sides: &ComparedReports<'_>,
@@ -216,9 +222,8 @@ fn operations(
             }
             StepChangeKind::Idle => ((CycleOwner::Idle, None), (CycleOwner::Idle, None)),
         };
-        let here = |sum: &StepChangeSum| sum.steps > 0 || sum.cycles.0 > 0;
         for (at, (sum, (owner, operation))) in [(a, of_a), (b, of_b)].into_iter().enumerate() {
-            if !here(sum) {
+            if sum.steps == 0 && sum.cycles.0 == 0 {
                 continue;
             }
             let known = cycles.entry(owner).or_default();
@@ -227,24 +232,19 @@ fn operations(
             known.operations[at] = known.operations[at].or(operation);
         }
     }
-    let place = |operation: Option<OperationId>| {
-        Some(ViewLocation { operation: Some(operation?), ..ViewLocation::view("operations") })
-    };
-    let row = |(owner, of): (CycleOwner, OwnedCycles)| ComparisonRow {
-        source_place: place(of.operations[0]),
-        target_place: place(of.operations[1]),
-        ..ComparisonRow::new(
-            owner.name(),
-            of.source.map(TableCell::Count),
-            of.target.map(TableCell::Count),
-        )
-    };
+    let mut rows = Vec::with_capacity(cycles.len());
+    for (owner, of) in cycles {
+        let [source_place, target_place] = of.operations.map(|operation| {
+            let operation = Some(operation?);
+            Some(ViewLocation { operation, ..ViewLocation::view("operations") })
+        });
+        let source = of.source.map(TableCell::Count);
+        let target = of.target.map(TableCell::Count);
+        let row = ComparisonRow::new(owner.name(), source, target);
+        rows.push(ComparisonRow { source_place, target_place, ..row });
+    }
     let (whole_source, whole_target) = steps.lane_cycles;
-    let table =
-        ComparisonTable::new("Operations", "Cycles of", cycles.into_iter().map(row).collect())
-            .with_total(
-                Some(TableCell::Count(whole_source.0)),
-                Some(TableCell::Count(whole_target.0)),
-            );
+    let table = ComparisonTable::new("Operations", "Cycles of", rows)
+        .with_total(Some(TableCell::Count(whole_source.0)), Some(TableCell::Count(whole_target.0)));
     Ok(table.per(over_lanes(steps, divisors)).by_change())
 }

@@ -1,8 +1,8 @@
-//! Which program of one report is which of the other.
+//! Correspondence of the programs of two reports.
 //!
-//! Programs are known by kind, name and IPU, in the order of the program tree, loop bodies and
-//! functions once. Numbers that compilers count through (`cs12_`, `copy3_`) are no part of a name:
-//! one more compute set would change all that follow.
+//! Programs are identified by kind, name and IPU, in the order of the program tree, with loop
+//! bodies and functions once. Numbers that compilers count up (`cs12_`, `copy3_`) are not part of a
+//! name: one more compute set would change all that follow.
 
 use super::ComparedReports;
 use super::comparison_table::{ComparedThing, ComparisonRow};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError};
 
-/// A program of both reports, or of one.
+/// A program that is in both reports, or in one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramPair {
     /// The program in the source.
@@ -26,7 +26,7 @@ pub struct ProgramPair {
 /// The programs of two reports, side by side.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramPairs {
-    /// In the order of source, then what only the target has.
+    /// The pairs in the order of the source, then the programs that only the target has.
     pub pairs: Vec<ProgramPair>,
     index_of_source: BTreeMap<ProgramId, u32>,
     index_of_target: BTreeMap<ProgramId, u32>,
@@ -43,10 +43,12 @@ impl ProgramPairs {
     }
 
     pub(crate) fn new(source: &ProgramNodeTable, target: &ProgramNodeTable) -> Self {
-        let (a, b) = (in_order(source), in_order(target));
+        let a = in_order(source);
+        let b = in_order(target);
         let mut partner = vec![None; a.len()];
         let mut taken = vec![false; b.len()];
-        // First where nothing has moved to another IPU, then without regard to IPUs.
+        // First with IPUs as part of the identity, then without, for programs that moved to another
+        // IPU.
         for with_ipu in [true, false] {
             let rest_a: Vec<usize> = (0..a.len()).filter(|at| partner[*at].is_none()).collect();
             let rest_b: Vec<usize> = (0..b.len()).filter(|at| !taken[*at]).collect();
@@ -75,22 +77,22 @@ impl ProgramPairs {
         self.pairs.push(pair);
     }
 
-    /// Place in `pairs` of a program of the source.
+    /// Index in `pairs` of a program of the source.
     pub(crate) fn place_of_source(&self, id: ProgramId) -> Option<u32> {
         self.index_of_source.get(&id).copied()
     }
 
-    /// Place in `pairs` of a program of the target.
+    /// Index in `pairs` of a program of the target.
     pub(crate) fn place_of_target(&self, id: ProgramId) -> Option<u32> {
         self.index_of_target.get(&id).copied()
     }
 
-    /// The program of the target that is this one of the source.
+    /// The program of the target that corresponds to one of the source.
     pub fn to_target(&self, id: ProgramId) -> Option<ProgramId> {
         self.pairs[self.place_of_source(id)? as usize].target
     }
 
-    /// The program of the source that is this one of the target.
+    /// The program of the source that corresponds to one of the target.
     pub fn to_source(&self, id: ProgramId) -> Option<ProgramId> {
         self.pairs[self.place_of_target(id)? as usize].source
     }
@@ -105,7 +107,7 @@ fn key(programs: &ProgramNodeTable, id: ProgramId, with_ipu: bool) -> ProgramMat
     (kind, name, program.and_then(|program| program.ipu).filter(|_| with_ipu))
 }
 
-/// Bytes of programs side by side, with links into `view`; programs without any are left out.
+/// Bytes of programs side by side, with links into `view`; programs without any bytes are left out.
 pub(super) fn program_rows(
     sides: &ComparedReports<'_>,
     view: &'static str,
@@ -129,7 +131,7 @@ pub(super) fn program_rows(
     Ok(rows)
 }
 
-/// A program of one report, with its place in `view`.
+/// A program of one report, with its location in `view`.
 pub(super) fn compared_program(
     id: ProgramId,
     programs: &ProgramNodeTable,
@@ -141,7 +143,7 @@ pub(super) fn compared_program(
     ComparedThing::new(name, value).at(place)
 }
 
-/// A program as tables name it: its kind and its plain name.
+/// The title of a program in tables: its plain name and its kind.
 pub(crate) fn title(program: &ProgramNode) -> String {
     match without_counter_prefix(&program.name) {
         "" => program.kind.name().to_owned(),
@@ -149,7 +151,7 @@ pub(crate) fn title(program: &ProgramNode) -> String {
     }
 }
 
-/// All programs, each once, in the order of the tree; those outside of it last.
+/// All programs, each once, in the order of the tree; programs outside the tree come last.
 fn in_order(programs: &ProgramNodeTable) -> Vec<ProgramId> {
     let mut seen = BTreeSet::new();
     let mut order = Vec::with_capacity(programs.len());
@@ -165,38 +167,23 @@ fn in_order(programs: &ProgramNodeTable) -> Vec<ProgramId> {
     order
 }
 
-/// Small numbers for keys, the same for equal keys, in the order of keys.
+/// Maps keys to small numbers, the same for equal keys, in the order of keys.
 fn numbered<K: Ord + Copy>(a: Vec<K>, b: Vec<K>) -> (Vec<u32>, Vec<u32>) {
     let mut all: Vec<K> = a.iter().chain(&b).copied().collect();
     all.sort_unstable();
     all.dedup();
-    // Every key is in the list it was put into.
+    // `all` holds every key of both lists.
     let number = |key: &K| all.partition_point(|known| known < key) as u32;
     (a.iter().map(number).collect(), b.iter().map(number).collect())
 }
 
-/// Aligned entries; then equal ones that the alignment left over between two aligned ones of their
-/// kind, in order, wherever they went.
+/// Aligned entries, followed by equal entries that the alignment left over. Those are paired in
+/// order between two aligned entries of their kind, even if they moved.
 fn paired(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> =
         align(a, b).into_iter().map(|(a, b)| (a as usize, b as usize)).collect();
-    let leftover = |kinds: &[u32], matched: &mut dyn Iterator<Item = usize>| {
-        let mut rest: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
-        let mut found = vec![false; kinds.len()];
-        matched.for_each(|at| found[at] = true);
-        let mut passed: BTreeMap<u32, u32> = BTreeMap::new();
-        for (at, kind) in kinds.iter().enumerate() {
-            let passed = passed.entry(*kind).or_default();
-            if found[at] {
-                *passed += 1;
-            } else {
-                rest.entry((*kind, *passed)).or_default().push(at);
-            }
-        }
-        rest
-    };
-    let rest_a = leftover(a, &mut pairs.iter().map(|pair| pair.0));
-    let rest_b = leftover(b, &mut pairs.iter().map(|pair| pair.1));
+    let rest_a = leftover(a, pairs.iter().map(|pair| pair.0));
+    let rest_b = leftover(b, pairs.iter().map(|pair| pair.1));
     for (kind, in_a) in rest_a {
         let in_b = rest_b.get(&kind).map_or(&[][..], Vec::as_slice);
         pairs.extend(in_a.into_iter().zip(in_b.iter().copied()));
@@ -204,12 +191,34 @@ fn paired(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     pairs
 }
 
+/// Places without a partner, by kind and number of matched places of the same kind before them.
+fn leftover(
+    kinds: &[u32],
+    matched: impl Iterator<Item = usize>,
+) -> BTreeMap<(u32, u32), Vec<usize>> {
+    let mut is_matched = vec![false; kinds.len()];
+    for at in matched {
+        is_matched[at] = true;
+    }
+    let mut rest: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
+    let mut passed: BTreeMap<u32, u32> = BTreeMap::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        let passed = passed.entry(*kind).or_default();
+        if is_matched[at] {
+            *passed += 1;
+        } else {
+            rest.entry((*kind, *passed)).or_default().push(at);
+        }
+    }
+    rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_moved_is_found_again() {
+    fn moved_entries_are_paired() {
         // 7 moved from the front to the back.
         let mut pairs = paired(&[7, 1, 2, 3, 4], &[1, 2, 3, 4, 7]);
         pairs.sort_unstable();

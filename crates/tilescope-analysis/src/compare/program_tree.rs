@@ -1,56 +1,63 @@
-//! The compiled program: nodes of each kind, and programs that only one report has.
+//! The compiled program: nodes by kind, and programs that only one report has.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::program_pairs::{ProgramPair, compared_program};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
+use tilescope_report::units::IpuId;
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "program-tree", tables };
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| report.programs())?;
-    let pairs = &sides.alignment.programs.pairs;
-    let only = |title, wanted: fn(&&ProgramPair) -> bool| {
-        let rows = pairs.iter().filter(wanted).map(|pair| row(pair, &source, &target)).collect();
-        ComparisonTable::new(title, "Program", rows)
-    };
-    let moved = |pair: &&ProgramPair| {
-        let ipu =
-            |programs: &ProgramNodeTable, id| programs.get(id).and_then(|program| program.ipu);
-        let both = pair.source.zip(pair.target);
-        both.is_some_and(|(a, b)| ipu(&source, a) != ipu(&target, b))
-    };
-    let on = |programs: &ProgramNodeTable, id: Option<_>| {
-        let ipu = id.and_then(|id| programs.get(id)).and_then(|program| program.ipu);
-        Some(TableCell::Text(ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}"))))
-    };
-    let moved = pairs.iter().filter(moved).map(|pair| ComparisonRow {
-        source: on(&source, pair.source),
-        target: on(&target, pair.target),
-        ..row(pair, &source, &target)
-    });
+    let mut only_source = Vec::new();
+    let mut only_target = Vec::new();
+    let mut moved = Vec::new();
+    for pair in &sides.alignment.programs.pairs {
+        let compared = row(pair, &source, &target);
+        let (Some(in_source), Some(in_target)) = (pair.source, pair.target) else {
+            let only = if pair.target.is_none() { &mut only_source } else { &mut only_target };
+            only.push(compared);
+            continue;
+        };
+        let from = source.get(in_source).and_then(|program| program.ipu);
+        let to = target.get(in_target).and_then(|program| program.ipu);
+        if from != to {
+            moved.push(ComparisonRow {
+                source: Some(ipu_cell(from)),
+                target: Some(ipu_cell(to)),
+                ..compared
+            });
+        }
+    }
     Ok(vec![
         kinds(&source, &target),
-        only("Only in the source", |pair| pair.target.is_none()),
-        only("Only in the target", |pair| pair.source.is_none()),
-        ComparisonTable::new("On another IPU", "Program", moved.collect()),
+        ComparisonTable::new("Only in the source", "Program", only_source),
+        ComparisonTable::new("Only in the target", "Program", only_target),
+        ComparisonTable::new("On another IPU", "Program", moved),
     ])
 }
 
+fn ipu_cell(ipu: Option<IpuId>) -> TableCell {
+    TableCell::Text(ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}")))
+}
+
 fn kinds(source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonTable {
-    let count = |programs: &ProgramNodeTable, kind| {
-        let of = programs.iter().filter(|(_, program)| program.kind == kind).count();
-        (of > 0).then_some(TableCell::Count(of as u64))
-    };
-    let row = |kind: ProgramKind| {
-        let row = ComparisonRow::new(kind.name(), count(source, kind), count(target, kind));
-        (row.source.is_some() || row.target.is_some()).then_some(row)
-    };
-    let rows = ProgramKind::ALL.into_iter().filter_map(row).collect();
-    let total = |programs: &ProgramNodeTable| Some(TableCell::Count(programs.len() as u64));
+    let mut rows = Vec::new();
+    for kind in ProgramKind::ALL {
+        let [source, target] = [source, target].map(|programs| {
+            let of_kind = programs.iter().filter(|(_, program)| program.kind == kind).count();
+            if of_kind > 0 { Some(TableCell::Count(of_kind as u64)) } else { None }
+        });
+        if source.is_some() || target.is_some() {
+            rows.push(ComparisonRow::new(kind.name(), source, target));
+        }
+    }
+    let [source, target] =
+        [source, target].map(|programs| Some(TableCell::Count(programs.len() as u64)));
     let table = ComparisonTable::new("Programs by kind", "Kind", rows).by_change();
-    table.with_total(total(source), total(target))
+    table.with_total(source, target)
 }
 
 fn row(pair: &ProgramPair, source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonRow {

@@ -1,25 +1,25 @@
-//! Alignment of two sequences: which entry of one belongs to which of the other.
+//! Alignment of two sequences: the corresponding entries of both.
 //!
-//! Runs of programs are long and regular, so a general difference algorithm (quadratic where much
-//! differs) is out of the question. What comes as often on both sides is most likely the same: its
-//! k-th entries are paired, and the longest chain of pairs that do not cross is kept (patience
-//! sorting). The same is then done again between neighbours of the chain, where other entries come
-//! equally often; small rests are aligned exactly. O(n log n) for each of at most [`MAX_DEPTH`]
-//! rounds.
+//! Runs of programs are long and regular, so a general difference algorithm, which is quadratic if
+//! much differs, is too slow. Entries that occur equally often on both sides most likely
+//! correspond: the k-th occurrences are paired, and the longest chain of pairs that do not cross is
+//! kept (patience sorting). The procedure is repeated between neighbours of the chain, where other
+//! entries occur equally often; small remainders are aligned exactly. O(n log n) for each of at
+//! most [`MAX_DEPTH`] rounds.
 
 use ndarray::Array2;
 use std::cmp::Ordering;
 
-/// Rounds of pairing.
+/// The largest number of rounds of pairing.
 const MAX_DEPTH: u32 = 12;
-/// Cells of the largest rest that is aligned exactly.
+/// Cells of the largest remainder that is aligned exactly.
 const MAX_CELLS: usize = 1 << 14;
 
-/// Positions in `a` and `b` of entries that belong together: pairs of equal entries that rise on
-/// both sides. Exchanging `a` and `b` exchanges the positions of every pair. Entries should be small
+/// Positions in `a` and `b` of corresponding entries: pairs of equal entries that rise on both
+/// sides. Exchanging `a` and `b` exchanges the positions of every pair. Entries should be small
 /// numbers.
 pub(crate) fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
-    // Ties are broken from one side: always the same one, whoever is called first.
+    // Ties are resolved from one side, the same one for either order of the arguments.
     let swap = a.len().cmp(&b.len()).then_with(|| a.cmp(b)) == Ordering::Greater;
     let (first, second) = if swap { (b, a) } else { (a, b) };
     let kinds = first.iter().chain(second).max().map_or(0, |most| *most as usize + 1);
@@ -36,7 +36,7 @@ pub(crate) fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
     work.pairs
 }
 
-/// Where an entry stands in the part of both sequences that is being worked on.
+/// Occurrences of an entry in the current part of both sequences.
 #[derive(Clone, Default)]
 struct EntryOccurrences {
     in_a: u32,
@@ -60,7 +60,8 @@ impl SequenceAligner<'_> {
             self.pairs.push((a as u32, b as u32));
             (a, b) = (a + 1, b + 1);
         }
-        let (mut stop_a, mut stop_b) = (end_a, end_b);
+        let mut stop_a = end_a;
+        let mut stop_b = end_b;
         while a < stop_a && b < stop_b && self.a[stop_a - 1] == self.b[stop_b - 1] {
             (stop_a, stop_b) = (stop_a - 1, stop_b - 1);
         }
@@ -79,7 +80,8 @@ impl SequenceAligner<'_> {
         if chain.is_empty() {
             chain = self.chain(a, b, false);
         }
-        let (mut from_a, mut from_b) = (a.0, b.0);
+        let mut from_a = a.0;
+        let mut from_b = b.0;
         for (at_a, at_b) in chain {
             if depth < MAX_DEPTH {
                 self.part((from_a, at_a as usize), (from_b, at_b as usize), depth + 1);
@@ -87,14 +89,14 @@ impl SequenceAligner<'_> {
             self.pairs.push((at_a, at_b));
             (from_a, from_b) = (at_a as usize + 1, at_b as usize + 1);
         }
-        // Without a chain the rest has nothing in common.
+        // An empty chain means that the remainders have nothing in common.
         if depth < MAX_DEPTH && (from_a, from_b) != (a.0, b.0) {
             self.part((from_a, a.1), (from_b, b.1), depth + 1);
         }
     }
 
-    /// The longest chain of pairs that do not cross, of the k-th entries of each kind; `equal`
-    /// leaves out kinds that do not come equally often.
+    /// The longest chain of pairs that do not cross, made of the k-th occurrences of each kind;
+    /// `equal` leaves out kinds that do not occur equally often.
     fn chain(&mut self, a: SequenceRange, b: SequenceRange, equal: bool) -> Vec<(u32, u32)> {
         for kind in &self.a[a.0..a.1] {
             self.places[*kind as usize].in_a += 1;
@@ -122,9 +124,10 @@ impl SequenceAligner<'_> {
         longest_rising(&candidates)
     }
 
-    /// The longest common subsequence, by the book.
+    /// The longest common subsequence, by dynamic programming.
     fn exact(&mut self, a: SequenceRange, b: SequenceRange) {
-        let (rows, columns) = (&self.a[a.0..a.1], &self.b[b.0..b.1]);
+        let rows = &self.a[a.0..a.1];
+        let columns = &self.b[b.0..b.1];
         let mut best = Array2::<u32>::zeros((rows.len() + 1, columns.len() + 1));
         for row in (0..rows.len()).rev() {
             for column in (0..columns.len()).rev() {
@@ -135,7 +138,8 @@ impl SequenceAligner<'_> {
                 };
             }
         }
-        let (mut row, mut column) = (0, 0);
+        let mut row = 0;
+        let mut column = 0;
         while row < rows.len() && column < columns.len() {
             if rows[row] == columns[column] {
                 self.pairs.push(((a.0 + row) as u32, (b.0 + column) as u32));
@@ -149,9 +153,10 @@ impl SequenceAligner<'_> {
     }
 }
 
-/// The longest part of `pairs`, which rise in their first number, that rises in the second too.
+/// The longest subsequence of `pairs`, which rise in their first number, that rises in the second
+/// too.
 fn longest_rising(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    // ends[n]: the pair with the smallest second number that ends a chain of n + 1.
+    // ends[n]: the pair with the smallest second number that ends a chain of length n + 1.
     let mut ends: Vec<u32> = Vec::new();
     let mut before: Vec<Option<u32>> = Vec::with_capacity(pairs.len());
     for (index, pair) in pairs.iter().enumerate() {
@@ -201,13 +206,13 @@ mod tests {
         }
 
         #[test]
-        fn what_was_taken_out_does_not_disturb_the_rest(
+        fn removed_entries_do_not_shift_the_rest(
             a in prop::collection::vec(0u32..50, 0..600),
             keep in prop::collection::vec(prop::bool::weighted(0.95), 600),
         ) {
             let kept = a.iter().zip(&keep).filter(|(_, keep)| **keep);
             let b: Vec<u32> = kept.map(|(kind, _)| *kind).collect();
-            // Nearly all that is left is found.
+            // Nearly all remaining entries are found.
             prop_assert!(check(&a, &b).len() * 10 >= b.len() * 8);
         }
     }
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_more_in_every_turn_leaves_the_others_aligned() {
+    fn an_additional_operation_per_iteration_keeps_the_others_aligned() {
         let plain = [1, 9, 2, 9, 3, 9].repeat(3_000);
         let more = [1, 9, 2, 9, 7, 9, 3, 9].repeat(3_000);
         assert_eq!(check(&plain, &more).len(), plain.len());

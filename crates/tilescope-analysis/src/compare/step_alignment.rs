@@ -1,9 +1,9 @@
 //! The executed steps of two reports, side by side.
 //!
-//! Lanes belong together by IPU and group of tiles. Two steps are the same if they ran the same
-//! program (see [`ProgramPairs`]); which execution of it is which is found by aligning the lanes,
-//! step by step, so that inserted and removed steps leave the rest in place. Figures are of all
-//! steps; links from one side to the other end with the last step that was aligned.
+//! Lanes correspond by IPU and group of tiles. Two steps are the same if they ran the same program
+//! (see [`ProgramPairs`]). Their executions are matched by aligning the lanes, step by step, so
+//! that inserted and removed steps do not shift the others. Figures cover all steps; links from one
+//! side to the other end with the last step that was aligned.
 
 use super::program_pairs::{ProgramPair, ProgramPairs, title};
 use super::sequence_alignment::align;
@@ -13,15 +13,15 @@ use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity};
 
-/// Most steps of a report, over all lanes, that are aligned one by one.
+/// The largest number of steps of a report, over all lanes, that are aligned one by one.
 pub const MAX_STEPS: u64 = 4_000_000;
 
-/// A step of a lane, as a link shows it.
+/// The location of a step, for links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedStepLocation {
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// Its group of tiles.
+    /// The group of tiles of its lane.
     pub sub_lane: u8,
     pub step: LaneStep,
 }
@@ -35,7 +35,7 @@ pub struct StepChangeSum {
     pub spot: Option<ComparedStepLocation>,
 }
 
-/// Sums over the steps of one report while lanes are added up.
+/// Sums over the steps of one report while lanes are being summed.
 #[derive(Clone, Copy, Default)]
 struct SideSum {
     steps: u64,
@@ -43,11 +43,11 @@ struct SideSum {
     spot: Option<StepSpot>,
 }
 
-/// The step that a sum leads to.
+/// The step that a sum links to.
 #[derive(Clone, Copy)]
 enum StepSpot {
     Read(ComparedStepLocation),
-    /// IPU, group of tiles and position of a step that is read once it is known to be shown.
+    /// IPU, group of tiles and position of a step that is read only when it is shown.
     Unread(IpuId, u8, u64),
 }
 
@@ -73,18 +73,18 @@ impl SideSum {
     }
 }
 
-/// The subject of a row of changes.
+/// The subject of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepChangeKind {
-    /// A place in [`ProgramPairs::pairs`].
+    /// A program: its index in [`ProgramPairs::pairs`].
     Program(u32),
-    /// Steps of a kind whose program is not known.
+    /// Steps of a kind whose programs are not known.
     Kind(ProgramKind),
-    /// Cycles of lanes in which no step ran, up to the end of the run.
+    /// Cycles of lanes without a running step, up to the end of the run.
     Idle,
 }
 
-/// A program or a stretch of steps that became slower or faster.
+/// A program or a kind of steps that became slower or faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepChange {
     pub what: StepChangeKind,
@@ -96,13 +96,13 @@ pub struct StepChange {
 }
 
 impl StepChange {
-    /// Cycles that the target takes more.
+    /// Additional cycles of the target.
     pub fn cycles(&self) -> i128 {
         i128::from(self.target.cycles.0) - i128::from(self.source.cycles.0)
     }
 }
 
-/// Steps that follow each other on both sides.
+/// Consecutive steps that match on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchedStepRun {
     /// Position of the first in the source.
@@ -117,13 +117,13 @@ pub struct MatchedStepRun {
 pub struct LanePair {
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// Its group of tiles.
+    /// The group of tiles of the lane.
     pub sub_lane: u8,
     /// The lane in the source.
     pub source: Option<LaneInfo>,
     /// The lane in the target.
     pub target: Option<LaneInfo>,
-    /// What belongs together, rising on both sides.
+    /// Matching steps, rising on both sides.
     pub runs: Vec<MatchedStepRun>,
 }
 
@@ -132,17 +132,25 @@ impl LanePair {
     pub fn to_target(&self, position: u64) -> Option<u64> {
         let at = self.runs.partition_point(|run| run.source <= position).checked_sub(1)?;
         let run = self.runs[at];
-        (position < run.source + run.count).then(|| run.target + (position - run.source))
+        if position < run.source + run.count {
+            Some(run.target + (position - run.source))
+        } else {
+            None
+        }
     }
 
     /// Position in the source of a step of the target.
     pub fn to_source(&self, position: u64) -> Option<u64> {
         let at = self.runs.partition_point(|run| run.target <= position).checked_sub(1)?;
         let run = self.runs[at];
-        (position < run.target + run.count).then(|| run.source + (position - run.target))
+        if position < run.target + run.count {
+            Some(run.source + (position - run.target))
+        } else {
+            None
+        }
     }
 
-    /// Steps that are in both.
+    /// Number of steps that are in both lanes.
     pub fn matched(&self) -> u64 {
         self.runs.iter().map(|run| run.count).sum()
     }
@@ -153,16 +161,17 @@ impl LanePair {
 pub struct StepAlignment {
     /// Lanes of both, by IPU and group of tiles.
     pub lanes: Vec<LanePair>,
-    /// What changed, the largest difference first. Cycles add up to [`StepAlignment::lane_cycles`].
+    /// The changes, the largest difference first. Their cycles add up to
+    /// [`StepAlignment::lane_cycles`].
     pub changes: Vec<StepChange>,
     /// Cycles of the run, in the source and the target.
     pub run: (Cycles, Cycles),
-    /// Cycles of the run times lanes, in the source and the target.
+    /// Cycles of the run times the number of lanes, in the source and the target.
     pub lane_cycles: (Cycles, Cycles),
 }
 
 impl StepAlignment {
-    /// Aligns at most `most` steps of each of two reports; `None` if one of them was not executed.
+    /// Aligns up to `most` steps of each report; `None` if one of them was not executed.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
@@ -193,19 +202,16 @@ impl StepAlignment {
         }
         let run = (a.range().length(), b.range().length());
         let lane_cycles = (run.0 * a.lanes().len() as u64, run.1 * b.lanes().len() as u64);
-        let busy = |side: fn(&(SideSum, SideSum)) -> SideSum| -> Cycles {
-            sums.values().map(|sums| side(sums).cycles).sum()
-        };
-        let idle = |cycles: Cycles, busy: Cycles| SideSum {
-            cycles: cycles.saturating_sub(busy),
-            ..SideSum::default()
-        };
-        let idle = (idle(lane_cycles.0, busy(|s| s.0)), idle(lane_cycles.1, busy(|s| s.1)));
-        sums.insert(StepChangeKind::Idle, idle);
-        let names = StepChangeNames {
-            pairs,
-            programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?),
-        };
+        let mut idle = lane_cycles;
+        for (source, target) in sums.values() {
+            idle.0 = idle.0.saturating_sub(source.cycles);
+            idle.1 = idle.1.saturating_sub(target.cycles);
+        }
+        let idle_source = SideSum { cycles: idle.0, ..SideSum::default() };
+        let idle_target = SideSum { cycles: idle.1, ..SideSum::default() };
+        sums.insert(StepChangeKind::Idle, (idle_source, idle_target));
+        let names =
+            StepChangeNames { pairs, programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?) };
         let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
             let (source, target) = (source.located(&a)?, target.located(&b)?);
             Ok(StepChange { what, name: names.name_of(what), source, target })
@@ -213,8 +219,8 @@ impl StepAlignment {
         let mut changes: Vec<StepChange> =
             sums.into_iter().map(change).collect::<Result<_, ReportError>>()?;
         changes.sort_by(|a, b| {
-            let size = |change: &StepChange| change.cycles().unsigned_abs();
-            size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
+            let [size_a, size_b] = [a, b].map(|change| change.cycles().unsigned_abs());
+            size_b.cmp(&size_a).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
         });
         Ok(Some(Self { lanes, changes, run, lane_cycles }))
     }
@@ -225,7 +231,7 @@ impl StepAlignment {
     }
 }
 
-/// Steps of each lane that are looked at, of so many in all.
+/// Steps of each lane that are aligned, for `most` steps over all lanes.
 fn limit(trace: &Trace, most: u64) -> u64 {
     most / trace.lanes().len().max(1) as u64
 }
@@ -256,13 +262,13 @@ struct StepAligner<'a> {
     traces: (&'a Trace, &'a Trace),
 }
 
-/// A lane with the sums of what ran on it.
+/// A lane with the sums of its steps.
 struct AlignedLane {
     lane: LanePair,
     sums: BTreeMap<StepChangeKind, (SideSum, SideSum)>,
 }
 
-/// One side of a lane: its first steps, which are aligned, and the sums of all of them.
+/// One side of a lane: its first steps, which are aligned, and the sums over all its steps.
 #[derive(Default)]
 struct AlignedLaneSide {
     info: Option<LaneInfo>,
@@ -298,7 +304,8 @@ impl AlignedLaneSide {
 
 impl StepAligner<'_> {
     fn lane(&self, (ipu, sub_lane): (IpuId, u8)) -> Result<AlignedLane, ReportError> {
-        let (a, b) = (self.traces.0.lane_of(ipu, sub_lane), self.traces.1.lane_of(ipu, sub_lane));
+        let a = self.traces.0.lane_of(ipu, sub_lane);
+        let b = self.traces.1.lane_of(ipu, sub_lane);
         let source = AlignedLaneSide::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
         let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
         let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
@@ -309,23 +316,23 @@ impl StepAligner<'_> {
         for (what, sum) in target.sums {
             sums.entry(what).or_default().1 = sum;
         }
-        // Links lead to the executions that differ most; without one, to the first.
+        // Links lead to the executions that differ most, or to the first ones if none differ.
         let mut most: BTreeMap<StepChangeKind, (Cycles, u32, u32)> = BTreeMap::new();
         for (at_a, at_b) in &pairs {
-            let (step_a, step_b) = (&source.steps[*at_a as usize], &target.steps[*at_b as usize]);
+            let step_a = &source.steps[*at_a as usize];
+            let step_b = &target.steps[*at_b as usize];
             let apart = step_a.range.length().abs_diff(step_b.range.length());
             let known = most.entry(source.whats[*at_a as usize]).or_insert((apart, *at_a, *at_b));
             if apart > known.0 {
                 *known = (apart, *at_a, *at_b);
             }
         }
-        let spot = |step: &LaneStep| {
-            Some(StepSpot::Read(ComparedStepLocation { ipu, sub_lane, step: *step }))
-        };
         for (what, (_, at_a, at_b)) in most {
             let sum = sums.entry(what).or_default();
-            sum.0.spot = spot(&source.steps[at_a as usize]);
-            sum.1.spot = spot(&target.steps[at_b as usize]);
+            let step = source.steps[at_a as usize];
+            sum.0.spot = Some(StepSpot::Read(ComparedStepLocation { ipu, sub_lane, step }));
+            let step = target.steps[at_b as usize];
+            sum.1.spot = Some(StepSpot::Read(ComparedStepLocation { ipu, sub_lane, step }));
         }
         let runs = runs(&pairs);
         let lane = LanePair { ipu, sub_lane, source: source.info, target: target.info, runs };
@@ -333,16 +340,16 @@ impl StepAligner<'_> {
     }
 }
 
-/// Numbers for the aligner: equal for what is the same in both reports.
+/// Numbers for the aligner, equal for the same subject in both reports.
 fn numbers(whats: &[StepChangeKind]) -> Vec<u32> {
     const KINDS: u32 = ProgramKind::ALL.len() as u32;
-    let number = |what: &StepChangeKind| match what {
+    let numbers = whats.iter().map(|what| match what {
         StepChangeKind::Program(place) => KINDS + place,
         StepChangeKind::Kind(kind) => *kind as u32,
-        // Not steps.
+        // Idle time is not a step.
         StepChangeKind::Idle => 0,
-    };
-    whats.iter().map(number).collect()
+    });
+    numbers.collect()
 }
 
 fn runs(pairs: &[(u32, u32)]) -> Vec<MatchedStepRun> {
@@ -358,7 +365,7 @@ fn runs(pairs: &[(u32, u32)]) -> Vec<MatchedStepRun> {
     runs
 }
 
-/// Activities with the cycles of all lanes of a run spent on them; what is left is idle time.
+/// Activities with the cycles that all lanes of a run spent on them; the remainder is idle time.
 ///
 /// # Errors
 /// A trace that cannot be read.

@@ -1,20 +1,20 @@
-//! Machine, graph, memory, run and options at a glance.
+//! Machine, graph, memory, run and options in brief.
 
 use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
-use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
-use tilescope_report::ReportError;
-use tilescope_report::units::Bytes;
+use crate::summary::{ReportSummary, summary};
+use tilescope_report::units::{grouped, grouped_real};
+use tilescope_report::{Report, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
-/// The table of energy and cost, which the overview has too.
+/// Title of the table of energy and cost, which the overview has too.
 pub(super) const ENERGY_AND_COST: &str = "Energy and cost";
 
 /// Values of a report by name.
 type SummaryFigure = (&'static str, Option<TableCell>);
-/// A title, and what stands below it.
+/// A section: its title and the function that reads its figures.
 type SummarySection = (&'static str, fn(&ReportSummary) -> Vec<SummaryFigure>);
 
 pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
@@ -26,16 +26,16 @@ pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>
         (ENERGY_AND_COST, energy_and_cost),
         ("Execution", execution),
     ];
-    let table = |(title, values): SummarySection| {
-        let rows = values(&source).into_iter().zip(values(&target));
-        let rows = rows.map(|((name, a), (_, b))| ComparisonRow::new(name, a, b));
-        ComparisonTable::new(
-            title,
-            "Figure",
-            rows.filter(|row| row != &ComparisonRow::named(&row.name)).collect(),
-        )
-    };
-    let mut tables: Vec<ComparisonTable> = parts.into_iter().map(table).collect();
+    let mut tables: Vec<ComparisonTable> = Vec::new();
+    for (title, values) in parts {
+        let mut rows = Vec::new();
+        for ((name, source), (_, target)) in values(&source).into_iter().zip(values(&target)) {
+            if source.is_some() || target.is_some() {
+                rows.push(ComparisonRow::new(name, source, target));
+            }
+        }
+        tables.push(ComparisonTable::new(title, "Figure", rows));
+    }
     if let Some(costs) = tables.iter_mut().find(|table| table.title == ENERGY_AND_COST) {
         *costs = like_costs(std::mem::take(costs));
     }
@@ -50,7 +50,8 @@ pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>
     Ok(tables)
 }
 
-/// Figures that grow with the work of a run are told per unit of it, which their name says.
+/// Gives figures that grow with the work of a run per unit of work, and adds the unit to their
+/// names.
 fn of_work(row: ComparisonRow, divisors: WorkDivisors) -> ComparisonRow {
     if !["Cycles", "Seconds", "Steps"].contains(&row.name.as_str()) {
         return row;
@@ -58,13 +59,6 @@ fn of_work(row: ComparisonRow, divisors: WorkDivisors) -> ComparisonRow {
     let row = row.per(divisors);
     let name = row.per.map(|per| format!("{} {}", row.name, per.words()));
     ComparisonRow { name: name.unwrap_or_else(|| row.name.clone()), ..row }
-}
-
-impl ComparisonRow {
-    /// A row that neither report has a value for.
-    fn named(name: &str) -> Self {
-        Self::new(name, None, None)
-    }
 }
 
 fn count(value: impl Into<u64>) -> Option<TableCell> {
@@ -99,97 +93,127 @@ fn graph(of: &ReportSummary) -> Vec<SummaryFigure> {
 fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
     let memory = of.memory.as_ref();
     let fit = memory.map(|memory| memory.fit);
-    let bytes =
-        |value: fn(&MemorySummary) -> Bytes| memory.map(|memory| TableCell::Bytes(value(memory)));
     vec![
-        ("Including gaps", bytes(|memory| memory.total_including_gaps)),
-        ("Excluding gaps", bytes(|memory| memory.total_excluding_gaps)),
-        ("Always live", bytes(|memory| memory.always_live)),
-        ("Peak of the rest", bytes(|memory| memory.peak_not_always_live)),
-        ("Fullest tile", bytes(|memory| memory.max_tile_including_gaps)),
+        ("Including gaps", memory.map(|memory| memory.total_including_gaps.into())),
+        ("Excluding gaps", memory.map(|memory| memory.total_excluding_gaps.into())),
+        ("Always live", memory.map(|memory| memory.always_live.into())),
+        ("Peak of the rest", memory.map(|memory| memory.peak_not_always_live.into())),
+        ("Fullest tile", memory.map(|memory| memory.max_tile_including_gaps.into())),
         ("Tiles out of memory", memory.and_then(|memory| count(memory.out_of_memory_tiles))),
         ("Fits in memory", fit.map(|fit| TableCell::Text(fit.words().to_owned()))),
     ]
 }
 
-/// Per million samples, so that runs of any length compare.
+/// Energy and cost per million samples, so that runs of any length can be compared.
 fn energy_and_cost(of: &ReportSummary) -> Vec<SummaryFigure> {
-    let real = |value: Option<f64>| value.map(TableCell::Real);
-    let (energy, cost) = (of.energy.as_ref(), of.cost.as_ref());
+    let energy = of.energy.as_ref();
+    let joules = energy.and_then(|energy| energy.joules_per_million_samples);
+    let cost = of.cost.as_ref();
+    let money = cost.and_then(|cost| cost.per_million_samples);
     vec![
-        ("Watts", real(energy.map(|energy| energy.watts))),
-        ("Joules per million samples", real(energy.and_then(|of| of.joules_per_million_samples))),
+        ("Watts", energy.map(|energy| TableCell::Real(energy.watts))),
+        ("Joules per million samples", joules.map(TableCell::Real)),
         (CURRENCY, cost.map(|cost| TableCell::Text(cost.currency.clone()))),
-        (MONEY[0], real(cost.map(|cost| cost.per_hour))),
-        (MONEY[1], real(cost.and_then(|cost| cost.per_million_samples))),
+        (MONEY[0], cost.map(|cost| TableCell::Real(cost.per_hour))),
+        (MONEY[1], money.map(TableCell::Real)),
     ]
 }
 
 const CURRENCY: &str = "Currency";
 const MONEY: [&str; 2] = ["Price per hour", "Cost per million samples"];
 
-/// Energy and money without differences of what cannot be compared: a side that is not known, or
-/// another currency. What both sides say stands as words then.
+/// Energy and cost, without differences if they cannot be compared because a side is unknown or the
+/// currencies differ. The values of both sides become text then.
 fn like_costs(table: ComparisonTable) -> ComparisonTable {
     let currencies = table.rows.iter().find(|row| row.name == CURRENCY);
     let currencies_differ = currencies.is_some_and(|row| !row.is_same());
-    let words = |cell: Option<TableCell>| {
-        Some(TableCell::Text(cell.map_or_else(|| "not known".to_owned(), |cell| cell.text())))
-    };
-    let row = |row: ComparisonRow| {
+    let mut rows = Vec::with_capacity(table.rows.len());
+    for row in table.rows {
         let unlike = currencies_differ && MONEY.contains(&row.name.as_str());
-        match unlike || row.source.is_none() || row.target.is_none() {
-            true => ComparisonRow::new(row.name, words(row.source), words(row.target)),
-            false => row,
+        if unlike || row.source.is_none() || row.target.is_none() {
+            rows.push(ComparisonRow::new(row.name, as_text(row.source), as_text(row.target)));
+        } else {
+            rows.push(row);
         }
-    };
-    ComparisonTable { rows: table.rows.into_iter().map(row).collect(), ..table }
+    }
+    ComparisonTable { rows, ..table }
+}
+
+fn as_text(cell: Option<TableCell>) -> Option<TableCell> {
+    let text = cell.map_or_else(|| "not known".to_owned(), |cell| cell.text());
+    Some(TableCell::Text(text))
 }
 
 fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
-    let value =
-        |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
+    let run = of.execution.as_ref();
+    let samples = run.and_then(|run| run.samples);
+    let rate = run.and_then(|run| run.samples_per_second);
+    let steps = run.map(|run| run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>());
     let band = of.confidence.and_then(|confidence| confidence.samples_per_second);
     vec![
-        ("Cycles", value(|run| count(run.total_cycles.0))),
-        ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
-        ("Samples", value(|run| run.samples.and_then(count))),
-        ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
+        ("Cycles", run.and_then(|run| count(run.total_cycles.0))),
+        ("Seconds", run.map(|run| TableCell::Seconds(run.seconds))),
+        ("Samples", samples.and_then(count)),
+        ("Samples per second", rate.map(TableCell::Real)),
         ("Samples per second, low", band.map(|band| TableCell::Real(band.low()))),
         ("Samples per second, high", band.map(|band| TableCell::Real(band.high()))),
         (
             "Utilisation of peak",
             of.limits.as_ref().and_then(|of| of.utilisation.map(TableCell::Share)),
         ),
-        ("Steps", value(|run| count(run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>()))),
+        ("Steps", steps.and_then(count)),
     ]
 }
 
-/// Options in effect that differ in anything, and those that do not behind them.
+/// Options in effect, those that differ first.
 fn options(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| report.options())?;
     Ok(key_value_table("Options", "Option", source, target))
 }
 
-/// Lines of the specs the reports were made from, key by key.
+/// Settings of the specs that the reports were made from, key by key.
 fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
-    let keys = |report: &tilescope_report::Report| {
-        let parsed = report.spec().and_then(|text| text.parse::<toml::Table>().ok());
-        let sections = parsed.unwrap_or_default();
-        let mut keys = Vec::new();
-        for (section, values) in &sections {
-            match values.as_table() {
-                Some(values) => keys.extend(
-                    values
-                        .iter()
-                        .map(|(key, value)| (format!("{section}.{key}"), value.to_string())),
-                ),
-                None => keys.push((section.clone(), values.to_string())),
+    key_value_table("Spec", "Key", spec_keys(sides.source), spec_keys(sides.target))
+}
+
+fn spec_keys(report: &Report) -> Vec<(String, String)> {
+    let parsed = report.spec().and_then(|text| text.parse::<toml::Table>().ok());
+    let mut keys = Vec::new();
+    for (section, values) in parsed.unwrap_or_default() {
+        match values.as_table() {
+            Some(values) => {
+                for (key, value) in values {
+                    keys.push((format!("{section}.{key}"), spec_value(value)));
+                }
             }
+            None => keys.push((section.clone(), spec_value(&values))),
         }
-        keys
-    };
-    key_value_table("Spec", "Key", keys(sides.source), keys(sides.target))
+    }
+    keys
+}
+
+/// A value of a spec as people read it.
+fn spec_value(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Integer(number) => match u64::try_from(*number) {
+            Ok(number) => grouped(number),
+            Err(_) => number.to_string(),
+        },
+        toml::Value::Float(number) => grouped_real(*number),
+        // What is machine by machine or stage by stage is a table in one line.
+        toml::Value::Table(values) => {
+            let parts: Vec<String> = values
+                .iter()
+                .map(|(key, value)| format!("{key} = {}", spec_value(value)))
+                .collect();
+            format!("{{ {} }}", parts.join(", "))
+        }
+        toml::Value::Array(values) => {
+            let parts: Vec<String> = values.iter().map(spec_value).collect();
+            format!("[{}]", parts.join(", "))
+        }
+        words => words.to_string(),
+    }
 }
 
 /// Keys with words; what differs first.
@@ -199,8 +223,9 @@ fn key_value_table(
     source: Vec<(String, String)>,
     target: Vec<(String, String)>,
 ) -> ComparisonTable {
-    let thing = |(key, value): (String, String)| (key.clone(), ComparedThing::new(key, value));
-    let [source, target] = [source, target].map(|side| side.into_iter().map(thing));
+    let [source, target] = [source, target].map(|side| {
+        side.into_iter().map(|(key, value)| (key.clone(), ComparedThing::new(key, value)))
+    });
     let mut table = ComparisonTable::paired(title, column, source, target);
     table.rows.sort_by_key(ComparisonRow::is_same);
     table

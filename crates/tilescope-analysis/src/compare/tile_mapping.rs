@@ -1,4 +1,4 @@
-//! Over how many tiles data and compute sets are spread.
+//! The number of tiles that data and compute sets are spread over.
 
 use super::comparison_table::{ComparedThing, ComparisonTable};
 use super::matched_entities::variables_by_name;

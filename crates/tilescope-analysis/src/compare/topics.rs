@@ -19,14 +19,15 @@ struct TopicRow {
     of_run: bool,
 }
 
-/// Bars of every topic, and tables that no view compares.
+/// Bars of every topic, and tables that no other comparison has.
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let per = sides.normalization()?.divisors();
     let mut tables = Vec::new();
     for topic in TOPICS {
         for figure in topic.figures {
             let (source, target) = sides.both(figure.read)?;
-            let (source, target) = (bars(&source), bars(&target));
+            let source = bars(&source);
+            let target = bars(&target);
             if !source.is_empty() || !target.is_empty() {
                 tables.push(compared(figure.about, (source, target), per));
             }
@@ -49,7 +50,8 @@ fn compared(
     let mut rows = Vec::new();
     for (source, target) in pair_by_key(by_name(source), by_name(target)) {
         let Some(any) = source.as_ref().or(target.as_ref()) else { continue };
-        let (name, of_run) = (any.name.clone(), any.of_run);
+        let name = any.name.clone();
+        let of_run = any.of_run;
         let row = ComparisonRow::new(name, source.map(|of| of.value), target.map(|of| of.value));
         rows.push(if of_run { row.per(per) } else { row });
     }
@@ -60,7 +62,7 @@ fn by_name(rows: Vec<TopicRow>) -> impl Iterator<Item = (String, TopicRow)> {
     rows.into_iter().map(|row| (row.name.clone(), row))
 }
 
-/// Lengths of bars; other figures have no rows.
+/// Lengths of bars; figures without bars have no rows.
 fn bars(figure: &Figure) -> Vec<TopicRow> {
     let mut rows = Vec::new();
     for bar in &figure.marks.bars {
@@ -68,7 +70,8 @@ fn bars(figure: &Figure) -> Vec<TopicRow> {
         let value = match figure.x.unit {
             FigureUnit::Bytes => TableCell::Bytes(Bytes(length as u64)),
             FigureUnit::Cycles => TableCell::Count(Cycles::from_f64(length).0),
-            FigureUnit::Count | FigureUnit::Seconds | FigureUnit::None => TableCell::Real(length),
+            FigureUnit::Seconds => TableCell::Seconds(length),
+            FigureUnit::Count | FigureUnit::None => TableCell::Real(length),
             FigureUnit::Share => TableCell::Share(length),
         };
         let of_run = figure.x.unit == FigureUnit::Cycles;
@@ -77,7 +80,7 @@ fn bars(figure: &Figure) -> Vec<TopicRow> {
     rows
 }
 
-/// Numbers of a table, each named by the words of its row and the head of its column.
+/// Numbers of a table, each named by the text of its row and the title of its column.
 fn cells(table: &DataTable) -> Vec<TopicRow> {
     let mut rows = Vec::new();
     for row in &table.rows {

@@ -1,10 +1,10 @@
-//! Predicted figures with the bounds that they lie between.
+//! Predicted figures with their bounds.
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::FactorBand;
 use tilescope_report::units::{grouped, seconds};
 
-/// A predicted figure, and the bounds between which it lies in nine of ten cases.
+/// A predicted figure, and the bounds that hold it in nine of ten cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Banded {
     value: f64,
@@ -17,19 +17,20 @@ impl Banded {
         Self { value, low: value * factors.low, high: value * factors.high }
     }
 
-    /// Of a figure that falls where its band's rises.
+    /// Creates the band of a figure that falls as the figure of its band rises.
     pub(super) fn falling(value: f64, FactorBand { low, high }: FactorBand) -> Self {
         Self::new(value, FactorBand { low: 1.0 / high, high: 1.0 / low })
     }
 
-    /// The band of a figure that is off by the same share: the time of a sample, of that of its run.
+    /// The band of a figure that is off by the same share: the time of a sample from that of its
+    /// run.
     #[must_use]
     pub fn in_step(&self, value: f64) -> Self {
         let share = value / self.value.max(f64::MIN_POSITIVE);
         Self { value, low: self.low * share, high: self.high * share }
     }
 
-    /// The band of a figure that falls where this one rises: a rate, of a time.
+    /// The band of a figure that falls as this one rises: a rate from a time.
     #[must_use]
     pub fn in_reverse(&self, value: f64) -> Self {
         let least = f64::MIN_POSITIVE;
@@ -42,12 +43,12 @@ impl Banded {
         self.value
     }
 
-    /// Below it lies the figure in one case of twenty.
+    /// The bound that the figure falls below in one of twenty cases.
     pub fn low(&self) -> f64 {
         self.low
     }
 
-    /// Above it lies the figure in one case of twenty.
+    /// The bound that the figure exceeds in one of twenty cases.
     pub fn high(&self) -> f64 {
         self.high
     }
@@ -67,12 +68,12 @@ impl Banded {
         self.words_with(seconds, "")
     }
 
-    /// The same, each end as `text` writes it, and what they count behind them.
+    /// The same, with each end formatted by `text`, followed by the unit in `what`.
     pub fn words_with(&self, text: impl Fn(f64) -> String, what: &str) -> String {
         format!("{}{what} (90 % interval)", self.ends(text))
     }
 
-    /// `32,646 to 45,848`, each end as `text` writes it
+    /// `32,646 to 45,848`, each end formatted by `text`.
     pub fn ends(&self, text: impl Fn(f64) -> String) -> String {
         format!("{} to {}", text(self.low), text(self.high))
     }
@@ -84,7 +85,7 @@ impl Banded {
         format!("{low:+.0} to {high:+.0} %")
     }
 
-    /// ` (-12 to +14 %)`, to be put behind the figure; nothing where its errors are not known.
+    /// ` (-12 to +14 %)`, to append to the figure; empty if its errors are not known.
     pub fn in_brackets(band: Option<Self>) -> String {
         band.map_or_else(String::new, |band| format!(" ({})", band.width_words()))
     }
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_from_a_figure_is_as_unsure() {
+    fn derived_figures_have_equal_relative_bands() {
         let factors = FactorBand { low: 0.8, high: 1.25 };
         let time = Banded::new(3.0, factors);
         assert_eq!(time.in_step(3.0), time);

@@ -1,4 +1,4 @@
-//! The fullest tile with its errors, and whether a program fits in memory.
+//! The fullest tile with its errors, and the answer to whether a program fits in memory.
 
 use super::Banded;
 use crate::memory::needed;
@@ -8,23 +8,23 @@ use tilescope_report::{
     CategoryBytes, CompilationReport, FactorBand, ProgramErrorBand, ProgramErrorSource, TileMemory,
 };
 
-/// The answer to the question of whether a program fits in memory.
+/// The answer to whether a program fits in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryFit {
     Fits,
-    /// It fits, by less than the model may be wrong.
+    /// It fits, but by less than the error of the model.
     FitsUncertain,
-    /// It does not, by less than the model may be wrong.
+    /// It does not fit, but by less than the error of the model.
     DoesNotFitUncertain,
     DoesNotFit,
 }
 
-/// Share of a tile's memory that a program has to be away from its limit to be called sure.
+/// Distance from the limit, as a share of a tile's memory, below which the answer is uncertain.
 const NEAR_LIMIT: f64 = 0.03;
 
 impl MemoryFit {
-    /// Of a program with so many tiles that need more than they have; a tile holds `limit`.
+    /// The answer for a program in which `over` tiles need more than their memory of `limit` bytes.
     fn new(over: u64, fullest: Option<Banded>, limit: Bytes) -> Self {
         let limit = limit.as_f64();
         let is_near = fullest.is_some_and(|band| {
@@ -48,32 +48,32 @@ impl MemoryFit {
         }
     }
 
-    /// True if the model may be wrong about it.
+    /// True if the answer is within the error of the model.
     pub fn is_uncertain(self) -> bool {
         matches!(self, Self::FitsUncertain | Self::DoesNotFitUncertain)
     }
 }
 
-/// Judges a compiled program of which there is no report.
+/// Judges a compiled program that has no report.
 #[must_use]
 pub fn memory_fit(program: &CompilationReport) -> MemoryFit {
     MemoryUse::of(program).fit(program.target.bytes_per_tile)
 }
 
-/// The fullest tile of a compiled program of which there is no report, with what the model may be
-/// wrong; `None` where that is not known.
+/// The fullest tile of a compiled program that has no report, with the error of the model; `None`
+/// if that is not known.
 #[must_use]
 pub fn expected_fullest_tile(program: &CompilationReport) -> Option<Banded> {
     MemoryUse::of(program).expected
 }
 
-/// The bytes of tiles, as far as they decide whether a program fits.
+/// The bytes of tiles that decide whether a program fits.
 pub(crate) struct MemoryUse {
     /// Bytes that the fullest tile needs, gaps included.
     pub(crate) fullest: Bytes,
-    /// Tiles that need more than they have.
+    /// Number of tiles that need more than they have.
     pub(crate) over: u64,
-    /// The fullest tile with what the model may be wrong; `None` where that is not known.
+    /// The fullest tile with the error of the model; `None` if that is not known.
     pub(crate) expected: Option<Banded>,
 }
 
@@ -103,8 +103,8 @@ impl MemoryUse {
     }
 }
 
-/// How sure the bytes of the fullest tile are, `categories` of which it holds; `None` where the
-/// report does not say how far memory may be off.
+/// The band of the bytes of the fullest tile, which holds `categories`; `None` if the report does
+/// not state the errors of memory.
 fn fullest_tile(
     errors: &[ProgramErrorBand],
     bytes: Bytes,
@@ -137,7 +137,7 @@ mod tests {
     use tilescope_report::{MemoryCategory, MemoryRegion};
 
     #[test]
-    fn what_is_near_the_limit_is_uncertain_either_way() {
+    fn programs_near_the_limit_are_uncertain() {
         let (limit, band) = (Bytes(1000), FactorBand { low: 0.95, high: 1.05 });
         let fit =
             |over: u64, bytes: f64| MemoryFit::new(over, Some(Banded::new(bytes, band)), limit);
@@ -148,7 +148,7 @@ mod tests {
         let sure = FactorBand { low: 0.999, high: 1.001 };
         let near = MemoryFit::new(0, Some(Banded::new(975.0, sure)), limit);
         assert_eq!(near, MemoryFit::FitsUncertain, "within 3 %, however sure the model is");
-        // A report of a real machine says what was.
+        // A report of a real machine states measured bytes.
         assert_eq!(MemoryFit::new(0, None, limit), MemoryFit::Fits);
         assert_eq!(MemoryFit::new(2, None, limit), MemoryFit::DoesNotFit);
     }
@@ -184,7 +184,7 @@ mod tests {
         .concat();
         let band = fullest_tile(&replicated, Bytes(1000), &[code(400)]).expect("a band");
         let wide = band.high() - band.low();
-        // Two independent errors of code, of which each is more than half of the band.
+        // Two independent errors of code, each more than half of the band.
         assert!(wide > 1.3 * width(400) && wide < 1.42 * width(400), "{wide} {}", width(400));
     }
 }

@@ -1,18 +1,18 @@
-//! How sure the figures of a simulated run are: what its cycles rest on, and between which bounds
-//! they lie in nine of ten cases.
+//! Confidence in the figures of a simulated run: the basis of its cycles, and the bounds that hold
+//! each figure in nine of ten cases.
 //!
-//! A report says for each kind of operation between which factors the true cost lies. The run is
+//! A report states, for each kind of operation, the factors that bound its true cost. The run is
 //! costed again under many draws of such factors, without compiling it again: the cycles of the IPU
-//! that works longest are scaled step by step, and its waits by the mean of all IPUs, for whom it
-//! waits. Half of the variance of a factor is common to its kind, and half to operations of one
-//! kind, shape and plan. Draws are numbered, the same in every report: in a comparison, what two
-//! runs have in common cancels.
+//! that works longest are scaled step by step, and its waits by the mean of all IPUs that it waits
+//! for. Half of the variance of a factor is common to its kind, and half to operations of one kind,
+//! shape and plan. Draws are numbered, the same in every report: in a comparison, the errors that
+//! two runs share cancel.
 //!
-//! That is all that *differences* between two runs of one program are unsure of. *Absolute* figures
-//! are [`Banded`]: their draws also have a factor that is common to the whole program, as published
-//! programs are off, and one for each source of errors that a program has more or less of (copies
-//! between layouts, formulas without measurements, the host, ...). Nothing else makes a [`Banded`],
-//! so that no front end can print the band of a difference for one of a figure.
+//! These are all the errors of *differences* between two runs of one program. *Absolute* figures
+//! are [`Banded`]: their draws also have a factor that is common to the whole program, as measured
+//! on published programs, and one for each source of errors that some programs have more of than
+//! others (copies between layouts, formulas without measurements, the host, ...). A [`Banded`] is
+//! created nowhere else, so no front end can print the band of a difference for that of a figure.
 
 mod banded;
 mod memory_fit;
@@ -34,9 +34,10 @@ use tilescope_report::{
     StreamEndpoint, TrainingPass,
 };
 
-/// Runs that are costed: enough for ends of a band to stand still within a twentieth of its width.
+/// Number of costed draws: enough to keep the ends of a band stable within a twentieth of its
+/// width.
 const DRAWS: usize = 1000;
-/// Draws below a band, and as many above it.
+/// Number of draws below a band, and also above it.
 const OUTSIDE: usize = DRAWS / 20;
 /// Standard deviations from the middle of a normal distribution to the ends of a band.
 const BAND_DEVIATIONS: f64 = 1.6449;
@@ -44,20 +45,20 @@ const BAND_DEVIATIONS: f64 = 1.6449;
 /// Shares of the time of the IPU that works longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct BasisShares {
-    /// Operations of kinds that were measured.
+    /// Operations of measured kinds.
     pub measured: f64,
-    /// Operations that rest on published formulas alone.
+    /// Operations with costs from published formulas alone.
     pub published_formulas: f64,
-    /// Copies over links, to and from the host and streaming memory.
+    /// Copies over links, with the host and with streaming memory.
     pub host_and_links: f64,
-    /// Operations that rest on assumptions.
+    /// Operations with assumed costs.
     pub assumptions: f64,
-    /// Waits for others.
+    /// Waits for other IPUs or the host.
     pub waiting: f64,
 }
 
 impl BasisShares {
-    /// Names and shares, in the order in which views show them.
+    /// Names and shares, in the order of the views.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
         [
             ("measured kinds", self.measured),
@@ -79,17 +80,17 @@ impl BasisShares {
     }
 }
 
-/// How sure the figures of a run are.
+/// The confidence in the figures of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Confidence {
-    /// What the cycles rest on.
+    /// The basis of the cycles.
     pub shares: BasisShares,
-    /// Cycles of the run; as all that follow `None` where the report does not say how far whole
-    /// programs are off, as those of older formats.
+    /// Cycles of the run. Like all fields below, `None` if the report does not state the errors of
+    /// whole programs, as in older formats.
     pub cycles: Option<Banded>,
-    /// Seconds of the run, where the clock is known.
+    /// Seconds of the run, if the clock is known.
     pub seconds: Option<Banded>,
-    /// Samples per second, where the model works on batches.
+    /// Samples per second, if the model works on batches.
     pub samples_per_second: Option<Banded>,
 }
 
@@ -107,7 +108,7 @@ impl Confidence {
         })
     }
 
-    /// Names and bands in words, in the order in which views show them.
+    /// Names and bands as text, in the order of the views.
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, String)> {
         let cycles = self.cycles.map(|band| ("Cycles", band.words()));
         let time = self.seconds.map(|band| ("Time", band.in_seconds()));
@@ -116,7 +117,7 @@ impl Confidence {
     }
 }
 
-/// Sources of errors that a step has or has not.
+/// Sources of errors that some steps have and others do not.
 const STEP_SOURCES: [ProgramErrorSource; 5] = [
     ProgramErrorSource::Copies,
     ProgramErrorSource::Formulas,
@@ -125,21 +126,29 @@ const STEP_SOURCES: [ProgramErrorSource; 5] = [
     ProgramErrorSource::Imported,
 ];
 
-/// Operations whose errors are the same.
+/// The errors of operations; operations with equal values have the same errors.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ErrorSource {
-    /// Place among the report's bands.
+    /// Index among the report's bands.
     band: usize,
-    /// Shape and plan of operations, as a number.
+    /// Number of the shape and plan of the operations.
     work: u64,
-    /// True for those of [`STEP_SOURCES`] that it has.
+    /// True for each source of [`STEP_SOURCES`] that applies.
     has: [bool; STEP_SOURCES.len()],
+}
+
+impl ErrorSource {
+    /// The errors of programs without an operation; `None` without a band for them.
+    fn without_operation(band: Option<usize>, is_of_host: bool) -> Option<Self> {
+        let has = STEP_SOURCES.map(|source| is_of_host && source == ProgramErrorSource::Host);
+        Some(Self { band: band?, work: 0, has })
+    }
 }
 
 /// Cycles of the compute tiles of an IPU by program.
 pub type LaneCycles = Vec<(Option<ProgramId>, ProgramKind, Cycles)>;
 
-/// A run, as far as the errors of its time depend on it.
+/// The parts of a run that determine the errors of its time.
 pub struct ErrorProneRun<'a> {
     pub bands: &'a [ErrorBand],
     pub errors: &'a [ProgramErrorBand],
@@ -150,37 +159,40 @@ pub struct ErrorProneRun<'a> {
 }
 
 impl ErrorProneRun<'_> {
-    /// Between which factors its true time lies in nine of ten cases, as far as that follows from
-    /// its parts; and with what all programs are off by. `None` where nothing is known of errors.
+    /// The factors that bound its true time in nine of ten cases, from the errors of its parts
+    /// alone and with the errors of whole programs. `None` if errors are not known.
     #[must_use]
     pub fn time_factors(&self) -> Option<RunFactors> {
         let costs = RunCosts::new(self)?;
         let mut of_parts = costs.errors.clone();
         of_parts.retain(|error| error.source != ProgramErrorSource::Program);
-        (of_parts.len() < costs.errors.len()).then(|| RunFactors {
+        if of_parts.len() == costs.errors.len() {
+            return None;
+        }
+        Some(RunFactors {
             parts: middle_of(costs.draws(&of_parts)),
             program: middle_of(costs.draws(&costs.errors)),
         })
     }
 }
 
-/// Between which factors the true time of a run lies in nine of ten cases.
+/// The factors that bound the true time of a run in nine of ten cases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunFactors {
-    /// As far as that follows from its parts.
+    /// From the errors of its parts alone.
     pub parts: FactorBand,
-    /// With what all programs are off by.
+    /// With the errors of whole programs.
     pub program: FactorBand,
 }
 
 impl RunFactors {
-    /// Those of a run whose parts are not known.
+    /// The factors of a run whose parts are not known.
     #[must_use]
     pub fn of_program(program: FactorBand) -> Self {
         Self { parts: program, program }
     }
 
-    /// Standard deviation of the logarithm, as far as that follows from the parts.
+    /// Standard deviation of the logarithm, from the errors of the parts alone.
     #[must_use]
     pub fn deviation_of_parts(&self) -> f64 {
         (self.parts.high / self.parts.low).ln() / 2.0 / BAND_DEVIATIONS
@@ -199,33 +211,34 @@ impl RunFactors {
     }
 }
 
-/// Bounds of nine of ten of [`DRAWS`] values.
+/// The bounds that hold nine tenths of [`DRAWS`] values.
 fn middle_of(mut draws: Vec<f64>) -> FactorBand {
     draws.sort_by(f64::total_cmp);
-    let at = |index: usize| draws.get(index).copied().unwrap_or(1.0);
-    FactorBand { low: at(OUTSIDE), high: at(DRAWS - 1 - OUTSIDE) }
+    let low = draws.get(OUTSIDE).copied().unwrap_or(1.0);
+    let high = draws.get(DRAWS - 1 - OUTSIDE).copied().unwrap_or(1.0);
+    FactorBand { low, high }
 }
 
-/// What the time of a run is made of.
+/// The parts of the time of a run.
 struct RunCosts {
     bands: Vec<ErrorBand>,
     errors: Vec<ProgramErrorBand>,
-    /// A number of the program: runs of one program have the same.
+    /// A number of the program, equal for all runs of it.
     identity: u64,
     /// Shares of the run's time on the IPU that works longest.
     longest: BTreeMap<ErrorSource, f64>,
-    /// The shares of the rest in which it waits for the host.
+    /// The remaining shares, in which that IPU waits for the host.
     host_waits: HostWaits,
-    /// Shares of all working time of all IPUs.
+    /// Shares of the working time of all IPUs.
     all: BTreeMap<ErrorSource, f64>,
 }
 
 /// Shares of a run's time in which an IPU waits for the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct HostWaits {
-    /// For what a framework does once per call.
+    /// Waits for the work that a framework does once per call.
     calls: f64,
-    /// For its loader and the handshake.
+    /// Waits for the loader and the handshake.
     others: f64,
 }
 
@@ -251,13 +264,14 @@ impl HostWaits {
 }
 
 impl RunCosts {
-    /// `None` where the report says nothing of errors, or was not run.
+    /// `None` if the report states no errors, or was not executed.
     fn read(report: &Report) -> Result<Option<Self>, ReportError> {
         let bands = report.error_bands()?;
         let Some(trace) = report.trace()?.filter(|_| !bands.is_empty()) else { return Ok(None) };
         let lanes = lanes(&trace)?;
         let lanes: Vec<LaneCycles> = lanes.iter().map(|lane| lane_cycles(lane)).collect();
-        let (programs, operations) = (report.programs()?, report.operations()?);
+        let programs = report.programs()?;
+        let operations = report.operations()?;
         Ok(Self::new(&ErrorProneRun {
             bands: &bands,
             errors: &report.program_errors()?,
@@ -268,14 +282,16 @@ impl RunCosts {
         }))
     }
 
-    /// `None` where nothing is known of errors.
+    /// `None` if errors are not known.
     fn new(run: &ErrorProneRun<'_>) -> Option<Self> {
         if run.bands.is_empty() {
             return None;
         }
         let sources = ErrorSources::new(run);
-        let (mut longest, mut all) = (BTreeMap::new(), BTreeMap::new());
-        let (mut most, mut host_waits) = (0.0, HostWaits::default());
+        let mut longest = BTreeMap::new();
+        let mut all = BTreeMap::new();
+        let mut most = 0.0;
+        let mut host_waits = HostWaits::default();
         for lane in run.lanes {
             let mut own: BTreeMap<ErrorSource, f64> = BTreeMap::new();
             let mut waits = HostWaits::default();
@@ -325,22 +341,18 @@ impl RunCosts {
         (1.0 - self.longest.values().sum::<f64>()).max(0.0)
     }
 
-    /// Factors of all draws on the length of the run. Without `errors` of whole programs they are
-    /// those that two runs of one program do not have in common.
+    /// Factors of all draws on the length of the run. Without `errors` of whole programs these are
+    /// the errors that two runs of one program do not share.
     fn draws(&self, errors: &[ProgramErrorBand]) -> Vec<f64> {
-        let common = |source: ProgramErrorSource| {
-            let error = errors.iter().find(|error| error.source == source);
-            // Copies of two programs are wrong alike; what is wrong with a program is its own.
-            let own = if source == ProgramErrorSource::Program { self.identity } else { 0 };
-            common_factors(error, own)
-        };
-        let of_step = STEP_SOURCES.map(common);
-        let (mut lengths, mut others) = (vec![0.0; DRAWS], vec![0.0; DRAWS]);
+        let of_step = STEP_SOURCES.map(|source| self.factors_of(errors, source));
+        let mut lengths = vec![0.0; DRAWS];
+        let mut others = vec![0.0; DRAWS];
         for (source, share) in &self.all {
             let Some(band) = self.bands.get(source.band) else { continue };
             let own = self.longest.get(source).copied().unwrap_or(0.0);
             let kind = text_number(band.kind.as_deref().unwrap_or(band.basis.name()));
-            // Turned, so that it is another source of draws where there is no work to tell apart.
+            // Rotated, so that the draws differ from those of the kind even without any work to
+            // tell apart.
             let work = kind.rotate_left(32) ^ source.work;
             for (draw, (length, other)) in (0u64..).zip(lengths.iter_mut().zip(&mut others)) {
                 let deviations = normal(kind, draw) + normal(work, draw);
@@ -352,13 +364,17 @@ impl RunCosts {
                 *other += share * factor;
             }
         }
-        let host = common(ProgramErrorSource::Host);
-        // Files written before calls had errors of their own count them to those of the host.
+        let host = self.factors_of(errors, ProgramErrorSource::Host);
+        // Files from before calls had their own errors count them to those of the host.
         let has_calls = errors.iter().any(|error| error.source == ProgramErrorSource::HostCalls);
-        let calls = if has_calls { common(ProgramErrorSource::HostCalls) } else { host.clone() };
-        let program = common(ProgramErrorSource::Program);
+        let calls = if has_calls {
+            self.factors_of(errors, ProgramErrorSource::HostCalls)
+        } else {
+            host.clone()
+        };
+        let program = self.factors_of(errors, ProgramErrorSource::Program);
         let waiting = self.waiting();
-        // A difference is as sure as it ever was of what waits for the host.
+        // The errors of host waits are not part of differences.
         let for_host = if errors.is_empty() {
             HostWaits::default()
         } else {
@@ -373,12 +389,20 @@ impl RunCosts {
         }
         draws
     }
+
+    /// The factors of all draws of a source of errors.
+    fn factors_of(&self, errors: &[ProgramErrorBand], source: ProgramErrorSource) -> Vec<f64> {
+        let error = errors.iter().find(|error| error.source == source);
+        // Copies of two programs have the same errors; the error of a program is its own.
+        let own = if source == ProgramErrorSource::Program { self.identity } else { 0 };
+        common_factors(error, own)
+    }
 }
 
-/// The factors of all draws of an error; `own` sets those of a program apart.
+/// The factors of all draws of an error; `own` separates the draws of different programs.
 fn common_factors(error: Option<&ProgramErrorBand>, own: u64) -> Vec<f64> {
     let Some(error) = error else { return vec![1.0; DRAWS] };
-    // A host that is slow at its copies is slow at its calls.
+    // A host that is slow at copies is slow at calls.
     let drawn_as = match error.source {
         ProgramErrorSource::HostCalls => ProgramErrorSource::Host,
         source => source,
@@ -388,7 +412,7 @@ fn common_factors(error: Option<&ProgramErrorBand>, own: u64) -> Vec<f64> {
     (0..DRAWS as u64).map(|draw| factor(error.factors, normal(number, draw))).collect()
 }
 
-/// Names of forward operations: what a program computes, however it is trained and laid out.
+/// Names of forward operations, which identify a program independent of its training and layout.
 fn forward_names(operations: &[ModelOperation]) -> BTreeSet<&str> {
     let own = operations.iter().filter(|operation| {
         operation.pass == TrainingPass::Forward && !is_recomputed(&operation.name)
@@ -401,11 +425,11 @@ fn identity(operations: &[ModelOperation]) -> u64 {
     names.fold(0, |number: u64, name| number.rotate_left(1) ^ text_number(name))
 }
 
-/// Share of operations that two runs have to have in common to be of one program: options add and
-/// take away copies, casts and stashes.
+/// Share of operations that two runs of one program have in common at least: options add and remove
+/// copies, casts and stashes.
 const SAME_PROGRAM: f64 = 0.75;
 
-/// True if two reports are of one program, so that its errors are the same in both.
+/// True if two reports are of one program, so that both have the same errors.
 fn is_one_program(source: &[ModelOperation], target: &[ModelOperation]) -> bool {
     let source = forward_names(source);
     let target = forward_names(target);
@@ -423,12 +447,12 @@ fn lanes(trace: &Trace) -> Result<Vec<std::sync::Arc<Vec<ProgramStepSums>>>, Rep
     indices.filter(|lane| lane.info().sub_lane == 0).map(|lane| lane.program_sums()).collect()
 }
 
-/// Finds what the errors of steps are common with.
+/// Looks up the error source of steps.
 struct ErrorSources<'a> {
     run: &'a ErrorProneRun<'a>,
-    /// Places of bands by kind of operation, and by what they rest on where a kind has several.
+    /// Indices of bands by kind of operation, and by cost basis for kinds with several bands.
     by_kind: BTreeMap<(&'a str, Option<CostBasis>), usize>,
-    /// Of programs of no operation: what moves over links, and all else.
+    /// Indices for programs without an operation: those over links, and all others.
     links: Option<usize>,
     others: Option<usize>,
 }
@@ -441,12 +465,9 @@ impl<'a> ErrorSources<'a> {
             by_kind.insert((kind, Some(band.basis)), at);
             by_kind.insert((kind, None), at);
         }
-        let of_none = |links: bool| {
-            run.bands
-                .iter()
-                .position(|band| band.kind.is_none() && (band.basis == CostBasis::Links) == links)
-        };
-        Self { run, by_kind, links: of_none(true), others: of_none(false) }
+        let links = band_without_kind(run.bands, true);
+        let others = band_without_kind(run.bands, false);
+        Self { run, by_kind, links, others }
     }
 
     fn node(&self, program: Option<ProgramId>) -> Option<&'a ProgramNode> {
@@ -456,29 +477,29 @@ impl<'a> ErrorSources<'a> {
     /// The part of a host call that a program waits for.
     fn awaited_part(&self, program: Option<ProgramId>) -> Option<HostCallPart> {
         let node = self.node(program)?;
-        (node.kind == ProgramKind::Sync).then(|| HostCallPart::of_sync(&node.name)).flatten()
+        if node.kind == ProgramKind::Sync { HostCallPart::of_sync(&node.name) } else { None }
     }
 
-    /// `None` for waits, and where no band is known.
+    /// `None` for waits, and if no band is known.
     fn of(&self, program: Option<ProgramId>, kind: ProgramKind) -> Option<ErrorSource> {
         let node = self.node(program);
-        let of_none = |band: Option<usize>, host: bool| {
-            let has = STEP_SOURCES.map(|source| host && source == ProgramErrorSource::Host);
-            Some(ErrorSource { band: band?, work: 0, has })
-        };
         match kind {
             ProgramKind::Sync => return None,
-            ProgramKind::GlobalExchange => return of_none(self.links, false),
+            ProgramKind::GlobalExchange => {
+                return ErrorSource::without_operation(self.links, false);
+            }
             ProgramKind::StreamCopyBegin
             | ProgramKind::StreamCopyMid
             | ProgramKind::StreamCopyEnd => {
                 let host = node.is_none_or(|node| node.stream == StreamEndpoint::Host);
-                return of_none(self.links, host);
+                return ErrorSource::without_operation(self.links, host);
             }
             _ => {}
         }
         let operation = node.and_then(|node| self.run.operations.get(node.operation?.index()));
-        let Some(operation) = operation else { return of_none(self.others, false) };
+        let Some(operation) = operation else {
+            return ErrorSource::without_operation(self.others, false);
+        };
         let band = *self.by_kind.get(&(operation.kind.as_str(), operation.cost_basis))?;
         let plan = operation.plan.as_deref().unwrap_or("");
         let work = text_number(&operation.shapes) ^ text_number(plan).rotate_left(1);
@@ -495,10 +516,17 @@ impl<'a> ErrorSources<'a> {
     }
 }
 
-/// Halves of a vector, which rows of attention end with or do not.
+/// Index of the band of programs without an operation, either those over links or all others.
+fn band_without_kind(bands: &[ErrorBand], over_links: bool) -> Option<usize> {
+    bands
+        .iter()
+        .position(|band| band.kind.is_none() && (band.basis == CostBasis::Links) == over_links)
+}
+
+/// Number of halves in a vector.
 const VECTOR_HALVES: u64 = 4;
 
-/// True for operations on matrices of several heads whose rows end inside a vector.
+/// True for operations on matrices of several heads whose rows end within a vector.
 fn has_odd_rows(operation: &ModelOperation) -> bool {
     if !["softmax", "matmul"].iter().any(|kind| operation.kind.starts_with(kind)) {
         return false;
@@ -511,33 +539,39 @@ fn has_odd_rows(operation: &ModelOperation) -> bool {
     })
 }
 
-/// A factor within a band, so many deviations from its middle.
+/// A factor from a band, `deviations` standard deviations from its middle.
 fn factor(FactorBand { low, high }: FactorBand, deviations: f64) -> f64 {
-    let (low, high) = (low.ln(), high.ln());
+    let low = low.ln();
+    let high = high.ln();
     ((low + high) / 2.0 + deviations * (high - low) / 2.0 / BAND_DEVIATIONS).exp()
 }
 
-/// A number for a text (FNV-1a).
+/// Hash of a text (FNV-1a).
 fn text_number(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
 }
 
-/// A normally distributed number for a source of errors and a draw, the same every time
-/// (splitmix64, Box-Muller).
+/// A normally distributed number for a source of errors and a draw, reproducible (Box-Muller).
 fn normal(source: u64, draw: u64) -> f64 {
-    let mix = |index: u64| {
-        let mut z = source ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    };
-    let (radius, angle) = (1.0 - mix(2 * draw), mix(2 * draw + 1));
+    let radius = 1.0 - uniform(source, 2 * draw);
+    let angle = uniform(source, 2 * draw + 1);
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
-/// How sure the figures of a run of `cycles` and so many samples per second are; `None` where the
-/// report does not say how far its predictions may be off.
+/// A uniformly distributed number from 0 to 1, reproducible (splitmix64).
+fn uniform(source: u64, index: u64) -> f64 {
+    let mut z = source ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// The confidence in the figures of a run with the given cycles, seconds and samples per second;
+/// `None` if the report does not state its errors.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -557,32 +591,33 @@ pub(crate) fn confidence(
     Ok(Some(Confidence {
         shares,
         cycles: Some(Banded::new(cycles.as_f64(), factors)),
-        seconds: (seconds > 0.0).then(|| Banded::new(seconds, factors)),
+        seconds: if seconds > 0.0 { Some(Banded::new(seconds, factors)) } else { None },
         samples_per_second: samples_per_second.map(|rate| Banded::falling(rate, factors)),
     }))
 }
 
-/// Bounds of a change in nine of ten cases, as shares: of a difference of two runs, not of a figure.
+/// Bounds of a change in nine of ten cases, as shares. They apply to the difference of two runs,
+/// not to a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ChangeBand {
     pub low: f64,
     pub high: f64,
 }
 
-/// Whether two runs differ by more than the model may be wrong.
+/// The distinction of two runs: their difference beside the error of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distinction {
-    /// By which share the target takes more cycles per unit of work, in nine of ten cases.
+    /// Additional cycles of the target per unit of work, as a share, in nine of ten cases.
     pub change: ChangeBand,
-    /// Whether that leaves no doubt which of them is faster.
+    /// True if the band leaves no doubt about the faster run.
     pub distinguishable: bool,
     /// True if both are of one program, so that its errors cancel.
     pub one_program: bool,
 }
 
-/// Whether two runs of so many cycles differ by more than the model may be wrong, common errors
-/// cancelled; `None` where one of them does not say how far it may be off, or both take the same.
-/// Of two different programs each has the errors of its own.
+/// Compares the difference of two runs with the error of the model, after common errors cancel.
+/// `None` if one of them does not state its errors, or both take the same time. Two different
+/// programs have separate errors.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -594,15 +629,12 @@ pub(crate) fn distinction(
     else {
         return Ok(None);
     };
-    let cycles = |report: &Report| -> Result<Option<TableCell>, ReportError> {
-        Ok(report.trace()?.map(|trace| TableCell::Count(trace.range().length().0)))
-    };
-    let row = normalization.compared("cycles", cycles(source)?, cycles(target)?);
+    let row = normalization.compared("cycles", run_cycles(source)?, run_cycles(target)?);
     let Some(ratio) = row.share().map(|share| 1.0 + share).filter(|ratio| *ratio != 1.0) else {
         return Ok(None);
     };
     let one_program = is_one_program(&source.operations()?, &target.operations()?);
-    // Errors that both have cancel.
+    // Common errors cancel.
     let [of_source, of_target] = [of_source, of_target]
         .map(|costs| costs.draws(if one_program { &[] } else { &costs.errors }));
     let ratios = of_source.into_iter().zip(of_target);
@@ -611,6 +643,10 @@ pub(crate) fn distinction(
     let change = ChangeBand { low: low * ratio - 1.0, high: high * ratio - 1.0 };
     let distinguishable = change.low > 0.0 || change.high < 0.0;
     Ok(Some(Distinction { change, distinguishable, one_program }))
+}
+
+fn run_cycles(report: &Report) -> Result<Option<TableCell>, ReportError> {
+    Ok(report.trace()?.map(|trace| TableCell::Count(trace.range().length().0)))
 }
 
 #[cfg(test)]
@@ -642,9 +678,9 @@ mod tests {
         assert!(mean.abs() < 0.1, "{mean}");
     }
 
-    /// The draws of differences know nothing of what absolute figures are off by.
+    /// The draws of differences do not include the errors of absolute figures.
     #[test]
-    fn a_difference_has_none_of_the_errors_of_whole_programs() {
+    fn differences_exclude_the_errors_of_whole_programs() {
         let band = FactorBand { low: 0.98, high: 1.02 };
         let basis = CostBasis::Measured;
         let one = ErrorBand { kind: None, basis, rows: 9, cycles: band, bytes: band };
@@ -676,10 +712,10 @@ mod tests {
         assert!((both - 0.13f64.ln_1p().hypot(0.02).hypot(0.3f64.ln_1p())).abs() < 0.03, "{both}");
     }
 
-    /// A run that waits for calls of the host is as unsure as these, and in files written before
-    /// they had errors of their own as the host is.
+    /// A run that waits for calls of the host has their errors, or those of the host in files from
+    /// before calls had their own.
     #[test]
-    fn a_call_is_as_unsure_as_its_framework() {
+    fn waits_for_calls_have_the_errors_of_calls() {
         let error = |source, low: f64, high: f64| {
             let factors = FactorBand { low, high };
             ProgramErrorBand { source, rows: 4, factors }

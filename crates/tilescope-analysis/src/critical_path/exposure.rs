@@ -1,4 +1,4 @@
-//! Which cycles of programs run beside compute, and which do not.
+//! Exposure of programs: their cycles beside compute, and the others.
 
 use super::totals::PathKind;
 use crate::trace::program_runs;
@@ -8,58 +8,58 @@ use tilescope_report::trace::{BesideProgram, CriticalPath};
 use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
 use tilescope_report::{Report, ReportError, StepActivity};
 
-/// Cycles of a program, as far as it runs beside the compute of its IPU.
+/// Cycles of a program, divided by overlap with the compute of its IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramExposure {
     /// Cycles of all its steps on all IPUs of replica 0.
     pub cycles: Cycles,
-    /// Those beside compute; none where that is not known.
+    /// Cycles beside compute; `None` if not known.
     pub hidden: Option<Cycles>,
-    /// Cycles of its steps on the critical path, on whichever replica this is.
+    /// Cycles of its steps on the critical path, on any replica.
     pub on_path: Cycles,
 }
 
 impl ProgramExposure {
-    /// Cycles that are not beside compute; none where that is not known.
+    /// Cycles that are not beside compute; `None` if not known.
     pub fn exposed(&self) -> Option<Cycles> {
         self.hidden.map(|hidden| self.cycles.saturating_sub(hidden))
     }
 
-    /// Takes in another program.
+    /// Adds another program.
     pub fn add(&mut self, other: &Self) {
         self.cycles = self.cycles.saturating_add(other.cycles);
         self.on_path = self.on_path.saturating_add(other.on_path);
         self.hidden = self.hidden.zip(other.hidden).map(|(own, more)| own.saturating_add(more));
     }
 
-    /// Of something without steps.
+    /// The exposure of a program without steps.
     pub fn nothing() -> Self {
         Self { hidden: Some(Cycles::ZERO), ..Self::default() }
     }
 }
 
-/// Cycles that IPUs spend on one activity, as far as they run beside compute.
+/// Cycles that IPUs spend on one activity, divided by overlap with compute.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ActivityExposure {
     pub kind: PathKind,
     /// Cycles of all its steps on all IPUs.
     pub cycles: Cycles,
-    /// Those on the critical path, and the share of the path that they are.
+    /// Cycles on the critical path, and their share of it.
     pub on_path: Cycles,
     pub path_share: f64,
-    /// Those that are not beside compute, and those that are; none where that is not known.
+    /// Cycles that are not beside compute, and those that are; `None` if not known.
     pub exposed: Option<Cycles>,
     pub hidden: Option<Cycles>,
 }
 
-/// Whether something runs on the replicas whose figures are shown: those of replica 0.
+/// True if a program runs on the replicas whose figures are shown: those of replica 0.
 fn is_shown(path: &CriticalPath, beside: &BesideProgram) -> bool {
     let info = path.lane_infos().get(beside.lane);
     info.is_some_and(|info| info.class == ReplicaClassId(0))
 }
 
-/// The exposure of every activity that there is; none where nothing was executed, or the critical path
-/// is not known.
+/// The exposure of every activity that occurs; empty if nothing was executed, or if the critical
+/// path is not known.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -67,7 +67,8 @@ pub fn activity_exposures(report: &Report) -> Result<Vec<ActivityExposure>, Repo
     let (Some(trace), Some(path)) = (report.trace()?, report.known_critical_path()?) else {
         return Ok(Vec::new());
     };
-    let (mut all, mut hidden) = (BTreeMap::new(), BTreeMap::new());
+    let mut all = BTreeMap::new();
+    let mut hidden = BTreeMap::new();
     for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
         let totals = lane.totals(trace.range())?;
         for activity in StepActivity::ALL {
@@ -97,8 +98,8 @@ pub fn activity_exposures(report: &Report) -> Result<Vec<ActivityExposure>, Repo
     Ok(exposures.filter(|of| !of.cycles.is_zero()).collect())
 }
 
-/// The exposure of every program that ran; none where the critical path is not known, as in reports
-/// of older versions of which it was not asked for yet.
+/// The exposure of every executed program; `None` if the critical path is not known, as in reports
+/// of older versions until it is computed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.

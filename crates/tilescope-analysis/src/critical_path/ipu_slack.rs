@@ -6,17 +6,17 @@ use tilescope_report::trace::{LaneInfo, LaneSlack};
 use tilescope_report::units::{Cycles, ReplicaIpu};
 use tilescope_report::{ReplicaClasses, Report, ReportError};
 
-/// How much of the critical path an IPU has, and how much later or sooner it could be.
+/// The part of the critical path on an IPU, and the slack of its steps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IpuSlack {
-    /// The lane in words.
+    /// The title of the lane.
     #[serde(skip)]
     pub title: String,
-    /// The IPU, and the replicas where these differ.
+    /// The IPU, and the class of replicas if these differ.
     pub ipu: ReplicaIpu,
     /// 0 for compute tiles; higher for other tiles of the IPU.
     pub sub_lane: u8,
-    /// Cycles of the critical path that are its own.
+    /// Cycles of the critical path on the lane.
     pub path_cycles: Cycles,
     /// The same as a share of the path.
     pub path_share: f64,
@@ -24,19 +24,19 @@ pub struct IpuSlack {
     pub waits: Cycles,
     /// Mean slack of its cycles of work.
     pub slack: f64,
-    /// The least slack of its steps.
+    /// The smallest slack of its steps.
     pub least_slack: Cycles,
-    /// What it alone being faster gains at most.
+    /// Upper bound of the gain if only this lane were faster.
     pub lead: Cycles,
 }
 
-/// `IPU 1`, or `IPU 1, I/O tiles`; where replicas differ, also of which.
+/// `IPU 1`, or `IPU 1, I/O tiles`, with the class of replicas if these differ.
 pub(crate) fn lane_title(classes: &ReplicaClasses, at: ReplicaIpu, sub_lane: u8) -> String {
     let tiles = if sub_lane > 0 { ", I/O tiles" } else { "" };
     format!("{}{tiles}", ipu_words(classes, at))
 }
 
-/// All lanes, by IPU; none where nothing was executed, or the critical path is not known.
+/// All lanes, by IPU; empty if nothing was executed, or if the critical path is not known.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.

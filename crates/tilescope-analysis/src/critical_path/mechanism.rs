@@ -1,20 +1,21 @@
-//! What of the machine or the host cycles go to, and the options that decide how many.
+//! The mechanisms of the machine and the host that take cycles, and the options that determine how
+//! many.
 //!
-//! The one list of that: analysis knows options by their keys, as text. A test compares the keys
-//! with those that specs have.
+//! This is the only such list: analysis knows options by their keys, as text. A test compares the
+//! keys with those of specs.
 
-/// What of the machine or the host cycles go to.
+/// A mechanism of the machine or the host that takes cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mechanism {
     /// The loader prepares the samples of a call.
     Loader,
-    /// The framework looks at the call, or the program is launched.
+    /// The framework handles the call, or the program is launched.
     HostCall,
-    /// Results are handed back.
+    /// Results are returned.
     HostReturn,
     /// A stream callback fills buffers.
     Callback,
-    /// The links of the host move data that its IPUs share.
+    /// The host links that the IPUs of a group share move data.
     SharedHostLink,
     /// The link between the host and an IPU moves samples.
     HostInput,
@@ -25,7 +26,7 @@ pub enum Mechanism {
     StreamingMemory,
     /// The links between IPUs.
     IpuLinks,
-    /// Gradients or weights go between replicas.
+    /// Gradients or weights are exchanged between replicas.
     Collective,
     /// The signal of a sync between IPUs.
     ExternalSync,
@@ -33,7 +34,7 @@ pub enum Mechanism {
     InternalSync,
     /// Tiles exchange data.
     InternalExchange,
-    /// Tiles change how data lie.
+    /// Tiles change the layout of data.
     Rearrangement,
     Compute,
     /// Weights are updated.
@@ -42,10 +43,10 @@ pub enum Mechanism {
     NotRecorded,
 }
 
-/// A mechanism and what decides how many cycles go to it.
+/// A mechanism and the options that determine its cycles.
 pub struct MechanismOptions {
     pub mechanism: Mechanism,
-    /// What it is, as part of a sentence: `the host link`.
+    /// Its name within a sentence: `the host link`.
     pub name: &'static str,
     /// Keys of a spec, the most effective first.
     pub options: &'static [&'static str],

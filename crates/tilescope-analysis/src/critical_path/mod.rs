@@ -1,9 +1,9 @@
-//! What a run waits for: the critical path by operation, program and IPU, how much slack the rest
-//! has, what could be hidden, and why a step waits.
+//! Waits of a run: the critical path by operation, program and IPU, the slack of all other steps,
+//! the cycles that could be hidden, and the reason that a step waits.
 //!
-//! The path itself is [`tilescope_report::trace::CriticalPath`]. Taking cycles away from steps that
-//! are on it makes the run shorter by at most that many: what is left of the path is still a way
-//! through the run. What is not on the path gains nothing.
+//! The path itself is [`tilescope_report::trace::CriticalPath`]. Removing cycles from steps on the
+//! path shortens the run by at most that many: the rest of the path is still a way through the run.
+//! Removing cycles outside the path gains nothing.
 
 mod exposure;
 mod ipu_slack;
@@ -19,22 +19,22 @@ pub use step_path::{StepOnPath, StepPart, step_on_path, step_parts};
 pub use totals::{PathKind, PathRow, PathTotals, path_totals};
 pub use why::{WhyChain, WhyLink, WhyPlace, why, why_run};
 
-/// What *on the path* means.
+/// The meaning of *on the path*.
 pub const ON_PATH: &str = "cycles of its steps on the critical path, the longest chain of steps \
-                           that wait for one another. Making them faster shortens the run by at most this much";
-/// What *exposed* means.
+    that wait for one another. Making them faster shortens the run by at most this much";
+/// The meaning of *exposed*.
 pub const EXPOSED: &str = "cycles of its steps during which the compute tiles of their IPU do nothing \
     else: all of steps of compute tiles, those beside waits of steps of I/O tiles";
-/// What *hidden* means.
+/// The meaning of *hidden*.
 pub const HIDDEN: &str = "cycles of its steps on I/O tiles during which the compute tiles of their \
     IPU work; exposed + hidden = cycles";
-/// What the slack of a step means.
+/// The meaning of the slack of a step.
 pub const SLACK: &str = "how much later the step could end without delaying the end of the run";
-/// What the slack of an IPU means.
+/// The meaning of the slack of an IPU.
 pub const IPU_SLACK: &str = "mean slack of its working cycles: how much later they could end \
-                             without delaying the end of the run";
-/// What the waits of an IPU mean.
+    without delaying the end of the run";
+/// The meaning of the waits of an IPU.
 pub const WAITS: &str = "cycles in which it waits for others";
-/// What the lead of an IPU means.
+/// The meaning of the lead of an IPU.
 pub const LEAD: &str = "how much later than the next IPU it arrives where the critical path waits \
-                        for it, summed: the most that making this IPU alone faster can gain";
+    for it, summed: the most that making this IPU alone faster can gain";

@@ -1,4 +1,4 @@
-//! What the critical path says of one step.
+//! One step beside the critical path.
 
 use tilescope_report::trace::{LaneStep, LaneWait};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId};
@@ -7,15 +7,15 @@ use tilescope_report::{Report, ReportError};
 /// A step beside the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepOnPath {
-    /// Whether it is on the path.
+    /// True if it is on the path.
     pub is_on_path: bool,
-    /// How much later it could end without the run ending later.
+    /// Cycles by which it could end later without a later end of the run.
     pub slack: Option<Cycles>,
-    /// Whom it waits for.
+    /// The lane that it waits for.
     pub wait: Option<LaneWait>,
 }
 
-/// What one lane does in a step.
+/// The part of one lane in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepPart {
     pub at: ReplicaIpu,
@@ -24,7 +24,7 @@ pub struct StepPart {
     pub range: CycleRange,
 }
 
-/// The parts of a step on all lanes, of every class of replicas; none where nothing was executed.
+/// The parts of a step on all lanes, of every class of replicas; empty if nothing was executed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -40,7 +40,8 @@ pub fn step_parts(report: &Report, step: StepId) -> Result<Vec<StepPart>, Report
     Ok(parts)
 }
 
-/// Looks a step of a lane up; none where the critical path is not known, or the lane has no such step.
+/// Looks up a step of a lane; `None` if the critical path is not known, or the lane has no such
+/// step.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.

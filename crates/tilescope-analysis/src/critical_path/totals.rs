@@ -1,4 +1,4 @@
-//! The critical path by what is done, where and for which operation.
+//! The critical path by kind of work, lane and operation.
 
 use super::ipu_slack::lane_title;
 use crate::trace::{PathWindow, Share};
@@ -12,7 +12,7 @@ use tilescope_report::{
     TrainingPass,
 };
 
-/// What cycles of the path are spent on.
+/// The kind of work that cycles of the path are spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathKind {
@@ -22,11 +22,11 @@ pub enum PathKind {
     GlobalExchange,
     /// Handshakes and transfers with the host.
     Host,
-    /// Copies from and to streaming memory.
+    /// Copies with streaming memory.
     RemoteBuffer,
-    /// Syncs themselves, once all have come.
+    /// Syncs themselves, after the last participant has arrived.
     Sync,
-    /// Waiting until the host is ready.
+    /// Waits for the host.
     HostWait,
     /// Steps of unknown kind.
     Other,
@@ -63,7 +63,7 @@ impl PathKind {
         }
     }
 
-    /// Name for people.
+    /// Name in the user interface.
     pub fn title(self) -> &'static str {
         match self {
             Self::Compute => "Compute",
@@ -95,37 +95,37 @@ impl PathKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathRow {
     pub kind: PathKind,
-    /// The position of its lane among those of the trace, and on that of the longest step of the
-    /// path that was looked at.
+    /// The index of its lane in the trace, and the position on it of the longest visited step of
+    /// the path.
     pub longest: (usize, u64),
-    /// The IPU, and the replicas where these differ.
+    /// The IPU, and the class of replicas if these differ.
     pub ipu: ReplicaIpu,
     /// 0 for compute tiles; higher for other tiles of the IPU.
     pub sub_lane: u8,
-    /// Both in words.
+    /// The title of the lane.
     pub lane: String,
-    /// The operation of the model, where it is for one.
+    /// The operation of the model, if the row has one.
     pub operation: Option<OperationId>,
-    /// One of the programs: the only one where it is for no operation.
+    /// One of its programs: the only one if the row has no operation.
     pub program: Option<ProgramId>,
-    /// The operation, or else the program; empty for idle cycles and steps of no program.
+    /// The operation, or else the program; empty for idle cycles and steps without a program.
     pub name: String,
     /// Block and pass of the operation.
     pub block: String,
     pub pass: Option<TrainingPass>,
-    /// Steps of the path; a handshake and its waiting are the same steps.
+    /// Steps of the path; a handshake and the wait for it are the same steps.
     pub steps: u64,
     pub cycles: Cycles,
-    /// Of the path: all shares add up to 1.
+    /// Share of the path: all shares add up to 1.
     pub share: f64,
 }
 
-/// The critical path summed up.
+/// Totals of the critical path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathTotals {
-    /// Cycles of the path: all those of the run, or of a window of it.
+    /// Cycles of the path: those of the whole run or of a window.
     pub cycles: Cycles,
-    /// Most cycles first.
+    /// The rows, most cycles first.
     pub rows: Vec<PathRow>,
 }
 
@@ -142,24 +142,24 @@ impl PathTotals {
         sums.into_iter().map(|(kind, cycles)| (kind, path.share(cycles))).collect()
     }
 
-    /// The share of the path that the rows behind the first ones take.
+    /// The share of the path in the rows after the first `first`.
     pub fn behind(&self, first: usize) -> Share<PathWindow> {
         let cycles = self.rows.iter().skip(first).map(|row| row.cycles).sum();
         PathWindow::of(self.cycles).share(cycles)
     }
 }
 
-/// What rows are told apart by.
+/// The key that identifies a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PathRowKey {
     lane: usize,
     kind: PathKind,
     operation: Option<OperationId>,
-    /// Of rows for no operation.
+    /// The program of rows without an operation.
     program: Option<ProgramId>,
 }
 
-/// Sums up the path of a run, or of a window of it; none where nothing was executed.
+/// Sums up the path of a run, or of a window of it; `None` if nothing was executed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -181,22 +181,22 @@ pub fn path_totals(
     Ok(Some(sums.finish(&path, range.length())?))
 }
 
-/// What the steps of a row come to.
+/// The totals of the steps of a row.
 #[derive(Clone, Copy, Default)]
 struct RowSum {
     steps: u64,
     cycles: Cycles,
-    /// The program that most of the cycles are of, these cycles, and a step of it.
+    /// The program with most of the cycles, these cycles, and a step of it.
     program: Option<ProgramId>,
     most: Cycles,
     position: u64,
 }
 
-/// Rows in the making.
+/// Rows under construction.
 struct RowSums<'a> {
     report: &'a Report,
     programs: std::sync::Arc<ProgramNodeTable>,
-    /// Cycles of a handshake with the host, where the report tells.
+    /// Cycles of a handshake with the host, if the report states them.
     handshake: Option<Cycles>,
     sums: BTreeMap<PathRowKey, RowSum>,
     lanes: BTreeMap<usize, Cycles>,
@@ -220,7 +220,7 @@ impl<'a> RowSums<'a> {
         let is_host_call = node.is_some_and(|node| HostCallPart::of_sync(&node.name).is_some());
         let waiting = match self.handshake {
             _ if is_host_call => of.cycles,
-            // What the begin of a copy takes more than its handshake is waiting.
+            // The begin of a copy waits for all cycles beyond its handshake.
             Some(handshake)
                 if of.kind() == ProgramKind::StreamCopyBegin
                     && of.activity() == StepActivity::Host =>
@@ -231,16 +231,18 @@ impl<'a> RowSums<'a> {
         };
         let operation = node.and_then(|node| node.operation);
         let program = of.program.filter(|_| operation.is_none());
-        let key = |kind| PathRowKey { lane: of.lane, kind, operation, program };
         let working = of.cycles - waiting;
         let parts =
             [(PathKind::HostWait, waiting), (PathKind::of_activity(of.activity()), working)];
         for (kind, cycles) in parts.into_iter().filter(|(_, cycles)| !cycles.is_zero()) {
-            let sum = self.sums.entry(key(kind)).or_default();
+            let key = PathRowKey { lane: of.lane, kind, operation, program };
+            let sum = self.sums.entry(key).or_default();
             sum.steps += of.steps;
             sum.cycles = sum.cycles.saturating_add(cycles);
             if cycles > sum.most {
-                (sum.program, sum.most, sum.position) = (of.program, cycles, of.position);
+                sum.program = of.program;
+                sum.most = cycles;
+                sum.position = of.position;
             }
         }
         *self.lanes.entry(of.lane).or_default() += of.cycles;
@@ -279,9 +281,11 @@ impl<'a> RowSums<'a> {
     }
 
     fn finish(self, path: &CriticalPath, cycles: Cycles) -> Result<PathTotals, ReportError> {
-        let (operations, classes) = (self.report.operations()?, self.report.replica_classes()?);
+        let operations = self.report.operations()?;
+        let classes = self.report.replica_classes()?;
         let all = cycles.as_f64().max(1.0);
-        let row = |(key, sum): (PathRowKey, RowSum)| {
+        let mut rows = Vec::new();
+        for (key, sum) in self.sums {
             let RowSum { steps, cycles, program, position, .. } = sum;
             let lane = path.lane_infos().get(key.lane);
             let at = lane.map(|of| ReplicaIpu { class: of.class, ipu: of.ipu }).unwrap_or_default();
@@ -289,7 +293,7 @@ impl<'a> RowSums<'a> {
             let operation = key.operation.and_then(|id| operations.get(id.index()));
             let node = key.program.and_then(|id| self.programs.get(id));
             let name = operation.map(|of| &of.name).or(node.map(|node| &node.name));
-            PathRow {
+            rows.push(PathRow {
                 kind: key.kind,
                 longest: (key.lane, position),
                 ipu: at,
@@ -303,9 +307,8 @@ impl<'a> RowSums<'a> {
                 steps,
                 cycles,
                 share: cycles.as_f64() / all,
-            }
-        };
-        let mut rows: Vec<PathRow> = self.sums.into_iter().map(row).collect();
+            });
+        }
         rows.sort_by_key(|row| Reverse(row.cycles));
         Ok(PathTotals { cycles, rows })
     }

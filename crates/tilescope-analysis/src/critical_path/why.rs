@@ -1,5 +1,5 @@
-//! Why a step takes as long as it does: whom it waits for, what that one did meanwhile, and so on
-//! down to the machine or the host, and the options that decide it.
+//! Explanation of the length of a step: the lane it waits for, the work there in the meantime, and
+//! so on down to the machine or the host, and the options that determine it.
 
 use super::mechanism::Mechanism;
 use crate::replica_classes::ipu_words;
@@ -14,10 +14,10 @@ use tilescope_report::{
     ReplicaClasses, Report, ReportError, StepActivity, TrainingPass,
 };
 
-/// Links of the longest chain: more do not help anybody.
+/// The largest number of links of a chain: longer explanations are no help.
 const MAX_LINKS: usize = 8;
 
-/// A step, as a place to go to.
+/// The location of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhyPlace {
     pub at: ReplicaIpu,
@@ -29,25 +29,25 @@ pub struct WhyPlace {
     pub program: Option<ProgramId>,
 }
 
-/// An answer that the next one explains.
+/// A statement that the next link explains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhyLink {
     /// `IPU 1 waits for IPU 0`
     pub text: String,
     /// Figures: `24,310 cycles in External, one of 4 lanes`.
     pub detail: String,
-    /// Cycles it speaks of.
+    /// The cycles in question.
     pub cycles: Cycles,
-    /// The step it speaks of.
+    /// The step in question.
     pub place: Option<WhyPlace>,
 }
 
-/// Why a step takes as long as it does.
+/// The explanation of the length of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WhyChain {
-    /// From the step to what decides about it.
+    /// The links from the step to its cause.
     pub links: Vec<WhyLink>,
-    /// Keys of a spec that set what the chain ends with, the most effective first.
+    /// Keys of a spec that determine the last link, the most effective first.
     pub options: &'static [&'static str],
 }
 
@@ -59,7 +59,7 @@ impl WhyChain {
     }
 }
 
-/// Explains a step of a lane, with figures as `numbers` writes them; none where nothing was executed,
+/// Explains a step of a lane, with figures in the format `numbers`; `None` if nothing was executed,
 /// or the lane has no such step.
 ///
 /// # Errors
@@ -80,7 +80,8 @@ pub fn why(
     Ok(Some(facts.chain(lane, step)?))
 }
 
-/// Explains what the critical path has most of: at most `limit` chains, each of another thing.
+/// Explains the largest parts of the critical path: at most `limit` chains, each with a different
+/// subject.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -114,7 +115,10 @@ pub fn why_run(
         chain.links.insert(
             0,
             WhyLink {
-                text: format!("The run is in {what} on {} for {share}", facts.lane_name(lane)),
+                text: format!(
+                    "The run is in {what} on {} for {share} of it",
+                    facts.lane_name(lane)
+                ),
                 detail: format!("{cycles} cycles of the critical path"),
                 cycles,
                 place: facts.place(lane, &step),
@@ -125,11 +129,11 @@ pub fn why_run(
     Ok(chains)
 }
 
-/// What a step is part of, for people.
+/// The work that a step is part of, as users know it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum WhatIsDone {
     Operation(OperationId),
-    /// A copy, or something else without an operation.
+    /// A copy or another program without an operation.
     Program(Option<String>),
 }
 
@@ -143,7 +147,7 @@ impl WhatIsDone {
     }
 }
 
-/// What chains are made of.
+/// The facts that chains are built from.
 struct WhyFacts<'a> {
     report: &'a Report,
     path: CriticalPath,
@@ -177,7 +181,7 @@ impl<'a> WhyFacts<'a> {
         self.programs.get(step.program?)
     }
 
-    /// The operation or program of a step, in words.
+    /// The name of the operation or program of a step.
     fn name(&self, step: &LaneStep) -> String {
         let node = self.node(step);
         let operation = node.and_then(|node| self.operations.get(node.operation?.index()));
@@ -205,16 +209,18 @@ impl<'a> WhyFacts<'a> {
     }
 
     fn chain(&self, lane: usize, step: LaneStep) -> Result<WhyChain, ReportError> {
-        let (mut lane, mut step) = (lane, step);
+        let mut lane = lane;
+        let mut step = step;
         let mut links = Vec::new();
         while links.len() + 2 < MAX_LINKS {
             let Some(wait) = self.path.wait_of(lane, &step)? else { break };
             links.push(self.wait_link(lane, &step, &wait));
             let Some((next, found, share)) = self.most_of(&wait)? else { break };
-            let (what, whose) = (self.name(&found), self.lane_name(next));
+            let what = self.name(&found);
+            let whose = self.lane_name(next);
             let text = format!("{whose} is in {what}");
             let detail = format!("for {} of that time", percent(share));
-            // What goes on waiting says so itself.
+            // A step that waits in turn has its own text.
             if self.path.wait_of(next, &found)?.is_none() {
                 links.push(self.link(text, detail, next, &found));
             }
@@ -229,7 +235,8 @@ impl<'a> WhyFacts<'a> {
     }
 
     fn wait_link(&self, lane: usize, step: &LaneStep, wait: &LaneWait) -> WhyLink {
-        let (own, other) = (self.lane_name(lane), self.lane_name(wait.awaited));
+        let own = self.lane_name(lane);
+        let other = self.lane_name(wait.awaited);
         let cycles = wait.range.length();
         let place = match wait.hop {
             PathHop::Join(_) => {
@@ -246,7 +253,7 @@ impl<'a> WhyFacts<'a> {
         WhyLink { cycles, ..link }
     }
 
-    /// What takes most of a wait: the lane, one of its steps, and the share.
+    /// The largest part of a wait: the lane, one of its steps, and the share.
     fn most_of(&self, wait: &LaneWait) -> Result<Option<(usize, LaneStep, f64)>, ReportError> {
         let stretches = self.path.path_to(wait.awaited, wait.range)?;
         let mut sums: BTreeMap<(usize, WhatIsDone), (Cycles, Cycles, u64)> = BTreeMap::new();
@@ -266,7 +273,7 @@ impl<'a> WhyFacts<'a> {
         Ok(step.map(|step| (lane, step, share)))
     }
 
-    /// What of the machine or the host a step spends its cycles on, in words.
+    /// The mechanism that a step spends its cycles on, with its text.
     fn cause(&self, step: &LaneStep) -> Result<(Mechanism, String, String), ReportError> {
         let (mechanism, detail) = self.mechanism(step)?;
         let verb = match mechanism {
@@ -326,7 +333,7 @@ impl<'a> WhyFacts<'a> {
         })
     }
 
-    /// What tiles compute for.
+    /// The mechanism of a compute step.
     fn compute(&self, node: Option<&ProgramNode>) -> Mechanism {
         let operation = node.and_then(|node| self.operations.get(node.operation?.index()));
         let name = node.map_or("", |node| node.name.as_str());
@@ -339,15 +346,17 @@ impl<'a> WhyFacts<'a> {
         }
     }
 
-    /// What the begin of a copy with the host waits for.
+    /// The mechanism that the begin of a copy with the host waits for.
     fn begin(&self, step: &LaneStep) -> Result<(Mechanism, String), ReportError> {
-        let (cycles, handshake) = (step.range.length(), self.handshake.unwrap_or(Cycles::MAX));
+        let cycles = step.range.length();
+        let handshake = self.handshake.unwrap_or(Cycles::MAX);
         let waiting = cycles.saturating_sub(handshake);
         if waiting <= handshake.min(cycles) {
             return Ok((Mechanism::Handshake, format!("{cycles} cycles")));
         }
         let detail = format!("{waiting} of its {cycles} cycles exceed the handshake");
-        // A callback that is done when the copy goes on held it up; else the host's links did.
+        // A callback that ends as the copy continues was the cause; otherwise the host's links
+        // were.
         let end = step.range.end;
         let filter = MarkFilter {
             kind: Some(MarkKind::Callback),

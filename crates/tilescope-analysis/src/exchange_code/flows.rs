@@ -1,5 +1,6 @@
-//! Who sends to whom. A report says what every tile sends and receives in each exchange, and for
-//! some exchanges the order; what it does not say is taken in proportion.
+//! Senders and receivers of exchanges. A report states the bytes that every tile sends and receives
+//! in each exchange, and for some exchanges their order; all other flows are assumed to be
+//! proportional.
 
 use super::ExchangeLink;
 use std::collections::BTreeMap;
@@ -20,15 +21,15 @@ pub struct ExchangeFlow {
     pub pattern: ExchangePattern,
 }
 
-/// How senders and receivers of a flow belong together.
+/// The correspondence of senders and receivers of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExchangePattern {
-    /// What is sent first arrives first: the report says so.
+    /// The data sent first arrives first: the report states the order.
     InOrder,
-    /// Every sender serves every receiver in proportion: it cannot be otherwise, as there is only one
-    /// sender, or only one receiver, or as every receiver gets all that is sent.
+    /// Every sender serves every receiver in proportion. No other pattern is possible, because
+    /// there is only one sender or one receiver, or because every receiver gets all data.
     EachToAll,
-    /// The same, but only assumed: both ends alone are recorded.
+    /// The same, but assumed: only the totals of both ends are recorded.
     Assumed,
 }
 
@@ -41,7 +42,7 @@ pub struct ExchangeFlows {
 }
 
 impl ExchangeFlows {
-    /// Reads who takes part in what.
+    /// Reads the senders and receivers of all exchanges.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -55,7 +56,7 @@ impl ExchangeFlows {
         for exchange in report.exchanges()? {
             let kind = programs.get(exchange.program).map(|program| program.kind);
             let link = kind.map_or(ExchangeLink::Internal, ExchangeLink::from_program_kind);
-            // The other end of a host copy is no tile.
+            // The other end of a host copy is not a tile.
             if link == ExchangeLink::Host {
                 continue;
             }
@@ -85,13 +86,14 @@ impl ExchangeFlows {
 fn in_proportion(exchange: &ExchangeTraffic, link: ExchangeLink) -> ExchangeFlow {
     let received = present(&exchange.tiles.map(|tile| tile.bytes_in));
     let sent = present(&exchange.tiles.map(|tile| tile.bytes_delivered));
-    // A multicast counted once: nobody can receive more than this.
+    // All sent data, with a multicast counted once: an upper bound for any receiver.
     let all = exchange.tiles.map(|tile| tile.bytes_out).total();
     let alone = |ends: &TileRuns<Bytes>| ends.tile_count() == 1;
     let all_of_it = received.iter().all(|(_, bytes)| *bytes == all);
-    let pattern = match alone(&sent) || alone(&received) || all_of_it {
-        true => ExchangePattern::EachToAll,
-        false => ExchangePattern::Assumed,
+    let pattern = if alone(&sent) || alone(&received) || all_of_it {
+        ExchangePattern::EachToAll
+    } else {
+        ExchangePattern::Assumed
     };
     let bytes = received.total();
     ExchangeFlow { program: exchange.program, link, sent, bytes, received, pattern }

@@ -1,33 +1,33 @@
-//! What each IPU sends to each other one in the run.
+//! Traffic of each pair of IPUs in the run.
 //!
-//! A report names the bytes that an exchange moves from IPU to IPU when it runs once, and its steps say
-//! how often it ran. What was sent and names no receiver is told apart from that.
+//! A report states the bytes that an exchange moves from IPU to IPU in one execution, and its steps
+//! give the number of executions. Sent bytes without a named receiver are kept apart.
 
 use crate::trace::InterIpuTransfers;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
-/// What an IPU sends to another one in the run.
+/// The traffic from one IPU to another in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpuPair {
     pub from: IpuId,
-    /// `None` where the report does not name who receives it.
+    /// `None` if the report does not name the receiver.
     pub to: Option<IpuId>,
-    /// Exchanges, each counted as often as it ran.
+    /// Executions of the exchanges, summed.
     pub executions: u64,
     pub bytes: Bytes,
 }
 
-/// How often an IPU runs an exchange, and what it sends in all of them.
+/// Executions of an exchange on an IPU, and the bytes that all of them send.
 #[derive(Clone, Copy, Default)]
 struct SentByIpu {
     executions: u64,
     bytes: Bytes,
 }
 
-/// Pairs of IPUs of a replica by sender and receiver, those whose receivers are not named last of each
-/// sender; none without a run.
+/// Pairs of IPUs of a replica by sender and receiver, with unnamed receivers last for each sender;
+/// empty without a run.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -40,7 +40,7 @@ pub fn ipu_pairs(report: &Report) -> Result<Vec<IpuPair>, ReportError> {
             let Some(program) = totals.program else { continue };
             if totals.kind() == ProgramKind::GlobalExchange {
                 let own = sent.entry((info.ipu, program)).or_default();
-                // Groups of tiles of an IPU run it at once.
+                // Groups of tiles of an IPU run it at the same time.
                 own.executions = own.executions.max(totals.steps);
                 own.bytes = own.bytes.saturating_add(totals.bytes_out);
             }
@@ -62,13 +62,16 @@ pub fn ipu_pairs(report: &Report) -> Result<Vec<IpuPair>, ReportError> {
             named = named.saturating_add(moved);
             add(from, Some(transfer.to), executions, moved);
         }
-        // What several receive is sent once, so that more may be named than was sent.
+        // Data for several receivers is sent once, so the named bytes may exceed the sent ones.
         if bytes > named {
             add(from, None, executions, bytes - named);
         }
     }
-    let pair = |((from, _, to), (executions, bytes))| IpuPair { from, to, executions, bytes };
-    Ok(pairs.into_iter().map(pair).collect())
+    let mut rows = Vec::new();
+    for ((from, _, to), (executions, bytes)) in pairs {
+        rows.push(IpuPair { from, to, executions, bytes });
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]
@@ -78,9 +81,9 @@ mod tests {
     use tilescope_report::ExchangeRoute;
     use tilescope_report::units::{TileId, TileRange};
 
-    /// IPU 0 sends 100 bytes to IPU 1 each time, and 20 bytes more than it says to whom.
+    /// IPU 0 sends 100 bytes to IPU 1 each time, and 20 more bytes to an unnamed receiver.
     #[test]
-    fn what_is_sent_has_its_receiver_or_none() {
+    fn sent_bytes_have_a_receiver_or_none() {
         let mut builder = ReportBuilder::new(3, 4);
         let copy = builder.program(ProgramKind::GlobalExchange, "copy");
         let silent = builder.program(ProgramKind::GlobalExchange, "silent");

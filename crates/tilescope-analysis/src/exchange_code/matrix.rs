@@ -1,9 +1,9 @@
 //! The matrix of senders and receivers, at the resolution of the screen.
 //!
-//! A cell sums the bytes from its senders to its receivers when each exchange runs once. Flows
-//! whose order is known go along a staircase. Of the others only both ends are known: that a receiver
-//! gets from each sender the share that this sender has in all that is sent is assumed, and told
-//! apart from what is known.
+//! A cell sums the bytes from its senders to its receivers if each exchange runs once. Flows with a
+//! known order follow a staircase. For all others only both ends are known: each receiver is
+//! assumed to get the same shares from all senders, in proportion to the bytes that they send.
+//! These bytes are kept apart from known ones.
 
 use super::ExchangeLink;
 use super::flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
@@ -11,14 +11,14 @@ use ndarray::{Array2, Axis, Slice};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, ProgramId, TileId, TileRange, TileRuns};
 
-/// Which part of the matrix, and in how many cells.
+/// The requested part of the matrix, and its number of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeMatrixKey {
-    /// Rows: tiles that send.
+    /// The sending tiles, as rows.
     pub senders: TileRange,
-    /// Columns: tiles that receive.
+    /// The receiving tiles, as columns.
     pub receivers: TileRange,
-    /// Columns and rows of cells; never more than tiles.
+    /// Number of columns and rows of cells; never more than tiles.
     pub cells: [usize; 2],
     pub link: Option<ExchangeLink>,
     pub program: Option<ProgramId>,
@@ -34,17 +34,17 @@ impl ExchangeMatrixKey {
 /// Bytes by sender and receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeMatrix {
-    /// What was asked for, with the number of cells that there are.
+    /// The request, with the actual number of cells.
     pub key: ExchangeMatrixKey,
-    /// Bytes, known and assumed: a row for senders, a column for receivers.
+    /// Bytes, known and assumed, with senders as rows and receivers as columns.
     pub bytes: Array2<f64>,
     /// Bytes whose sender and receiver are recorded, in the same cells.
     pub known_bytes: Array2<f64>,
-    /// Known bytes of the cell that has most of them.
+    /// The largest number of known bytes in a cell.
     pub max: f64,
     /// Bytes of all cells.
     pub total: f64,
-    /// Share of the bytes, of all tiles, whose sender and receiver are recorded.
+    /// Share of all tiles' bytes whose sender and receiver are recorded.
     pub known: f64,
 }
 
@@ -66,7 +66,7 @@ impl ExchangeMatrix {
     }
 }
 
-/// Cells beside each other as one.
+/// Adjacent cells as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeMatrixPart {
     pub senders: TileRange,
@@ -78,7 +78,7 @@ pub struct ExchangeMatrixPart {
 }
 
 impl ExchangeMatrix {
-    /// All cells put together to at most `most` parts along each side.
+    /// The cells combined into at most `most` parts along each side.
     pub fn parts(&self, most: usize) -> Vec<ExchangeMatrixPart> {
         let [columns, rows] = self.key.cells;
         let sizes = [columns, rows].map(|cells| cells.div_ceil(most.max(1)).max(1));
@@ -86,7 +86,8 @@ impl ExchangeMatrix {
         for row in (0..rows).step_by(sizes[1]) {
             for column in (0..columns).step_by(sizes[0]) {
                 let ends = [(column + sizes[0]).min(columns), (row + sizes[1]).min(rows)];
-                let (first, last) = (self.tiles(column, row), self.tiles(ends[0] - 1, ends[1] - 1));
+                let first = self.tiles(column, row);
+                let last = self.tiles(ends[0] - 1, ends[1] - 1);
                 parts.push(ExchangeMatrixPart {
                     senders: TileRange::new(first.0.first, last.0.end),
                     receivers: TileRange::new(first.1.first, last.1.end),
@@ -112,13 +113,13 @@ fn bin_tiles(window: TileRange, bins: usize, bin: usize) -> TileRange {
     TileRange::new(edge(bin), edge(bin + 1).min(window.end).max(edge(bin)))
 }
 
-/// The cell of a tile inside the window.
+/// The bin of a tile within the window.
 fn bin_of(window: TileRange, bins: usize, tile: TileId) -> usize {
     let place = (tile - window.first) as usize;
     place * bins / (window.count() as usize).max(1)
 }
 
-/// Adds the flows up into the cells of a matrix.
+/// Sums the flows into the cells of a matrix.
 pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix {
     let [columns, rows] = [
         key.cells[0].clamp(1, (key.receivers.count() as usize).max(1)),
@@ -127,7 +128,8 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
     let key = ExchangeMatrixKey { cells: [columns, rows], ..*key };
     let nothing = Array2::zeros((rows, columns));
     let mut cells = ExchangeMatrixBuilder { key, bytes: nothing.clone(), known_bytes: nothing };
-    let (mut known, mut all) = (0.0, 0.0f64);
+    let mut known = 0.0;
+    let mut all = 0.0f64;
     for flow in flows.flows.iter().filter(|flow| key.includes(flow)) {
         all += flow.bytes.as_f64();
         if flow.pattern != ExchangePattern::Assumed {
@@ -152,7 +154,7 @@ struct ExchangeMatrixBuilder {
 }
 
 impl ExchangeMatrixBuilder {
-    /// Every sender serves every receiver in proportion.
+    /// Adds a flow in which every sender serves every receiver in proportion.
     fn product(&mut self, flow: &ExchangeFlow) {
         let ExchangeMatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
         let all = flow.sent.total().as_f64();
@@ -172,22 +174,24 @@ impl ExchangeMatrixBuilder {
         }
     }
 
-    /// What is sent first arrives first. Both ends are stretched to the bytes of the flow: a tile
-    /// may send the same bytes along several routes.
+    /// Adds a flow whose data arrives in the order it was sent. Both ends are scaled to the bytes
+    /// of the flow: a tile may send the same bytes along several routes.
     fn staircase(&mut self, flow: &ExchangeFlow) {
-        let scale =
-            |values: &TileRuns<Bytes>| flow.bytes.as_f64() / values.total().as_f64().max(1.0);
-        let (send, receive) = (scale(&flow.sent), scale(&flow.received));
+        let bytes = flow.bytes.as_f64();
+        let send = bytes / flow.sent.total().as_f64().max(1.0);
+        let receive = bytes / flow.received.total().as_f64().max(1.0);
         let mut senders = tiles(&flow.sent).map(|(tile, bytes)| (tile, bytes * send));
         let mut receivers = tiles(&flow.received).map(|(tile, bytes)| (tile, bytes * receive));
-        let (mut from, mut to) = (senders.next(), receivers.next());
+        let mut from = senders.next();
+        let mut to = receivers.next();
         while let (Some((sender, left)), Some((receiver, room))) = (&mut from, &mut to) {
             let bytes = left.min(*room);
             self.add(*sender, *receiver, bytes);
             *left -= bytes;
             *room -= bytes;
-            // What rounding leaves is less than any byte.
-            let (empty, full) = (*left < 1e-6, *room < 1e-6);
+            // The remainder of rounding is less than any byte.
+            let empty = *left < 1e-6;
+            let full = *room < 1e-6;
             if empty {
                 from = senders.next();
             }
@@ -200,8 +204,8 @@ impl ExchangeMatrixBuilder {
     fn add(&mut self, sender: TileId, receiver: TileId, bytes: f64) {
         let ExchangeMatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
         if senders.contains(sender) && receivers.contains(receiver) {
-            let (row, column) =
-                (bin_of(senders, rows, sender), bin_of(receivers, columns, receiver));
+            let row = bin_of(senders, rows, sender);
+            let column = bin_of(receivers, columns, receiver);
             self.bytes[[row, column]] += bytes;
             self.known_bytes[[row, column]] += bytes;
         }
@@ -212,7 +216,7 @@ fn tiles(values: &TileRuns<Bytes>) -> impl Iterator<Item = (TileId, f64)> {
     values.iter().flat_map(|(range, value)| range.iter().map(move |tile| (tile, value.as_f64())))
 }
 
-/// Sums of the bins that have any, in order.
+/// Sums of the non-empty bins, in order.
 fn binned(values: &TileRuns<Bytes>, window: TileRange, bins: usize) -> Vec<(usize, f64)> {
     let mut sums: Vec<(usize, f64)> = Vec::new();
     for (range, value) in values.iter() {
@@ -356,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assumed_is_told_apart_from_what_is_known() {
+    fn assumed_bytes_are_separate_from_known_ones() {
         let known = whole(&flow(vec![10; 8], vec![10; 8], true), 4);
         assert_eq!((known.bytes.clone(), known.known), (known.known_bytes.clone(), 1.0));
         assert_eq!(known.max, 20.0);

@@ -1,5 +1,5 @@
-//! Exchanges: how much code of theirs every tile holds, which programs it belongs to, what they move,
-//! who sends to whom, what they take in the run and what they could take at least.
+//! Exchanges: the code that every tile holds for them, the programs it belongs to, the data they
+//! move, their senders and receivers, their cycles in the run and the lower bounds of these.
 
 mod cycles;
 mod flows;
@@ -18,27 +18,27 @@ use super::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit, spread,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{Bytes, OperationId, ProgramId, TileId, TileRange};
+use tilescope_report::units::{Bytes, OperationId, ProgramId, TileId};
 use tilescope_report::{
     CategoryBytes, MemoryCategory, ProgramKind, Report, ReportError, TileTraffic,
 };
 
-/// The link that code sends over.
+/// The link that a piece of exchange code sends over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExchangeLink {
     /// Between tiles of one IPU.
     Internal,
-    /// To and from the host and its memory.
+    /// Between the host with its memory and tiles.
     Host,
     Global,
 }
 
 impl ExchangeLink {
-    /// Every link, in the order reports list them.
+    /// Every link, in the order of reports.
     pub const ALL: [Self; 3] = [Self::Internal, Self::Host, Self::Global];
 
-    /// The name as users read it.
+    /// The name in the user interface.
     pub fn title(self) -> &'static str {
         match self {
             Self::Internal => "Internal",
@@ -68,7 +68,7 @@ impl ExchangeLink {
     }
 }
 
-/// The measures of curves over tiles.
+/// A measure of curves over tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExchangeMeasure {
@@ -81,7 +81,7 @@ pub enum ExchangeMeasure {
     Messages,
 }
 
-/// Curves of a measure over the tiles of the replica; empty layers where nothing was recorded.
+/// Curves of a measure over the tiles of the replica; layers without recorded data are empty.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -96,15 +96,14 @@ pub fn curves(
     let (layers, unit) = match measure {
         ExchangeMeasure::Code => {
             let parts = report.tile_categories()?;
-            let of = |link: ExchangeLink| {
-                let category = link.category();
-                let sum = |parts: &Vec<CategoryBytes>| code_of(parts, category);
-                TileCurve {
+            let mut layers = Vec::new();
+            for category in ExchangeLink::ALL.map(ExchangeLink::category) {
+                layers.push(TileCurve {
                     layer: TileCurveLayer::Category(category),
-                    values: spread(&parts, tiles, sum),
-                }
-            };
-            (ExchangeLink::ALL.map(of).to_vec(), TileCurveUnit::Bytes)
+                    values: spread(&parts, tiles, |parts| code_of(parts, category)),
+                });
+            }
+            (layers, TileCurveUnit::Bytes)
         }
         ExchangeMeasure::Traffic => {
             let layers = [
@@ -130,7 +129,7 @@ fn code_of(parts: &[CategoryBytes], category: MemoryCategory) -> Bytes {
     parts.iter().filter(|part| part.category == category).map(|part| part.bytes).sum()
 }
 
-/// A figure of [`TileTraffic`].
+/// A counter of [`TileTraffic`].
 #[derive(Clone, Copy)]
 enum TileTrafficCounter {
     BytesIn,
@@ -155,11 +154,12 @@ fn traffic(
     layers: [(TileCurveLayer, TileTrafficCounter); 2],
 ) -> Result<Vec<TileCurve>, ReportError> {
     let tiles = report.traffic_by_tile()?;
-    let curve = |(layer, field): (TileCurveLayer, TileTrafficCounter)| {
-        let values = tiles.iter().map(|tile| field.value_in(tile)).collect();
-        TileCurve { layer, values }
-    };
-    Ok(layers.map(curve).to_vec())
+    let mut curves = Vec::new();
+    for (layer, counter) in layers {
+        let values = tiles.iter().map(|tile| counter.value_in(tile)).collect();
+        curves.push(TileCurve { layer, values });
+    }
+    Ok(curves)
 }
 
 /// The code of one link over all tiles.
@@ -170,22 +170,22 @@ pub struct ExchangeLinkTotals {
     pub stored: Bytes,
     /// Bytes of the fullest tile.
     pub fullest: Bytes,
-    /// Bytes of all programs, each counted by itself; `None` where programs were not recorded.
+    /// Bytes of all programs, each counted separately; `None` if programs were not recorded.
     pub program_bytes: Option<Bytes>,
     pub programs: u64,
-    /// Messages sent, a multicast once, when each program runs once.
+    /// Messages sent if each program runs once; a multicast counts once.
     pub messages: u64,
-    /// Bytes that arrive, when each program runs once.
+    /// Bytes received if each program runs once.
     pub bytes: Bytes,
 }
 
 impl ExchangeLinkTotals {
-    /// Bytes that programs share with each other: those of all programs less those stored.
+    /// Bytes that programs share with each other: those of all programs minus those stored.
     pub fn shared(&self) -> Option<Bytes> {
         self.program_bytes.map(|bytes| bytes.saturating_sub(self.stored))
     }
 
-    /// Bytes in memory that belong to no program: those stored less those of all programs.
+    /// Bytes in memory that belong to no program: those stored minus those of all programs.
     pub fn unattributed(&self) -> Option<Bytes> {
         self.program_bytes.map(|bytes| self.stored.saturating_sub(bytes))
     }
@@ -197,7 +197,7 @@ pub struct ExchangeCodeOverview {
     pub links: Vec<ExchangeLinkTotals>,
     /// Copies of the program that run side by side.
     pub replicas: u32,
-    /// Bytes of all memory that tiles use, for the share that is exchange code.
+    /// Bytes of all used tile memory, as the base of the share of exchange code.
     pub used: Bytes,
 }
 
@@ -239,7 +239,7 @@ pub fn overview(report: &Report) -> Result<ExchangeCodeOverview, ReportError> {
     Ok(ExchangeCodeOverview { links, replicas: report.target()?.replicas, used })
 }
 
-/// Bytes that a program moves: what tiles receive, and what goes to the host.
+/// Bytes that a program moves: those that tiles receive, and those sent to the host.
 fn moved(link: ExchangeLink, traffic: &TileTraffic) -> Bytes {
     match link {
         ExchangeLink::Host => traffic.bytes_in + traffic.bytes_out,
@@ -247,7 +247,7 @@ fn moved(link: ExchangeLink, traffic: &TileTraffic) -> Bytes {
     }
 }
 
-/// What the host sends was sent by no tile.
+/// Messages sent by the host, which no tile counts as sent.
 fn host_messages(link: ExchangeLink, traffic: &TileTraffic) -> u64 {
     if link == ExchangeLink::Host { traffic.messages_in } else { 0 }
 }
@@ -259,16 +259,16 @@ pub struct ExchangeProgramRow {
     pub name: String,
     pub kind: ProgramKind,
     pub link: ExchangeLink,
-    /// The operation it was made for.
+    /// The operation that the program belongs to.
     pub operation: Option<OperationId>,
-    /// Tiles that take part.
+    /// Number of participating tiles.
     pub tiles: u64,
-    /// Figures summed over the tiles that were asked for.
+    /// Traffic summed over the requested tiles.
     pub traffic: TileTraffic,
 }
 
 /// Programs that move data, summed over `tiles`, or over all tiles if that is empty. Programs in
-/// which none of them takes part are left out.
+/// which none of the tiles takes part are left out.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -278,12 +278,12 @@ pub fn programs(report: &Report, tiles: &[TileId]) -> Result<Vec<ExchangeProgram
     for exchange in report.exchanges()? {
         let mut sum = TileTraffic::default();
         let mut count = 0;
-        let wanted = |range: TileRange| match tiles {
-            [] => u64::from(range.count()),
-            tiles => tiles.iter().filter(|tile| range.contains(**tile)).count() as u64,
-        };
         for (range, traffic) in exchange.tiles.iter() {
-            let times = wanted(range);
+            let times = if tiles.is_empty() {
+                u64::from(range.count())
+            } else {
+                tiles.iter().filter(|tile| range.contains(**tile)).count() as u64
+            };
             count += times;
             sum.bytes_in += traffic.bytes_in * times;
             sum.bytes_out += traffic.bytes_out * times;
@@ -310,7 +310,7 @@ pub fn programs(report: &Report, tiles: &[TileId]) -> Result<Vec<ExchangeProgram
     Ok(rows)
 }
 
-/// A row of the table of tiles.
+/// A row of the table of tiles: code and traffic of one tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeTileRow {
     pub tile: TileId,
@@ -327,22 +327,22 @@ pub struct ExchangeTileRow {
 pub fn tiles(report: &Report) -> Result<Vec<ExchangeTileRow>, ReportError> {
     let parts = report.tile_categories()?;
     let traffic = report.traffic_by_tile()?;
-    let row = |(tile, traffic): (TileId, &TileTraffic)| {
-        let code = |link: ExchangeLink| {
-            parts.get(tile).map_or(Bytes::ZERO, |parts| code_of(parts, link.category()))
-        };
-        ExchangeTileRow { tile, code: ExchangeLink::ALL.map(code), traffic: *traffic }
-    };
-    let rows = TileId(0).onwards().zip(&traffic).map(row);
-    Ok(rows
-        .filter(|row| row.code != [Bytes::ZERO; 3] || row.traffic != TileTraffic::default())
-        .collect())
+    let mut rows = Vec::new();
+    for (tile, traffic) in TileId(0).onwards().zip(&traffic) {
+        let parts = parts.get(tile).map_or(&[][..], Vec::as_slice);
+        let code = ExchangeLink::ALL.map(|link| code_of(parts, link.category()));
+        if code != [Bytes::ZERO; 3] || *traffic != TileTraffic::default() {
+            rows.push(ExchangeTileRow { tile, code, traffic: *traffic });
+        }
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::TileRange;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Shapes of points, so that colours are not needed to tell them apart.
+//! Shapes of points, to make them distinguishable without colours.
 
 use super::Shade;
 use crate::limits::CycleClass;
@@ -61,7 +61,7 @@ impl Marker {
         }
     }
 
-    /// A letter that looks like it.
+    /// A character of similar shape.
     #[must_use]
     pub fn sign(self) -> &'static str {
         match self {
@@ -77,12 +77,12 @@ impl Marker {
         }
     }
 
-    /// Corners on a circle of radius 1, from the top clockwise; none for a circle.
+    /// Corners on a circle of radius 1, clockwise from the top; empty for a circle.
     #[must_use]
     pub fn corners(self) -> &'static [(f64, f64)] {
         /// Half the width of a stroke of a plus.
         const S: f64 = 0.3;
-        /// The same of a cross, turned by an eighth.
+        /// Corners of a cross: a plus rotated by an eighth of a turn.
         const A: f64 = 0.92;
         const B: f64 = 0.50;
         const C: f64 = 0.42;

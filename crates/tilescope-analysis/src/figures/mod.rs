@@ -1,8 +1,8 @@
-//! Figures as data: bars, layers, lines and points with axes, units and words, without colours and
-//! pixels.
+//! Figures as data: bars, layers, lines and points with axes, units and text, independent of
+//! colours and pixels.
 //!
-//! An answer of this crate becomes a [`Figure`] once. The window and the HTML page each have one
-//! painter, so that both show the same marks, markers, names, ticks and numbers.
+//! Each result of this crate is converted to a [`Figure`] once. The window and the HTML page each
+//! have one painter, so that both show the same marks, markers, names, ticks and numbers.
 
 mod marker;
 mod ticks;
@@ -17,28 +17,28 @@ use std::collections::BTreeSet;
 use tilescope_report::units::{exact_bytes, fine_percent, grouped, grouped_real, seconds};
 use tilescope_report::{MemoryCategory, StepActivity};
 
-/// A figure.
+/// A figure with its axes, marks and legend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
     pub title: String,
-    /// Sentences below it; empty where the title says it all.
+    /// Sentences below the figure; empty if the title says enough.
     pub note: String,
-    /// The horizontal axis: of the values of bars.
+    /// The horizontal axis; for bars, that of their values.
     pub x: FigureAxis,
-    /// The vertical axis; of bars, their names.
+    /// The vertical axis; for bars, that of their names.
     pub y: FigureAxis,
     /// The groups of marks, each with its colour and marker.
     pub series: Vec<FigureSeries>,
-    /// Straight lines that marks are seen against.
+    /// Straight lines as references for the marks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guides: Vec<FigureGuide>,
-    /// Words at places.
+    /// Texts at given positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<FigureLabel>,
     pub marks: FigureMarks,
 }
 
-/// A straight line, with a name unless that is empty. Painters draw the part within the axes.
+/// A straight line, named unless the name is empty. Painters draw the part within the axes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureGuide {
     pub name: String,
@@ -48,24 +48,24 @@ pub struct FigureGuide {
     pub dashed: bool,
 }
 
-/// Words above and to the right of a place.
+/// Text above and to the right of a position.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureLabel {
     pub at: [f64; 2],
     pub text: String,
 }
 
-/// An axis.
+/// An axis of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FigureAxis {
     /// Empty for an axis of names.
     pub title: String,
     pub unit: FigureUnit,
     pub logarithmic: bool,
-    /// Values at both ends; where it has none, those of the marks and 0.
+    /// Values at both ends; without them, the ends follow from the marks and 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<[f64; 2]>,
-    /// Words at 0, 1, 2, … in place of numbers.
+    /// Names at 0, 1, 2, … instead of numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
@@ -79,25 +79,25 @@ pub enum FigureUnit {
     Bytes,
     Cycles,
     Seconds,
-    /// Of one.
+    /// A share of one.
     Share,
-    /// Of numbers that say nothing by themselves: such an axis is not drawn.
+    /// Arbitrary numbers: such an axis is not drawn.
     None,
 }
 
 /// A group of marks of one colour and marker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureSeries {
-    /// Empty for one that is not in the legend.
+    /// Empty for series that are not in the legend.
     pub name: String,
-    /// The words of its tooltip in the legend.
+    /// The tooltip in the legend.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub shade: Shade,
     pub marker: Marker,
     #[serde(skip_serializing_if = "MarkWeight::is_regular")]
     pub weight: MarkWeight,
-    /// True for lines of dashes.
+    /// True for dashed lines.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dashed: bool,
 }
@@ -116,21 +116,21 @@ pub enum MarkWeight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shade {
-    /// A whole that others are parts of, and what lies behind what matters.
+    /// A whole with parts, and backgrounds.
     Whole,
-    /// The one thing that a figure is of.
+    /// The only series of a figure.
     Plain,
     Text,
     /// Bounds and notes.
     Weak,
-    /// The best, or what was chosen.
+    /// The best item, or the selected one.
     Selection,
     Good,
     Warning,
     Error,
-    /// Memory that is available.
+    /// Available memory.
     Capacity,
-    /// One of several things side by side.
+    /// One of several series side by side.
     Nth(u8),
     Class(CycleClass),
     Waterfall(WaterfallStep),
@@ -151,13 +151,13 @@ fn layer_name<S: serde::Serializer>(of: &TileCurveLayer, serializer: S) -> Resul
     serializer.serialize_str(of.title())
 }
 
-/// The marks of a figure: bars alone, or any of the others on each other.
+/// The marks of a figure: either bars, or any of the others on top of each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FigureMarks {
     /// Horizontal bars, one below the other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bars: Vec<FigureBar>,
-    /// Areas that stand on each other, the lowest first.
+    /// Stacked areas, the lowest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<FigureLayer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -172,14 +172,14 @@ pub struct FigureBar {
     pub name: String,
     /// Parts from left to right; they may begin anywhere.
     pub parts: Vec<FigureBarPart>,
-    /// The number behind the bar.
+    /// The number after the bar.
     pub value: String,
-    /// The words of its tooltip.
+    /// The tooltip.
     pub about: String,
-    /// Words behind the number where there is room.
+    /// Text after the number, if there is space.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// The thing that it stands for, which a click returns; none if it cannot be clicked.
+    /// The id that a click returns; `None` if the bar cannot be clicked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<usize>,
 }
@@ -189,43 +189,43 @@ pub struct FigureBar {
 pub struct FigureBarPart {
     pub from: f64,
     pub to: f64,
-    /// Its place in [`Figure::series`].
+    /// Its index in [`Figure::series`].
     pub series: usize,
 }
 
-/// An area that stands on the one before; place `n` reaches from `n` to `n + 1`.
+/// An area stacked on the previous one; value `n` covers `n` to `n + 1`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureLayer {
-    /// Its place in [`Figure::series`].
+    /// Its index in [`Figure::series`].
     pub series: usize,
     pub values: Vec<f64>,
 }
 
-/// A point.
+/// A point of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigurePoint {
-    /// Infinite, `null` in JSON, for points that stand in a strip beside the others.
+    /// Infinite, `null` in JSON, for points in a strip beside the others.
     pub x: f64,
     pub y: f64,
-    /// Its place in [`Figure::series`].
+    /// Its index in [`Figure::series`].
     pub series: usize,
-    /// The thing that it stands for, which a click returns.
+    /// The id that a click returns.
     pub id: usize,
     pub name: String,
-    /// The words of its tooltip, below the name.
+    /// The tooltip, below the name.
     pub about: String,
 }
 
 /// A line through points from left to right.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureLine {
-    /// Its place in [`Figure::series`].
+    /// Its index in [`Figure::series`].
     pub series: usize,
     pub points: Vec<[f64; 2]>,
 }
 
 impl FigureUnit {
-    /// A number with its unit, in full.
+    /// The full number with its unit.
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
@@ -244,10 +244,10 @@ impl MarkWeight {
     }
 }
 
-/// The category whose colour [`Shade::Nth`] has; the last one stands for all the rest.
+/// The category whose colour [`Shade::Nth`] uses; all indices beyond the last share one.
 #[must_use]
 pub fn category_apart(place: usize) -> MemoryCategory {
-    /// Categories whose colours are easily told apart.
+    /// Categories with clearly different colours.
     const APART: [MemoryCategory; 9] = [
         MemoryCategory::Variable,
         MemoryCategory::Constant,
@@ -263,19 +263,19 @@ pub fn category_apart(place: usize) -> MemoryCategory {
 }
 
 impl FigureAxis {
-    /// An axis from 0 upwards.
+    /// Creates an axis from 0 upwards.
     #[must_use]
     pub fn new(title: impl Into<String>, unit: FigureUnit) -> Self {
         Self { title: title.into(), unit, ..Self::default() }
     }
 
-    /// An axis on which powers of ten are equally far from each other.
+    /// Creates a logarithmic axis.
     #[must_use]
     pub fn logarithmic(title: impl Into<String>, unit: FigureUnit) -> Self {
         Self { logarithmic: true, ..Self::new(title, unit) }
     }
 
-    /// An axis of names in place of numbers, with room for half of one at both ends.
+    /// Creates an axis of names, with a margin of half a position at both ends.
     #[must_use]
     pub fn of_names(title: impl Into<String>, names: Vec<String>) -> Self {
         let ends = Some([-0.5, names.len() as f64 - 0.5]);
@@ -288,11 +288,12 @@ impl FigureAxis {
         Self { ends: Some(ends), ..self }
     }
 
-    /// The same axis around values, with a share of what is between them as room on both sides, or
+    /// The same axis around values, with a margin on both sides of `room` times their range, or of
     /// half a decade.
     #[must_use]
     pub fn around(self, values: impl IntoIterator<Item = f64>, room: f64) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut low = f64::INFINITY;
+        let mut high = f64::NEG_INFINITY;
         for value in values {
             if value.is_finite() && (value > 0.0 || !self.logarithmic) {
                 (low, high) = (low.min(value), high.max(value));
@@ -303,12 +304,12 @@ impl FigureAxis {
             (true, false) => [1.0, 10.0],
             (false, false) => [0.0, 1.0],
             (false, true) => {
-                // Less than this of the largest value would show changes that nobody asked about.
+                // A range below this share of the largest value would magnify irrelevant changes.
                 let least = 0.02 * low.abs().max(high.abs());
                 let span = (high - low).max(least);
                 let span = if span > 0.0 { span } else { 1.0 };
                 let beside = (span - (high - low)) / 2.0 + span * room;
-                // No amount is below nothing unless one of them is.
+                // An axis of non-negative values does not extend below zero.
                 let foot = low - beside;
                 [if low >= 0.0 { foot.max(0.0) } else { foot }, high + beside]
             }
@@ -322,7 +323,7 @@ impl FigureAxis {
         self.unit != FigureUnit::None || !self.names.is_empty()
     }
 
-    /// Where a value stands: its logarithm on a logarithmic axis.
+    /// The position of a value: its logarithm on a logarithmic axis.
     #[must_use]
     pub fn position(&self, value: f64) -> f64 {
         if self.logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value }
@@ -332,13 +333,15 @@ impl FigureAxis {
 impl FigureSeries {
     #[must_use]
     pub fn new(name: impl Into<String>, shade: Shade) -> Self {
-        let (about, weight, dashed) = (String::new(), MarkWeight::default(), false);
+        let about = String::new();
+        let weight = MarkWeight::default();
+        let dashed = false;
         Self { name: name.into(), about, shade, marker: Marker::of(shade), weight, dashed }
     }
 }
 
 impl FigureGuide {
-    /// A dashed line across the whole figure.
+    /// Creates a dashed horizontal line across the whole figure.
     #[must_use]
     pub fn level(name: impl Into<String>, height: f64, shade: Shade) -> Self {
         let [from, to] = [-1e15, 1e15].map(|x| [x, height]);
@@ -347,7 +350,7 @@ impl FigureGuide {
 }
 
 impl Figure {
-    /// A figure of bars from 0.
+    /// Creates a figure of bars.
     #[must_use]
     pub fn bars(
         title: impl Into<String>,
@@ -359,7 +362,7 @@ impl Figure {
         Self { title: title.into(), x, series, marks, ..Self::default() }
     }
 
-    /// Places of the series that have marks, in their order.
+    /// Indices of the series that have marks, in ascending order.
     #[must_use]
     pub fn used_series(&self) -> Vec<usize> {
         let FigureMarks { bars, layers, lines, points } = &self.marks;
@@ -371,8 +374,8 @@ impl Figure {
         used.into_iter().filter(|place| *place < self.series.len()).collect()
     }
 
-    /// Series of a legend: none where each bar has one of its own, or all marks have the same. One that
-    /// explains itself is listed in any case.
+    /// Series of the legend: empty if each bar has its own series, or all marks share one. Series
+    /// with a tooltip are always listed.
     #[must_use]
     pub fn legend(&self) -> Vec<&FigureSeries> {
         let mut named = Vec::new();
@@ -388,7 +391,7 @@ impl Figure {
         if is_listed && (named.len() > 1 || is_explained) { named } else { Vec::new() }
     }
 
-    /// True where there is nothing to draw.
+    /// True if the figure has no marks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let FigureMarks { bars, layers, lines, points } = &self.marks;
@@ -398,7 +401,7 @@ impl Figure {
             && layers.iter().all(|layer| layer.values.is_empty())
     }
 
-    /// Sums of all layers, place by place.
+    /// Sums of all layers, by position.
     #[must_use]
     pub fn tops(&self) -> Vec<f64> {
         let mut tops = Vec::new();
@@ -411,8 +414,8 @@ impl Figure {
         tops
     }
 
-    /// How many places of layers a column holds where there are at most so many columns, and the
-    /// fullest place of each; the first of equal ones.
+    /// The number of positions per column of layers for at most `most` columns, and the position of
+    /// each column with the largest sum; the first of equal ones.
     #[must_use]
     pub fn columns(&self, most: usize) -> (usize, Vec<usize>) {
         let tops = self.tops();
@@ -425,8 +428,8 @@ impl Figure {
         (each, fullest)
     }
 
-    /// All values of marks along an axis: 0 is the horizontal one, 1 the vertical one. Bars have none
-    /// along the vertical one.
+    /// All values of marks along an axis, 0 for the horizontal and 1 for the vertical one. Bars
+    /// have no values along the vertical axis.
     fn values(&self, axis: usize) -> Vec<f64> {
         let FigureMarks { bars, lines, points, .. } = &self.marks;
         let mut values = Vec::new();
@@ -444,7 +447,7 @@ impl Figure {
         values
     }
 
-    /// The ends of an axis: its own, else from 0, or around the values of a logarithmic one.
+    /// The ends of an axis: its own, or else from 0, or for logarithmic axes around the values.
     #[must_use]
     pub fn bounds(&self, axis: usize) -> (f64, f64) {
         let of = [&self.x, &self.y][axis];
@@ -467,7 +470,7 @@ impl Figure {
         }
     }
 
-    /// True where points stand in a strip beside the others, since their `x` is infinite.
+    /// True if points are in a strip beside the others, since their `x` is infinite.
     #[must_use]
     pub fn has_strip(&self) -> bool {
         self.marks.points.iter().any(|point| point.x.is_infinite())
@@ -480,9 +483,10 @@ impl Figure {
         guide: &FigureGuide,
         ends: [(f64, f64); 2],
     ) -> Option<[[f64; 2]; 2]> {
-        let place = |at: [f64; 2]| [self.x.position(at[0]), self.y.position(at[1])];
-        let (start, end) = (place(guide.from), place(guide.to));
-        let (mut from, mut to) = (0.0f64, 1.0f64);
+        let start = self.position(guide.from);
+        let end = self.position(guide.to);
+        let mut from = 0.0f64;
+        let mut to = 1.0f64;
         for axis in 0..2 {
             let (least, most) = ends[axis];
             let step = end[axis] - start[axis];
@@ -492,32 +496,48 @@ impl Figure {
                 }
                 continue;
             }
-            let (one, other) = ((least - start[axis]) / step, (most - start[axis]) / step);
+            let one = (least - start[axis]) / step;
+            let other = (most - start[axis]) / step;
             from = from.max(one.min(other));
             to = to.min(one.max(other));
         }
-        let at = |share: f64| [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]));
-        (from < to).then(|| [at(from), at(to)])
+        if from >= to {
+            return None;
+        }
+        Some(
+            [from, to]
+                .map(|share| [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]))),
+        )
     }
 
-    /// The marks in words, for those who do not see them.
+    /// A point in [positions](FigureAxis::position) on both axes.
+    fn position(&self, at: [f64; 2]) -> [f64; 2] {
+        [self.x.position(at[0]), self.y.position(at[1])]
+    }
+
+    /// The name of a series; empty if there is no such series.
+    fn series_name(&self, series: usize) -> &str {
+        self.series.get(series).map_or("", |of| of.name.as_str())
+    }
+
+    /// The marks as text, for screen readers.
     #[must_use]
     pub fn words(&self) -> String {
-        /// Most points that are listed one by one.
+        /// The largest number of points that are listed one by one.
         const MOST_POINTS: usize = 200;
         let FigureMarks { bars, layers, lines, points } = &self.marks;
-        let name = |series: usize| self.series.get(series).map_or("", |of| of.name.as_str());
-        let most =
-            |values: &mut dyn Iterator<Item = f64>| self.y.unit.text(values.fold(0.0, f64::max));
         let mut words = Vec::new();
         words.extend(bars.iter().map(|bar| format!("{} {}", bar.name, bar.value)));
         for layer in layers {
-            let top = most(&mut layer.values.iter().copied());
-            words.push(format!("{}: at most {top}", name(layer.series)));
+            let top = self.y.unit.text(layer.values.iter().copied().fold(0.0, f64::max));
+            words.push(format!("{}: at most {top}", self.series_name(layer.series)));
         }
-        for line in lines.iter().filter(|line| !name(line.series).is_empty()) {
-            let top = most(&mut line.points.iter().map(|point| point[1]));
-            words.push(format!("{}: at most {top}", name(line.series)));
+        for line in lines {
+            let name = self.series_name(line.series);
+            if !name.is_empty() {
+                let top = line.points.iter().map(|point| point[1]).fold(0.0, f64::max);
+                words.push(format!("{name}: at most {}", self.y.unit.text(top)));
+            }
         }
         if points.len() > MOST_POINTS {
             words.push(format!("{} points", grouped(points.len() as u64)));
@@ -529,7 +549,7 @@ impl Figure {
 }
 
 impl FigureBar {
-    /// A bar from 0 to an amount.
+    /// Creates a bar from 0 to an amount.
     #[must_use]
     pub fn of(name: impl Into<String>, amount: f64, unit: FigureUnit, series: usize) -> Self {
         let value = unit.text(amount);
@@ -537,7 +557,7 @@ impl FigureBar {
         Self { name: name.into(), parts, value, ..Self::default() }
     }
 
-    /// A bar of parts behind each other, with their sum.
+    /// Creates a bar of consecutive parts, labelled with their sum.
     #[must_use]
     pub fn stacked(name: impl Into<String>, amounts: &[f64], unit: FigureUnit) -> Self {
         let mut parts = Vec::new();
@@ -552,7 +572,7 @@ impl FigureBar {
     }
 }
 
-/// The highest point of each of at most so many stretches of a line: a line of more points than
+/// The highest point of each of at most `most` stretches of a line: a line with more points than
 /// pixels looks the same.
 #[must_use]
 pub fn peaks(points: &[[f64; 2]], most: usize) -> Vec<[f64; 2]> {
@@ -570,7 +590,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_of_parts_end_where_their_parts_do() {
+    fn stacked_bars_end_with_their_last_part() {
         let bar = FigureBar::stacked("a", &[2.0, 0.0, 3.0], FigureUnit::Cycles);
         let ends: Vec<_> = bar.parts.iter().map(|part| (part.from, part.to, part.series)).collect();
         assert_eq!(ends, [(0.0, 2.0, 0), (2.0, 5.0, 2)]);
@@ -610,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_have_room_for_values_and_do_not_enlarge_what_nobody_asked_about() {
+    fn axes_have_margins_and_do_not_magnify_tiny_changes() {
         let ends = |values: &[f64]| {
             let axis = FigureAxis::default().around(values.iter().copied(), 0.15);
             axis.ends.unwrap()

@@ -1,8 +1,8 @@
-//! Ticks of axes: where they stand, and their words.
+//! Ticks of axes: their positions and labels.
 
 use super::{FigureAxis, FigureUnit};
 
-/// Decades of an axis up to which each is divided.
+/// The largest number of decades of an axis with subdivisions.
 const DIVIDED_DECADES: f64 = 4.0;
 
 /// A tick of an axis.
@@ -14,8 +14,8 @@ pub struct FigureTick {
 }
 
 impl FigureAxis {
-    /// At most `most` ticks with words between two values, and about half as many at least: names, or
-    /// round numbers.
+    /// At most `most` labelled ticks between two values, and at least about half of that number:
+    /// names, or round numbers.
     #[must_use]
     pub fn ticks(&self, (low, high): (f64, f64), most: usize) -> Vec<FigureTick> {
         let most = most.max(1);
@@ -38,14 +38,14 @@ impl FigureAxis {
         let step = round_step((high - low) * factor / most as f64, self.unit == FigureUnit::Bytes);
         let step = step / factor;
         let first = (low / step).ceil();
-        // Rounding must not lose the tick at the end.
+        // Rounding must not drop the tick at the end.
         let count = ((high - first * step) / step + 1e-9).floor().max(0.0) as usize + 1;
         let values = (0..count.min(most + 1)).map(|at| (first + at as f64) * step);
         values.map(|value| FigureTick { value, label: self.unit.tick(value, step) }).collect()
     }
 }
 
-/// Powers of ten, and whole multiples of them without words where few of these are there.
+/// Powers of ten and, if there are few of these, their whole multiples without labels.
 fn powers(unit: FigureUnit, (low, high): (f64, f64), most: usize) -> Vec<FigureTick> {
     let low = low.max(f64::MIN_POSITIVE);
     let first = low.log10().floor() as i32;
@@ -70,7 +70,7 @@ fn powers(unit: FigureUnit, (low, high): (f64, f64), most: usize) -> Vec<FigureT
 }
 
 impl FigureUnit {
-    /// The factor and the name of the unit in which a value has one to three digits before the point.
+    /// The factor and the name of the unit that gives a value one to three digits before the point.
     fn scale(self, value: f64) -> (f64, &'static str) {
         const K: f64 = 1024.0;
         let scales: &[(f64, &str)] = match self {
@@ -83,7 +83,7 @@ impl FigureUnit {
                 (K, "KiB"),
                 (1.0, "B"),
             ],
-            Self::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")],
+            Self::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
             Self::Count | Self::Cycles | Self::None => {
                 &[(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
             }
@@ -95,7 +95,7 @@ impl FigureUnit {
         }
     }
 
-    /// A number at an axis whose ticks are a step apart, in few letters: `1.5 M`.
+    /// A short number at an axis whose ticks are `step` apart: `1.5 M`.
     #[must_use]
     pub fn tick(self, value: f64, step: f64) -> String {
         let (factor, name) = self.scale(value);
@@ -114,8 +114,8 @@ impl FigureUnit {
     }
 }
 
-/// The smallest round number that is not less: a power of two of bytes, else 1, 2 or 5 times a power
-/// of ten.
+/// The smallest round number that is not less: a power of two for bytes, otherwise 1, 2 or 5 times
+/// a power of ten.
 #[must_use]
 pub fn round_step(least: f64, of_bytes: bool) -> f64 {
     let least = least.max(1e-12);
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(of(FigureUnit::Share, 1.0, 4), ["0 %", "50 %", "100 %"]);
         assert_eq!(
             of(FigureUnit::Seconds, 2.5e-3, 5),
-            ["0 s", "500 us", "1 ms", "1.5 ms", "2 ms", "2.5 ms"]
+            ["0 s", "500 µs", "1 ms", "1.5 ms", "2 ms", "2.5 ms"]
         );
         let powers = FigureAxis::logarithmic("", FigureUnit::Count);
         assert_eq!(labels(&powers, (0.5, 2e6), 4), ["1", "100", "10 k", "1 M"]);

@@ -1,4 +1,4 @@
-//! Everything in a report that has a name.
+//! Catalogue of all named entities of a report.
 
 use super::query::SearchList;
 use crate::report_variables::first_variables;
@@ -10,26 +10,26 @@ use tilescope_report::units::{
 };
 use tilescope_report::{ProgramKind, Report, ReportError};
 
-/// Most variables that are looked through.
+/// The largest number of variables in a catalogue.
 pub(super) const MAX_VARIABLES: usize = 1_000_000;
 
-/// Something that can be found.
+/// An entity that can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SearchEntity {
-    /// The executed steps of one kind of a program.
+    /// The executed steps of a program, of one kind.
     Steps(ProgramId, ProgramKind),
     /// A node of the compiled program.
     Program(ProgramId),
     /// An operation of the model.
     Operation(OperationId),
     Variable(VariableId),
-    /// A variable that holds data of the model.
+    /// A variable with data of the model.
     Tensor(VariableId),
     VertexType(VertexTypeId),
 }
 
 impl SearchEntity {
-    /// The list it is in.
+    /// The list that it belongs to.
     pub fn source(self) -> SearchList {
         match self {
             Self::Steps(..) => SearchList::Steps,
@@ -52,40 +52,40 @@ impl SearchEntity {
     }
 }
 
-/// A named thing, with the figures that are the same for every query.
+/// A named entity, with the figures that do not depend on the query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogueItem {
     pub thing: SearchEntity,
     pub name: String,
-    /// What kind of thing: a program kind, an operation's kind, a memory category.
+    /// A program kind, an operation's kind, or a memory category.
     pub kind: String,
-    /// Its IPU, where it has one only.
+    /// Its IPU, if it has exactly one.
     pub ipu: Option<IpuId>,
-    /// Executions of a program, of an operation's most frequent program; tiles of a variable;
+    /// Executions of a program, or of an operation's most frequent program; tiles of a variable;
     /// instances of a vertex type.
     pub count: u64,
-    /// Cycles of all executions, added over IPUs.
+    /// Cycles of all executions, summed over IPUs.
     pub cycles: Option<Cycles>,
-    /// Bytes: moved by all executions; of a variable, over all tiles; of a vertex type's code and
-    /// state.
+    /// Bytes moved by all executions; bytes of a variable over all tiles; bytes of a vertex type's
+    /// code and state.
     pub bytes: Option<Bytes>,
 }
 
-/// All named things of a report.
+/// All named entities of a report.
 #[derive(Debug)]
 pub struct SearchCatalogue {
-    /// They, in the order of [`SearchList::ALL`] and of their ids.
+    /// The entities, in the order of [`SearchList::ALL`] and of their ids.
     pub items: Vec<CatalogueItem>,
     /// Executions of programs, by IPU.
     pub runs: ProgramRuns,
-    /// True if there are more variables, which are not among the items.
+    /// True if there are further variables, which are not among the items.
     pub more_variables: bool,
     /// Programs of each operation.
     pub(super) programs: BTreeMap<OperationId, Vec<ProgramId>>,
 }
 
 impl SearchCatalogue {
-    /// Reads the names, and sums the trace up.
+    /// Reads the names, and sums up the trace.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -104,10 +104,10 @@ impl SearchCatalogue {
         catalogue.add_operations(report)?;
         catalogue.add_variables(report)?;
         catalogue.add_vertices(report)?;
-        let place = |item: &CatalogueItem| {
-            SearchList::ALL.iter().position(|source| *source == item.thing.source())
-        };
-        catalogue.items.sort_by_key(|item| (place(item), item.thing));
+        catalogue.items.sort_by_key(|item| {
+            let list = SearchList::ALL.iter().position(|list| *list == item.thing.source());
+            (list, item.thing)
+        });
         Ok(catalogue)
     }
 
@@ -119,7 +119,7 @@ impl SearchCatalogue {
             steps.entry(*program).or_default().entry(*kind).or_default().add(totals);
         }
         for (id, program) in report.executed_program_nodes()?.iter() {
-            let item = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
+            let item_of = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
                 CatalogueItem {
                     thing,
                     name: program.name.clone(),
@@ -130,14 +130,14 @@ impl SearchCatalogue {
                     bytes: totals.map(|totals| totals.bytes),
                 }
             };
-            let kinds = steps.get(&id).into_iter().flatten();
-            self.items.extend(kinds.map(|(kind, totals)| {
-                item(SearchEntity::Steps(id, *kind), *kind, totals.steps, Some(totals))
-            }));
+            for (kind, totals) in steps.get(&id).into_iter().flatten() {
+                let thing = SearchEntity::Steps(id, *kind);
+                self.items.push(item_of(thing, *kind, totals.steps, Some(totals)));
+            }
             let of = executions.get(&id);
             let count = of.map_or(0, |of| of.executions);
             let totals = of.map(|of| &of.totals);
-            self.items.push(item(SearchEntity::Program(id), program.kind, count, totals));
+            self.items.push(item_of(SearchEntity::Program(id), program.kind, count, totals));
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl SearchCatalogue {
                 kind: operation.kind.clone(),
                 ipu: operation.ipu,
                 count,
-                cycles: (count > 0).then_some(cycles),
+                cycles: if count > 0 { Some(cycles) } else { None },
                 bytes: None,
             });
         }
@@ -169,9 +169,9 @@ impl SearchCatalogue {
         self.more_variables = first.more;
         for (id, variable) in first.found {
             let bytes = variable.tiles.map(|part| part.bytes).total();
-            let item = |thing| CatalogueItem {
-                thing,
-                name: variable.name.clone(),
+            let item = CatalogueItem {
+                thing: SearchEntity::Variable(id),
+                name: variable.name,
                 kind: variable.category.name().to_owned(),
                 ipu: None,
                 count: variable.tiles.tile_count().into(),
@@ -179,9 +179,9 @@ impl SearchCatalogue {
                 bytes: Some(bytes),
             };
             if is_tensor(variable.category) {
-                self.items.push(item(SearchEntity::Tensor(id)));
+                self.items.push(CatalogueItem { thing: SearchEntity::Tensor(id), ..item.clone() });
             }
-            self.items.push(item(SearchEntity::Variable(id)));
+            self.items.push(item);
         }
         Ok(())
     }

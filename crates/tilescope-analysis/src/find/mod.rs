@@ -1,7 +1,8 @@
-//! Finding things in a whole report: by name, and by a small typed filter.
+//! Search in a whole report: by name, and by a small typed filter.
 //!
-//! Names are few, steps are many: a query is matched against each name once. Figures of steps are
-//! totals by program; a condition on single steps looks at those whose totals do not decide it.
+//! Names are few and steps are many, so a query is matched against each name once. Figures of steps
+//! are totals by program. A condition on single steps reads only the steps of programs whose totals
+//! do not decide it.
 
 mod catalogue;
 mod parse;

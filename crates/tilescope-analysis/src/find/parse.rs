@@ -1,4 +1,4 @@
-//! Reading a query letter by letter; every error knows its letter.
+//! Parser of queries; every error has the position of a character.
 
 use super::query::{
     NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery, SearchQueryError,
@@ -7,7 +7,7 @@ use super::query::{
 use crate::comparison::LimitComparison;
 use std::str::FromStr;
 
-/// Largest compiled regular expression: enough for names, too small to be a burden.
+/// Limit of a compiled regular expression: enough for names, without a noticeable cost.
 const MAX_REGEX_BYTES: usize = 1 << 20;
 
 const FIELDS: &str = "name, type, in, ipu, tile, cycles, bytes, count";
@@ -37,12 +37,12 @@ pub(super) enum PatternError {
     TooLarge,
 }
 
-/// The compiled form of a regular expression of a query: case does not matter.
+/// Compiles a regular expression of a query, case-insensitive.
 pub(super) fn regex(text: &str) -> Result<regex::Regex, PatternError> {
     let mut builder = regex::RegexBuilder::new(text);
     builder.case_insensitive(true).size_limit(MAX_REGEX_BYTES);
     builder.build().map_err(|error| match error {
-        // The last line says what is wrong; those before it draw the expression again.
+        // The last line is the message; those before it repeat the expression.
         regex::Error::Syntax(words) => {
             let last = words.lines().last().unwrap_or_default();
             PatternError::Syntax(last.trim_start_matches("error: ").to_owned())
@@ -85,7 +85,7 @@ impl QueryParser {
         Ok(QueryTerm { negated, test })
     }
 
-    /// The letters before a sign such as `:`, if that is how the word goes on.
+    /// The letters before a sign such as `:`, if such a sign follows.
     fn field(&mut self) -> Option<(usize, String)> {
         let rest = &self.letters[self.at..];
         let length = rest.iter().take_while(|letter| letter.is_ascii_alphabetic()).count();
@@ -107,7 +107,7 @@ impl QueryParser {
         Some((start, rest[..length].iter().collect::<String>().to_lowercase()))
     }
 
-    /// Whether the next `length` letters are the name of an amount.
+    /// True if the next `length` letters are the name of an amount.
     fn at_amount(&self, length: usize) -> bool {
         let word: String = self.letters[self.at..self.at + length].iter().collect();
         QueryAmount::ALL.iter().any(|amount| amount.name() == word.to_lowercase())
@@ -126,7 +126,8 @@ impl QueryParser {
             let problem = format!("unknown field {field:?}; known: {FIELDS}; {hint}");
             return self.error(start, problem);
         }
-        let (at, sign) = (self.at, self.peek().unwrap_or(':'));
+        let at = self.at;
+        let sign = self.peek().unwrap_or(':');
         self.at += 1;
         match (field, sign) {
             ("name", '=') => Ok(QueryCondition::Name(self.exact("a name")?)),
@@ -141,11 +142,10 @@ impl QueryParser {
     }
 
     fn amount(&mut self, amount: QueryAmount) -> Result<QueryCondition, SearchQueryError> {
-        let starts = |sign: &str| {
-            let letters = self.letters[self.at..].iter();
-            letters.take(sign.len()).collect::<String>() == sign
-        };
-        let comparison = match LimitComparison::ALL.into_iter().find(|known| starts(known.sign())) {
+        // Signs have at most two letters.
+        let next: String = self.letters[self.at..].iter().take(2).collect();
+        let known = LimitComparison::ALL.into_iter().find(|known| next.starts_with(known.sign()));
+        let comparison = match known {
             Some(comparison) => {
                 self.at += comparison.sign().len();
                 comparison
@@ -174,9 +174,11 @@ impl QueryParser {
     fn source(&mut self) -> Result<QueryCondition, SearchQueryError> {
         let at = self.at;
         let word = self.word().to_lowercase();
-        let names =
-            |source: &SearchList| source.name() == word || source.name() == format!("{word}s");
-        match SearchList::ALL.into_iter().find(names) {
+        let plural = format!("{word}s");
+        let found = SearchList::ALL
+            .into_iter()
+            .find(|list| [&word, &plural].iter().any(|name| list.name() == *name));
+        match found {
             Some(source) => Ok(QueryCondition::In(source)),
             None => {
                 let known: Vec<&str> = SearchList::ALL.iter().map(|source| source.name()).collect();
@@ -284,13 +286,13 @@ impl QueryParser {
         self.error(start, "this quote is not closed")
     }
 
-    /// Whether the word that starts here with a slash ends with one: `/conv/relu` is a name.
+    /// True if the word that starts here with a slash also ends with one: `/conv/relu` is a name.
     fn closes(&self) -> bool {
         let Some(end) = self.slash_behind() else { return false };
         self.letters.get(end + 1).is_none_or(|letter| letter.is_whitespace()) && end > self.at + 1
     }
 
-    /// Place of the slash that ends a regular expression starting here.
+    /// Index of the slash that ends a regular expression starting here.
     fn slash_behind(&self) -> Option<usize> {
         let mut at = self.at + 1;
         while let Some(letter) = self.letters.get(at) {
@@ -336,7 +338,7 @@ fn number(word: &str) -> Option<u64> {
         return whole.checked_mul(factor);
     }
     let value = digits.parse::<f64>().ok()? * factor as f64;
-    (value < u64::MAX as f64).then_some(value.round() as u64)
+    if value < u64::MAX as f64 { Some(value.round() as u64) } else { None }
 }
 
 #[cfg(test)]
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_is_understood() {
+    fn typed_queries_are_parsed() {
         let query = parsed("type:StreamCopyMid ipu:0..3 cycles>10k tile:17 name~attn -\"a b\"");
         let tests: Vec<QueryCondition> = query.terms.iter().map(|term| term.test.clone()).collect();
         assert_eq!(
@@ -393,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_point_at_the_letter() {
+    fn errors_have_character_positions() {
         let cases = [
             ("conv ipu:x", 9),
             ("typ:Sync", 0),
@@ -450,7 +452,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn anything_typed_is_a_query_or_an_error_inside_of_it(text in any::<String>()) {
+        fn any_text_is_a_query_or_has_an_error_within_it(text in any::<String>()) {
             match text.parse::<SearchQuery>() {
                 Ok(query) => prop_assert_eq!(parsed(&query.to_string()), query),
                 Err(error) => prop_assert!(error.at <= text.chars().count()),
@@ -468,7 +470,7 @@ mod tests {
         }
 
         #[test]
-        fn a_query_reads_as_it_is_written(
+        fn queries_round_trip_through_text(
             terms in proptest::collection::vec((any::<bool>(), test()), 0..6)
         ) {
             let terms = terms.into_iter().map(|(negated, test)| QueryTerm { negated, test }).collect();

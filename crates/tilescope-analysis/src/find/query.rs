@@ -1,19 +1,19 @@
-//! Search queries: terms that must all hold, and their syntax.
+//! Search queries: terms that are combined by and, and their syntax.
 
 use crate::comparison::LimitComparison;
 use std::fmt;
 
-/// Terms that must all hold.
+/// A query; a match satisfies all terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// The terms, in the order in which they were written.
+    /// The terms in their written order.
     pub terms: Vec<QueryTerm>,
 }
 
 /// One condition of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryTerm {
-    /// Whether it must not hold.
+    /// True if the condition is negated.
     pub negated: bool,
     pub test: QueryCondition,
 }
@@ -22,30 +22,30 @@ pub struct QueryTerm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryCondition {
     Name(TextPattern),
-    /// Its kind, such as `StreamCopyMid` or `Convolution`, in any case.
+    /// The kind of the entity, such as `StreamCopyMid` or `Convolution`, case-insensitive.
     Type(TextPattern),
-    /// Which list it is in.
+    /// The list of the entity.
     In(SearchList),
     /// On one of these IPUs.
     Ipu(Vec<NumberRange>),
     /// On one of these tiles.
     Tile(Vec<NumberRange>),
-    /// How much of something it has.
+    /// A limit on a quantity of the entity.
     Amount(QueryAmount, LimitComparison, u64),
 }
 
 /// A condition on text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextPattern {
-    /// Holds this text, in any case.
+    /// Contains this text, case-insensitive.
     Contains(String),
-    /// Is this very text.
+    /// Equals this text.
     Equals(String),
-    /// Matches this regular expression, in any case.
+    /// Matches this regular expression, case-insensitive.
     Regex(String),
 }
 
-/// Lists of things that are searched.
+/// A list of entities that is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchList {
@@ -56,7 +56,7 @@ pub enum SearchList {
     /// Operations of the model.
     Operations,
     Variables,
-    /// Variables that hold data of the model.
+    /// Variables with data of the model.
     Tensors,
     Vertices,
 }
@@ -85,7 +85,7 @@ impl SearchList {
     }
 }
 
-/// Numbers `first` to `last`, both among them.
+/// The numbers from `first` to `last`, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberRange {
     pub first: u32,
@@ -93,13 +93,13 @@ pub struct NumberRange {
 }
 
 impl NumberRange {
-    /// Whether a number is one of them.
+    /// True if a number is in the range.
     pub(crate) fn holds(self, number: u32) -> bool {
         (self.first..=self.last).contains(&number)
     }
 }
 
-/// A quantity that things have.
+/// A quantity of entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryAmount {
     /// Cycles: of each single step; of all executions of a program or an operation.
@@ -111,7 +111,7 @@ pub enum QueryAmount {
 }
 
 impl QueryAmount {
-    /// All amounts that a query can ask for.
+    /// All amounts that a query can name.
     pub const ALL: [Self; 3] = [Self::Cycles, Self::Bytes, Self::Count];
 
     /// Its name in queries.
@@ -128,14 +128,14 @@ impl QueryAmount {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (at character {})", .at + 1)]
 pub struct SearchQueryError {
-    /// The letter it is about, counted from 0.
+    /// Index of the character, from 0.
     pub at: usize,
     /// The problem and what was expected.
     pub problem: String,
 }
 
 impl fmt::Display for SearchQuery {
-    /// As it could have been typed.
+    /// Writes a query that parses to the same terms.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, term) in self.terms.iter().enumerate() {
             if index > 0 {
@@ -178,7 +178,7 @@ fn written(pattern: &TextPattern) -> String {
     }
 }
 
-/// Text in quotes; a quote or a backslash in it has a backslash before it.
+/// The text in quotes, with a backslash before each quote and backslash.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Matching a query against everything that has a name.
+//! Matching of a query against all named entities.
 
 use super::catalogue::{CatalogueItem, MAX_VARIABLES, SearchCatalogue, SearchEntity};
 use super::parse::regex;
@@ -8,6 +8,7 @@ use super::query::{
 use crate::comparison::LimitComparison;
 use crate::distribution::{ValueDistribution, is_short};
 use crate::trace::{ProgramRunTotals, moved};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::{LaneStep, ProgramStepTotals, StepVisitor, Trace};
 use tilescope_report::units::{
@@ -21,32 +22,32 @@ pub struct SearchTotals {
     pub things: u64,
     /// Sum of their counts.
     pub count: u64,
-    /// Sum of their cycles, where they have any.
+    /// Sum of their cycles; entities without cycles count as 0.
     pub cycles: Cycles,
-    /// Sum of their bytes, where they have any.
+    /// Sum of their bytes; entities without bytes count as 0.
     pub bytes: Bytes,
 }
 
 /// The results of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResults {
-    /// The things, list by list, the dearest first. Steps count as far as they match.
+    /// The entities by list, the most expensive first. Steps count if they match.
     pub hits: Vec<CatalogueItem>,
     /// Sums by list; lists without a hit are left out.
     pub totals: BTreeMap<SearchList, SearchTotals>,
-    /// True if there are variables that were not looked through.
+    /// True if there are variables that were not searched.
     pub more_variables: bool,
 }
 
 impl SearchResults {
-    /// Says of what they are, where that is not all of the report.
+    /// The sentence that states the limit on searched variables.
     pub fn words_of_more_variables(&self) -> String {
         let most = grouped(MAX_VARIABLES as u64);
         format!("Only the first {most} variables were searched; more may match.")
     }
 }
 
-/// Everything that a query asks for.
+/// Finds all matches of a query.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -68,14 +69,17 @@ pub fn find(
     }
     for (own, sum) in step_sums(report, all, &tests, &steps)? {
         let Some(item) = steps.remove(&own) else { continue };
-        let (cycles, bytes) = (Some(sum.cycles), Some(sum.bytes));
+        let cycles = Some(sum.cycles);
+        let bytes = Some(sum.bytes);
         let item = CatalogueItem { count: sum.steps, cycles, bytes, ..item };
-        hits.extend(tests.amounts(&item, &[QueryAmount::Count]).then_some(item));
+        if tests.amounts(&item, &[QueryAmount::Count]) {
+            hits.push(item);
+        }
     }
-    let place =
-        |item: &CatalogueItem| SearchList::ALL.iter().position(|of| *of == item.thing.source());
-    let dear = |item: &CatalogueItem| std::cmp::Reverse((item.cycles, item.bytes, item.count));
-    hits.sort_by_cached_key(|item| (place(item), dear(item), item.thing));
+    hits.sort_by_cached_key(|item| {
+        let list = SearchList::ALL.iter().position(|of| *of == item.thing.source());
+        (list, Reverse((item.cycles, item.bytes, item.count)), item.thing)
+    });
     let mut totals: BTreeMap<SearchList, SearchTotals> = BTreeMap::new();
     for hit in &hits {
         let sum = totals.entry(hit.thing.source()).or_default();
@@ -87,8 +91,8 @@ pub fn find(
     Ok(SearchResults { hits, totals, more_variables: all.more_variables })
 }
 
-/// The figures of one list of results, of each single step or of each thing: what statistics are
-/// made of. Steps are those of `found`, on the IPUs and within the bounds of `query`.
+/// The figures of one list of results, per single step or per entity, as the input of statistics.
+/// Steps are those of `found`, on the IPUs and within the limits of `query`.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -112,7 +116,7 @@ pub fn values(
         tests: &tests,
         wanted: &wanted,
         amount,
-        // Few steps are looked at one by one, so that every figure of them is exact.
+        // Short traces are read step by step, so that every figure is exact.
         single: is_short(&trace),
         values,
     };
@@ -120,7 +124,7 @@ pub fn values(
     Ok(collector.values)
 }
 
-/// Steps of one kind of a program.
+/// Steps of a program of one kind.
 type StepsOfProgram = (ProgramId, ProgramKind);
 
 fn steps_of(item: &CatalogueItem) -> Option<StepsOfProgram> {
@@ -130,7 +134,7 @@ fn steps_of(item: &CatalogueItem) -> Option<StepsOfProgram> {
     }
 }
 
-/// Hands the steps of the IPUs that a query allows to a visitor.
+/// Passes the steps on the IPUs that a query allows to a visitor.
 fn visit(
     trace: &Trace,
     tests: &QueryMatcher<'_>,
@@ -142,12 +146,12 @@ fn visit(
         .try_for_each(|lane| lane.visit_steps(visitor))
 }
 
-/// Takes the figures of steps that match.
+/// Collects the figures of matching steps.
 struct StepValueCollector<'a> {
     tests: &'a QueryMatcher<'a>,
     wanted: &'a HashSet<StepsOfProgram>,
     amount: QueryAmount,
-    /// Whether steps are taken one by one only.
+    /// True if steps are read one by one only.
     single: bool,
     values: ValueDistribution,
 }
@@ -172,8 +176,8 @@ impl StepVisitor for StepValueCollector<'_> {
     }
 
     fn take_step(&mut self, step: &LaneStep) {
-        let is_wanted = |id| self.wanted.contains(&(id, step.kind));
-        if self.tests.step(step) && step.program.is_some_and(is_wanted) {
+        let Some(program) = step.program else { return };
+        if self.tests.step(step) && self.wanted.contains(&(program, step.kind)) {
             self.values.add(match self.amount {
                 QueryAmount::Bytes => moved(step).0,
                 QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
@@ -182,7 +186,7 @@ impl StepVisitor for StepValueCollector<'_> {
     }
 }
 
-/// Sums over the steps that match, by program and kind.
+/// Sums over the matching steps, by program and kind.
 fn step_sums(
     report: &Report,
     all: &SearchCatalogue,
@@ -207,10 +211,10 @@ fn step_sums(
     Ok(sums)
 }
 
-/// Adds up the steps that match.
+/// Sums up matching steps.
 struct StepSumCollector<'a> {
     tests: &'a QueryMatcher<'a>,
-    /// By those that are wanted.
+    /// Sums of the requested programs and kinds.
     sums: HashMap<StepsOfProgram, ProgramRunTotals>,
 }
 
@@ -226,7 +230,7 @@ impl StepVisitor for StepSumCollector<'_> {
     }
 
     fn take_step(&mut self, step: &LaneStep) {
-        // First what costs less than to look its program up.
+        // This test is cheaper than the lookup of the program.
         if !self.tests.step(step) {
             return;
         }
@@ -237,7 +241,7 @@ impl StepVisitor for StepSumCollector<'_> {
     }
 }
 
-/// A pattern made ready to be matched often.
+/// A compiled pattern.
 enum PatternMatcher {
     Contains(String),
     Equals(String),
@@ -249,7 +253,8 @@ impl PatternMatcher {
         match pattern {
             TextPattern::Contains(text) => Self::Contains(text.to_lowercase()),
             TextPattern::Equals(text) => Self::Equals(text.clone()),
-            // The parser has compiled it before; text made by hand is taken as it is.
+            // The parser has compiled it before; if it does not compile, it is matched as plain
+            // text.
             TextPattern::Regex(text) => {
                 regex(text).map_or_else(|_| Self::Equals(text.clone()), Self::Regex)
             }
@@ -266,30 +271,35 @@ impl PatternMatcher {
     }
 }
 
-/// Whether ASCII `text` holds `wanted`, which is in lower case: the same as comparing in lower
-/// case, without a copy for every name.
+/// True if ASCII `text` contains `wanted`, which is in lower case. Equivalent to a comparison in
+/// lower case, without a copy of every name.
 fn holds_ascii(text: &str, wanted: &str) -> bool {
-    let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
+    let text = text.as_bytes();
+    let wanted = wanted.as_bytes();
     wanted.is_empty() || text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted))
 }
 
-/// The terms of a query, by what they ask.
+/// The terms of a query, by kind of condition.
 struct QueryMatcher<'q> {
     terms: Vec<(&'q QueryTerm, Option<PatternMatcher>)>,
 }
 
 impl<'q> QueryMatcher<'q> {
     fn new(query: &'q SearchQuery) -> Self {
-        let matcher = |term: &QueryTerm| match &term.test {
-            QueryCondition::Name(pattern) | QueryCondition::Type(pattern) => {
-                Some(PatternMatcher::new(pattern))
-            }
-            _ => None,
-        };
-        Self { terms: query.terms.iter().map(|term| (term, matcher(term))).collect() }
+        let mut terms = Vec::new();
+        for term in &query.terms {
+            let matcher = match &term.test {
+                QueryCondition::Name(pattern) | QueryCondition::Type(pattern) => {
+                    Some(PatternMatcher::new(pattern))
+                }
+                _ => None,
+            };
+            terms.push((term, matcher));
+        }
+        Self { terms }
     }
 
-    /// Whether name, kind and list of a thing are right.
+    /// True if the name, kind and list of an entity match.
     fn names(&self, item: &CatalogueItem) -> bool {
         self.terms.iter().all(|(term, matcher)| {
             let matches = |text| matcher.as_ref().is_none_or(|matcher| matcher.matches(text));
@@ -305,7 +315,8 @@ impl<'q> QueryMatcher<'q> {
         })
     }
 
-    /// Whether the figures of a thing are right; it must have those that are asked for.
+    /// True if the figures of an entity match the conditions on `which` amounts; missing figures do
+    /// not match.
     fn amounts(&self, item: &CatalogueItem, which: &[QueryAmount]) -> bool {
         self.conditions().filter(|(_, amount, ..)| which.contains(amount)).all(
             |(negated, amount, comparison, limit)| {
@@ -315,12 +326,12 @@ impl<'q> QueryMatcher<'q> {
         )
     }
 
-    /// Whether there are conditions on single steps.
+    /// True if there are conditions on single steps.
     fn of_steps(&self) -> bool {
         self.conditions().any(|(_, amount, ..)| amount != QueryAmount::Count)
     }
 
-    /// Whether a single step's figures are right.
+    /// True if the figures of a single step match.
     fn step(&self, step: &LaneStep) -> bool {
         self.conditions().all(|(negated, amount, comparison, limit)| {
             let value = match amount {
@@ -332,8 +343,8 @@ impl<'q> QueryMatcher<'q> {
         })
     }
 
-    /// Whether each of these steps has the right figures: `Some(true)` if all have, `Some(false)` if
-    /// none has, `None` where it differs or is not known.
+    /// The result for all steps of these totals: `Some(true)` if all match, `Some(false)` if none
+    /// does, `None` if some may.
     fn all_steps(&self, totals: &ProgramStepTotals) -> Option<bool> {
         let mut all = Some(true);
         for (negated, amount, comparison, limit) in self.conditions() {
@@ -376,17 +387,17 @@ fn figure(item: &CatalogueItem, amount: QueryAmount) -> Option<u64> {
     }
 }
 
-/// A term on places, and what lies there.
+/// A term on locations, and the entities there.
 struct LocationFilter {
     negated: bool,
-    /// IPUs, of a term on IPUs.
+    /// IPUs of a term on IPUs.
     ipus: Option<Vec<NumberRange>>,
     variables: HashSet<VariableId>,
     programs: HashSet<ProgramId>,
     vertices: HashSet<VertexTypeId>,
 }
 
-/// The tiles left by terms on IPUs and tiles.
+/// The tiles that remain after terms on IPUs and tiles.
 struct LocationFilters<'a> {
     all: &'a SearchCatalogue,
     terms: Vec<LocationFilter>,
@@ -399,7 +410,8 @@ impl<'a> LocationFilters<'a> {
         tests: &QueryMatcher<'_>,
     ) -> Result<Self, ReportError> {
         let target = report.target()?;
-        let (tiles, per_ipu) = (target.tiles_per_replica(), target.tiles_per_ipu.max(1));
+        let tiles = target.tiles_per_replica();
+        let per_ipu = target.tiles_per_ipu.max(1);
         let mut terms = Vec::new();
         for (term, _) in &tests.terms {
             let (spans, each, ipus) = match &term.test {
@@ -407,13 +419,14 @@ impl<'a> LocationFilters<'a> {
                 QueryCondition::Tile(spans) => (spans, 1, None),
                 _ => continue,
             };
-            let range = |span: &NumberRange| {
+            let mut ranges = Vec::new();
+            for span in spans {
                 let first = span.first.saturating_mul(each).min(tiles);
                 let end = span.last.saturating_add(1).saturating_mul(each).min(tiles);
-                TileRange::new(TileId(first), TileId(end.max(first)))
-            };
-            let ranges = spans.iter().map(range).filter(|range| range.count() > 0).collect();
-            let ranges: Vec<TileRange> = ranges;
+                if first < end {
+                    ranges.push(TileRange::new(TileId(first), TileId(end)));
+                }
+            }
             terms.push(LocationFilter::read(report, all, term.negated, (&ranges, ipus))?);
         }
         Ok(Self { all, terms })
@@ -424,18 +437,21 @@ impl<'a> LocationFilters<'a> {
     }
 
     fn is_at(&self, place: &LocationFilter, item: &CatalogueItem) -> bool {
-        // Of what an IPU does, only compute sets and exchanges are known tile by tile.
-        let on_ipu = |ipu: IpuId| place.ipus.as_ref().is_some_and(|spans| holds(spans, ipu.0));
+        // Of the work of an IPU, only compute sets and exchanges are known tile by tile.
+        let on_ipu = match (&place.ipus, item.ipu) {
+            (Some(spans), Some(ipu)) => holds(spans, ipu.0),
+            _ => false,
+        };
         match item.thing {
             SearchEntity::Variable(id) | SearchEntity::Tensor(id) => place.variables.contains(&id),
             SearchEntity::VertexType(id) => place.vertices.contains(&id),
             SearchEntity::Steps(id, _) | SearchEntity::Program(id) => {
-                place.programs.contains(&id) || item.ipu.is_some_and(on_ipu)
+                place.programs.contains(&id) || on_ipu
             }
             SearchEntity::Operation(id) => {
                 let programs = self.all.programs.get(&id).map_or(&[][..], Vec::as_slice);
                 let on_tile = programs.iter().any(|program| place.programs.contains(program));
-                on_tile || item.ipu.is_some_and(on_ipu)
+                on_tile || on_ipu
             }
         }
     }

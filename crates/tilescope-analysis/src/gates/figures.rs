@@ -1,9 +1,11 @@
-//! The figures that gates can name: those of `summary --json`, each with what it counts.
+//! The figures that gates can name: those of `summary --json`, with their quantities.
 
-use tilescope_report::units::{exact_bytes, grouped, grouped_real, seconds};
+use tilescope_report::units::{
+    binary_bytes, grouped_real, seconds, short_count, short_cycles, with_prefix,
+};
 use tilescope_report::{MemoryCategory, MemoryRegion};
 
-/// What a figure counts, and so which units its limits have.
+/// The quantity of a figure, which determines the units of its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateQuantity {
     Bytes,
@@ -11,16 +13,16 @@ pub enum GateQuantity {
     Seconds,
     Hertz,
     PerSecond,
-    /// A share of one, of which a percentage is a hundredth.
+    /// A share of one; 1 % is a hundredth.
     Share,
     Count,
 }
 
-/// A unit and how many of the figure's own it is.
+/// The name of a unit, and its size in the figure's own unit.
 type Unit = (&'static str, f64);
 
 impl GateQuantity {
-    /// Units of a limit; without one it is in the figure's own.
+    /// Units of a limit; a limit without one is in the figure's own unit.
     pub fn units(self) -> &'static [Unit] {
         match self {
             Self::Bytes => &[
@@ -33,7 +35,7 @@ impl GateQuantity {
                 ("GB", 1e9),
             ],
             Self::Cycles => &[("cycles", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)],
-            Self::Seconds => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)],
+            Self::Seconds => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)],
             Self::Hertz => &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)],
             Self::PerSecond => &[("/s", 1.0), ("k", 1e3), ("M", 1e6)],
             Self::Share => &[("%", 0.01)],
@@ -43,21 +45,25 @@ impl GateQuantity {
 
     /// A value with its unit.
     pub fn text(self, value: f64) -> String {
-        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+        let whole = if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+            Some(value as u64)
+        } else {
+            None
+        };
         match (self, whole) {
-            (Self::Bytes, Some(bytes)) => exact_bytes(bytes),
-            (Self::Cycles, Some(cycles)) => format!("{} cycles", grouped(cycles)),
+            (Self::Bytes, Some(bytes)) => binary_bytes(bytes),
+            (Self::Cycles, Some(cycles)) => short_cycles(cycles),
             (Self::Cycles, None) => format!("{} cycles", grouped_real(value)),
             (Self::Seconds, _) => seconds(value),
             (Self::Share, _) => format!("{:.2} %", value * 100.0),
             (Self::PerSecond, _) => format!("{}/s", grouped_real(value)),
-            (Self::Hertz, _) => format!("{} Hz", grouped_real(value)),
-            (_, Some(count)) => grouped(count),
+            (Self::Hertz, _) => with_prefix(value, "Hz"),
+            (_, Some(count)) => short_count(count),
             (_, None) => grouped_real(value),
         }
     }
 
-    /// The same in words: `bytes (B, KiB, …)`.
+    /// The quantity as text: `bytes (B, KiB, …)`.
     pub fn words(self) -> String {
         let name = match self {
             Self::Bytes => "in bytes",
@@ -88,39 +94,39 @@ impl NamedFigure {
         &self.path
     }
 
-    /// The path that stands for it and those that are alike, as [`figure_paths`](super::figure_paths)
-    /// has it.
+    /// The pattern of the path, as in [`figure_paths`](super::figure_paths).
     pub fn pattern(&self) -> &'static str {
         FIGURES[self.rank].path
     }
 
-    /// Its place in the list of figures; alike ones have the same.
+    /// Index in the list of figures; figures of one pattern share it.
     pub(crate) fn rank(&self) -> usize {
         self.rank
     }
 
-    /// What it counts.
+    /// The quantity of the figure.
     pub fn quantity(&self) -> GateQuantity {
         self.quantity
     }
 
-    /// Whether it grows with how much a run works on.
+    /// True if it grows with the amount of work of a run.
     pub fn is_of_run(&self) -> bool {
         self.of_run
     }
 
-    /// Categories of which a program has nothing are not in its summary.
+    /// True for categories of memory, which a summary leaves out if they are zero.
     pub(crate) fn is_zero_where_absent(&self) -> bool {
         self.path.starts_with("memory.by_")
     }
 }
 
-/// A figure, or several that are alike: a part of its path may be a number or a name of a list.
+/// A pattern of one or more similar figures: a part of the path may be a number or a name from a
+/// list.
 pub(super) struct FigurePattern {
     /// Dotted path; `*` is a number, `{category}` and `{region}` are names of memory.
     pub(super) path: &'static str,
     pub(super) quantity: GateQuantity,
-    /// Whether it grows with how much a run works on, so that changes are told per unit of work.
+    /// True if it grows with the amount of work of a run, so that changes are per unit of work.
     pub(super) of_run: bool,
 }
 
@@ -153,7 +159,7 @@ pub(super) static FIGURES: &[FigurePattern] = &[
     figure("execution.critical_path.*.path_share", GateQuantity::Share),
     of_run("execution.critical_path.*.exposed", GateQuantity::Cycles),
     of_run("execution.critical_path.*.hidden", GateQuantity::Cycles),
-    // A number, or where replicas differ an object.
+    // A number, or an object if replicas differ.
     figure("execution.slack.*.ipu", GateQuantity::Count),
     figure("execution.slack.*.ipu.ipu", GateQuantity::Count),
     figure("execution.slack.*.ipu.class", GateQuantity::Count),
@@ -239,7 +245,7 @@ pub(super) static FIGURES: &[FigurePattern] = &[
     figure("confidence.samples_per_second.high", GateQuantity::PerSecond),
 ];
 
-/// Short names of what is gated most, and the figures they stand for.
+/// Short names of the most common figures.
 pub(super) const SHORT_NAMES: [(&str, &str); 4] = [
     ("cycles", "execution.total_cycles"),
     ("throughput", "execution.samples_per_second"),
@@ -247,7 +253,7 @@ pub(super) const SHORT_NAMES: [(&str, &str); 4] = [
     ("max_tile", "memory.max_tile_including_gaps"),
 ];
 
-/// What a part of a path may be; none where it is only itself.
+/// The names that a part of a path can take; `None` if it is literal.
 fn names_of(part: &str) -> Option<Vec<&'static str>> {
     match part {
         "{category}" => Some(MemoryCategory::ALL.map(MemoryCategory::name).to_vec()),
@@ -270,7 +276,7 @@ impl FigurePattern {
         all && given.next().is_none()
     }
 
-    /// The paths it stands for, with the numbers of a path that somebody wrote.
+    /// The paths that match the pattern, with the numbers of the path that was typed.
     fn paths(&self, written: &str) -> Vec<String> {
         let number = written.split('.').find(|part| part.parse::<u32>().is_ok()).unwrap_or("0");
         let mut paths = vec![String::new()];
@@ -287,7 +293,7 @@ impl FigurePattern {
     }
 }
 
-/// The figure that a path or a short name names.
+/// The figure with a given path or short name.
 pub fn named_figure(name: &str) -> Option<NamedFigure> {
     let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
     let path = short.map_or(name, |(_, path)| path);
@@ -296,13 +302,13 @@ pub fn named_figure(name: &str) -> Option<NamedFigure> {
     Some(NamedFigure { path: path.to_owned(), rank, quantity, of_run })
 }
 
-/// The name most like one that there is not.
+/// The known name most similar to an unknown one.
 pub fn nearest_figure(name: &str) -> String {
     let own_last = name.rsplit('.').next().unwrap_or(name);
     let likeness = |path: &str| {
         let whole = strsim::normalized_damerau_levenshtein(name, path);
         let last = path.rsplit('.').next().unwrap_or(path);
-        // The end of a path alone is what somebody remembers of it.
+        // Users may remember only the end of a path.
         whole.max(strsim::normalized_damerau_levenshtein(own_last, last) * 0.9)
     };
     let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());

@@ -1,5 +1,5 @@
-//! Gates: what must not be true of a report beside the one it is compared with, for jobs that fail
-//! when cycles or memory grow.
+//! Gates: conditions that must not hold for a report beside the one it is compared with, for jobs
+//! that fail if cycles or memory grow.
 //!
 //! ```text
 //! gate   = figure ( ">" | ">=" | "<" | "<=" | "==" ) limit
@@ -7,12 +7,12 @@
 //! limit  = [ "+" | "-" ] number [ unit ]
 //! ```
 //!
-//! A limit without a sign is a value of the target, as `summary` prints it. One with a sign is a
-//! change against the source, `%` of it or in the figure's own unit; changes of figures that grow
-//! with how much a run works on are told per unit of work, as comparisons tell them.
+//! A limit without a sign is a value of the target, as printed by `summary`. A limit with a sign is
+//! a change against the source, as a `%` of it or in the figure's own unit; changes of figures that
+//! grow with the amount of work of a run are per unit of work, as in comparisons.
 //!
-//! A gate is violated where it is true, and where it cannot be judged: a figure that a report does
-//! not have is no reason to pass. Only a change of what neither report has is none.
+//! A gate is violated if it holds, and also if it cannot be evaluated: a missing figure is no
+//! reason to pass. The only exception is a change of a figure that neither report has.
 
 mod figures;
 mod parse;
@@ -28,18 +28,18 @@ use crate::summary::{ReportSummary, summary};
 use serde::Serialize;
 use tilescope_report::{Report, ReportError};
 
-/// Paths of all figures that gates can name: in them `*` stands for a number, `{category}` and
-/// `{region}` for names of memory.
+/// Paths of all figures that gates can name, in which `*` is a number, and `{category}` and
+/// `{region}` are names of memory.
 pub fn figure_paths() -> impl Iterator<Item = &'static str> {
     figures::FIGURES.iter().map(|figure| figure.path)
 }
 
-/// Short names of what is gated most, and the figures they stand for.
+/// Short names of the most common figures, with their paths.
 pub fn short_names() -> impl Iterator<Item = (&'static str, &'static str)> {
     figures::SHORT_NAMES.into_iter()
 }
 
-/// The figures of a summary with their dotted paths, as its JSON has them.
+/// The figures of a summary with their dotted paths in its JSON.
 pub(crate) fn summary_values(of: &ReportSummary) -> Vec<(String, serde_json::Number)> {
     numbers(serde_json::to_value(of).unwrap_or_default(), "")
 }
@@ -68,28 +68,28 @@ fn numbers(of: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number
     values
 }
 
-/// What a figure is compared with.
+/// The limit of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GateLimit {
     /// A value of the target.
     Value(f64),
-    /// Target less source.
+    /// Target minus source.
     Change(f64),
-    /// Target less source, as a share of the source: 0.02 for `+2%`.
+    /// Target minus source, as a share of the source: 0.02 for `+2%`.
     RelativeChange(f64),
 }
 
-/// What must not be true.
+/// A condition that must not hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// As it was written.
+    /// The gate as the user wrote it.
     text: String,
     figure: NamedFigure,
     comparison: LimitComparison,
     limit: GateLimit,
 }
 
-/// Figures that are predicted, and where a summary has their bands.
+/// Predicted figures, and the paths of their bands in a summary.
 const BANDED_FIGURES: [(&str, &str); 4] = [
     ("execution.total_cycles", "confidence.cycles"),
     ("execution.seconds", "confidence.seconds"),
@@ -99,39 +99,42 @@ const BANDED_FIGURES: [(&str, &str); 4] = [
 
 /// The number at a dotted path of a summary.
 fn value_at(summary: &serde_json::Value, path: &str) -> Option<f64> {
-    let part = |of: &serde_json::Value, part: &str| match part.parse::<usize>() {
-        Ok(index) => of.get(index).cloned(),
-        Err(_) => of.get(part).cloned(),
-    };
-    path.split('.').try_fold(summary.clone(), |of, name| part(&of, name))?.as_f64()
+    let mut value = summary;
+    for part in path.split('.') {
+        value = match part.parse::<usize>() {
+            Ok(index) => value.get(index)?,
+            Err(_) => value.get(part)?,
+        };
+    }
+    value.as_f64()
 }
 
-/// A gate that is not passed.
+/// A violated gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateViolation {
-    /// The gate as it was written.
+    /// The gate as the user wrote it.
     pub gate: String,
     /// Path of its figure in `summary --json`.
     pub figure: String,
-    /// What its values are told per; `None` for figures as the summary prints them.
+    /// The unit of work of its values; `None` for figures as printed by the summary.
     pub per: Option<&'static str>,
-    /// The figure of the source; `None` where it has none.
+    /// The figure of the source; `None` if it has none.
     pub source: Option<f64>,
-    /// The figure of the target; `None` where it has none.
+    /// The figure of the target; `None` if it has none.
     pub target: Option<f64>,
-    /// What is the matter, in a sentence.
+    /// The violation as a sentence.
     pub sentence: String,
 }
 
-/// Values of two reports, as gates see them.
+/// Values of two reports, as used by gates.
 struct GatedReports {
     source: serde_json::Value,
     target: serde_json::Value,
     normalization: WorkNormalization,
 }
 
-/// Gates that a target does not pass beside its source, in their order. Figures of the run are told
-/// as `normalization` says.
+/// Gates that the target violates beside its source, in their order. Figures of the run are per
+/// unit of `normalization`.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -142,17 +145,16 @@ pub fn violations(
     normalization: &WorkNormalization,
 ) -> Result<Vec<GateViolation>, ReportError> {
     let (source, target) = rayon::join(|| summary(source), || summary(target));
-    let json = |of: &ReportSummary| serde_json::to_value(of).unwrap_or_default();
     let reports = GatedReports {
-        source: json(&source?),
-        target: json(&target?),
+        source: serde_json::to_value(source?).unwrap_or_default(),
+        target: serde_json::to_value(target?).unwrap_or_default(),
         normalization: normalization.clone(),
     };
     Ok(gates.iter().filter_map(|gate| gate.violation(&reports)).collect())
 }
 
 impl Gate {
-    /// The gate as it was written.
+    /// The gate as the user wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -163,16 +165,8 @@ impl Gate {
     }
 
     fn violation(&self, reports: &GatedReports) -> Option<GateViolation> {
-        let of = |summary| self.value(summary);
-        let (source, target) = (of(&reports.source), of(&reports.target));
-        let violation = |source, target, per, sentence| GateViolation {
-            gate: self.text.clone(),
-            figure: self.figure().to_owned(),
-            per,
-            source,
-            target,
-            sentence: format!("{}: {sentence}", self.text),
-        };
+        let source = self.value(&reports.source);
+        let target = self.value(&reports.target);
         if let GateLimit::Value(limit) = self.limit {
             let sentence = match target {
                 Some(value) if self.comparison.holds(value, limit) => {
@@ -182,37 +176,55 @@ impl Gate {
                 Some(_) => return None,
                 None => self.missing("target"),
             };
-            return Some(violation(source, target, None, sentence));
+            return Some(self.violated((source, target), None, &sentence));
         }
         let divisors = reports.normalization.divisors();
         let (a, b) = if self.figure.is_of_run() { divisors.of_sides() } else { (1, 1) };
-        let per = (a > 1 || b > 1).then(|| divisors.words());
-        let told = |value: Option<f64>, by: u64| value.map(|value| value / by as f64);
-        let sides = (told(source, a), told(target, b));
+        let per = if a > 1 || b > 1 { Some(divisors.words()) } else { None };
+        let source = source.map(|value| value / a as f64);
+        let target = target.map(|value| value / b as f64);
+        let sides = (source, target);
         let sentence = match sides {
             (Some(before), Some(after)) => self.changed_too_much((before, after), per)?,
             (None, None) => return None,
             (None, Some(_)) => self.missing("source"),
             (Some(_), None) => self.missing("target"),
         };
-        Some(violation(sides.0, sides.1, per, sentence))
+        Some(self.violated(sides, per, &sentence))
+    }
+
+    fn violated(
+        &self,
+        (source, target): (Option<f64>, Option<f64>),
+        per: Option<&'static str>,
+        sentence: &str,
+    ) -> GateViolation {
+        GateViolation {
+            gate: self.text.clone(),
+            figure: self.figure().to_owned(),
+            per,
+            source,
+            target,
+            sentence: format!("{}: {sentence}", self.text),
+        }
     }
 
     /// Describes a predicted figure whose limit lies within the errors of the model.
     fn doubt(&self, summary: &serde_json::Value, limit: f64) -> Option<String> {
         let (_, band) = BANDED_FIGURES.into_iter().find(|(path, _)| *path == self.figure())?;
-        let end = |name: &str| value_at(summary, &format!("{band}.{name}"));
-        let (low, high) = (end("low")?, end("high")?);
-        let text = |value: f64| self.figure.quantity().text(value);
-        (low..=high)
-            .contains(&limit)
-            .then(|| format!(", not significant: {} to {} (90 % interval)", text(low), text(high)))
+        let low = value_at(summary, &format!("{band}.low"))?;
+        let high = value_at(summary, &format!("{band}.high"))?;
+        if !(low..=high).contains(&limit) {
+            return None;
+        }
+        let [low, high] = [low, high].map(|value| self.figure.quantity().text(value));
+        Some(format!(", not significant: {low} to {high} (90 % interval)"))
     }
 
     /// The figure of a summary.
     fn value(&self, summary: &serde_json::Value) -> Option<f64> {
-        // Categories of which a program has nothing are not in its summary.
-        let absent = self.figure.is_zero_where_absent().then_some(0.0);
+        // A summary leaves out categories that are zero.
+        let absent = if self.figure.is_zero_where_absent() { Some(0.0) } else { None };
         value_at(summary, self.figure()).or(absent)
     }
 
@@ -222,7 +234,7 @@ impl Gate {
         per: Option<&'static str>,
     ) -> Option<String> {
         let change = after - before;
-        // Whatever comes where there was nothing is more than any percentage of that.
+        // Any growth from zero exceeds every percentage.
         let share = match change {
             0.0 => 0.0,
             change if before == 0.0 => f64::INFINITY.copysign(change),
@@ -234,6 +246,9 @@ impl Gate {
                 self.comparison.holds(change, limit)
             }
         };
+        if !is_violated {
+            return None;
+        }
         let way = match change {
             0.0 => "it did not change",
             change if change > 0.0 => "it grew",
@@ -246,10 +261,10 @@ impl Gate {
         };
         let per = per.map_or_else(String::new, |per| format!(" {per}"));
         let [before, after] = [before, after].map(|value| self.figure.quantity().text(value));
-        is_violated.then(|| format!("{way}{percent}{per}, from {before} to {after}"))
+        Some(format!("{way}{percent}{per}, from {before} to {after}"))
     }
 
-    /// What is said of a side that does not have the figure.
+    /// The sentence for a side that lacks the figure.
     fn missing(&self, side: &str) -> String {
         let path = self.figure();
         let why = if path.starts_with("execution.") { ": it was not executed" } else { "" };

@@ -1,4 +1,4 @@
-//! Reading a gate; every error knows the letters it is about.
+//! Parser of gates; every error has the characters in question.
 
 use super::figures::{self, GateQuantity};
 use super::{Gate, GateLimit};
@@ -8,17 +8,17 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Longest gate that is read: there is nothing that long to say.
+/// The longest gate that is read; no valid gate is that long.
 const MAX_LENGTH: usize = 200;
 
-/// A gate that cannot be understood. It is written with the gate below it, and marks where.
+/// A syntax error in a gate. It is printed with the gate below it and the position marked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct GateSyntaxError {
-    /// The gate as it was written.
+    /// The gate as the user wrote it.
     pub text: String,
-    /// The letters it is about, counted from 0.
+    /// The characters in question, counted from 0.
     pub at: Range<usize>,
-    /// What is wrong, and what was expected.
+    /// The problem and what was expected.
     pub problem: String,
 }
 

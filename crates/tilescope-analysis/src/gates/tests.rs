@@ -1,4 +1,4 @@
-//! Gates over pairs of reports: what they can name, what they refuse, and what passes.
+//! Gates over pairs of reports: known figures, syntax errors, and results.
 
 use super::{Gate, GateViolation, figure_paths, numbers, short_names, summary_values, violations};
 use crate::compare::{WorkNormalization, WorkUnit};
@@ -8,7 +8,7 @@ use std::path::Path;
 use tilescope_report::Report;
 use tilescope_report::units::Cycles;
 
-/// Reports of the repository; the last was made by hand, with a row in every table.
+/// Reports of the repository; the last one was made by hand, with a row in every table.
 const SAMPLES: [&str; 4] = [
     "sample_reports/matmul_chain",
     "sample_reports/mnist_pipeline",
@@ -89,7 +89,7 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
             checked(report, report, &gates).into_iter().map(|found| found.gate).collect();
         assert_eq!(violated, above);
     }
-    // What no report of the repository has.
+    // Figures that no report of the repository has.
     let host = serde_json::to_value(host_of_differing_replicas()).expect("is JSON");
     for (path, _) in numbers(host, "host") {
         assert_eq!(format!("{path} > 0").parse::<Gate>().expect("is known").figure(), path);
@@ -103,7 +103,7 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
 }
 
 #[test]
-fn a_report_beside_itself_passes_every_gate_of_changes() {
+fn a_report_compared_with_itself_passes_every_gate_on_changes() {
     const LIMITS: [&str; 5] = ["> +0%", "< -0%", "> +0", "< -0", ">= +0.01%"];
     let mut gates = Vec::new();
     for path in figure_paths() {
@@ -118,7 +118,7 @@ fn a_report_beside_itself_passes_every_gate_of_changes() {
 }
 
 #[test]
-fn changes_are_told_per_unit_of_work_and_values_are_those_of_the_summary() {
+fn changes_are_per_unit_of_work_and_values_are_those_of_the_summary() {
     let (small, large) = (sample(SAMPLES[0]), sample(SAMPLES[1]));
     let gates = [
         "cycles > +2%",
@@ -137,13 +137,13 @@ fn changes_are_told_per_unit_of_work_and_values_are_those_of_the_summary() {
     let [cycles, memory, ..] = &found[..] else { panic!("three gates are violated") };
     assert!(cycles.sentence.starts_with("cycles > +2%: it grew by "), "{}", cycles.sentence);
     assert!(memory.source < memory.target);
-    // The other way round it is the other gate.
+    // In the other direction, the other gate is violated.
     let back = checked(&large, &small, &gates);
     assert_eq!(back[0].gate, "cycles < +2%");
 }
 
 #[test]
-fn what_a_report_does_not_have_is_no_reason_to_pass() {
+fn missing_figures_violate_gates() {
     let (ran, did_not) = (sample(SAMPLES[0]), sample(SAMPLES[2]));
     let sentence = |source, target, gate: &str| {
         checked(source, target, &[gate]).pop().map(|violation| violation.sentence)
@@ -162,7 +162,7 @@ fn what_a_report_does_not_have_is_no_reason_to_pass() {
 }
 
 #[test]
-fn a_gate_that_cannot_be_understood_marks_where() {
+fn syntax_errors_in_gates_are_marked() {
     let cases = [
         ("", 0..0, "expected a figure"),
         ("> 3", 0..0, "expected a figure"),

@@ -1,4 +1,4 @@
-//! What comes once for each weight update: filling and draining a pipeline, and the update itself.
+//! Costs per weight update: filling and draining a pipeline, and the update itself.
 
 use super::host_call::awaited_part;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
@@ -12,13 +12,13 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less is well spread.
+/// Smaller shares are well amortised.
 const MIN_SHARE: f64 = 0.02;
 
-/// The key of the micro-batches per weight update.
+/// The key of the number of micro-batches per weight update.
 const KEY: &str = "options.gradient_accumulation";
-/// The same for the micro-batches of a call, between which a pipeline stays full where nothing is
-/// trained.
+/// The key of the number of micro-batches of a call: in inference, a pipeline stays full between
+/// them.
 const ITERATIONS: &str = "options.device_iterations";
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
@@ -74,8 +74,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }]
 }
 
-/// The share of the phases beyond one main slot per micro-batch: in a pipeline that is full, a
-/// micro-batch costs one slot.
+/// The share of the phases beyond one main slot per micro-batch: in a full pipeline, a micro-batch
+/// costs one slot.
 fn ramps(facts: &InsightFacts) -> Option<RunShare> {
     let RunMarks { phases, slots, .. } = &facts.marks;
     let is_main = |phase: WindowMark<'_>| !phase.is_ramp();
@@ -83,7 +83,8 @@ fn ramps(facts: &InsightFacts) -> Option<RunShare> {
     if phases.iter().all(is_main) || mains == 0.0 {
         return None;
     }
-    // A main phase is one of each weight update, or where a pipeline runs on over updates, of the call.
+    // There is one main phase per weight update, or per call if a pipeline stays full across
+    // updates.
     let micro_batches = facts.batching.map_or(1.0, |batching| {
         batching.gradient_accumulation as f64 * batching.device_iterations as f64 / mains
     });

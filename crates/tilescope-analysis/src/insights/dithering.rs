@@ -1,4 +1,4 @@
-//! Convolutions that all begin at the same tile.
+//! Convolutions that all start at the same tile.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::tile_contents::TileVariable;
@@ -15,7 +15,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Tiles that differ less from the mean are spread well.
+/// Smaller deviations from the mean count as balanced.
 const MIN_SHARE: f64 = 0.02;
 
 const KEY: &str = "options.conv_dithering";
@@ -32,7 +32,7 @@ fn spread(facts: &InsightFacts) -> Option<InsightFinding> {
     let is_convolution = |of: &&ModelOperation| of.kind.contains("conv");
     let names: BTreeSet<&str> =
         facts.operations.iter().filter(is_convolution).map(|of| of.name.as_str()).collect();
-    // `layer/conv` has `layer/conv/weight`.
+    // `layer/conv` owns `layer/conv/weight`.
     let is_of_one =
         |name: &str| name.rsplit_once('/').is_some_and(|(operation, _)| names.contains(operation));
     let moves = |of: &TileVariable| {

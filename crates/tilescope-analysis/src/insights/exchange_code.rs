@@ -1,4 +1,4 @@
-//! Memory that goes to exchange programs.
+//! Memory of exchange programs.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::MemoryCategory;
@@ -11,7 +11,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Smaller shares are usual.
+/// Smaller shares are normal.
 const MIN_SHARE: f64 = 0.08;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {

@@ -1,4 +1,4 @@
-//! Operations of an imported graph that take longer as they were exported than in another form.
+//! Operations of an imported graph that take longer in the exported form than in another form.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::trace::RunShare;
@@ -13,10 +13,10 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// A smaller share of the run is not worth another export.
+/// Smaller shares of the run do not justify another export.
 const MIN_SHARE: f64 = 0.01;
 
-/// Cycles of GELU by tanh for each of GELU by erf: 1.3 of 16 for an element (poplibs
+/// Ratio of the cycles of GELU by tanh and GELU by erf: 1.3 of 16 for an element (poplibs
 /// `lib/popnn/codelets/NonLinearity.cpp` and popart `willow/src/popx/op/erfx.cpp`).
 const TANH_FOR_ERF: f64 = 1.3 / 16.0;
 
@@ -28,8 +28,8 @@ fn is_imported(operation: &ModelOperation) -> bool {
     operation.source.as_ref().is_some_and(|source| source.contains('@'))
 }
 
-/// The share of the run that some operations take, and the gain if shares of their cycles, `removed`,
-/// go away; `None` for less than is worth another export.
+/// The share of the run that some operations take, and the gain if the shares of their cycles in
+/// `removed` disappear; `None` if that does not justify another export.
 fn share_and_gain(
     facts: &InsightFacts,
     removed: &BTreeMap<OperationId, f64>,
@@ -71,7 +71,7 @@ fn gelu_by_erf(facts: &InsightFacts) -> Option<InsightFinding> {
     })
 }
 
-/// The operation that made what reshapes pass on.
+/// The operation that produces the input of a chain of reshapes.
 fn behind_reshapes(facts: &InsightFacts, mut operation: OperationId) -> OperationId {
     while let Some(reshape) =
         facts.operations.get(operation.index()).filter(|found| found.kind == "reshape")
@@ -83,8 +83,8 @@ fn behind_reshapes(facts: &InsightFacts, mut operation: OperationId) -> Operatio
     operation
 }
 
-/// Products of one tensor with weights of one shape, which one product with wider weights replaces:
-/// the queries, keys and values of an attention.
+/// Products of one tensor with several weights of the same shape, which one product with wider
+/// weights can replace: the queries, keys and values of an attention.
 fn separate_products(facts: &InsightFacts) -> Option<InsightFinding> {
     let mut groups: BTreeMap<(OperationId, &str), Vec<OperationId>> = BTreeMap::new();
     for (index, operation) in facts.operations.iter().enumerate() {
@@ -97,7 +97,7 @@ fn separate_products(facts: &InsightFacts) -> Option<InsightFinding> {
             group.push(OperationId::from_index(index));
         }
     }
-    // A fused product takes at least as long as one of those it replaces.
+    // A fused product takes at least as long as one of the products that it replaces.
     let mut removed: BTreeMap<OperationId, f64> = BTreeMap::new();
     let mut fused = 0;
     for group in groups.values().filter(|group| group.len() > 1) {

@@ -16,21 +16,21 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less than this on the tile is not worth a loss of precision.
+/// Smaller shares of the tile do not justify a loss of precision.
 const MIN_SHARE: f64 = 0.05;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     halved(facts).or_else(|| wide_at_peak(facts)).into_iter().collect()
 }
 
-/// A program in single precision that fills its tiles.
+/// Rule for a program in single precision that fills its tiles.
 fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     const KEY: &str = "model.precision";
     use MemoryCategory::{Constant, Message, Rearrangement, Variable};
     if !facts.is_single_precision() {
         return None;
     }
-    // What is trained keeps its digits.
+    // Trained variables keep their precision.
     let is_trained = facts.spec("model.training") == Some("true");
     let stays = |of: &TileVariable| {
         is_trained && (facts.is_weight(of) || is_optimizer_state(&of.name))
@@ -51,10 +51,10 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(saved.finding(facts, &RULE, words, facts.proposal([(KEY, json!(precision))], cost)?))
 }
 
-/// What float32 variables take of the fullest tile, whoever made the report.
+/// Rule for float32 variables on the fullest tile, for reports of any origin.
 fn wide_at_peak(facts: &InsightFacts) -> Option<InsightFinding> {
     let peak = facts.peak.as_ref().filter(|peak| peak.bytes > Bytes::ZERO)?;
-    // The largest come first.
+    // The largest variables come first.
     let wide = peak.variables.iter().filter(|live| is_float32(&live.about));
     let candidates: Vec<&LiveVariable> = wide.collect();
     let bytes = |live: &LiveVariable| live.bytes.iter().sum::<Bytes>();

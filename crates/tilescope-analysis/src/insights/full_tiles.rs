@@ -1,4 +1,4 @@
-//! Tiles that are nearly full: the next larger batch will not fit.
+//! Tiles that are nearly full: the next larger batch may not fit.
 
 use super::tile_contents::NEARLY_FULL;
 use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};

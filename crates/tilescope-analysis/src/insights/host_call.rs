@@ -1,4 +1,4 @@
-//! Time that a host call takes around the program.
+//! Time of a host call outside the program.
 
 use super::saved_time::{FindingWords, SavedTime};
 use super::{InsightFacts, InsightFinding, InsightRule, Proposal};
@@ -14,10 +14,10 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Smaller shares are the price of calling at all.
+/// Smaller shares are an unavoidable cost of calls.
 const MIN_SHARE: f64 = 0.02;
 
-/// Most that iterations of a call are multiplied with.
+/// The largest factor of the iterations of a call.
 const MOST_TIMES: u64 = 8;
 
 /// The part of a host call that a program waits for.
@@ -25,7 +25,7 @@ pub(crate) fn awaited_part(program: &ProgramNode) -> Option<HostCallPart> {
     (program.kind == ProgramKind::Sync).then(|| HostCallPart::of_sync(&program.name)).flatten()
 }
 
-/// The parts that come once per call, however many iterations it has, and what is waited for.
+/// The parts that occur once per call, regardless of its iterations, with the text of the wait.
 const ONCE_PER_CALL: [(HostCallPart, &str); 4] = [
     (HostCallPart::Framework, "for the framework to prepare the call"),
     (HostCallPart::Launch, "for the launch of the program"),
@@ -37,10 +37,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     [loader(facts), once_per_call(facts)].into_iter().flatten().collect()
 }
 
-/// A loader that is late.
+/// Rule for a late loader.
 fn loader(facts: &InsightFacts) -> Option<InsightFinding> {
     let waits = |program: &ProgramNode| awaited_part(program) == Some(HostCallPart::Loader);
-    // Starts of calls are in no typical iteration.
+    // A typical iteration does not contain the start of a call.
     let saved = SavedTime::of(facts, facts.gain_of(1.0, waits), MIN_SHARE, waits)?.anywhere();
     let words = FindingWords {
         sentence: format!("All IPUs wait for the data loader for {} of the run.", saved.share),
@@ -52,7 +52,7 @@ fn loader(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(saved.finding(&RULE, words, more_workers(facts)))
 }
 
-/// What iterations of a call share.
+/// Rule for the costs that iterations of a call share.
 fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
     let is_of = |part: HostCallPart| move |program: &_| awaited_part(program) == Some(part);
     let waits = |program: &ProgramNode| ONCE_PER_CALL.iter().any(|(part, _)| is_of(*part)(program));
@@ -80,15 +80,15 @@ fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(saved.finding(&RULE, words, more_iterations(facts, times)))
 }
 
-/// How many times as many iterations share a call until what is left of `gain` of the run is not
-/// worth a thought: a power of two.
+/// The factor of the iterations per call that makes the remainder of `gain` negligible: a power of
+/// two.
 fn times_the_iterations(gain: f64) -> u64 {
     let enough = |times: &u64| gain / (*times as f64) < MIN_SHARE;
     let powers = iter::successors(Some(2), |times| Some(times * 2));
     powers.take_while(|times| *times < MOST_TIMES).find(enough).unwrap_or(MOST_TIMES)
 }
 
-/// Samples that are ready sooner.
+/// Proposal to prepare samples sooner.
 fn more_workers(facts: &InsightFacts) -> Option<Proposal> {
     let workers = facts.spec_number("options.host.num_workers")?;
     let most = facts.spec_number("options.host.cores")?;
@@ -101,7 +101,7 @@ fn more_workers(facts: &InsightFacts) -> Option<Proposal> {
     )
 }
 
-/// Iterations that share what a call costs.
+/// Proposal to share the costs of a call among more iterations.
 fn more_iterations(facts: &InsightFacts, times: u64) -> Option<Proposal> {
     let key = "options.device_iterations";
     let iterations = facts.spec_number(key)?.checked_mul(times)?;

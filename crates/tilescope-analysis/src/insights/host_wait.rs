@@ -1,4 +1,4 @@
-//! IPUs that wait for the host to be ready.
+//! Waits of IPUs for the host.
 
 use super::insight_facts::{activity, largest};
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
@@ -11,24 +11,27 @@ use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_wait",
     description: "time spent waiting for the host (StreamCopyBegin)",
-    keys: &["options.host.stream_callbacks_multi_thread_mode", DEPTH],
+    keys: &["options.host.stream_callbacks_multi_thread_mode", DEPTH, INSTANCES],
     find,
 };
 
-/// Smaller shares are the price of talking at all.
+/// Smaller shares are an unavoidable cost of communication.
 const MIN_SHARE: f64 = 0.02;
 
-/// The key of the micro-batches that the host prepares ahead.
+/// The key of the number of micro-batches that the host prepares ahead.
 const DEPTH: &str = "options.prefetch_depth";
 
-/// Whether a program waits for the host.
+/// The key of the number of host processes, each with a loader of its own.
+const INSTANCES: &str = "options.num_instances";
+
+/// True if a program waits for the host.
 pub(crate) fn waits(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::StreamCopyBegin && activity(program) == StepActivity::Host
 }
 
-/// Share of the run in which the IPU that waits most is held up in StreamCopyBegin by a host that is
-/// not ready, and that IPU. Every copy begins with a handshake, however ready the host is: the
-/// shortest of them is no wait.
+/// The largest share of the run that any IPU waits in StreamCopyBegin for a host that is not ready,
+/// and that IPU. Every copy begins with a handshake, even if the host is ready, so the shortest one
+/// does not count as a wait.
 pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(RunShare, IpuId)> {
     let begins = facts.programs_that(waits);
     let runs = facts.runs.as_ref()?;
@@ -55,7 +58,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     let depth = facts.spec_number(DEPTH).unwrap_or(1);
-    vec![InsightFinding {
+    let instances = more_instances(facts, gain, ipu);
+    let late = InsightFinding {
         sentence: format!(
             "IPU {ipu} waits for the host in StreamCopyBegin for {share} of the run."
         ),
@@ -75,5 +79,28 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         ),
         place: facts.longest_in_trace(ipu, waits),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
-    }]
+    };
+    std::iter::once(late).chain(instances).collect()
+}
+
+/// More host processes, where several replicas share one.
+fn more_instances(facts: &InsightFacts, gain: RunShare, ipu: IpuId) -> Option<InsightFinding> {
+    let instances = facts.spec_number(INSTANCES)?.max(1);
+    let replicas = facts.spec_number("options.replication_factor")?;
+    let more = (instances + 1..=replicas).find(|count| replicas.is_multiple_of(*count))?;
+    let (plural, verb) = if instances == 1 { ("", "loads") } else { ("es", "load") };
+    Some(InsightFinding {
+        sentence: format!(
+            "{instances} host process{plural} {verb} the samples of {replicas} replicas, and IPU {ipu} \
+             waits for them."
+        ),
+        advice: format!(
+            "{more} processes (poprun --num-instances) each have a loader of their own."
+        ),
+        formula: "the waits of host_wait on the critical path / cycles of the run",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal([(INSTANCES, json!(more))], "Host cores and memory"),
+        place: facts.longest_in_trace(ipu, waits),
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
+    })
 }

@@ -25,33 +25,33 @@ use tilescope_report::{
     ReportError, ReportPart, StepActivity, Target, TileMemory, Variable, VertexTypeInfo,
 };
 
-/// The peak: what is live on the fullest tile at its fullest step.
+/// The peak: the live memory of the fullest tile at its fullest step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeakMemoryTile {
     /// The fullest tile.
     pub tile: TileId,
-    /// The liveness step.
+    /// The liveness step with the most live bytes.
     pub step: u32,
     pub program: ProgramId,
-    /// Bytes live then.
+    /// Bytes live at that step.
     pub bytes: Bytes,
     /// The variables with bytes on the tile, the largest first.
     pub variables: Vec<LiveVariable>,
 }
 
-/// What the planner says of the memory of a matmul or convolution.
+/// The planner's figures for the memory of a matmul or convolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OperationPlan {
-    /// What its temporaries may take of a tile; none where they may take anything.
+    /// Upper bound of its temporaries on a tile; `None` without a limit.
     bound: Option<Bytes>,
-    /// What they are expected to take.
+    /// Expected bytes of its temporaries.
     pub(crate) temporary_bytes: Bytes,
-    /// Parts that are computed one after the other.
+    /// Number of parts that are computed one after the other.
     serial_splits: u64,
 }
 
 impl OperationPlan {
-    /// Of a plan as operations carry it in a report; none of other kinds of plans.
+    /// Reads a plan from the text in a report; `None` for other kinds of plans.
     fn read(text: &str) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -73,28 +73,28 @@ impl OperationPlan {
         })
     }
 
-    /// Whether with more memory there could be a faster one: nothing else makes a planner compute
-    /// in parts.
+    /// True if more memory could permit a faster plan: a lack of memory is the only reason to
+    /// compute in parts.
     pub(crate) fn is_limited(&self) -> bool {
         self.bound.is_some() && self.serial_splits > 1
     }
 }
 
-/// Everything that rules look at.
+/// The input of all rules.
 #[derive(Clone, Debug)]
 pub struct InsightFacts {
-    /// How sentences write figures.
+    /// Number format of sentences.
     pub numbers: NumberFormat,
     pub target: Arc<Target>,
     /// Outcome of the program.
     pub outcome: ProgramOutcome,
     pub options: BTreeMap<String, String>,
-    /// Whether the report has the spec that it was simulated from: what can be changed and tried.
+    /// True if the report has the spec of its simulation, whose keys can be changed and tried.
     pub has_spec: bool,
-    /// What the run cannot be shorter than; none where nothing was executed.
+    /// Lower bounds of the length of the run; `None` if nothing was executed.
     pub chains: Option<RunChains>,
     pub batching: Option<BatchingConfig>,
-    /// Tensors that a host call takes.
+    /// Input tensors of a host call.
     pub(crate) host_inputs: Vec<HostTensor>,
     /// Memory of each tile.
     pub memory: Arc<TileRuns<TileMemory>>,
@@ -105,30 +105,30 @@ pub struct InsightFacts {
     pub operations: Arc<Vec<ModelOperation>>,
     /// Plans of matmuls and convolutions among them.
     plans: BTreeMap<OperationId, OperationPlan>,
-    /// The share of the cycles of a program that is beyond the fewest its operation could take, of
-    /// operations whose plans are limited by memory.
+    /// Share of the cycles of a program above the minimum of its operation, for operations whose
+    /// plans are limited by memory.
     pub(crate) wasted_by_plans: BTreeMap<ProgramId, f64>,
-    /// The share of the cycles of a program until its slowest tile begins.
+    /// Share of the cycles of a program before its slowest tile begins.
     start_shares: BTreeMap<ProgramId, f64>,
     /// Compute sets with cycles and vertices.
     pub compute_sets: BTreeMap<ComputeSetId, ComputeSet>,
     pub vertex_types: Arc<Vec<VertexTypeInfo>>,
     /// Bytes of stashes over all tiles, by variable.
     pub stashes: Vec<LiveVariable>,
-    /// Executions of each program. Syncs of I/O tiles are left out: they have nothing to do but wait
-    /// most of the time, and nobody waits for that.
+    /// Executions of each program. Syncs of I/O tiles are left out: these tiles wait most of the
+    /// time, which delays no one.
     pub runs: Option<ProgramRuns>,
     /// Phases, slots, stages and updates of the run.
     pub(crate) marks: RunMarks,
     /// A slot of median length.
     pub typical: Option<CycleRange>,
-    /// What the fullest tiles hold, where all or nearly all of their memory is needed.
+    /// Contents of the fullest tiles, if all or nearly all of their memory is needed.
     pub full_tiles: Option<FullTileContents>,
-    /// Names of weights that are trained: those with optimiser state or accumulated gradients.
+    /// Names of trained weights: those with optimiser state or accumulated gradients.
     pub trained: BTreeSet<String>,
-    /// The fullest tile at its fullest.
+    /// The fullest tile at its fullest step.
     pub peak: Option<PeakMemoryTile>,
-    /// What rests on operators of an imported model that are not modelled, in words.
+    /// The share of operators of an imported model that are not modelled, as text.
     pub unmodelled: Option<String>,
     /// Measured tiles per IPU, where a tool measured some of them: nothing is known of the others.
     pub(crate) measured_tiles: Option<u32>,
@@ -151,7 +151,7 @@ fn measured_tiles(report: &Report) -> Result<Option<u32>, ReportError> {
 }
 
 impl InsightFacts {
-    /// Reads them; rules write their sentences with `numbers`.
+    /// Reads the facts of a report; rules format figures with `numbers`.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -159,8 +159,8 @@ impl InsightFacts {
         Self::gather_of(report, numbers, MOST_MARKS)
     }
 
-    /// The same from about so many marks of each kind, which are those of whole iterations where as many
-    /// hold one.
+    /// The same from about `most_marks` marks of each kind, or from the marks of whole iterations
+    /// if that many marks contain one.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -172,7 +172,7 @@ impl InsightFacts {
         let counts = |lane: &LaneInfo, kind| lane.sub_lane == 0 || kind != ProgramKind::Sync;
         let runs = report.trace()?.map(|trace| program_runs_of(&trace, counts)).transpose()?;
         let memory = report.tile_memory()?;
-        // Without lifetimes every variable of every tile would be taken for always live.
+        // Without lifetimes every variable of every tile would count as always live.
         let variables = match report.has(ReportPart::Liveness) {
             true => liveness::variables(report, LivenessScope::Whole)?,
             false => Vec::new(),
@@ -240,7 +240,7 @@ impl InsightFacts {
         self.plans.get(&operation?)
     }
 
-    /// Whether a variable holds weights; where nothing is trained, their names say so.
+    /// True if a variable holds weights; without training, the names decide.
     pub(crate) fn is_weight(&self, of: &TileVariable) -> bool {
         match self.trained.is_empty() {
             true => of.is_always_live() && is_named_weight(&of.name),
@@ -248,18 +248,18 @@ impl InsightFacts {
         }
     }
 
-    /// The value of a key of the spec; none in reports that have no spec.
+    /// The value of a key of the spec; `None` in reports without a spec.
     pub(crate) fn spec(&self, key: &str) -> Option<&str> {
         self.options.get(key).map(String::as_str).filter(|_| self.has_spec)
     }
 
-    /// The value of a key of the spec that is a number.
+    /// The numeric value of a key of the spec.
     pub(crate) fn spec_number(&self, key: &str) -> Option<u64> {
         self.spec(key)?.parse().ok()
     }
 
-    /// The change of the keys of a spec, as far as they have other values now; none if they have
-    /// these, or nobody can try them.
+    /// A change of keys of the spec to new values; `None` if they already have these values, or if
+    /// the report has no spec to try them with.
     pub(crate) fn proposal<'a>(
         &self,
         changes: impl IntoIterator<Item = (&'a str, serde_json::Value)>,
@@ -276,26 +276,26 @@ impl InsightFacts {
         (!changes.is_empty()).then(|| Proposal { changes, cost: cost.to_owned() })
     }
 
-    /// True if a program that can compute in half precision does not: by the types of its operations,
-    /// for a file has types of its own.
+    /// True if a program that can compute in half precision does not. The types of its operations
+    /// decide, since a file may have its own types.
     pub(crate) fn is_single_precision(&self) -> bool {
         let is_open = matches!(self.spec("model.precision"), Some("float32" | "as_is"));
         let flops = |is_of: fn(ArithmeticType) -> bool| -> u64 {
             let counted = self.operations.iter().filter(|of| of.element_type.is_some_and(is_of));
-            // What only moves data counts, too.
+            // Operations that only move data count too.
             counted.map(|of| of.flops.max(1)).sum()
         };
         is_open && flops(|of| of == ArithmeticType::Float) >= flops(|of| of < ArithmeticType::Float)
     }
 
-    /// The share of the run that a change gains at most which takes away as many cycles of some
-    /// steps as `removed` says; none where nothing was executed.
+    /// The largest possible gain, as a share of the run, of a change that removes the cycles given
+    /// by `removed` from some steps; `None` if nothing was executed.
     pub(crate) fn gain(&self, removed: impl Fn(ChainPart<'_>) -> f64) -> Option<RunShare> {
         Some(self.chains.as_ref()?.gain(&self.programs, removed))
     }
 
-    /// The same for a change that takes away a share of all steps of the programs that `holds` is
-    /// true of.
+    /// The same for a change that removes a share of all steps of the programs that satisfy
+    /// `holds`.
     pub(crate) fn gain_of(
         &self,
         share: f64,
@@ -305,8 +305,9 @@ impl InsightFacts {
         self.gain(|part| if wanted(part) { share * part.cycles.as_f64() } else { 0.0 })
     }
 
-    /// The same for a change that gives tiles less to do. Steps still have to be started, but those of
-    /// operations that are computed in parts for want of memory: with less to do they need fewer.
+    /// The same for a change that reduces the work of tiles. The start of steps remains, except for
+    /// operations that are computed in parts for lack of memory: with less work they need fewer
+    /// parts.
     pub(crate) fn gain_of_work(
         &self,
         share: f64,
@@ -322,7 +323,7 @@ impl InsightFacts {
         })
     }
 
-    /// The programs that `holds` is true of: asked once for each, however many IPUs execute it.
+    /// The programs that satisfy `holds`, which is evaluated once per program.
     pub(crate) fn programs_that(
         &self,
         holds: impl Fn(&ProgramNode) -> bool,
@@ -330,8 +331,8 @@ impl InsightFacts {
         self.programs.iter().filter(|(_, program)| holds(program)).map(|(id, _)| id).collect()
     }
 
-    /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
-    /// of the run; and that IPU. `None` if there are none.
+    /// Cycles of the programs that satisfy `holds`, on the IPU with most of them, as a share of the
+    /// run, and that IPU. `None` if there are none.
     pub(crate) fn busiest_share(
         &self,
         holds: impl Fn(&ProgramNode) -> bool,
@@ -342,7 +343,7 @@ impl InsightFacts {
         (share.value() > 0.0).then_some((share, ipu))
     }
 
-    /// The program of those `holds` is true of that takes most cycles on an IPU.
+    /// The program that satisfies `holds` with the most cycles on an IPU.
     pub(crate) fn longest(
         &self,
         ipu: IpuId,
@@ -356,8 +357,8 @@ impl InsightFacts {
         own.map(|((_, id, _), of)| (*id, of.cycles)).max_by_key(|(_, cycles)| *cycles)
     }
 
-    /// Where the trace shows the program of those `holds` is true of that takes most cycles on an IPU,
-    /// in a typical window.
+    /// The location in the trace, within a typical window, of the program that satisfies `holds`
+    /// with the most cycles on an IPU.
     pub(crate) fn longest_in_trace(
         &self,
         ipu: IpuId,
@@ -371,14 +372,14 @@ impl InsightFacts {
         }
     }
 
-    /// Steps of the programs that `holds` is true of.
+    /// Number of steps of the programs that satisfy `holds`.
     pub(crate) fn count_of(&self, holds: impl Fn(&ProgramNode) -> bool) -> u64 {
         let wanted = self.programs_that(holds);
         let steps = self.runs.iter().flat_map(|runs| &runs.steps);
         steps.filter(|((_, id, _), _)| wanted.contains(id)).map(|(_, of)| of.steps).sum()
     }
 
-    /// Bytes ever used over all tiles.
+    /// Bytes that are ever used, over all tiles.
     pub(crate) fn used_bytes(&self) -> Bytes {
         self.memory.map(TileMemory::excluding_gaps).total()
     }
@@ -392,12 +393,12 @@ impl InsightFacts {
         self.categories.map(sum).total()
     }
 
-    /// The tiles that use most, the fullest first.
+    /// The tiles with the most used bytes, the fullest first.
     pub(crate) fn fullest(&self, count: usize) -> Vec<(TileId, Bytes)> {
         fullest_tiles(&self.memory, count)
     }
 
-    /// Words for a program: its name, or its kind.
+    /// The name of a program, or its kind if it has none.
     pub fn name(&self, program: ProgramId) -> String {
         match self.programs.get(program) {
             Some(program) if !program.name.is_empty() => program.name.clone(),
@@ -406,16 +407,16 @@ impl InsightFacts {
         }
     }
 
-    /// Cycles of what is typical of the run: a slot of median length while the pipeline is full, or
-    /// else all of it.
+    /// Cycles of a typical part of the run: a slot of median length while the pipeline is full, or
+    /// else the whole run.
     pub(crate) fn typical_window(&self) -> CycleRange {
         let run = || self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.range);
         self.typical.unwrap_or_else(run)
     }
 }
 
-/// Of operations whose plans are limited by memory, the share of the cycles of each of their programs
-/// that a better plan could do without.
+/// For operations whose plans are limited by memory, the share of the cycles of each of their
+/// programs that a better plan would save.
 fn wasted_by_plans(
     report: &Report,
     plans: &BTreeMap<OperationId, OperationPlan>,
@@ -441,14 +442,14 @@ pub(crate) fn activity(program: &ProgramNode) -> StepActivity {
     StepActivity::from_program_kind(program.kind, program.stream)
 }
 
-/// True for a part of a copy from or to the host.
+/// True for a part of a copy with the host.
 pub(super) fn copies(program: &ProgramNode) -> bool {
     use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
     matches!(program.kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)
         && activity(program) == StepActivity::Host
 }
 
-/// The largest share, the first of those that are equal, and what it is of.
+/// The largest share and its key; the first of equal ones.
 pub(super) fn largest<K: Ord + Copy>(sums: &BTreeMap<K, RunShare>) -> Option<(K, RunShare)> {
     let mut largest: Option<(K, RunShare)> = None;
     for (key, share) in sums {

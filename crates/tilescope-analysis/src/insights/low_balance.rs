@@ -1,4 +1,4 @@
-//! Compute sets in which most tiles wait for a few.
+//! Compute sets in which most tiles wait for a few tiles.
 
 use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::ComputeSet;
@@ -11,9 +11,9 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Idle time that is not worth a line.
+/// Smaller shares of idle time are not reported.
 const MIN_SHARE: f64 = 0.01;
-/// Most compute sets that are named.
+/// The largest number of compute sets that are named.
 const MAX_NAMED_COMPUTE_SETS: usize = 3;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
@@ -49,7 +49,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     found.into_iter().map(finding).collect()
 }
 
-/// Mean cycles over the tiles of an IPU divided by those of the slowest.
+/// Mean cycles over the tiles of an IPU divided by the cycles of the slowest tile.
 fn balance(set: &ComputeSet, tiles: u32) -> Option<f64> {
     let slowest = set.cycles.max();
     let mean = set.cycles.total().as_f64() / f64::from(tiles);

@@ -1,4 +1,5 @@
-//! Plans of matmuls and convolutions that have too little memory to be fast, or take too much of it.
+//! Plans of matmuls and convolutions that have too little memory to be fast, or take too much
+//! memory.
 
 use super::insight_facts::OperationPlan;
 use super::saved_memory::{MemoryWords, SavedMemory};
@@ -17,17 +18,17 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less is not worth a plan of its own.
+/// Smaller shares do not justify another plan.
 const MIN_SHARE: f64 = 0.03;
 
-/// A proportion that is larger by less changes few plans.
+/// Increases of the proportion by smaller factors change few plans.
 const LEAST_TIMES: f64 = 1.25;
 
-/// How much of what the largest temporaries at the peak are planned to take is left for them: enough
-/// less that there must be another plan, and little enough that it need not be a slow one.
+/// Share of the planned bytes of the largest temporaries at the peak that the proposal leaves them:
+/// small enough to force another plan, and large enough that it need not be slow.
 const LESS: f64 = 2.0 / 3.0;
 
-/// Fewest hundredths of a tile that plans are given.
+/// The smallest proportion of a tile that plans are given, in hundredths.
 const LEAST_HUNDREDTHS: f64 = 1.0;
 
 const KEY: &str = "options.available_memory_proportion";
@@ -36,17 +37,17 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     [larger(facts), smaller(facts)].into_iter().flatten().collect()
 }
 
-/// In whole hundredths, which is as fine as anybody sets it.
+/// Rounds down to whole hundredths, the resolution at which users set it.
 fn hundredths(proportion: f64) -> f64 {
     (proportion * 100.0).floor().max(LEAST_HUNDREDTHS) / 100.0
 }
 
-/// Plans that compute in parts one after the other, for want of memory for all of them.
+/// Rule for plans that compute in parts one after the other, for lack of memory.
 fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
     let now: f64 = facts.spec(KEY)?.parse().ok()?;
     let (_, fullest) = facts.fullest(1).first().copied()?;
     let capacity = facts.target.bytes_per_tile.as_f64().max(1.0);
-    // As much more as the fullest tile has free.
+    // The proportion grows by the free share of the fullest tile.
     let more = hundredths((now + 1.0 - fullest.as_f64() / capacity).min(1.0));
     if more < LEAST_TIMES * now {
         return None;
@@ -56,7 +57,7 @@ fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
     };
     let gain = facts.gain(|part| {
         let share = facts.wasted_by_plans.get(&part.id).copied();
-        // Parts that are computed at once need fewer syncs.
+        // Parts that are computed at the same time need fewer syncs.
         let share = share.unwrap_or(if part.program.is_internal_sync() { 1.0 } else { 0.0 });
         share * part.cycles.as_f64()
     });
@@ -75,10 +76,10 @@ fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(saved.finding(&RULE, words, Some(proposal)))
 }
 
-/// Plans whose temporaries fill the tiles.
+/// Rule for plans whose temporaries fill the tiles.
 fn smaller(facts: &InsightFacts) -> Option<InsightFinding> {
     let full = facts.full_tiles.as_ref()?;
-    // Rearranged operands are as large in any plan.
+    // Rearranged operands have the same size in every plan.
     let is_planned =
         |of: &TileVariable| of.category == MemoryCategory::Message || is_partials(&of.name);
     let plan = |of: &TileVariable| facts.plan_of(of.operation).filter(|_| is_planned(of));

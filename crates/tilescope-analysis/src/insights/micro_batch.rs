@@ -1,4 +1,4 @@
-//! Costs of a micro-batch that do not grow with its samples.
+//! Costs of a micro-batch that are independent of its samples.
 
 use super::insight_facts::copies;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
@@ -12,18 +12,18 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less is well spread.
+/// Smaller shares are well amortised.
 const MIN_SHARE: f64 = 0.03;
 
-/// The key of the samples of a micro-batch.
+/// The key of the number of samples of a micro-batch.
 const KEY: &str = "model.batch_size";
 
-/// Whether a program moves samples or results over the host link.
+/// True if a program moves samples or results over the host link.
 fn is_transfer(program: &ProgramNode) -> bool {
     copies(program) && program.kind == ProgramKind::StreamCopyMid
 }
 
-/// Whether the cycles of a program are the same for any number of samples.
+/// True if the cycles of a program do not depend on the number of samples.
 fn is_fixed(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::Sync || (copies(program) && !is_transfer(program))
 }
@@ -33,7 +33,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     };
     let Some(fixed) = facts.gain_of(1.0, is_fixed) else { return Vec::new() };
-    // Larger operations are more efficient, but what is moved grows with the samples.
+    // Larger operations are more efficient, but transfers grow with the samples.
     let gain = facts.gain_of(0.5, |program| !is_transfer(program));
     let busiest = facts.busiest_share(is_fixed).filter(|_| fixed.value() >= MIN_SHARE);
     let Some((_, ipu)) = busiest else { return Vec::new() };

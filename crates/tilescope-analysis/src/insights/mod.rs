@@ -1,9 +1,9 @@
-//! Insights: what is worth doing about a program, ranked by what it may gain.
+//! Insights: possible improvements of a program, ranked by their gain.
 //!
-//! Each rule is a file and a line in [`RULES`], or a row of `time_shares`: a pure function from the [`InsightFacts`] of a report to
-//! findings. A finding is one sentence with the figure that proves it, what may be gained at most,
-//! how that is worked out, and the place that shows it. A rule that has nothing to say, or whose
-//! facts were not recorded, finds nothing.
+//! Each rule is a file and a line in [`RULES`], or a row of `time_shares`: a pure function from the
+//! [`InsightFacts`] of a report to findings. A finding is one sentence with the figure that proves
+//! it, the upper bound of the gain, its derivation, and the location in a view. A rule that does
+//! not apply, or whose facts were not recorded, returns no findings.
 
 mod accumulation;
 mod dithering;
@@ -17,6 +17,7 @@ mod insight_facts;
 mod low_balance;
 mod memory_proportion;
 mod micro_batch;
+mod more_replicas;
 mod offloading;
 mod out_of_memory;
 mod outlining;
@@ -46,6 +47,7 @@ mod waiting;
 mod worst_tiles;
 
 pub use insight_facts::{InsightFacts, PeakMemoryTile};
+pub use more_replicas::divided_replicas;
 pub use proposal::{Proposal, SpecChanges};
 pub use tile_memory_overview::{
     FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,
@@ -67,7 +69,7 @@ use tilescope_report::{Report, ReportError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsightSubject {
-    /// Whether and how the program fits.
+    /// Memory of the program, and the question whether it fits.
     Memory,
     /// Time of the run.
     #[default]
@@ -78,23 +80,23 @@ pub enum InsightSubject {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "of", content = "share")]
 pub enum InsightGain {
-    /// Without it, the program does not run at all.
+    /// The program cannot run without the change.
     Everything,
     /// A share of the run's time.
     Time(RunShare),
-    /// A share of the memory of the tiles concerned.
+    /// A share of the memory of the tiles in question.
     Memory(f64),
-    /// Nothing that could be put into a number.
+    /// A gain that cannot be quantified.
     Unknown,
 }
 
 impl InsightGain {
-    /// A share of the time; unknown where nothing was executed.
+    /// Creates a gain of a share of the time; unknown if nothing was executed.
     pub(crate) fn of_time(share: Option<RunShare>) -> Self {
         share.map_or(Self::Unknown, Self::Time)
     }
 
-    /// The share of time or memory that it is; none where it is no number.
+    /// The gain as a share of time or memory; `None` if it is not a number.
     pub fn share(self) -> Option<f64> {
         match self {
             Self::Time(share) => Some(share.value()),
@@ -103,8 +105,8 @@ impl InsightGain {
         }
     }
 
-    /// Larger is more important. Memory counts as much as the fullest tile is full: where there is
-    /// plenty, less of it gains nothing.
+    /// The rank of the gain; larger is more important. Gains of memory are weighted by the fullness
+    /// of the fullest tile: with plenty of free memory they are worth nothing.
     pub(crate) fn rank(self, fullness: f64) -> f64 {
         match self {
             Self::Everything => f64::INFINITY,
@@ -114,7 +116,7 @@ impl InsightGain {
         }
     }
 
-    /// Words for people: `up to 12.3 % of the time`.
+    /// The gain as text: `up to 12.3 % of the time`.
     pub fn text(self) -> String {
         match self {
             Self::Everything => "makes it run".to_owned(),
@@ -125,7 +127,7 @@ impl InsightGain {
     }
 }
 
-/// A finding of one rule: what is wrong, what to do and what it may gain.
+/// A finding of one rule: the problem, the advice and the possible gain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InsightFinding {
     /// Name of the rule.
@@ -137,17 +139,17 @@ pub struct InsightFinding {
     /// The formula of its figures.
     pub formula: &'static str,
     pub gain: InsightGain,
-    /// What to change, where keys of the spec do it.
+    /// The change, if keys of the spec can make it.
     #[serde(flatten)]
     pub proposal: Option<Proposal>,
-    /// What became of it when it was tried.
+    /// The outcome of a trial of the proposal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<TriedProposal>,
     pub place: ViewLocation,
 }
 
 impl InsightFinding {
-    /// A finding of `rule` that says nothing yet, proposes nothing and gains an unknown share.
+    /// Creates a finding of `rule` with empty texts, no proposal and an unknown gain.
     fn about(subject: InsightSubject, rule: &InsightRule) -> Self {
         Self {
             rule: rule.name,
@@ -167,14 +169,14 @@ impl InsightFinding {
 pub struct InsightRule {
     /// Short key: `out_of_memory`.
     pub name: &'static str,
-    /// The problem it looks for, in words.
+    /// The problem as text.
     pub description: &'static str,
-    /// Keys of a spec that its proposals may set; none where it only tells.
+    /// Keys of a spec that its proposals may set; empty for rules without proposals.
     pub keys: &'static [&'static str],
     pub find: fn(&InsightFacts) -> Vec<InsightFinding>,
 }
 
-/// All rules, in the order in which they are tried.
+/// All rules, in the order of evaluation.
 pub static RULES: &[InsightRule] = &[
     out_of_memory::RULE,
     full_tiles::RULE,
@@ -188,6 +190,7 @@ pub static RULES: &[InsightRule] = &[
     outlining::RULE,
     schedule::RULE,
     stage_balance::RULE,
+    more_replicas::RULE,
     accumulation::RULE,
     host_call::RULE,
     time_shares::OVERLAP_IO,
@@ -216,7 +219,7 @@ pub static RULES: &[InsightRule] = &[
     unmodelled::RULE,
 ];
 
-/// All findings of all rules, the most important first, with figures as `numbers` writes them.
+/// All findings of all rules, the most important first, with figures in the format `numbers`.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -228,8 +231,9 @@ pub fn insights(
     Ok(ranked(&facts))
 }
 
-/// All findings about some facts, those about the question of the program first ([`InsightVerdict`]),
-/// and of these the most important first; rules among equals keep their order.
+/// All findings about some facts: those on the main question of the program first
+/// ([`InsightVerdict`]), and among these the most important first; equal findings keep the order of
+/// their rules.
 pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut found: Vec<InsightFinding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
     merge_duplicates(&mut found);
@@ -237,7 +241,7 @@ pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
     let fullness = most.as_f64() / facts.target.bytes_per_tile.0.max(1) as f64;
     let first = verdict::first_subject(facts.outcome);
     found.sort_by(|a, b| {
-        // What does not run comes first, whatever a file says of a run.
+        // Findings that prevent execution come first, even if the file contains a run.
         let is_aside = |finding: &InsightFinding| {
             finding.subject != first && finding.gain != InsightGain::Everything
         };
@@ -247,8 +251,8 @@ pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
     found
 }
 
-/// Leaves out what is about memory and proposes the same as a finding about time: trying that one
-/// tells what becomes of both.
+/// Removes findings about memory with the same proposal as a finding about time: one trial answers
+/// both.
 fn merge_duplicates(found: &mut Vec<InsightFinding>) {
     let changes = |finding: &InsightFinding| {
         finding.proposal.as_ref().map(|proposal| proposal.changes.clone())

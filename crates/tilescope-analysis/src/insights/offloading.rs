@@ -1,4 +1,4 @@
-//! Tensors that could wait in streaming memory, where tiles have no room for them.
+//! Tensors that could be kept in streaming memory if tiles have too little memory.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::tile_contents::{FullTileContents, TileVariable};
@@ -21,15 +21,15 @@ const KINDS: [&str; 4] = [STATE, ACTIVATIONS, ACCUMULATORS, WEIGHTS];
 const EXECUTION: &str = "options.execution";
 const SETS: &str = "options.execution_phase_settings.stages";
 
-/// The least that phases must save: they take many times as long.
+/// The least gain that justifies phases: they multiply the run time.
 const LEAST_BY_PHASES: f64 = 0.1;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    // Phases keep nothing on the chip already.
+    // Phased execution already keeps nothing on the chip between phases.
     if facts.spec(EXECUTION) == Some("phased") {
         return Vec::new();
     }
-    // Weights and accumulators are on the chip for all of a pass: only phases are shorter.
+    // Weights and accumulators stay on the chip for a whole pass; only phases are shorter.
     [state(facts), activations(facts), phases(facts)].into_iter().flatten().collect()
 }
 
@@ -65,7 +65,7 @@ fn activations(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(finding(facts, saved, ("Stashed activations", advice), proposal))
 }
 
-/// All that is kept, for a program that does not fit.
+/// Rule for a program that does not fit: offloads all stored tensors.
 fn phases(facts: &InsightFacts) -> Option<InsightFinding> {
     facts.full_tiles.as_ref().filter(|full: &&FullTileContents| full.overflows())?;
     let is_kept = |of: &TileVariable| {
@@ -74,12 +74,12 @@ fn phases(facts: &InsightFacts) -> Option<InsightFinding> {
     };
     let saved = SavedMemory::of(facts, |of| f64::from(is_kept(of)))?.at_least(LEAST_BY_PHASES)?;
     let cost = "A copy from and to streaming memory for each phase: several times slower";
-    // Even and odd IPUs take turns; where that cannot be, all of them work on each phase.
+    // Even and odd IPUs alternate; if that is not possible, all of them work on each phase.
     let mut proposal = facts.proposal([(EXECUTION, json!("phased"))], cost)?;
     if !facts.target.ipus_per_replica.is_multiple_of(2) {
         proposal.changes.insert(SETS.to_owned(), json!(1));
     }
-    // What a spec keeps on the chip stays there in phases, too.
+    // Tensors that a spec keeps on the chip stay there in phases too.
     let off_chip = facts.proposal(KINDS.map(|kind| (kind, json!(false))), cost);
     proposal.changes.extend(off_chip.into_iter().flat_map(|off_chip| off_chip.changes));
     let advice = "Phased execution keeps them in streaming memory, and each phase loads what it \

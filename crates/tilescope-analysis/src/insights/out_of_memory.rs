@@ -1,4 +1,4 @@
-//! Tiles that need more than they have, so that nothing runs.
+//! Tiles that need more memory than they have, so that the program cannot run.
 
 use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
@@ -17,11 +17,11 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Memory of a tile of an Mk2 IPU: the largest there is.
+/// Memory of a tile of an Mk2 IPU, the largest of any IPU.
 const MK2_TILE_BYTES: Bytes = Bytes(624 * 1024);
 
-/// What can make room on a tile that needs too much, the most likely first. Each is named only where
-/// the report says that there is room to be had by it.
+/// The remedies for a tile that needs too much memory, the most likely first. Each is named only if
+/// the report shows that it would free memory.
 fn advice(facts: &InsightFacts, tile: &TileMemory) -> String {
     let mut remedies: Vec<String> = Vec::new();
     let wide: Bytes =
@@ -39,7 +39,7 @@ fn advice(facts: &InsightFacts, tile: &TileMemory) -> String {
     }
     let blocks: BTreeSet<_> = facts.operations.iter().map(|of| &of.block).collect();
     let divides = blocks.len() > facts.target.ipus_per_replica as usize;
-    // More IPUs share out what is always live; the working set of one operation stays as it is.
+    // More IPUs divide always-live memory; the working set of a single operation stays the same.
     if divides && tile.always_live >= tile.overflowed {
         remedies.push("spread the model over more IPUs (target.ipus)".to_owned());
     }

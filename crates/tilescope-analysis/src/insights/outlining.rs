@@ -1,4 +1,4 @@
-//! Code that is there for each use, where tiles have no room for it.
+//! Code that is duplicated for each use, on tiles that are short of memory.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::{InsightFacts, InsightFinding, InsightRule};
@@ -22,7 +22,7 @@ fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
     use MemoryCategory::{
         Constant, InstrumentationResults, Message, Rearrangement, Stack, Variable, VertexCode,
     };
-    // Code of vertices is there once anyway.
+    // Code of vertices exists only once in any case.
     let is_shared = |category| {
         !matches!(
             category,

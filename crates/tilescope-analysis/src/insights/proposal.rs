@@ -3,14 +3,14 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Keys of a spec and what they are set to, as `--set` takes them.
+/// Keys of a spec and their new values, in the form of `--set`.
 pub type SpecChanges = BTreeMap<String, serde_json::Value>;
 
-/// A change of the spec: every key that it needs, and what it costs besides time.
+/// A change of the spec: every key that it needs, and its costs besides time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Proposal {
     pub changes: SpecChanges,
-    /// What is given up for it, in words.
+    /// The costs as text.
     pub cost: String,
 }
 

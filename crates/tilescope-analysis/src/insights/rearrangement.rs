@@ -1,4 +1,4 @@
-//! Time that goes to changing layouts.
+//! Time spent on changes of layout.
 
 use super::insight_facts::largest;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
@@ -14,7 +14,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Smaller shares are the usual price of plans that differ.
+/// Smaller shares are the usual cost of different plans.
 const MIN_SHARE: f64 = 0.03;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
@@ -40,7 +40,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }]
 }
 
-/// The operation with most cycles of rearrangement, and its share of all of them.
+/// The operation with the most cycles of rearrangement, and its share of all such cycles.
 fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
     let Some(runs) = &facts.runs else { return (None, 0.0) };
     let none = runs.whole().nothing();

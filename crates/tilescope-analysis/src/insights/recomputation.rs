@@ -1,4 +1,4 @@
-//! Activations kept for the backward pass that could be computed again.
+//! Activations that are stored for the backward pass but could be recomputed.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::tile_contents::TileVariable;
@@ -18,7 +18,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Smaller stashes are not worth a second forward pass.
+/// Smaller stashes do not justify a second forward pass.
 const MIN_SHARE: f64 = 0.05;
 
 const ADVICE: &str = "With recomputation a stage keeps its inputs only, and runs its forward pass again \
@@ -28,11 +28,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     recomputed(facts).or_else(|| kept(facts)).into_iter().collect()
 }
 
-/// Stashes on full tiles, where the spec can be changed.
+/// Rule for stashes on full tiles, if the spec can be changed.
 fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
     let made_on: BTreeMap<&str, IpuId> =
         facts.operations.iter().filter_map(|of| Some((of.name.as_str(), of.ipu?))).collect();
-    // What another IPU made is an input of the stage, which is kept to begin from.
+    // Tensors from another IPU are inputs of the stage, which are stored as its starting point.
     let goes = |of: &TileVariable| {
         let tensor = stashed_tensor(&of.name);
         tensor.is_some_and(|name| made_on.get(name).is_none_or(|ipu| *ipu == of.ipu))
@@ -51,7 +51,7 @@ fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(saved.finding(facts, &RULE, words, proposal))
 }
 
-/// Stashes of all tiles.
+/// Rule for the stashes of all tiles.
 fn kept(facts: &InsightFacts) -> Option<InsightFinding> {
     let bytes = |live: &crate::liveness::LiveVariable| live.bytes.iter().sum::<Bytes>();
     let all: Bytes = facts.stashes.iter().map(bytes).sum();

@@ -1,9 +1,9 @@
-//! Chains of steps that wait for each other: how much shorter a run can get at most.
+//! Chains of steps that wait for each other, as bounds of the possible reduction of a run.
 //!
-//! A run takes at least as long as any chain of its steps. When a change takes cycles away from
-//! steps, what is left of every chain is still a chain of the changed run. So the run gets shorter by
-//! at most what is taken away from its critical path, and never below what the steps of any one IPU
-//! take then.
+//! A run takes at least as long as any chain of its steps. If a change removes cycles from steps,
+//! the remainder of every chain is still a chain of the changed run. So the reduction is at most
+//! the cycles removed from the critical path, and the run never gets shorter than the remaining
+//! steps of any one IPU.
 
 use super::host_call::awaited_part;
 use crate::trace::{ProgramRuns, RunShare, WholeRun};
@@ -13,7 +13,7 @@ use tilescope_report::{
     MachineAction, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError,
 };
 
-/// Steps of a program of one kind, in a chain.
+/// Steps of a program of one kind, within a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ChainPart<'a> {
     pub(crate) id: ProgramId,
@@ -23,7 +23,7 @@ pub(crate) struct ChainPart<'a> {
     pub(crate) cycles: Cycles,
 }
 
-/// Steps that come one after the other.
+/// A chain of consecutive steps.
 #[derive(Clone, Debug, Default)]
 struct Chain {
     cycles: Cycles,
@@ -36,7 +36,7 @@ impl Chain {
         *part = (part.0 + steps, part.1.saturating_add(cycles));
     }
 
-    /// Cycles that are left when `removed` says how many of each part go.
+    /// Remaining cycles if `removed` returns the removed cycles of each part.
     fn left(&self, programs: &ProgramNodeTable, removed: &impl Fn(ChainPart<'_>) -> f64) -> f64 {
         let removed = self.parts.iter().filter_map(|(&(id, kind), &(steps, cycles))| {
             let part = ChainPart { id, program: programs.get(id)?, kind, steps, cycles };
@@ -46,8 +46,8 @@ impl Chain {
     }
 }
 
-/// What every IPU waits for in each call of the host, whatever the others do: the IPU that comes
-/// last waits for the host alone, so it is the least of all.
+/// The waits of every IPU in each call of the host, independent of the others: the IPU that arrives
+/// last waits for the host alone, so these are the smallest waits of all IPUs.
 fn host_calls(
     runs: &ProgramRuns,
     programs: &ProgramNodeTable,
@@ -66,15 +66,15 @@ fn host_calls(
 pub struct RunChains {
     run: WholeRun,
     path: Chain,
-    /// What each IPU does itself, and calls of the host; none where I/O tiles work beside the others of
-    /// an IPU.
+    /// The work of each IPU itself, and calls of the host; empty if I/O tiles work beside the other
+    /// tiles of an IPU.
     ipus: Vec<Chain>,
-    /// The handshake before a copy with the host; what its begin takes beyond is waiting.
+    /// The handshake before a copy with the host; the cycles of its begin beyond that are waits.
     handshake: Cycles,
 }
 
 impl RunChains {
-    /// Reads them; none where nothing was executed.
+    /// Reads the chains; `None` if nothing was executed.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -85,7 +85,7 @@ impl RunChains {
     ) -> Result<Option<Self>, ReportError> {
         let (Some(runs), Some(path)) = (runs, report.critical_path()?) else { return Ok(None) };
         let run = WholeRun::of_path(&path);
-        // Cycles in which nothing was recorded are of no part: nothing takes them away.
+        // Cycles without a recorded step belong to no part, so nothing removes them.
         let mut of_path = Chain { cycles: path.range().length(), parts: BTreeMap::new() };
         for of in path.programs()?.iter() {
             let program = of.program.into_iter();
@@ -101,7 +101,7 @@ impl RunChains {
         Ok(Some(chains))
     }
 
-    /// What each IPU does, without its waits for others.
+    /// The work of each IPU, without its waits for others.
     fn work_of_ipus(&self, runs: &ProgramRuns, programs: &ProgramNodeTable) -> Vec<Chain> {
         let mut ipus: BTreeMap<IpuId, Chain> = BTreeMap::new();
         for ((ipu, id, kind), of) in &runs.steps {
@@ -135,8 +135,8 @@ impl RunChains {
         }
     }
 
-    /// The share of the run that a change gains at most which takes away as many cycles of some
-    /// steps as `removed` says.
+    /// The largest possible gain, as a share of the run, of a change that removes the cycles given
+    /// by `removed` from some steps.
     pub(crate) fn gain(
         &self,
         programs: &ProgramNodeTable,
@@ -147,8 +147,8 @@ impl RunChains {
         self.run.without_all_but(longest)
     }
 
-    /// The same for a change that also takes away syncs at which IPUs wait for each other: only what
-    /// each IPU does itself is a chain then. None where nothing is known of single IPUs.
+    /// The same for a change that also removes syncs at which IPUs wait for each other: only the
+    /// work of each IPU itself is a chain then. `None` if single IPUs are not known.
     pub(crate) fn gain_without_syncs(
         &self,
         programs: &ProgramNodeTable,
@@ -158,18 +158,32 @@ impl RunChains {
         Some(self.run.without_all_but(longest.reduce(f64::max)?))
     }
 
-    /// What is gained at most if no IPU waits for another: the one that works longest remains.
+    /// The largest possible gain if no IPU waits for another: the one that works longest remains.
     pub(crate) fn gain_without_waits(&self) -> Option<RunShare> {
         let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;
         Some(self.run.without_all_but(longest.as_f64()))
     }
 
-    /// What is gained at most if the work is dealt out evenly over the IPUs.
+    /// The largest possible gain if the work is distributed evenly over the IPUs.
     pub(crate) fn gain_of_even_work(&self) -> Option<RunShare> {
         let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;
         let all: Cycles = self.ipus.iter().map(|chain| chain.cycles).sum();
         let mean = all.as_f64() / self.ipus.len() as f64;
         let with_mean = self.run.without_all_but(mean);
         Some((with_mean - self.run.without_all_but(longest.as_f64())).clamped())
+    }
+
+    /// The gain if each IPU does an even share of the work by itself: nothing waits for another IPU,
+    /// and nothing is exchanged between them. `None` where nothing is known of single IPUs.
+    pub(crate) fn gain_of_whole_batches(&self, programs: &ProgramNodeTable) -> Option<RunShare> {
+        let is_exchange = |part: ChainPart<'_>| match part.kind {
+            ProgramKind::GlobalExchange => part.cycles.as_f64(),
+            _ => 0.0,
+        };
+        if self.ipus.is_empty() {
+            return None;
+        }
+        let all: f64 = self.ipus.iter().map(|chain| chain.left(programs, &is_exchange)).sum();
+        Some(self.run.without_all_but(all / self.ipus.len() as f64))
     }
 }

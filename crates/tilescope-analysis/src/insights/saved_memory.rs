@@ -1,5 +1,5 @@
-//! Memory that some variables take of a program that fills its tiles, and what is saved if a change
-//! takes part of it away: what findings about room have in common.
+//! Memory of some variables of a program that fills its tiles, and the gain if a change removes a
+//! part of it: the common part of findings about memory.
 
 use super::tile_contents::{FullTileContents, TileVariable};
 use super::{
@@ -7,36 +7,36 @@ use super::{
 };
 use tilescope_report::units::{Bytes, TileId, percent};
 
-/// Less is not worth a change.
+/// Smaller gains do not justify a change.
 const MIN_SHARE: f64 = 0.05;
 
-/// Memory that some variables take of the fullest tile, of which a change can take a part away.
+/// Memory of some variables on the fullest tile, of which a change can remove a part.
 #[derive(Clone, Debug)]
 pub(super) struct SavedMemory {
     /// The fullest tile.
     tile: TileId,
-    /// What they take of it when most is live there.
+    /// Their bytes on that tile at its peak.
     bytes: Bytes,
-    /// The same as a share of what the tile needs.
+    /// The same as a share of the tile's needed memory.
     share: f64,
-    /// The share of what the fullest tile needs that is saved at most.
+    /// The largest possible gain, as a share of the fullest tile's needed memory.
     gain: f64,
-    /// The same if gaps between variables stay as they are.
+    /// The same if gaps between variables stay.
     without_gaps: f64,
     place: ViewLocation,
 }
 
-/// What a finding says.
+/// The texts of a finding.
 pub(super) struct MemoryWords {
-    /// What takes the memory: `Optimiser state`.
+    /// The subject: `Optimiser state`.
     pub(super) what: &'static str,
     pub(super) advice: String,
     pub(super) formula: &'static str,
 }
 
 impl SavedMemory {
-    /// What is saved by a change that takes as large a share of each variable as `removed` says; none
-    /// where there is room, or what it takes away is next to nothing.
+    /// The gain of a change that removes the share given by `removed` from each variable; `None` if
+    /// tiles have free memory, or the gain is negligible.
     pub(super) fn of(facts: &InsightFacts, removed: impl Fn(&TileVariable) -> f64) -> Option<Self> {
         let full: &FullTileContents = facts.full_tiles.as_ref()?;
         let gain = full.gain(&removed);
@@ -56,19 +56,19 @@ impl SavedMemory {
         saved.at_least(MIN_SHARE)
     }
 
-    /// The same where something else limits the gain.
+    /// The same with another upper bound of the gain.
     pub(super) fn at_most(mut self, gain: f64) -> Self {
         self.gain = self.gain.min(gain);
         self.without_gaps = self.without_gaps.min(gain);
         self
     }
 
-    /// The same if it is as much: what costs much time must save much memory.
+    /// The same if the gain is at least `share`: expensive changes must save much memory.
     pub(super) fn at_least(self, share: f64) -> Option<Self> {
         (self.without_gaps >= share).then_some(self)
     }
 
-    /// The finding of a rule about it.
+    /// Creates the finding of a rule.
     pub(super) fn finding(
         self,
         facts: &InsightFacts,

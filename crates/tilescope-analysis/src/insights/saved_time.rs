@@ -1,5 +1,5 @@
-//! Time that some programs take, and what is gained if a change takes part of it away: what findings
-//! about shares of the run have in common.
+//! Time of some programs, and the gain if a change removes a part of it: the common part of
+//! findings about shares of the run.
 
 use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, Proposal, ViewLocation,
@@ -8,19 +8,19 @@ use crate::trace::RunShare;
 use tilescope_report::ProgramNode;
 use tilescope_report::units::IpuId;
 
-/// Time that some programs take, of which a change can take a part away.
+/// Time of some programs, of which a change can remove a part.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SavedTime {
-    /// The IPU on which these programs take longest.
+    /// The IPU with the longest time of these programs.
     pub(super) ipu: IpuId,
-    /// The share of the run that they take there.
+    /// Their share of the run on that IPU.
     pub(super) share: RunShare,
-    /// The share of the run that is gained at most.
+    /// The largest possible gain, as a share of the run.
     gain: RunShare,
     place: ViewLocation,
 }
 
-/// What a finding says.
+/// The texts of a finding.
 pub(super) struct FindingWords {
     pub(super) sentence: String,
     pub(super) advice: String,
@@ -28,8 +28,8 @@ pub(super) struct FindingWords {
 }
 
 impl SavedTime {
-    /// The time of the programs that `holds` is true of; none where nobody executes them, or `gain`
-    /// is below `least`.
+    /// The time of the programs that satisfy `holds`; `None` if they are not executed, or `gain` is
+    /// below `least`.
     pub(super) fn of(
         facts: &InsightFacts,
         gain: Option<RunShare>,
@@ -41,20 +41,20 @@ impl SavedTime {
         Some(Self { ipu, share, gain, place: facts.longest_in_trace(ipu, holds) })
     }
 
-    /// The same for programs that are in no typical iteration, as those of weight updates: the trace
-    /// shows all of the run.
+    /// The same for programs outside a typical iteration, such as those of weight updates: the
+    /// location is the whole run.
     pub(super) fn anywhere(mut self) -> Self {
         self.place.cycles = None;
         self
     }
 
-    /// The same of which the change at hand gains a part only.
+    /// The same for a change that gains only a part of it.
     pub(super) fn in_part(mut self, part: f64) -> Self {
         self.gain = self.gain * part;
         self
     }
 
-    /// The finding of a rule about it.
+    /// Creates the finding of a rule.
     pub(super) fn finding(
         self,
         rule: &InsightRule,

@@ -1,5 +1,5 @@
-//! Schedules in which IPUs wait for each other's stages, or that keep more activations than tiles have
-//! room for.
+//! Schedules in which IPUs wait for each other's stages, or that store more activations than fit on
+//! the tiles.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::saved_time::{FindingWords, SavedTime};
@@ -15,7 +15,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less is the price of working in step.
+/// Smaller shares are the cost of synchronous execution.
 const MIN_SHARE: f64 = 0.02;
 
 const EXECUTION: &str = "options.execution";
@@ -28,7 +28,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     [grouped(facts), interleaved(facts)].into_iter().flatten().collect()
 }
 
-/// Stages that could work at the same time.
+/// Rule for stages that could work at the same time.
 fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
     let (execution, schedule) = (facts.spec(EXECUTION)?, facts.spec(SCHEDULE)?);
     let one_after_the_other = match (execution, schedule) {
@@ -37,7 +37,7 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
         _ => return None,
     };
     let batching = facts.batching?;
-    // A pipeline is filled and drained for each weight update, or each call where nothing is trained.
+    // A pipeline is filled and drained for each weight update, or for each call in inference.
     let micro_batches = match facts.spec("model.training") {
         Some("true") => batching.gradient_accumulation,
         _ => batching.gradient_accumulation.saturating_mul(batching.device_iterations),
@@ -46,7 +46,7 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
         return None;
     }
     let gain = facts.chains.as_ref()?.gain_without_waits();
-    // The longest wait is in no typical slot: one that is short has short waits.
+    // A typical slot is a short one without the longest waits.
     let saved = SavedTime::of(facts, gain, MIN_SHARE, ProgramNode::is_external_sync)?.anywhere();
     let how = match one_after_the_other {
         true => "stages run one after another",
@@ -70,18 +70,18 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(saved.finding(&RULE, words, Some(proposal)))
 }
 
-/// Stashes of about half as many micro-batches.
+/// Rule for stashes that could hold about half as many micro-batches.
 fn interleaved(facts: &InsightFacts) -> Option<InsightFinding> {
     let is_grouped = facts.spec(EXECUTION) == Some("pipelined")
         && facts.spec(SCHEDULE) == Some("grouped")
         && facts.spec("model.training") == Some("true");
-    // 2 n - 1 entries become n.
+    // The number of entries goes from 2 n - 1 to n.
     let removed = |of: &super::tile_contents::TileVariable| match is_stash(&of.name) {
         true => 0.5,
         false => 0.0,
     };
     let saved = SavedMemory::of(facts, removed).filter(|_| is_grouped)?;
-    // Copies overlap in a grouped pipeline only.
+    // Copies overlap only in a grouped pipeline.
     let changes = [(SCHEDULE, json!("interleaved")), ("options.overlap_io", json!("none"))];
     let proposal = facts.proposal(changes, "Stages wait for one another in every slot")?;
     let words = MemoryWords {

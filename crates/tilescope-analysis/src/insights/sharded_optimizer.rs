@@ -1,4 +1,4 @@
-//! Weight updates that every replica does in full.
+//! Weight updates that every replica computes in full.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use serde_json::json;
@@ -10,7 +10,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less is not worth a collective.
+/// Smaller shares do not justify a collective.
 const MIN_SHARE: f64 = 0.02;
 
 const KEY: &str = "options.location.optimizer_state.replicated_tensor_sharding";

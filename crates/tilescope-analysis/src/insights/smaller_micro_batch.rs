@@ -1,4 +1,4 @@
-//! Samples that fill the tiles.
+//! Samples of a micro-batch that fill the tiles.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::tile_contents::TileVariable;
@@ -42,7 +42,8 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     Some(saved.finding(facts, &RULE, words, proposal(facts, samples / 2)?))
 }
 
-/// Half the samples of a micro-batch, and twice as many of these for each weight update.
+/// Proposes half the samples per micro-batch, and in training twice the micro-batches per weight
+/// update.
 fn proposal(facts: &InsightFacts, samples: u64) -> Option<Proposal> {
     const BATCH: &str = "model.batch_size";
     const STEPS: &str = "options.gradient_accumulation";

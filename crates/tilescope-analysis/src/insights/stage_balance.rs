@@ -1,4 +1,4 @@
-//! One stage of a pipeline that all others wait for.
+//! A stage of a pipeline that delays all others.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::trace::{MarkedPart, Share, WindowMark};
@@ -14,22 +14,22 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Stages that differ less are as balanced as layers allow.
+/// Smaller ratios are as balanced as the granularity of layers permits.
 const MIN_RATIO: f64 = 1.15;
 
-/// Passes of a stage.
+/// Passes of one stage.
 struct PipelineStageTimes<'a> {
     name: &'a str,
     ipu: Option<IpuId>,
-    /// The share of the window of the marks that its passes take, and their number, by pass.
+    /// The share of the window that its passes take, and their number, by pass.
     passes: BTreeMap<Option<TrainingPass>, (Share<MarkedPart>, f64)>,
     longest: Option<WindowMark<'a>>,
-    /// The longest in a typical slot: what fills a pipeline also waits for it to be filled.
+    /// The longest pass in a typical slot: passes while a pipeline fills also wait for that.
     longest_of_typical: Option<WindowMark<'a>>,
 }
 
 impl PipelineStageTimes<'_> {
-    /// The share that one micro-batch takes: the mean of each pass, added up.
+    /// The share that one micro-batch takes: the sum of the mean of each pass.
     fn each(&self, none: Share<MarkedPart>) -> Share<MarkedPart> {
         self.passes.values().fold(none, |sum, (taken, count)| sum + *taken * (1.0 / count))
     }
@@ -74,8 +74,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut stages = stages(facts);
     let each = stages.values().map(|stage| (stage.each(none).value(), stage.name));
     let Some((_, slowest)) = each.max_by(|a, b| a.0.total_cmp(&b.0)) else { return Vec::new() };
-    // Stages that work at other times wait for nobody: those of one IPU after the other, or steps
-    // of IPUs that share the rows of a field.
+    // Stages that run at other times do not wait: those of one IPU after the other, or steps of
+    // IPUs that share the rows of a field.
     let beside = marks.beside(|mark| stage_name(mark) == slowest);
     let beside: BTreeSet<&str> = beside.map(stage_name).collect();
     stages.retain(|name, _| beside.contains(name));
@@ -88,7 +88,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     if stages.len() < 2 || times < MIN_RATIO {
         return Vec::new();
     }
-    // Each micro-batch would be shorter by what the slowest stage takes beyond the mean.
+    // Each micro-batch would be shorter by the slowest stage's time beyond the mean.
     let batches = slowest.passes.values().map(|(_, count)| *count).fold(0.0, f64::max);
     let spared = ((each - mean) * batches).clamped().of_run();
     let even = facts.chains.as_ref().and_then(|chains| chains.gain_of_even_work());

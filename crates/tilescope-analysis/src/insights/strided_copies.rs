@@ -1,4 +1,4 @@
-//! Compute sets made of very many strided copies.
+//! Compute sets with a very large number of strided copies.
 
 use super::{InsightFacts, InsightFinding, InsightRule, InsightSubject, ViewLocation};
 use crate::tile_mapping::is_strided_copy;
@@ -13,7 +13,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Copies that take less do not matter.
+/// Smaller shares are negligible.
 const MIN_SHARE: f64 = 0.01;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
@@ -38,7 +38,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }]
 }
 
-/// The program whose strided copies take longest, with their number and what it takes.
+/// The program with the longest strided copies, their number and the program's share of the run.
 fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, RunShare)> {
     let runs = facts.runs.as_ref()?;
     let copies = |id: ProgramId| -> u64 {

@@ -1,4 +1,4 @@
-//! Tensors that every replica holds in full, where tiles have no room for them.
+//! Tensors that every replica holds in full, on tiles that are short of memory.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::tile_contents::TileVariable;
@@ -17,12 +17,12 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// A kind of tensors, and the key that splits them.
+/// A kind of tensors, and the key that shards them.
 struct ShardedKind {
     key: &'static str,
     what: &'static str,
     cost: &'static str,
-    /// Least gain that is worth the price.
+    /// The least gain that justifies the cost.
     least: f64,
     holds: fn(&InsightFacts, &TileVariable) -> bool,
 }
@@ -53,7 +53,7 @@ const KINDS: [ShardedKind; 3] = [
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let number = |key| facts.spec_number(key).unwrap_or(1).max(1);
-    // A tensor is split over the replicas of an instance.
+    // A tensor is sharded over the replicas of an instance.
     let replicas = number("options.replication_factor") / number("options.num_instances");
     if replicas < 2 {
         return Vec::new();

@@ -1,8 +1,9 @@
-//! What tiles hold when: how much less memory the fullest one can need at most.
+//! Contents of tiles over time, as the bound of a possible reduction of the fullest tile.
 //!
-//! A tile needs at least what is live on it at any one step. When a change takes bytes of variables
-//! away, what is left of those that are live at once is still live at once. So the fullest tile of
-//! the changed program needs at least the most that is left live on any tile.
+//! A tile needs at least the bytes that are live on it at any one step. If a change removes bytes
+//! of variables, the remainder of variables that are live at the same time is still live at the
+//! same time. So the fullest tile of the changed program needs at least the largest remainder on
+//! any tile.
 
 use crate::memory::{fullest_tiles, needed};
 use std::collections::BTreeSet;
@@ -10,10 +11,10 @@ use std::ops::Range;
 use tilescope_report::units::{Bytes, IpuId, OperationId, TileId, TileRange, TileRuns, VariableId};
 use tilescope_report::{MemoryCategory, Target, TileMemory, Variable};
 
-/// A tile this full leaves no room to try anything.
+/// Share of memory in use from which a tile has too little free memory for experiments.
 pub(super) const NEARLY_FULL: f64 = 0.9;
 
-/// Tiles that are looked at besides the fullest of each IPU.
+/// Number of tiles to consider besides the fullest of each IPU.
 const FULLEST: usize = 8;
 
 /// A part of a variable on a tile.
@@ -36,16 +37,16 @@ impl TileVariable {
     }
 }
 
-/// What a tile holds.
+/// The contents of a tile.
 #[derive(Clone, Debug)]
 struct TileContents {
     tile: TileId,
-    /// Bytes that are always live and belong to no variable that is listed.
+    /// Always-live bytes outside the listed variables.
     unlisted: Bytes,
     variables: Vec<TileVariable>,
 }
 
-/// Most that is left live on a tile at once, and when.
+/// The most bytes that stay live on a tile at one step, and that step.
 #[derive(Clone, Copy, Debug)]
 struct LeftAtPeak {
     bytes: f64,
@@ -79,7 +80,7 @@ impl TileContents {
         Self { tile, unlisted: always.saturating_sub(listed), variables }
     }
 
-    /// What is left when `removed` says how large a share of each variable goes.
+    /// The remaining peak if `removed` returns the removed share of each variable.
     fn left(&self, removed: &impl Fn(&TileVariable) -> f64) -> LeftAtPeak {
         let mut always = self.unlisted.as_f64();
         let mut changes: Vec<(u32, f64)> = Vec::new();
@@ -93,7 +94,7 @@ impl TileContents {
                 Some(_) => {}
             }
         }
-        // What ends at a step makes room for what begins there.
+        // Variables that end at a step free memory for those that begin there.
         changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let mut peak = LeftAtPeak { bytes: always, step: 0 };
         let mut live = always;
@@ -124,7 +125,7 @@ pub struct FullTileContents {
     pub(crate) capacity: Bytes,
 }
 
-/// What some variables take of the fullest tile at its peak.
+/// The bytes of some variables on the fullest tile at its peak.
 #[derive(Clone, Debug)]
 pub(crate) struct PartOfPeak<'a> {
     pub(crate) tile: TileId,
@@ -133,7 +134,7 @@ pub(crate) struct PartOfPeak<'a> {
 }
 
 impl FullTileContents {
-    /// Reads them; none where there is room.
+    /// Reads the fullest tiles; `None` if they have enough free memory.
     pub(super) fn read(
         target: &Target,
         memory: &TileRuns<TileMemory>,
@@ -158,20 +159,20 @@ impl FullTileContents {
         Some(Self { tiles: tiles.into_iter().map(read).collect(), needed: most, capacity })
     }
 
-    /// Whether the program does not fit.
+    /// True if the program does not fit.
     pub(crate) fn overflows(&self) -> bool {
         self.needed > self.capacity
     }
 
-    /// The share of its memory by which the fullest tile shrinks at most when `removed` says how
-    /// large a share of each variable goes.
+    /// The largest possible reduction of the fullest tile, as a share of its memory, if `removed`
+    /// returns the removed share of each variable.
     pub(crate) fn gain(&self, removed: impl Fn(&TileVariable) -> f64) -> f64 {
         let left = self.tiles.iter().map(|tile| tile.left(&removed).bytes).fold(0.0, f64::max);
         (1.0 - left / self.needed.as_f64().max(1.0)).clamp(0.0, 1.0)
     }
 
-    /// What the variables that `holds` is true of take of the fullest tile when most is live there;
-    /// none where they take nothing.
+    /// The bytes of the variables that satisfy `holds` on the fullest tile at its peak; `None` if
+    /// they have none.
     pub(crate) fn part_of_peak(
         &self,
         holds: impl Fn(&TileVariable) -> bool,

@@ -1,4 +1,4 @@
-//! Tiles at a glance: how full the fullest are, and how many are how full.
+//! Overview of tiles: the fullest ones, and a histogram of their memory.
 
 use super::InsightFacts;
 use crate::memory::needed;
@@ -8,7 +8,7 @@ use tilescope_report::units::{Bytes, IpuId, TileId};
 /// Number of bars of the histogram.
 const BUCKETS: usize = 20;
 
-/// A tile that is among the fullest.
+/// One of the fullest tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FullestTile {
     pub tile: TileId,
@@ -17,26 +17,26 @@ pub struct FullestTile {
     pub bytes: Bytes,
 }
 
-/// Tiles that are about as full.
+/// Tiles with similar memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TileMemoryBin {
-    /// Least bytes.
+    /// Inclusive lower bound.
     pub from: Bytes,
-    /// First byte count that is too much.
+    /// Exclusive upper bound.
     pub to: Bytes,
     pub tiles: u64,
 }
 
-/// Memory of all tiles at a glance.
+/// Overview of the memory of all tiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TileMemoryOverview {
-    /// Bytes in use over all tiles, gaps not included.
+    /// Bytes in use over all tiles, excluding gaps.
     pub used: Bytes,
-    /// Bytes that all tiles have.
+    /// Total memory of all tiles in bytes.
     pub capacity: Bytes,
-    /// Bytes that a tile has.
+    /// Memory of one tile in bytes.
     pub tile_capacity: Bytes,
-    /// Tiles that need more than they have.
+    /// Number of tiles that need more memory than they have.
     pub overfull: u64,
     /// The five fullest tiles, the fullest first.
     pub worst: Vec<FullestTile>,
@@ -44,7 +44,7 @@ pub struct TileMemoryOverview {
     pub histogram: Vec<TileMemoryBin>,
 }
 
-/// Sums the memory of all tiles up.
+/// Summarizes the memory of all tiles.
 pub fn tile_memory_overview(facts: &InsightFacts) -> TileMemoryOverview {
     let tile_capacity = facts.target.bytes_per_tile;
     let worst: Vec<FullestTile> = facts

@@ -1,5 +1,5 @@
-//! Rules of one form: some programs take a share of the run, and keys of the spec take it away, or a
-//! part of it. Each rule is a row; [`TimeShareRule::find`] reads them all.
+//! Rules of one form: some programs take a share of the run, and keys of the spec remove all or a
+//! part of it. Each rule is a row; [`TimeShareRule::find`] evaluates them all.
 
 use super::insight_facts::{activity, copies};
 use super::run_chains::ChainPart;
@@ -15,34 +15,34 @@ use tilescope_report::{
 
 /// A rule about programs that take a share of the run.
 struct TimeShareRule {
-    /// The share of the time of these programs that the change takes away; none where keys of the
-    /// spec, or the machine, say that there is nothing to change.
+    /// The share of the time of these programs that the change removes; `None` if the spec or the
+    /// machine leaves nothing to change.
     less: fn(&InsightFacts) -> Option<f64>,
     /// The programs that take the share.
     programs: fn(&InsightFacts, &ProgramNode) -> bool,
     gain: SharedGain,
-    /// The least gain that is worth the change.
+    /// The least gain that justifies the change.
     least: f64,
-    /// True if these programs are in no typical iteration, as those of weight updates.
+    /// True if these programs are outside a typical iteration, as those of weight updates.
     anywhere: bool,
-    /// `{ipu}` is the IPU on which these programs take longest, `{share}` the share of the run that
-    /// they take there.
+    /// `{ipu}` is the IPU with the longest time of these programs, `{share}` their share of the run
+    /// there.
     sentence: &'static str,
-    /// `{less}` is the share that is taken away.
+    /// `{less}` is the removed share.
     advice: &'static str,
     formula: &'static str,
-    /// Keys of the spec with their new values, as `--set` takes them.
+    /// Keys of the spec with their new values, in the form of `--set`.
     changes: &'static [(&'static str, &'static str)],
     cost: &'static str,
 }
 
-/// The share of the run that is gained at most.
+/// The upper bound of the gain, as a share of the run.
 enum SharedGain {
     /// All steps of the programs become shorter.
     Steps,
-    /// Their steps have less to do, but still have to be started.
+    /// The steps have less work, but their starts remain.
     Work,
-    /// Another formula.
+    /// A separate formula.
     By(fn(&InsightFacts) -> Option<RunShare>),
 }
 
@@ -77,7 +77,7 @@ impl TimeShareRule {
     }
 }
 
-/// Host copies that could go on beside compute.
+/// Host copies that could overlap with compute.
 pub(super) const OVERLAP_IO: InsightRule = InsightRule {
     name: "overlap_io",
     description: "copies from and to the host that compute waits for",
@@ -101,7 +101,7 @@ pub(super) const OVERLAP_IO: InsightRule = InsightRule {
     },
 };
 
-/// Samples that cross from the host in a wider type than they need.
+/// Samples that are copied from the host in a wider type than they need.
 pub(super) const INPUT_TYPE: InsightRule = InsightRule {
     name: "input_type",
     description: "samples that arrive from the host in a wide type",
@@ -128,7 +128,7 @@ pub(super) const INPUT_TYPE: InsightRule = InsightRule {
     },
 };
 
-/// Results that go to the host though nobody waits for each of them.
+/// Results that are copied to the host although they are not all needed.
 pub(super) const OUTPUT_MODE: InsightRule = InsightRule {
     name: "output_mode",
     description: "results of every micro-batch of a training run that go to the host",
@@ -155,7 +155,7 @@ pub(super) const OUTPUT_MODE: InsightRule = InsightRule {
     },
 };
 
-/// Syncs that stop IPUs which have nothing to do with them.
+/// Syncs that stop IPUs without a part in them.
 pub(super) const SYNC_PATTERN: InsightRule = InsightRule {
     name: "sync_pattern",
     description: "syncs for the host or streaming memory that stop all IPUs",
@@ -163,7 +163,7 @@ pub(super) const SYNC_PATTERN: InsightRule = InsightRule {
     find: |facts| {
         TimeShareRule {
             less: |facts| {
-                // In a sequential pipeline the others have nothing to do meanwhile.
+                // In a sequential pipeline the other IPUs have no work at that time.
                 let pipelined = facts.spec("options.execution") == Some("pipelined")
                     && facts.spec("options.pipeline_schedule") != Some("sequential");
                 let full = pipelined && facts.spec("options.sync_pattern") == Some("full");
@@ -208,7 +208,7 @@ pub(super) const COLLECTIVES: InsightRule = InsightRule {
     },
 };
 
-/// Forward passes that run a second time where memory would allow to keep what they made.
+/// Forward passes that are repeated although memory would suffice to store their results.
 pub(super) const RECOMPUTED_PASSES: InsightRule = InsightRule {
     name: "recomputed_passes",
     description: "forward passes that are recomputed in the backward pass",
@@ -231,7 +231,7 @@ pub(super) const RECOMPUTED_PASSES: InsightRule = InsightRule {
     },
 };
 
-/// Single precision where half would do.
+/// Single precision in place of half precision.
 pub(super) const PRECISION: InsightRule = InsightRule {
     name: "precision",
     description: "compute, exchange and copies in single precision",
@@ -287,7 +287,7 @@ pub(super) const PARTIALS: InsightRule = InsightRule {
     },
 };
 
-/// Time that goes to remote buffers.
+/// Time spent on remote buffers.
 pub(super) const REMOTE_BUFFERS: InsightRule = InsightRule {
     name: "remote_buffers",
     description: "time spent on remote buffers",
@@ -321,14 +321,14 @@ pub(super) const REMOTE_BUFFERS: InsightRule = InsightRule {
     },
 };
 
-/// Less is not worth losing digits.
+/// Smaller gains do not justify a loss of precision.
 const LEAST_FOR_DIGITS: f64 = 0.05;
 
-/// Smaller shares need no I/O tiles.
+/// Smaller shares do not justify I/O tiles.
 const LEAST_OVERLAP: f64 = 0.02;
 
-/// The share of micro-batches whose copies can go on beside compute, on one IPU or in a grouped
-/// pipeline: the first one has nothing to be copied beside.
+/// The share of micro-batches whose copies can overlap with compute, on one IPU or in a grouped
+/// pipeline: the first one has no compute to overlap with.
 fn share_beside_compute(facts: &InsightFacts) -> Option<f64> {
     let grouped = facts.spec("options.pipeline_schedule") == Some("grouped");
     let pipelined = facts.spec("options.execution") == Some("pipelined");
@@ -347,7 +347,7 @@ fn gain_of_overlap(facts: &InsightFacts) -> Option<RunShare> {
     let share = share_beside_compute(facts)?;
     facts.busiest_share(copies).filter(|(share, _)| share.value() >= LEAST_OVERLAP)?;
     let chains = facts.chains.as_ref()?;
-    // A host that is late stays so.
+    // The change does not help if the host is late.
     Some(chains.gain(&facts.programs, |part| match part.program {
         program if program.is_external_sync() => share * part.cycles.as_f64(),
         program if copies(program) => share * (part.cycles - chains.waiting(part)).as_f64(),
@@ -355,8 +355,8 @@ fn gain_of_overlap(facts: &InsightFacts) -> Option<RunShare> {
     }))
 }
 
-/// True for a batch of pictures: with one, three or four colours as the second dimension, as ONNX
-/// and PyTorch have them, or as the last one, as TensorFlow does.
+/// True for a batch of images: the size of the second dimension, as in ONNX and PyTorch, or of the
+/// last one, as in TensorFlow, is one, three or four channels.
 fn is_picture(shape: &[u64]) -> bool {
     let [_, second, third, last] = shape[..] else { return false };
     let is_of = |colours, sides: [u64; 2]| {
@@ -365,8 +365,8 @@ fn is_picture(shape: &[u64]) -> bool {
     is_of(second, [third, last]) || is_of(last, [second, third])
 }
 
-/// The share of the bytes of samples that is saved where pictures cross as uint8: 8 bits for each
-/// colour of a pixel. None where another input would lose its fractions.
+/// The share of the bytes of samples that is saved if images are copied as uint8: 8 bits for each
+/// channel of a pixel. `None` if another input would lose its fractions.
 fn saved_bytes(facts: &InsightFacts) -> Option<f64> {
     let mut saved = 0.0;
     for input in &facts.host_inputs {
@@ -389,10 +389,10 @@ fn returns(program: &ProgramNode) -> bool {
 }
 
 fn gain_of_outputs(facts: &InsightFacts) -> Option<RunShare> {
-    // Each of them has a sync of its own, as has every copy with the host.
+    // Each of these copies has its own sync, like every copy with the host.
     let syncs = facts.count_of(returns) as f64 / facts.count_of(copies).max(1) as f64;
-    // I/O tiles that return results hold up those that take in samples, at the syncs of both: without
-    // such a sync, neither needs to be on the critical path.
+    // I/O tiles that return results delay those that receive samples at the syncs of both: without
+    // such a sync, neither has to be on the critical path.
     let has_io_tiles = facts.target.io_tiles_per_ipu > 0;
     facts.gain(|part| match part.program {
         program if returns(program) => part.cycles.as_f64(),
@@ -402,8 +402,8 @@ fn gain_of_outputs(facts: &InsightFacts) -> Option<RunShare> {
     })
 }
 
-/// True if the cycles of a program depend on the width of elements. Weights are as wide as before,
-/// and so are their updates.
+/// True if the cycles of a program depend on the width of elements. The width of weights does not
+/// change, so their updates do not depend on it.
 fn depends_on_width(facts: &InsightFacts, program: &ProgramNode) -> bool {
     let operation = program.operation.and_then(|id| facts.operations.get(id.index()));
     let stays = |of: &ModelOperation| {
@@ -426,7 +426,7 @@ fn is_remote(program: &ProgramNode) -> bool {
 }
 
 fn gain_of_remote_buffers(facts: &InsightFacts) -> Option<RunShare> {
-    // Each of these copies has a sync, which may stop all IPUs.
+    // Each of these copies has a sync that may stop all IPUs.
     let removed = |part: ChainPart<'_>| {
         let program = part.program;
         match is_remote(program) || program.is_external_sync() {
@@ -447,7 +447,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pictures_have_colours_second_or_last(
+        fn images_have_channels_second_or_last(
             batch in 1u64..100,
             sides in [5u64..600, 5u64..600],
             channels in 1u64..5,

@@ -1,4 +1,4 @@
-//! Proposals that were tried: what each gained, kept beside the report.
+//! Trials of proposals: the measured gain of each, stored beside the report.
 
 use super::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, ViewLocation, insights,
@@ -10,44 +10,44 @@ use tilescope_report::{Report, ReportError};
 /// Name of the file beside `profile.pop`.
 pub const TRIED_FILE: &str = "tilescope-tried.json";
 
-/// What newer files would say instead.
+/// Version of the file; files of other versions are ignored.
 const FORMAT: u32 = 1;
 
-/// The rule of several proposals at once.
+/// The rule name of several proposals together.
 const COMBINATION: &str = "combination";
 
-/// How a proposal was tried: the spec was simulated with it and without.
+/// The outcome of a trial: the spec was simulated with and without the proposal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum TriedProposal {
-    /// It was simulated.
+    /// Both simulations ran.
     Ran {
-        /// The share of its time by which a sample takes longer: below 0 where it is faster.
+        /// Change of the time of a sample, as a share: below 0 if it is faster.
         time: f64,
         /// The same for the memory of the fullest tile.
         memory: f64,
     },
-    /// The program does not fit in memory without it.
+    /// The program fits in memory only with the proposal.
     NowFits { memory: f64 },
-    /// The program needs more memory than there is; the share by which the fullest tile grows.
+    /// The program does not fit in memory; the share is the growth of the fullest tile.
     DoesNotFit { memory: f64 },
-    /// The spec is refused with the changes.
+    /// The changed spec is invalid.
     Refused { problem: String },
-    /// The simulation did not end by itself.
+    /// The simulation did not end normally.
     Died { problem: String },
 }
 
 impl TriedProposal {
-    /// Gains that are smaller are none: they are within what a run varies with its length.
+    /// Smaller gains do not count: a run varies by as much with its length.
     pub const LEAST_GAIN: f64 = 0.005;
 
-    /// What is gained of the time of a sample, or of the memory of the fullest tile; none where that
-    /// is no gain.
+    /// The gain in time of a sample, or in memory of the fullest tile; `None` if there is none.
     pub fn gain(&self, subject: InsightSubject) -> Option<f64> {
         let saved = match (self, subject) {
             (Self::NowFits { .. }, _) => return Some(1.0),
             (Self::Ran { time, .. }, InsightSubject::Time) => -time,
-            // What fitted before and does not now has grown: what shrinks did not fit either.
+            // A program that fitted before but does not fit now has grown, so one that shrinks did
+            // not fit before either.
             (Self::Ran { memory, .. } | Self::DoesNotFit { memory }, InsightSubject::Memory) => {
                 -memory
             }
@@ -56,7 +56,7 @@ impl TriedProposal {
         (saved >= Self::LEAST_GAIN).then_some(saved)
     }
 
-    /// The share of its time by which a sample takes longer, and a little where it does not.
+    /// The increase of the time of a sample, as a share, with a small minimum.
     fn price(&self) -> f64 {
         match self {
             Self::Ran { time, .. } => time.max(0.0) + Self::LEAST_GAIN,
@@ -97,11 +97,11 @@ impl TriedProposal {
     }
 }
 
-/// A finding whose proposal was tried, as `tilescope insights --prove --json` prints it.
+/// A finding with a trial of its proposal, as printed by `tilescope insights --prove --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedFinding {
     pub rule: String,
-    /// What it is meant to gain.
+    /// The intended gain.
     #[serde(default)]
     pub subject: InsightSubject,
     pub sentence: String,
@@ -110,8 +110,7 @@ pub struct TriedFinding {
     pub measured: TriedProposal,
 }
 
-/// What was tried with the spec of a report. The changes are of this spec, and were simulated by
-/// this version of the program: about another one they say nothing.
+/// Trials with the spec of a report. They hold only for this spec and this version of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedFindings {
     format: u32,
@@ -120,7 +119,7 @@ pub struct TriedFindings {
     pub tried: Vec<TriedFinding>,
 }
 
-/// Why a file of what was tried says nothing.
+/// The reason that a file of trials cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TriedFileError {
     #[error(transparent)]
@@ -130,7 +129,7 @@ pub enum TriedFileError {
 }
 
 impl TriedFindings {
-    /// What was tried among these findings about a report with this spec.
+    /// The trials among the findings about a report with this spec.
     pub fn of(spec: &str, found: &[InsightFinding]) -> Self {
         let tried = |finding: &InsightFinding| {
             let proposal = finding.proposal.clone()?;
@@ -148,10 +147,10 @@ impl TriedFindings {
         Self { format: FORMAT, program, spec: spec.to_owned(), tried }
     }
 
-    /// What was tried with a report, if that is known.
+    /// Reads the trials for a report, if there are any that hold.
     ///
     /// # Errors
-    /// A file that cannot be read, or is none of these.
+    /// A file that cannot be read or parsed.
     pub fn read(report: &Report) -> Result<Option<Self>, TriedFileError> {
         let Some(text) = report.sidecar_text(TRIED_FILE)? else { return Ok(None) };
         let found: Self = serde_json::from_str(&text)?;
@@ -162,8 +161,8 @@ impl TriedFindings {
     }
 }
 
-/// All findings about a report, with what came of those that were tried before; and why that is not
-/// known, where there is a file that cannot be read.
+/// All findings about a report with the results of earlier trials, and the error if a file of
+/// trials cannot be read.
 ///
 /// # Errors
 /// Parts of the report that cannot be read.
@@ -178,8 +177,8 @@ pub fn insights_with_tried(
     Ok((with_tried(insights(report, numbers)?, &tried), problem))
 }
 
-/// Findings with what came of those that were tried, in the order of
-/// [`sort_by_measured`]; a combination that was tried comes first.
+/// Findings with the results of trials, in the order of [`sort_by_measured`]; tried combinations
+/// come first.
 pub fn with_tried(found: Vec<InsightFinding>, tried: &[TriedFinding]) -> Vec<InsightFinding> {
     let mut found = found;
     for finding in &mut found {
@@ -196,10 +195,11 @@ pub fn with_tried(found: Vec<InsightFinding>, tried: &[TriedFinding]) -> Vec<Ins
     together.chain(found).collect()
 }
 
-/// Sorts findings by what was measured: what makes the program fit, then findings about the question
-/// of the program, those that gain most first and then those that were not tried, as they are; then the
-/// same about memory of a program that fits, or time of one that does not, and last what was tried in
-/// vain. Memory is ranked by what is gained for the time that is lost.
+/// Sorts findings by their measured results. Changes that make the program fit come first. Findings
+/// on the main question of the program follow: the largest gains first, then those without a trial
+/// in their given order. Next come the other findings in the same order, about memory if the
+/// program fits and about time if it does not, and last all trials without a gain. Gains of memory
+/// are ranked relative to the time that they cost.
 pub fn sort_by_measured(found: &mut [InsightFinding]) {
     let is_out_of_memory = found.iter().any(|finding| finding.gain == InsightGain::Everything);
     let first = if is_out_of_memory { InsightSubject::Memory } else { InsightSubject::Time };
@@ -218,7 +218,7 @@ pub fn sort_by_measured(found: &mut [InsightFinding]) {
     });
 }
 
-/// Several proposals at once, as a finding.
+/// Creates a finding of several proposals together.
 pub fn combination(
     subject: InsightSubject,
     sentence: String,
@@ -238,19 +238,20 @@ pub fn combination(
 }
 
 impl InsightFinding {
-    /// What was gained when the proposal was tried: a share of the time of a sample, or of the memory
-    /// of the fullest tile, by its subject; none where it gained nothing or was not tried.
+    /// The measured gain of a trial, as a share of the time of a sample or of the memory of the
+    /// fullest tile, depending on the subject; `None` without a gain or a trial.
     pub fn measured_gain(&self) -> Option<f64> {
         self.measured.as_ref()?.gain(self.subject)
     }
 
-    /// Returns true if the proposal gained something when it was tried, and lost no time.
+    /// Returns true if a trial of the proposal had a gain and cost no time.
     pub fn is_plain_gain(&self) -> bool {
         let lost = self.measured.as_ref().is_some_and(TriedProposal::loses_time);
         self.measured_gain().is_some() && !lost
     }
 
-    /// Words for what may be gained, or was where nothing was claimed: `up to 12.3 % of the time`.
+    /// The possible gain as text, or the measured one if none was estimated: `up to 12.3 % of the
+    /// time`.
     pub fn gain_text(&self) -> String {
         let of = match self.subject {
             InsightSubject::Time => "time",
@@ -264,7 +265,7 @@ impl InsightFinding {
         }
     }
 
-    /// Whether the proposal was tried and gained nothing.
+    /// Returns true if a trial of the proposal had no gain.
     pub fn was_in_vain(&self) -> bool {
         self.measured.as_ref().is_some_and(|tried| tried.gain(self.subject).is_none())
     }
@@ -286,9 +287,9 @@ mod tests {
         Some(TriedProposal::Ran { time, memory: 0.0 })
     }
 
-    /// What is kept of findings and read again says the same about them.
+    /// Stored findings are unchanged when they are read again.
     #[test]
-    fn what_was_tried_is_found_again() {
+    fn stored_trials_are_read_again() {
         let together = InsightFinding {
             measured: ran(-0.5),
             ..combination(InsightSubject::Time, "both".into(), {
@@ -313,7 +314,7 @@ mod tests {
         assert_eq!(with_tried(untried, &kept.tried), found);
     }
 
-    /// What is meant to save memory is judged by memory, and says whether the program fits.
+    /// Findings about memory are judged by memory, including whether the program fits.
     #[test]
     fn findings_about_memory_are_judged_by_memory() {
         use InsightSubject::{Memory, Time};

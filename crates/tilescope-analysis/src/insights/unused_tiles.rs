@@ -6,7 +6,7 @@ use tilescope_report::units::{TileId, TileRange, percent};
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "unused_tiles", description: "tiles that never compute", keys: &[], find };
 
-/// Fewer are what is left over by any plan.
+/// Smaller shares are a normal remainder of plans.
 const MIN_SHARE: f64 = 0.02;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
@@ -23,7 +23,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     let per_ipu = facts.target.tiles_per_ipu.max(1);
     let io = facts.target.io_tiles_per_ipu;
-    // Tiles set aside for I/O are not meant to compute.
+    // Tiles that are reserved for I/O do not compute by design.
     let first_io = TileId(per_ipu - io.min(per_ipu));
     let idle = |tile: &TileId| !used[tile.index()] && *tile % per_ipu < first_io;
     let unused: Vec<TileId> = tiles.iter().filter(idle).collect();

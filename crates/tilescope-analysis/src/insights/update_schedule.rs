@@ -1,4 +1,4 @@
-//! Weight updates of several IPUs, one after the other.
+//! Sequential weight updates of several IPUs.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::trace::{MarkedPart, Share};
@@ -13,7 +13,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less is not worth a thought.
+/// Smaller shares are negligible.
 const MIN_SHARE: f64 = 0.02;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {

@@ -1,4 +1,4 @@
-//! The question that findings answer first, and the sentence that they begin with.
+//! The verdict: the main question of a report and the opening sentence of its findings.
 
 use super::InsightSubject;
 use crate::memory::fullest_tiles;
@@ -10,19 +10,19 @@ use tilescope_report::{ProgramOutcome, Report, ReportError, StepActivity};
 /// The IPUs of the first class of replicas, which stands for the others.
 const CLASS: ReplicaClassId = ReplicaClassId(0);
 
-/// Where a program stands.
+/// The state of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsightVerdict {
-    /// A sentence about the IPU that sets the pace, or the reason why nothing runs.
+    /// A sentence about the IPU that limits the run, or the reason that the program cannot run.
     pub lead: String,
-    /// The subject of the first findings: time where the program runs, memory where it does not.
+    /// The subject of the first findings: time if the program runs, memory if it does not.
     pub first: InsightSubject,
-    /// The room that is left, in words: `Memory: fits, 21.2 KiB left on the fullest tile`.
+    /// The free memory as text: `Memory: fits, 21.2 KiB left on the fullest tile`.
     pub memory: String,
 }
 
 impl InsightVerdict {
-    /// The heading of findings that are about the other subject.
+    /// The heading of findings on the other subject.
     pub fn aside_title(&self) -> &str {
         match self.first {
             InsightSubject::Time => &self.memory,
@@ -30,7 +30,7 @@ impl InsightVerdict {
         }
     }
 
-    /// Reads where the program of a report stands, with figures as `numbers` writes them.
+    /// Reads the state of the program of a report, with figures in the format `numbers`.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -69,7 +69,7 @@ impl InsightVerdict {
     }
 }
 
-/// The subject of the findings that come first.
+/// The subject of the first findings.
 pub(super) fn first_subject(outcome: ProgramOutcome) -> InsightSubject {
     match outcome {
         ProgramOutcome::Executed => InsightSubject::Time,
@@ -77,8 +77,8 @@ pub(super) fn first_subject(outcome: ProgramOutcome) -> InsightSubject {
     }
 }
 
-/// The IPU that has most of the critical path, and the one that waits most; of a single IPU what it
-/// spends the path on.
+/// The IPU with most of the critical path, and the one that waits most; for a single IPU, the
+/// activities on the path.
 fn pace(path: &CriticalPath) -> String {
     let whole = path.range().length().as_f64().max(1.0);
     let share = |cycles: Cycles| percent(cycles.as_f64() / whole);
@@ -109,7 +109,7 @@ fn pace(path: &CriticalPath) -> String {
     }
 }
 
-/// The two activities that take most of the critical path.
+/// The two activities with the largest shares of the critical path.
 fn spent(path: &CriticalPath) -> String {
     let whole = path.range().length().as_f64().max(1.0);
     let mut spent: Vec<(StepActivity, Cycles)> = path.totals().cycles.iter().collect();

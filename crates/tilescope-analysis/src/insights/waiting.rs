@@ -14,10 +14,10 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less is the price of working in step.
+/// Smaller shares are the cost of synchronous execution.
 const MIN_SHARE: f64 = 0.1;
 
-/// Whether a program waits for other IPUs.
+/// True if a program waits for other IPUs.
 fn waits(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::Sync
         && !program.is_internal_sync()
@@ -31,7 +31,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let most = largest(&ipus).filter(|(_, share)| share.value() >= MIN_SHARE);
     let Some((ipu, share)) = most else { return Vec::new() };
     let place = facts.longest_in_trace(ipu, waits);
-    // Whoever comes to a sync last does not wait: an IPU without any counts as none.
+    // The last IPU at a sync does not wait, so an IPU without waits counts as zero.
     let none = runs.whole().nothing();
     let all = (0..facts.target.ipus_per_replica).map(IpuId);
     let waits: Vec<(IpuId, RunShare)> =

@@ -1,4 +1,4 @@
-//! A few tiles that are much fuller than the rest.
+//! A few tiles that are much fuller than all others.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::memory::needed;
@@ -10,7 +10,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Less than this many times the mean is no imbalance worth a word.
+/// Ratios to the mean below this one are not reported.
 const MIN_RATIO: f64 = 1.25;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {

@@ -1,24 +1,24 @@
-//! What cycles go into, as far as limits tell it apart.
+//! Classes of cycles in the analysis of limits.
 
 use serde::Serialize;
 use std::ops::{Index, IndexMut};
 use tilescope_report::units::Cycles;
 
-/// What the steps of an operation spend their cycles on.
+/// The class of cycles of an operation's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CycleClass {
     /// Tiles work in compute sets.
     Compute,
-    /// Tiles wait in compute sets for the slowest one, those without vertices among them.
+    /// Tiles wait in compute sets for the slowest one, including tiles without vertices.
     Balance,
     /// Tiles of an IPU exchange data.
     Exchange,
-    /// Data only change their layout.
+    /// Tiles only change the layout of data.
     Rearrangement,
-    /// Waiting for others, and what every compute set and exchange takes before it begins.
+    /// Waits for others, and the start of every compute set and exchange.
     SyncAndStart,
-    /// Copies from and to the host.
+    /// Copies with the host.
     Host,
     /// Waiting for the host.
     HostWait,
@@ -45,7 +45,7 @@ impl CycleClass {
         Self::Other,
     ];
 
-    /// Words for people.
+    /// The title of the class.
     pub fn title(self) -> &'static str {
         match self {
             Self::Compute => "Compute",
@@ -61,7 +61,7 @@ impl CycleClass {
         }
     }
 
-    /// Which cycles are of it.
+    /// The definition of the class.
     pub fn about(self) -> &'static str {
         match self {
             Self::Compute => {
@@ -93,7 +93,7 @@ impl CycleClass {
     }
 }
 
-/// Cycles by what they go into.
+/// Cycles by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCycles([Cycles; CycleClass::ALL.len()]);
 
@@ -103,18 +103,18 @@ impl ClassCycles {
         CycleClass::ALL.into_iter().zip(self.0)
     }
 
-    /// All of them together.
+    /// Sum over all classes.
     pub fn total(&self) -> Cycles {
         self.0.into_iter().fold(Cycles::ZERO, Cycles::saturating_add)
     }
 
-    /// The class with most cycles, the first of equal ones; `None` if there are no cycles.
+    /// The class with the most cycles, the first of equal ones; `None` if there are no cycles.
     pub fn largest(&self) -> Option<CycleClass> {
         let more = |best: (CycleClass, Cycles), next: (CycleClass, Cycles)| {
             if next.1 > best.1 { next } else { best }
         };
         let (class, cycles) = self.iter().reduce(more)?;
-        (!cycles.is_zero()).then_some(class)
+        if cycles.is_zero() { None } else { Some(class) }
     }
 
     pub(super) fn of(class: CycleClass, cycles: Cycles) -> Self {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_stand_in_their_places() {
+    fn classes_are_in_declaration_order() {
         for (at, class) in CycleClass::ALL.into_iter().enumerate() {
             assert_eq!(class as usize, at);
             let alone = ClassCycles::of(class, Cycles(7));

@@ -1,12 +1,12 @@
-//! What an exchange between the tiles of an IPU takes at least: its busiest tile sends, and
-//! receives, all the time.
+//! Lower bound of an exchange between the tiles of an IPU: its busiest tile sends, or receives, all
+//! the time.
 
 use super::machine::Machine;
 use tilescope_report::ExchangeTraffic;
 use tilescope_report::trace::ProgramStepSums;
 use tilescope_report::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
 
-/// A tile, and the bytes that it sends or receives.
+/// A tile with the bytes that it sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusiestTile {
     /// The first of equal ones.
@@ -14,22 +14,22 @@ pub struct BusiestTile {
     pub bytes: Bytes,
 }
 
-/// What one execution of an exchange moves on the tiles of an IPU, and takes at least.
+/// The traffic of one execution of an exchange on the tiles of an IPU, with its lower bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExchangeBound {
-    /// Sums over tiles, a multicast sent once.
+    /// Sums over tiles, with each multicast sent once.
     pub sent: Bytes,
     pub received: Bytes,
-    /// `None` where nothing is sent from here.
+    /// `None` if these tiles send nothing.
     pub sender: Option<BusiestTile>,
-    /// `None` where nothing is received here.
+    /// `None` if these tiles receive nothing.
     pub receiver: Option<BusiestTile>,
-    /// Tiles that take part.
+    /// Number of tiles that take part.
     pub tiles: u32,
-    /// Cycles that the tile needs at least which needs most, and all of them together; `None` where
-    /// nobody knows how fast tiles are.
+    /// Least cycles of the tile with the largest need, and their sum over all tiles; `None` if the
+    /// speed of tiles is not known.
     pub cycles: Option<TileCycleSums>,
-    /// Cycles of the slowest tile, where those of tiles were recorded.
+    /// Cycles of the slowest tile, if cycles of tiles were recorded.
     pub slowest: Option<Cycles>,
 }
 
@@ -41,7 +41,7 @@ pub struct TileCycleSums {
 }
 
 impl ExchangeBound {
-    /// Adds up what an exchange does on some tiles.
+    /// Sums up an exchange on some tiles.
     pub(crate) fn new(machine: &Machine, traffic: &ExchangeTraffic, tiles: TileRange) -> Self {
         let mut bound = Self::default();
         let own = || on_tiles(&traffic.tiles, tiles);
@@ -66,8 +66,8 @@ impl ExchangeBound {
         bound
     }
 
-    /// The cycles of its steps in which tiles move data; the rest went by before they began. Where
-    /// cycles of tiles were not recorded, nobody knows when that was.
+    /// The cycles of its steps in which tiles move data; the others passed before they began.
+    /// Without recorded cycles of tiles these are all cycles of the steps.
     pub(crate) fn moving(&self, sums: &ProgramStepSums) -> Cycles {
         match self.slowest {
             None | Some(Cycles::ZERO) => sums.cycles,
@@ -76,7 +76,7 @@ impl ExchangeBound {
     }
 }
 
-/// Values of those of the tiles that have one.
+/// The part of `values` on `tiles`.
 fn on_tiles<T>(values: &TileRuns<T>, tiles: TileRange) -> impl Iterator<Item = (TileRange, &T)> {
     let own = values.iter().map(move |(run, value)| (run.intersection(tiles), value));
     own.filter(|(run, _)| run.count() > 0)
@@ -125,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_arrives_more_than_once_can_come_twice_as_fast() {
-        // Both receivers get the same 400 bytes: 400 of the 800 that arrive were not sent again.
+    fn only_data_with_several_receivers_arrives_at_the_double_rate() {
+        // Both receivers get the same 400 bytes: 400 of the 800 received bytes were not sent twice.
         assert_eq!(bound(&[(0, 400), (400, 0), (400, 0)]).cycles.unwrap().most, 100.0);
         assert_eq!(bound(&[(0, 10), (400, 0), (400, 0)]).cycles.unwrap().most, 50.0);
-        // Of 500 bytes, 100 can be those that another one gets too.
+        // Of 500 bytes, 100 may be received by another tile too.
         let of = bound(&[(0, 500), (500, 0), (100, 0)]);
         assert_eq!(of.cycles.unwrap().most, 125.0);
         let of = bound(&[(0, 300), (0, 200), (500, 0), (100, 0)]);

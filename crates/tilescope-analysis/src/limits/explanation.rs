@@ -1,4 +1,4 @@
-//! The limits of an operation in words.
+//! Explanation of the limits of an operation as text.
 
 use super::{CycleClass, LimitsRow, Machine, OperationLimits, engine_title};
 use tilescope_report::units::{Cycles, NumberFormat, fine_percent, grouped, percent, with_prefix};
@@ -7,15 +7,15 @@ use tilescope_report::units::{Cycles, NumberFormat, fine_percent, grouped, perce
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplanationLine {
     pub title: &'static str,
-    /// The class that it is about; `None` for the best that could be.
+    /// The class in question; `None` for the line about the ideal.
     pub class: Option<CycleClass>,
-    /// Cycles, and the same as a share of all cycles of the operation, where they are known.
+    /// Cycles, and their share of all cycles of the operation, if known.
     pub cycles: Option<Cycles>,
     pub share: Option<f64>,
     pub sentence: String,
 }
 
-/// What an operation could cost at least, and where its cycles go, the most first.
+/// Explains the lower bound of an operation, and its cycles by class, the largest first.
 pub fn explain(row: &LimitsRow, machine: &Machine, numbers: NumberFormat) -> Vec<ExplanationLine> {
     let limits = &row.limits;
     let total = limits.total().max(Cycles(1)).as_f64();
@@ -41,7 +41,7 @@ pub fn explain(row: &LimitsRow, machine: &Machine, numbers: NumberFormat) -> Vec
     std::iter::once(best).chain(lines).collect()
 }
 
-/// What bounds an operation from below.
+/// Explains the bound that determines the ideal of an operation.
 fn best(limits: &OperationLimits, machine: &Machine, numbers: NumberFormat) -> String {
     let tiles = grouped(machine.tiles.into());
     let Some(ideal) = limits.ideal else { return why_unknown(limits).to_owned() };
@@ -77,7 +77,7 @@ fn best(limits: &OperationLimits, machine: &Machine, numbers: NumberFormat) -> S
     }
 }
 
-/// Why nobody knows what an operation could take at best.
+/// The reason that the ideal of an operation is not known.
 fn why_unknown(limits: &OperationLimits) -> &'static str {
     let computes = limits.compute.is_none() && !limits.cycles[CycleClass::Compute].is_zero();
     let uses = [limits.links, limits.host, limits.remote_buffers];
@@ -90,7 +90,7 @@ fn why_unknown(limits: &OperationLimits) -> &'static str {
     }
 }
 
-/// Why cycles go into a class.
+/// Explains the cycles of a class.
 fn of_class(
     class: CycleClass,
     limits: &OperationLimits,
@@ -159,7 +159,8 @@ fn of_compute(limits: &OperationLimits) -> String {
         parts.push(format!("{} at the peak of its engine", grouped(split.at_peak.0)));
     }
     if let Some(padded) = limits.padded().filter(|padded| *padded > 0.0) {
-        let (cycles, share) = (grouped(split.padding.0), percent(padded));
+        let cycles = grouped(split.padding.0);
+        let share = percent(padded);
         parts.push(format!("{cycles} on padding ({share} of what vertices multiply)"));
     }
     parts.push(format!("{} below the peak", grouped(split.below_peak.0)));

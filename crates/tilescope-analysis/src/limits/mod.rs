@@ -1,20 +1,20 @@
-//! How good a program is: what each operation and the whole run could cost at least, what they
-//! cost, and where the rest goes.
+//! Quality of a program: lower bounds of each operation and of the whole run, their actual costs,
+//! and the classes of the difference.
 //!
-//! The fewest cycles that an operation could take are the largest of its bounds from below, as if
-//! all of its resources were busy at the same time:
+//! The ideal of an operation is the largest of its lower bounds, as if all of its resources were
+//! busy at the same time:
 //!
 //! - compute: the floating point operations that its results need / (peak of its engine for its
 //!   types x tiles of the IPU);
-//! - exchange: the bytes that its exchanges move / (bytes per cycle of a tile x tiles), where those
-//!   count that are sent, or received as far as tiles on a bus can receive the same; exchanges that
-//!   only change a layout are not needed;
+//! - exchange: the bytes that its exchanges move / (bytes per cycle of a tile x tiles), counting
+//!   sent bytes, or received bytes reduced by the share that tiles on a bus can receive together;
+//!   exchanges that only change a layout do not count;
 //! - host, remote buffers, links: bytes / bytes per cycle of the interface of an IPU.
 //!
-//! What it wastes is the rest of its cycles. All of its cycles are of one [`CycleClass`] each, so
-//! that the classes add up to them; so do the steps of the waterfall of a run ([`WaterfallStep`])
-//! to all cycles of its IPUs. Figures are of one replica. What is not known is absent, with a
-//! reason: see [`UnknownUtilisation`].
+//! All other cycles are wasted. Each cycle belongs to one [`CycleClass`], so the classes add up to
+//! all cycles of the operation, and the steps of the waterfall of a run ([`WaterfallStep`]) to all
+//! cycles of its IPUs. Figures are of one replica. Unknown figures are absent, with a reason: see
+//! [`UnknownUtilisation`].
 
 mod cycle_class;
 mod exchange_bound;
@@ -51,20 +51,20 @@ use tilescope_report::{
     ComputeEngine, ModelOperation, Report, ReportError, ReportPart, TrainingPass,
 };
 
-/// Limits of an operation of the model, or of programs that belong to none; of a library call where
-/// a report has no operations.
+/// Limits of an operation of the model, or of programs without an operation, or of a library call
+/// if a report has no operations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LimitsRow {
     /// `layer1/conv`
     pub name: String,
-    /// Operator, or what programs do that belong to no operation.
+    /// Operator, or the kind of work of programs without an operation.
     pub kind: String,
     /// The operation of the model.
     pub operation: Option<OperationId>,
     pub pass: Option<TrainingPass>,
     /// IPU of the replica; `None` for several.
     pub ipu: Option<IpuId>,
-    /// The programs it is made of.
+    /// The programs of the row.
     pub programs: Vec<ProgramId>,
     pub limits: OperationLimits,
 }
@@ -73,14 +73,14 @@ pub struct LimitsRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportLimits {
     pub machine: Machine,
-    /// Rows with steps in the run, those that waste most first; they have all of its steps but
+    /// Rows with steps in the run, those that waste most first; they contain all steps except
     /// syncs.
     pub rows: Vec<LimitsRow>,
-    /// `None` where the program was only compiled.
+    /// `None` if the program was only compiled.
     pub run: Option<RunLimits>,
 }
 
-/// The limits of everything that ran, worked out once for a report.
+/// The limits of all executed operations, computed once per report.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -94,27 +94,32 @@ fn worked_out(report: &Report) -> Result<ReportLimits, ReportError> {
         return Ok(ReportLimits { machine, rows: Vec::new(), run: None });
     }
     let programs = limits_of_programs(report)?;
-    let layer = match report.has(ReportPart::Operations) {
-        true => OperationLayer::Model,
-        false => OperationLayer::Library,
+    let layer = if report.has(ReportPart::Operations) {
+        OperationLayer::Model
+    } else {
+        OperationLayer::Library
     };
     let operations = report.operations()?;
     let counted = counted_operations(report)?;
-    let row = |row: OpRow| {
+    let mut limits_rows = Vec::new();
+    for row in rows(report, layer, OtherPrograms::ByName)? {
         let mut sums = ProgramLimits::default();
-        let own = row.programs.iter().filter_map(|id| programs.by_program.get(id));
-        own.for_each(|of| sums.add(of));
+        for of in row.programs.iter().filter_map(|id| programs.by_program.get(id)) {
+            sums.add(of);
+        }
         let known = known_flops(layer, &row, &counted);
         let limits = OperationLimits::new(&sums, known, &machine);
-        let OpRow { name, kind, operation, pass, ipu, programs, .. } = row;
-        LimitsRow { name, kind, operation, pass, ipu, programs, limits }
-    };
-    let rows = rows(report, layer, OtherPrograms::ByName)?.into_iter().map(row);
-    let mut rows: Vec<LimitsRow> = rows.filter(|row| !row.limits.total().is_zero()).collect();
+        if !limits.total().is_zero() {
+            let OpRow { name, kind, operation, pass, ipu, programs, .. } = row;
+            limits_rows.push(LimitsRow { name, kind, operation, pass, ipu, programs, limits });
+        }
+    }
+    let mut rows = limits_rows;
     rows.sort_by_key(|row| Reverse((row.limits.wasted(), row.limits.total())));
-    let unknown = match report.has_tile_samples() {
-        true => Some(UnknownUtilisation::NotCounted),
-        false => unknown_utilisation(&operations, &rows, &machine),
+    let unknown = if report.has_tile_samples() {
+        Some(UnknownUtilisation::NotCounted)
+    } else {
+        unknown_utilisation(&operations, &rows, &machine)
     };
     let ipus = report.target()?.ipus_per_replica;
     let run = Some(RunLimits::new(&programs, &rows, &machine, ipus, unknown));
@@ -129,8 +134,8 @@ fn limits_of_programs(report: &Report) -> Result<Arc<LimitsOfPrograms>, ReportEr
     })
 }
 
-/// The share of the cycles of each program that goes by until its slowest tile begins: internal syncs
-/// and starts, as long however little there is to do. Nothing where the program was not run.
+/// The share of the cycles of each program before its slowest tile begins: internal syncs and
+/// starts, which do not depend on the amount of work. Empty if the program was not executed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -139,15 +144,16 @@ pub(crate) fn start_shares(report: &Report) -> Result<BTreeMap<ProgramId, f64>, 
         return Ok(BTreeMap::new());
     }
     let programs = limits_of_programs(report)?;
-    let share = |of: &ProgramLimits| {
+    let mut shares = BTreeMap::new();
+    for (id, of) in &programs.by_program {
         let start = of.cycles[CycleClass::SyncAndStart].as_f64();
-        start / of.cycles.total().as_f64().max(1.0)
-    };
-    Ok(programs.by_program.iter().map(|(id, of)| (*id, share(of))).collect())
+        shares.insert(*id, start / of.cycles.total().as_f64().max(1.0));
+    }
+    Ok(shares)
 }
 
-/// Why nobody knows what the run achieves; nothing where the FLOPs of all operations that ran are
-/// known, and the peak that they are measured against.
+/// The reason that the utilisation of the run is not known; `None` if the FLOPs of all executed
+/// operations and the reference peak are known.
 fn unknown_utilisation(
     operations: &[ModelOperation],
     rows: &[LimitsRow],
@@ -161,5 +167,5 @@ fn unknown_utilisation(
         return Some(UnknownUtilisation::NoRuns);
     }
     let is_whole = known_peak && rows.iter().all(|row| row.limits.compute.is_some());
-    (!is_whole).then_some(UnknownUtilisation::UnknownChip)
+    if is_whole { None } else { Some(UnknownUtilisation::UnknownChip) }
 }

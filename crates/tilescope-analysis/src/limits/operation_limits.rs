@@ -1,4 +1,4 @@
-//! What an operation costs, what it could cost at least, and where the rest goes.
+//! Actual cost of an operation, its lower bound, and the classes of the difference.
 
 use super::cycle_class::{ClassCycles, CycleClass};
 use super::machine::{EnginePeak, Machine};
@@ -11,77 +11,77 @@ use tilescope_report::{
 /// The limits of an operation over all of its executions in the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationLimits {
-    /// Cycles of all its steps by what they go into: they add up to all of them.
+    /// Cycles of all its steps by class.
     pub cycles: ClassCycles,
-    /// Floating point operations that its results need; `None` where they are not known.
+    /// Floating point operations that its results need; `None` if not known.
     pub flops: Option<u64>,
-    /// Those that its vertices do, on padding included; `None` where they are not counted.
+    /// Floating point operations of its vertices, including those on padding; `None` if they are
+    /// not counted.
     pub vertex_flops: Option<u64>,
-    /// What it computes on; `None` where it computes nothing, or that is not known.
+    /// The engine that it computes on; `None` if it computes nothing, or the engine is not known.
     pub engine: Option<EnginePeak>,
     /// Share of the peak of that engine, over all its cycles and all tiles of the IPU.
     pub of_peak: Option<f64>,
-    /// What its compute cycles are made of; `None` where its FLOPs or engine are not known.
+    /// The parts of its compute cycles; `None` if its FLOPs or engine are not known.
     pub compute: Option<ComputeSplit>,
     /// Tiles that take part in its compute sets, as a mean over their cycles.
     pub tiles_in_use: Option<f64>,
-    /// Share of the time of all tiles that is used while its compute sets run.
+    /// Share of the time of all tiles that is used while its compute sets are executed.
     pub tile_balance: Option<f64>,
     pub exchange: Option<ExchangeUse>,
     pub links: Option<InterfaceUse>,
     pub host: Option<InterfaceUse>,
     pub remote_buffers: Option<InterfaceUse>,
-    /// The fewest cycles that it could take, and what would take them; `None` where that is not
-    /// known.
+    /// The lower bound of its cycles with the resource that determines it; `None` if not known.
     pub ideal: Option<IdealCycles>,
 }
 
-/// What the cycles are made of in which tiles work in compute sets.
+/// The parts of the cycles in which tiles work in compute sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComputeSplit {
     /// Its floating point operations at the peak of its engine on all tiles.
     pub at_peak: Cycles,
-    /// Those on padding, at the same peak.
+    /// Floating point operations on padding at the same peak.
     pub padding: Cycles,
-    /// The rest: engines work below their peak, or do what is no floating point operation.
+    /// The remainder: engines below their peak, and work other than floating point operations.
     pub below_peak: Cycles,
     /// Its floating point operations at the peak of the matrix engine, which is not slower.
     pub at_amp_peak: Cycles,
 }
 
-/// What exchanges between tiles use of what they could move.
+/// Use of the exchange fabric by exchanges between tiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExchangeUse {
-    /// Bytes that count against what tiles send.
+    /// Bytes to compare with the send rate of tiles.
     pub bytes: f64,
-    /// Share of what all tiles could send in the cycles of the exchanges.
+    /// Share of the capacity of all tiles in the cycles of the exchanges.
     pub of_fabric: Option<f64>,
-    /// Share of what one tile could: the busiest of each exchange.
+    /// Share of the capacity of one tile: the busiest of each exchange.
     pub of_tile: Option<f64>,
 }
 
-/// What copies use of an interface of their IPU.
+/// Use of an interface of the IPU by copies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InterfaceUse {
     pub bytes: Bytes,
-    /// Share of what the interface could move in the cycles of the copies.
+    /// Share of the capacity of the interface in the cycles of the copies.
     pub of_limit: Option<f64>,
 }
 
-/// A bound from below.
+/// A lower bound of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdealCycles {
     pub cycles: Cycles,
-    /// What is busy all that time: compute, exchange, host, remote buffers or links.
+    /// The resource that is busy all that time: compute, exchange, host, remote buffers or links.
     pub bound: CycleClass,
 }
 
-/// What is known of the arithmetic of an operation besides its programs.
+/// The known arithmetic of an operation, besides its programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KnownFlops<'a> {
     /// An operation of the model.
     Of(&'a ModelOperation),
-    /// Programs that belong to no operation, and do no arithmetic for the model.
+    /// Programs without an operation, which do no arithmetic for the model.
     None,
     /// Parts of operations, or programs of a report without operations.
     Unknown,
@@ -93,12 +93,12 @@ impl OperationLimits {
         self.cycles.total()
     }
 
-    /// Cycles beyond the fewest that it could take.
+    /// Cycles beyond the lower bound.
     pub fn wasted(&self) -> Option<Cycles> {
         Some(self.total().saturating_sub(self.ideal?.cycles))
     }
 
-    /// The same of one class: what bounds the operation is only wasted beyond the bound.
+    /// The same of one class: the class of the bound wastes only the cycles beyond it.
     pub fn wasted_on(&self, class: CycleClass) -> Option<Cycles> {
         let ideal = self.ideal?;
         let own = if ideal.bound == class { ideal.cycles } else { Cycles::ZERO };
@@ -110,19 +110,21 @@ impl OperationLimits {
         self.cycles.largest()
     }
 
-    /// Share of what its vertices compute that is padding.
+    /// Share of the arithmetic of its vertices that is padding.
     pub fn padded(&self) -> Option<f64> {
-        let (flops, done) = (self.flops?, self.vertex_flops.filter(|done| *done > 0)?);
+        let flops = self.flops?;
+        let done = self.vertex_flops.filter(|done| *done > 0)?;
         Some(1.0 - (flops as f64 / done as f64).min(1.0))
     }
 
     /// Floating point operations per cycle of its steps.
     pub fn flops_per_cycle(&self) -> Option<f64> {
-        let (flops, total) = (self.flops.filter(|flops| *flops > 0)?, self.total());
-        (!total.is_zero()).then(|| flops as f64 / total.as_f64())
+        let flops = self.flops.filter(|flops| *flops > 0)?;
+        let total = self.total();
+        if total.is_zero() { None } else { Some(flops as f64 / total.as_f64()) }
     }
 
-    /// Of the sums over the programs of an operation.
+    /// The limits from the sums over the programs of an operation.
     pub(crate) fn new(sums: &ProgramLimits, known: KnownFlops, machine: &Machine) -> Self {
         let mut limits =
             Self { cycles: sums.cycles, vertex_flops: sums.vertex_flops, ..Self::default() };
@@ -140,7 +142,7 @@ impl OperationLimits {
         limits
     }
 
-    /// Works out what is used of exchange, links, host and remote buffers.
+    /// Computes the use of exchange, links, host and remote buffers.
     fn add_moved(&mut self, sums: &ProgramLimits, machine: &Machine) {
         let used =
             |bytes, class, interface| interface_use(bytes, sums.cycles[class], interface, machine);
@@ -151,7 +153,7 @@ impl OperationLimits {
             used(sums.remote_bytes, CycleClass::RemoteBuffers, MachineInterface::RemoteBuffer);
     }
 
-    /// Works out FLOPs, engine and what compute cycles are made of, as far as that is known.
+    /// Computes FLOPs, engine and the parts of compute cycles, as far as known.
     fn add_compute(&mut self, sums: &ProgramLimits, known: KnownFlops, machine: &Machine) {
         self.flops = match known {
             KnownFlops::Of(operation) => run_flops(operation, sums.executions),
@@ -159,8 +161,8 @@ impl OperationLimits {
             KnownFlops::Unknown => None,
         };
         let rate = sums.rate.or_else(|| match known {
-            // Codelets of applications do not say in their names what they compute in; they are
-            // written for the vector units.
+            // Names of application codelets do not reveal their types; they are written for the
+            // vector units.
             KnownFlops::Of(ModelOperation { flops: 1.., element_type, .. }) => {
                 let input: ArithmeticType = (*element_type)?;
                 let engine = ComputeEngine::Vector;
@@ -191,8 +193,8 @@ impl OperationLimits {
         };
     }
 
-    /// The largest bound from below of all that it uses; `None` where one of them is not known. What
-    /// only changes a layout needs nothing.
+    /// The largest lower bound of all used resources; `None` if one of them is not known. Changes
+    /// of layout do not count.
     fn ideal_cycles(&self, sums: &ProgramLimits, machine: &Machine) -> Option<IdealCycles> {
         let compute = match (self.compute, self.cycles[CycleClass::Compute]) {
             (Some(split), _) => split.at_peak,
@@ -211,7 +213,7 @@ impl OperationLimits {
                 continue;
             }
             let rate = machine.ipu_bytes_per_cycle(interface).filter(|_| !sums.unknown_bytes)?;
-            // Files of other tools may say that they moved more than they could.
+            // Files of other tools may state transfers faster than the bound.
             let cycles = Cycles::from_f64((bytes / rate).floor()).min(self.cycles[bound]);
             if cycles > best.cycles {
                 best = IdealCycles { cycles, bound };
@@ -221,7 +223,7 @@ impl OperationLimits {
     }
 }
 
-/// Floating point operations of all executions, where both are known.
+/// Floating point operations of all executions, if both are known.
 fn run_flops(operation: &ModelOperation, runs: u64) -> Option<u64> {
     if operation.flops == 0 {
         return Some(0);
@@ -234,10 +236,14 @@ fn exchange_use(sums: &ProgramLimits, machine: &Machine) -> Option<ExchangeUse> 
     let exchange = &sums.exchange;
     let cycles = exchange.cycles.as_f64();
     let rate = machine.ipu_bytes_per_cycle(MachineInterface::TileSend);
-    (cycles > 0.0).then(|| ExchangeUse {
+    if cycles <= 0.0 {
+        return None;
+    }
+    let has_tile_cycles = exchange.tile_cycles > 0.0;
+    Some(ExchangeUse {
         bytes: exchange.bytes,
         of_fabric: rate.map(|rate| exchange.bytes / rate / cycles),
-        of_tile: (exchange.tile_cycles > 0.0).then(|| exchange.tile_cycles / cycles),
+        of_tile: if has_tile_cycles { Some(exchange.tile_cycles / cycles) } else { None },
     })
 }
 
@@ -248,8 +254,8 @@ fn interface_use(
     machine: &Machine,
 ) -> Option<InterfaceUse> {
     let rate = machine.ipu_bytes_per_cycle(interface);
-    (!cycles.is_zero()).then(|| InterfaceUse {
-        bytes,
-        of_limit: rate.map(|rate| bytes.as_f64() / rate / cycles.as_f64()),
-    })
+    if cycles.is_zero() {
+        return None;
+    }
+    Some(InterfaceUse { bytes, of_limit: rate.map(|rate| bytes.as_f64() / rate / cycles.as_f64()) })
 }

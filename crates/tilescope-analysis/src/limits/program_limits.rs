@@ -1,4 +1,4 @@
-//! What the steps of each program come to, against what the machine could do.
+//! Totals of each program's steps, compared with the limits of the machine.
 
 use super::cycle_class::{ClassCycles, CycleClass};
 use super::exchange_bound::ExchangeBound;
@@ -17,39 +17,39 @@ use tilescope_report::{
     VertexWork,
 };
 
-/// Sums over the steps of programs, and what they need at least.
+/// Sums over the steps of programs, and their lower bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProgramLimits {
-    /// Executions; of several programs, of the most frequent one.
+    /// Number of executions; for several programs, that of the most frequent one.
     pub executions: u64,
     pub cycles: ClassCycles,
-    /// Floating point operations of vertices that count them, those on padding included.
+    /// Floating point operations of vertices that count them, including those on padding.
     pub vertex_flops: Option<u64>,
     /// The fastest engine that its vertices compute on.
     pub rate: Option<ComputeRate>,
-    /// Cycles of compute sets that do not only copy, without their starts, and the same times the
-    /// tiles that take part.
+    /// Cycles of compute sets that do more than copy, without their starts, and the same times the
+    /// number of their tiles.
     pub computing: f64,
     pub computing_on_tiles: f64,
     pub exchange: ExchangeSums,
-    /// Bytes moved over links, from and to the host, and from and to remote buffers.
+    /// Bytes moved over links, with the host, and with remote buffers.
     pub link_bytes: Bytes,
     pub host_bytes: Bytes,
     pub remote_bytes: Bytes,
-    /// Whether some of its steps move bytes that were not recorded.
+    /// True if some of its steps move an unrecorded number of bytes.
     pub unknown_bytes: bool,
 }
 
 /// Sums over exchanges between the tiles of an IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ExchangeSums {
-    /// Cycles of the steps, with their starts.
+    /// Cycles of the steps, including their starts.
     pub cycles: Cycles,
-    /// Bytes that count against what tiles send.
+    /// Bytes to compare with the send rate of tiles.
     pub bytes: f64,
-    /// The same of exchanges that do more than change a layout.
+    /// The same for exchanges that do more than change a layout.
     pub needed_bytes: f64,
-    /// Cycles that the busiest tile of each needs at least.
+    /// Cycles that the busiest tile of each exchange needs at least.
     pub tile_cycles: f64,
 }
 
@@ -65,7 +65,8 @@ impl ProgramLimits {
         self.rate = faster(self.rate, other.rate);
         self.computing += other.computing;
         self.computing_on_tiles += other.computing_on_tiles;
-        let (sum, more) = (&mut self.exchange, &other.exchange);
+        let sum = &mut self.exchange;
+        let more = &other.exchange;
         sum.cycles = sum.cycles.saturating_add(more.cycles);
         sum.bytes += more.bytes;
         sum.needed_bytes += more.needed_bytes;
@@ -83,7 +84,7 @@ fn faster(one: Option<ComputeRate>, other: Option<ComputeRate>) -> Option<Comput
     rates.reduce(|best, next| if next.flops_per_cycle > best.flops_per_cycle { next } else { best })
 }
 
-/// What the compute tiles of an IPU spend the run on.
+/// Cycles of the compute tiles of an IPU over the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct IpuCycles {
     pub ipu: IpuId,
@@ -101,7 +102,7 @@ pub(crate) struct LimitsOfPrograms {
 }
 
 impl LimitsOfPrograms {
-    /// Reads the sums of all lanes; nothing where the program was not run.
+    /// Reads the sums of all lanes; empty if the program was not executed.
     pub(crate) fn read(
         report: &Report,
         machine: &Machine,
@@ -109,11 +110,11 @@ impl LimitsOfPrograms {
         exchanges: &BTreeMap<ProgramId, ExchangeTraffic>,
     ) -> Result<Self, ReportError> {
         let Some(trace) = report.trace()? else { return Ok(Self::default()) };
-        let sums = |index: usize| match trace.lane(index) {
+        let read = |index: usize| match trace.lane(index) {
             Some(lane) => Ok(Some((lane.info(), lane.program_sums()?))),
             None => Ok(None),
         };
-        let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
+        let lanes = (0..trace.lanes().len()).into_par_iter().map(read);
         let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
             lanes.collect::<Result<_, ReportError>>()?;
         let (programs, target) = (report.executed_program_nodes()?, report.target()?);
@@ -124,9 +125,11 @@ impl LimitsOfPrograms {
         let mut all = Self { run: trace.range(), ..Self::default() };
         let mut executions = Vec::new();
         for (info, sums) in lanes.into_iter().flatten() {
-            let of =
-                |sums: &ProgramStepSums| Some(((sums.program?, info.ipu, sums.kind()), sums.steps));
-            executions.extend(sums.iter().filter_map(of));
+            for sums in sums.iter() {
+                if let Some(program) = sums.program {
+                    executions.push(((program, info.ipu, sums.kind()), sums.steps));
+                }
+            }
             all.add_lane(&figures, info, &sums);
         }
         all.count_executions(executions);
@@ -142,14 +145,14 @@ impl LimitsOfPrograms {
                 self.by_program.entry(id).or_default().add(&own);
             }
         }
-        // Other lanes work beside the compute tiles, so that their cycles are no part of the run's.
+        // Other lanes work beside the compute tiles, so their cycles are not part of the run.
         if info.sub_lane == 0 {
             self.ipus.push(IpuCycles { ipu: info.ipu, cycles: of_ipu });
         }
     }
 
-    /// Counts executions over all IPUs. One may be several steps of different kinds: the begin,
-    /// middle and end of a stream copy.
+    /// Counts executions over all IPUs. One execution may have several steps of different kinds:
+    /// the begin, middle and end of a stream copy.
     fn count_executions(&mut self, mut steps: Vec<((ProgramId, IpuId, ProgramKind), u64)>) {
         steps.sort_unstable();
         for of_program in steps.chunk_by(|((one, ..), _), ((next, ..), _)| one == next) {
@@ -167,23 +170,23 @@ impl LimitsOfPrograms {
     }
 }
 
-/// All that tells what steps do.
+/// All parts of a report that describe the work of steps.
 struct ProgramFigures<'a> {
     machine: &'a Machine,
     programs: Arc<ProgramNodeTable>,
     target: Arc<Target>,
-    /// What vertices of each type do.
+    /// The work of vertices of each type.
     works: Vec<VertexWork>,
     sets: &'a BTreeMap<ComputeSetId, ComputeSet>,
     exchanges: &'a BTreeMap<ProgramId, ExchangeTraffic>,
-    /// Whether steps say what they move.
+    /// True if steps state the bytes they move.
     has_bytes: bool,
 }
 
 /// One execution of a compute set on the tiles of an IPU.
 #[derive(Default)]
 struct ComputeSetOnIpu {
-    /// Cycles of the slowest tile, and of all of them together.
+    /// Cycles of the slowest tile, and their sum over all tiles.
     longest: Cycles,
     total: Cycles,
     tiles: u64,
@@ -200,43 +203,51 @@ fn waits_for_host(program: &ProgramNode) -> bool {
 }
 
 impl ProgramFigures<'_> {
-    /// What steps of one program and kind on an IPU come to.
+    /// Totals of the steps of one program and kind on an IPU.
     fn limits(&self, ipu: IpuId, sums: &ProgramStepSums) -> ProgramLimits {
         let program = sums.program.and_then(|id| Some((id, self.programs.get(id)?)));
         let mut limits = ProgramLimits::default();
-        let all = |class| ClassCycles::of(class, sums.cycles);
+        let cycles = sums.cycles;
         match (sums.activity(), program) {
             (StepActivity::Compute, Some((_, program))) => {
                 self.compute(&mut limits, ipu, program, sums);
             }
-            (StepActivity::Compute, None) => limits.cycles = all(CycleClass::Compute),
+            (StepActivity::Compute, None) => {
+                limits.cycles = ClassCycles::of(CycleClass::Compute, cycles);
+            }
             (StepActivity::InternalExchange, Some((id, program))) => {
                 self.exchange(&mut limits, ipu, (id, program), sums);
             }
             (StepActivity::InternalExchange, None) => {
-                limits.cycles = all(CycleClass::Exchange);
+                limits.cycles = ClassCycles::of(CycleClass::Exchange, cycles);
                 limits.unknown_bytes = true;
             }
             (StepActivity::GlobalExchange, _) => {
-                (limits.cycles, limits.link_bytes) = (all(CycleClass::Links), sums.bytes_moved);
+                limits.cycles = ClassCycles::of(CycleClass::Links, cycles);
+                limits.link_bytes = sums.bytes_moved;
                 limits.unknown_bytes = !self.has_bytes;
             }
             (StepActivity::Host | StepActivity::Sync, Some((_, program)))
                 if waits_for_host(program) =>
             {
-                limits.cycles = all(CycleClass::HostWait);
+                limits.cycles = ClassCycles::of(CycleClass::HostWait, cycles);
             }
             (StepActivity::Host, _) => {
-                (limits.cycles, limits.host_bytes) = (all(CycleClass::Host), sums.bytes_moved);
+                limits.cycles = ClassCycles::of(CycleClass::Host, cycles);
+                limits.host_bytes = sums.bytes_moved;
                 limits.unknown_bytes = !self.has_bytes;
             }
             (StepActivity::RemoteBuffer, _) => {
-                limits.cycles = all(CycleClass::RemoteBuffers);
+                limits.cycles = ClassCycles::of(CycleClass::RemoteBuffers, cycles);
                 limits.remote_bytes = sums.bytes_moved;
                 limits.unknown_bytes = !self.has_bytes;
             }
-            (StepActivity::Sync, _) => limits.cycles = all(CycleClass::SyncAndStart),
-            (StepActivity::Other, _) => limits.cycles = all(CycleClass::Other),
+            (StepActivity::Sync, _) => {
+                limits.cycles = ClassCycles::of(CycleClass::SyncAndStart, cycles);
+            }
+            (StepActivity::Other, _) => {
+                limits.cycles = ClassCycles::of(CycleClass::Other, cycles);
+            }
         }
         limits
     }
@@ -253,8 +264,9 @@ impl ProgramFigures<'_> {
         let rearranges = only_copies || rearranges(&program.name);
         let class = if rearranges { CycleClass::Rearrangement } else { CycleClass::Compute };
         let own = set.map(|set| self.on_ipu(set, ipu)).unwrap_or_default();
-        let (steps, tiles) = (sums.steps, u64::from(self.machine.tiles));
-        // Without cycles of tiles nobody knows which of them waited, nor when they began.
+        let steps = sums.steps;
+        let tiles = u64::from(self.machine.tiles);
+        // Without cycles of tiles, their waits and starts are not known.
         let body = match own.longest {
             Cycles::ZERO => sums.cycles,
             longest => sums.cycles.min(longest.saturating_mul(steps)),
@@ -285,11 +297,13 @@ impl ProgramFigures<'_> {
         }
     }
 
-    /// Whether all vertices of a compute set only move data.
+    /// True if all vertices of a compute set only move data.
     fn only_copies(&self, set: &ComputeSet) -> bool {
-        let copies = |at: usize| self.works.get(at) == Some(&VertexWork::Copy);
         !set.vertices.is_empty()
-            && set.vertices.iter().all(|group| copies(group.vertex_type.index()))
+            && set
+                .vertices
+                .iter()
+                .all(|group| self.works.get(group.vertex_type.index()) == Some(&VertexWork::Copy))
     }
 
     fn on_ipu(&self, set: &ComputeSet, ipu: IpuId) -> ComputeSetOnIpu {
@@ -313,11 +327,12 @@ impl ProgramFigures<'_> {
         (id, program): (ProgramId, &ProgramNode),
         sums: &ProgramStepSums,
     ) {
-        let class = match rearranges(&program.name) {
-            true => CycleClass::Rearrangement,
-            false => CycleClass::Exchange,
+        let class = if rearranges(&program.name) {
+            CycleClass::Rearrangement
+        } else {
+            CycleClass::Exchange
         };
-        // Further calls of a function move what its own exchanges do.
+        // Further calls of a function move the data of the function's own exchanges.
         let traffic = self.exchanges.get(&self.programs.body(id));
         let tiles = self.target.tiles_of_ipu(ipu);
         let bound = traffic.map(|traffic| ExchangeBound::new(self.machine, traffic, tiles));

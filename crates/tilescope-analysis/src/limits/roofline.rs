@@ -1,14 +1,14 @@
-//! Operations as points below the roofs of an IPU.
+//! Roofline model: operations as points below the roofs of an IPU.
 //!
-//! A point is as high as an operation computes fast, and as far right as it computes much for each
-//! byte that it moves: over the interface that would take it longest, so that it lies below the roof
-//! of that interface. No point lies above a roof of its own.
+//! The height of a point is the compute rate of an operation, and its horizontal position the
+//! operations per byte that it moves, over the interface that would take longest. So the point is
+//! below the roof of that interface, and no point is above any of its own roofs.
 
 use super::{LimitsRow, Machine, OperationLimits};
 use tilescope_report::units::IpuId;
 use tilescope_report::{ComputeRate, MachineInterface};
 
-/// What bounds operations from above.
+/// An upper bound of the compute rate of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RoofKind {
     /// An engine: floating point operations of an IPU per cycle.
@@ -17,7 +17,7 @@ pub enum RoofKind {
     Interface(MachineInterface),
 }
 
-/// A roof.
+/// A roof of the diagram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roof {
     pub kind: RoofKind,
@@ -27,7 +27,8 @@ pub struct Roof {
 }
 
 impl Roof {
-    /// Floating point operations per cycle that it allows where so many are done for each byte.
+    /// Floating point operations per cycle that the roof allows for a given number of operations
+    /// per byte.
     pub fn flops_per_cycle(&self, flops_per_byte: f64) -> f64 {
         match self.kind {
             RoofKind::Engine(_) => self.per_cycle,
@@ -36,31 +37,32 @@ impl Roof {
     }
 }
 
-/// An operation.
+/// An operation in the diagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RooflinePoint {
-    /// Its place among the rows.
+    /// Its index among the rows.
     pub row: usize,
-    /// The interface that would take it longest; `None` if it moves nothing.
+    /// The interface with the longest transfer; `None` if the operation moves nothing.
     pub interface: Option<MachineInterface>,
-    /// Floating point operations for each byte over that interface; infinite if it moves nothing.
+    /// Floating point operations per byte over that interface; infinite if the operation moves
+    /// nothing.
     pub flops_per_byte: f64,
     pub flops_per_cycle: f64,
 }
 
-/// All roofs and points of an IPU, or of all of them.
+/// All roofs and points of one IPU, or of all IPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roofline {
     /// Engines that operations compute on, the fastest first, then interfaces.
     pub roofs: Vec<Roof>,
     pub points: Vec<RooflinePoint>,
-    /// Rows without floating point operations, which are no points.
+    /// Number of rows without floating point operations, which have no points.
     pub without_flops: usize,
-    /// Rows whose floating point operations are not known.
+    /// Number of rows with unknown floating point operations.
     pub unknown: usize,
 }
 
-/// Interfaces as roofs, with words for them.
+/// Interfaces with roofs, and their titles.
 const INTERFACES: [(MachineInterface, &str); 4] = [
     (MachineInterface::TileSend, "Exchange"),
     (MachineInterface::IpuLinks, "Links"),
@@ -68,12 +70,12 @@ const INTERFACES: [(MachineInterface, &str); 4] = [
     (MachineInterface::Host, "Host"),
 ];
 
-/// Words for an interface.
+/// The title of an interface.
 pub fn interface_title(interface: MachineInterface) -> &'static str {
     INTERFACES.iter().find(|(known, _)| *known == interface).map_or("", |(_, title)| title)
 }
 
-/// The roofline of the operations on an IPU, or of all of them.
+/// The roofline of the operations on one IPU, or of all operations.
 pub fn roofline(machine: &Machine, rows: &[LimitsRow], ipu: Option<IpuId>) -> Roofline {
     let mut found = Roofline::default();
     let own = rows.iter().enumerate();
@@ -115,16 +117,18 @@ impl Roofline {
     }
 }
 
-/// Words for an engine with its types: `AMP half`, `AMP half, float sums`.
+/// The title of an engine with its types: `AMP half`, `AMP half, float sums`.
 pub fn engine_title(rate: ComputeRate) -> String {
-    let (engine, input) = (rate.engine.title(), rate.input.name());
-    match rate.partials == rate.input {
-        true => format!("{engine} {input}"),
-        false => format!("{engine} {input}, {} sums", rate.partials.name()),
+    let engine = rate.engine.title();
+    let input = rate.input.name();
+    if rate.partials == rate.input {
+        format!("{engine} {input}")
+    } else {
+        format!("{engine} {input}, {} sums", rate.partials.name())
     }
 }
 
-/// The interface that an operation's bytes need most cycles for, with those bytes.
+/// The interface that needs the most cycles for an operation's bytes, with those bytes.
 fn tightest(limits: &OperationLimits, machine: &Machine) -> Option<(MachineInterface, f64)> {
     let bytes = [
         (MachineInterface::TileSend, limits.exchange.map(|of| of.bytes)),

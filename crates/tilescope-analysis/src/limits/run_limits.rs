@@ -1,4 +1,4 @@
-//! What a run achieves of the peak, and where the rest goes: a waterfall that adds up.
+//! The share of the peak that a run achieves, and a waterfall of all other cycles.
 
 use super::cycle_class::CycleClass;
 use super::program_limits::LimitsOfPrograms;
@@ -9,13 +9,13 @@ use std::ops::{Index, IndexMut};
 use tilescope_report::units::{Cycles, IpuId};
 use tilescope_report::{ArithmeticType, ComputeEngine};
 
-/// Where the cycles of a run go on the way from the peak down to what is achieved.
+/// A destination of the cycles of a run between the peak and the achieved FLOPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaterfallStep {
-    /// No step runs.
+    /// Cycles without a running step.
     Idle,
-    /// Waiting for others, and what compute sets and exchanges take before they begin.
+    /// Waits for others, and the starts of compute sets and exchanges.
     SyncAndStart,
     Host,
     /// Waiting for the host.
@@ -30,17 +30,17 @@ pub enum WaterfallStep {
     Other,
     /// Tiles that wait in compute sets.
     Balance,
-    /// Compute sets of which FLOPs or idle tiles were not recorded.
+    /// Compute sets whose FLOPs or idle tiles were not recorded.
     Unknown,
-    /// Engines below their peak, and what is no floating point operation.
+    /// Engines below their peak, and work other than floating point operations.
     BelowPeak,
-    /// Multiplications with padding.
+    /// Arithmetic on padding.
     Padding,
-    /// Engines that are slower than the matrix engine at its fastest.
+    /// Engines that are slower than the peak of the matrix engine.
     SlowerEngine,
-    /// What the backward pass computes a second time.
+    /// Repeated computations in the backward pass.
     Recomputation,
-    /// What is left: the FLOPs that results need.
+    /// The remainder: the FLOPs that results need.
     Achieved,
 }
 
@@ -65,7 +65,7 @@ impl WaterfallStep {
         Self::Achieved,
     ];
 
-    /// Words for people.
+    /// The title of the step.
     pub fn title(self) -> &'static str {
         match self {
             Self::Idle => "Idle",
@@ -87,7 +87,7 @@ impl WaterfallStep {
         }
     }
 
-    /// Which cycles go into it.
+    /// The definition of the step.
     pub fn about(self) -> &'static str {
         match self {
             Self::Idle => "Cycles of the run in which the compute tiles of an IPU have no step",
@@ -129,7 +129,7 @@ impl WaterfallStep {
     }
 }
 
-/// Cycles by where they go.
+/// Cycles by waterfall step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaterfallCycles([Cycles; WaterfallStep::ALL.len()]);
 
@@ -139,12 +139,12 @@ impl WaterfallCycles {
         WaterfallStep::ALL.into_iter().zip(self.0)
     }
 
-    /// All of them: cycles of the run x IPUs.
+    /// Sum over all steps: cycles of the run x IPUs.
     pub fn total(&self) -> Cycles {
         self.0.into_iter().fold(Cycles::ZERO, Cycles::saturating_add)
     }
 
-    /// A step as a share of all.
+    /// A step as a share of the total.
     pub fn share(&self, step: WaterfallStep) -> f64 {
         self[step].as_f64() / self.total().max(Cycles(1)).as_f64()
     }
@@ -170,7 +170,7 @@ impl IndexMut<WaterfallStep> for WaterfallCycles {
     }
 }
 
-/// Why nobody knows what a run achieves of the peak.
+/// The reason that the utilisation of a run is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownUtilisation {
@@ -200,31 +200,31 @@ impl UnknownUtilisation {
 /// The peak of the matrix engine for a data type.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PeakOfType {
-    /// quarter, half or float
+    /// The name of the type: quarter, half or float.
     #[serde(rename = "type")]
     pub name: &'static str,
-    /// Of one IPU, at most.
+    /// Peak of one IPU.
     pub flops_per_cycle: f64,
-    /// The same per second; `None` where the clock is not known.
+    /// The same per second; `None` if the clock is not known.
     pub flops_per_second: Option<f64>,
-    /// FLOPs of the run in that type that its results need, recomputation left out.
+    /// FLOPs of the run in that type that its results need, without recomputation.
     pub flops: u64,
 }
 
-/// What a run achieves, in figures for summaries.
+/// The limits of a run, as figures of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LimitsSummary {
-    /// Share of the peak of all IPUs of a replica over the whole run; `None` where it is not known.
+    /// Share of the peak of all IPUs of a replica over the whole run; `None` if not known.
     pub utilisation: Option<f64>,
-    /// Why it is not known.
+    /// The reason if it is not known.
     pub unknown: Option<UnknownUtilisation>,
-    /// FLOPs of a replica that results need, recomputation left out; `None` where not known.
+    /// FLOPs of a replica that results need, without recomputation; `None` if not known.
     pub flops: Option<u64>,
-    /// Cycles of the run x IPUs of a replica: what shares of the waterfall are of.
+    /// Cycles of the run x IPUs of a replica: the whole of the waterfall's shares.
     pub ipu_cycles: Cycles,
-    /// What it is measured against, each operation by its data type.
+    /// The reference peaks, by the data types of operations.
     pub peaks: Vec<PeakOfType>,
-    /// Where those cycles go, from the peak down; steps without cycles are left out.
+    /// These cycles by step, from the peak down; steps without cycles are left out.
     pub waterfall: Vec<WaterfallShare>,
 }
 
@@ -236,45 +236,49 @@ pub struct WaterfallShare {
     pub share: f64,
 }
 
-/// What a run achieves of the peak of all IPUs of a replica.
+/// The part of the peak of all IPUs of a replica that a run achieves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunLimits {
     /// Cycles of the run on each IPU.
     pub ipus: Vec<(IpuId, WaterfallCycles)>,
-    /// The same of all of them together.
+    /// Sum over all IPUs.
     pub all: WaterfallCycles,
-    /// Peaks of the data types that the run computes in, the one with most FLOPs first.
+    /// Peaks of the data types of the run, the one with the most FLOPs first.
     pub peaks: Vec<PeakOfType>,
-    /// Why [`RunLimits::utilisation`] is not known.
+    /// The reason that [`RunLimits::utilisation`] is not known.
     pub unknown: Option<UnknownUtilisation>,
 }
 
 impl RunLimits {
-    /// FLOPs that results need, recomputation left out.
+    /// FLOPs that results need, without recomputation.
     pub fn flops(&self) -> u64 {
         self.peaks.iter().map(|peak| peak.flops).fold(0, u64::saturating_add)
     }
 
-    /// Share of the peak that is achieved, over all IPUs and the whole run.
+    /// The achieved share of the peak, over all IPUs and the whole run.
     pub fn utilisation(&self) -> Option<f64> {
-        self.unknown.is_none().then(|| self.all.share(WaterfallStep::Achieved))
+        if self.unknown.is_none() { Some(self.all.share(WaterfallStep::Achieved)) } else { None }
     }
 
-    /// The figures at a glance.
+    /// The figures for a summary.
     pub fn summary(&self) -> LimitsSummary {
-        let share = |(step, cycles)| WaterfallShare { step, cycles, share: self.all.share(step) };
-        let steps = self.all.iter().filter(|(_, cycles)| !cycles.is_zero());
+        let mut waterfall = Vec::new();
+        for (step, cycles) in self.all.iter() {
+            if !cycles.is_zero() {
+                waterfall.push(WaterfallShare { step, cycles, share: self.all.share(step) });
+            }
+        }
         LimitsSummary {
             utilisation: self.utilisation(),
             unknown: self.unknown,
-            flops: self.unknown.is_none().then(|| self.flops()),
+            flops: if self.unknown.is_none() { Some(self.flops()) } else { None },
             ipu_cycles: self.all.total(),
             peaks: self.peaks.clone(),
-            waterfall: steps.map(share).collect(),
+            waterfall,
         }
     }
 
-    /// The waterfall of an IPU, or of all of them.
+    /// The waterfall of one IPU, or of all IPUs.
     pub fn waterfall(&self, ipu: Option<IpuId>) -> Option<&WaterfallCycles> {
         match ipu {
             None => Some(&self.all),
@@ -282,7 +286,7 @@ impl RunLimits {
         }
     }
 
-    /// Of all steps and operations of a run on so many IPUs.
+    /// Creates the limits of a run from all its steps and operations, on the given number of IPUs.
     pub(super) fn new(
         programs: &LimitsOfPrograms,
         rows: &[LimitsRow],
@@ -291,7 +295,9 @@ impl RunLimits {
         unknown: Option<UnknownUtilisation>,
     ) -> Self {
         let run = programs.run.length();
-        let waterfall = |ipu: IpuId| {
+        let mut waterfalls = Vec::new();
+        let mut all = WaterfallCycles::default();
+        for ipu in (0..ipus).map(IpuId) {
             let mut cycles = WaterfallCycles::default();
             let known = programs.ipus.iter().find(|of| of.ipu == ipu).map(|of| of.cycles);
             let classes = known.unwrap_or_default();
@@ -302,13 +308,11 @@ impl RunLimits {
             if unknown.is_none() {
                 split_compute(&mut cycles, rows.iter().filter(|row| row.ipu == Some(ipu)));
             }
-            (ipu, cycles)
-        };
-        let ipus: Vec<_> = (0..ipus).map(IpuId).map(waterfall).collect();
-        let mut all = WaterfallCycles::default();
-        ipus.iter().for_each(|(_, of)| all.add(of));
+            all.add(&cycles);
+            waterfalls.push((ipu, cycles));
+        }
         let peaks = if unknown.is_none() { peaks(rows, machine) } else { Vec::new() };
-        Self { ipus, all, peaks, unknown }
+        Self { ipus: waterfalls, all, peaks, unknown }
     }
 }
 
@@ -327,10 +331,10 @@ fn step_of(class: CycleClass) -> WaterfallStep {
     }
 }
 
-/// Tells apart what compute cycles of an IPU are made of, by the operations on it.
+/// Divides the compute cycles of an IPU by waterfall step, according to its operations.
 fn split_compute<'a>(cycles: &mut WaterfallCycles, rows: impl Iterator<Item = &'a LimitsRow>) {
     let mut left = std::mem::take(&mut cycles[WaterfallStep::Unknown]);
-    // Never more than there is, so that the sum stays what it is.
+    // Limited to the remainder, to preserve the sum.
     let mut take = |step: WaterfallStep, amount: Cycles| {
         let taken = amount.min(left);
         left = left.saturating_sub(taken);
@@ -348,23 +352,27 @@ fn split_compute<'a>(cycles: &mut WaterfallCycles, rows: impl Iterator<Item = &'
 }
 
 fn peaks(rows: &[LimitsRow], machine: &Machine) -> Vec<PeakOfType> {
-    let of_type = |input: ArithmeticType| {
-        let peak = machine.limits.peak_flops_per_cycle(ComputeEngine::Amp, input)?;
-        let own = rows.iter().filter(|row| {
+    let mut peaks = Vec::new();
+    for input in ArithmeticType::ALL {
+        let peak = machine.limits.peak_flops_per_cycle(ComputeEngine::Amp, input);
+        let Some(peak) = peak else { continue };
+        let mut flops = 0u64;
+        for row in rows {
             let is_own = row.limits.engine.is_some_and(|engine| engine.rate.input == input);
-            is_own && !is_recomputed(&row.name)
-        });
-        let flops = own.filter_map(|row| row.limits.flops).fold(0, u64::saturating_add);
-        let flops_per_cycle = machine.ipu_flops_per_cycle(peak);
-        let per_second = |clock: tilescope_report::units::Hertz| flops_per_cycle * clock.0 as f64;
-        (flops > 0).then(|| PeakOfType {
-            name: input.name(),
-            flops_per_cycle,
-            flops_per_second: machine.clock.map(per_second),
-            flops,
-        })
-    };
-    let mut peaks: Vec<PeakOfType> = ArithmeticType::ALL.into_iter().filter_map(of_type).collect();
+            if is_own && !is_recomputed(&row.name) {
+                flops = flops.saturating_add(row.limits.flops.unwrap_or(0));
+            }
+        }
+        if flops > 0 {
+            let flops_per_cycle = machine.ipu_flops_per_cycle(peak);
+            peaks.push(PeakOfType {
+                name: input.name(),
+                flops_per_cycle,
+                flops_per_second: machine.clock.map(|clock| flops_per_cycle * clock.0 as f64),
+                flops,
+            });
+        }
+    }
     peaks.sort_by_key(|peak| std::cmp::Reverse(peak.flops));
     peaks
 }

@@ -1,5 +1,5 @@
-//! The memory of one tile by address over all steps of the program: which variable lies where when,
-//! which blocks are free between them, and what lies above all others.
+//! The memory of one tile by address over all steps of the program: the addresses of variables, the
+//! free blocks between them, and the variable at the highest address.
 
 use super::{LivenessScope, curve_of, variables};
 use crate::bank_map::{PlacedVariable, placed_on};
@@ -8,46 +8,46 @@ use std::ops::Range;
 use tilescope_report::units::{Bytes, ProgramId, TileId, VariableId};
 use tilescope_report::{Report, ReportError, ReportPart};
 
-/// A tile's memory over all steps. Nothing in it is assumed: addresses and lifetimes were recorded.
+/// A tile's memory over all steps. All addresses and lifetimes are recorded, not assumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressTimeline {
     pub tile: TileId,
     /// The program of each step.
     pub programs: Vec<ProgramId>,
-    /// What lies on the tile, by its first address, then by its first step.
+    /// Variables on the tile, by first address, then by first step.
     pub placed: Vec<PlacedVariable>,
-    /// The longest stretch of steps that a variable is live in and nothing uses it, of those that
-    /// have any: by variable. Empty where uses were not recorded.
+    /// For each variable with such steps, the longest stretch in which it is live but not used.
+    /// Empty if uses were not recorded.
     pub unused: HashMap<VariableId, Range<u32>>,
     /// Bytes live at each step.
     pub live: Vec<Bytes>,
-    /// Bytes of a tile.
+    /// Memory of a tile in bytes.
     pub capacity: Bytes,
-    /// Where interleaved memory begins.
+    /// First address of interleaved memory.
     pub interleaved: Bytes,
 }
 
-/// Addresses that no variable has at some steps.
+/// Addresses without a variable at some steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeBlock {
     /// Bytes from the start of tile memory, half-open.
     pub addresses: Range<Bytes>,
-    /// What ends where it begins, and begins where it ends, by its place in
-    /// [`AddressTimeline::placed`]; `None` at the ends of memory.
+    /// The variables directly below and above, as indices in [`AddressTimeline::placed`]; `None` at
+    /// the ends of memory.
     pub between: [Option<usize>; 2],
 }
 
 impl FreeBlock {
-    /// How large it is.
+    /// Its size in bytes.
     pub fn bytes(&self) -> Bytes {
         self.addresses.end - self.addresses.start
     }
 }
 
-/// What is free on the tile at some steps.
+/// The free memory of the tile at some steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreeMemory {
-    /// By address.
+    /// The blocks, by address.
     pub blocks: Vec<FreeBlock>,
 }
 
@@ -62,20 +62,21 @@ impl FreeMemory {
         self.blocks.iter().reduce(|a, b| if b.bytes() > a.bytes() { b } else { a })
     }
 
-    /// The share of the free bytes that is not in the largest block; `None` where none are free.
+    /// The share of the free bytes outside the largest block; `None` if no bytes are free.
     pub fn fragmentation(&self) -> Option<f64> {
         let largest = self.largest()?.bytes();
         Some(1.0 - largest.as_f64() / self.bytes().as_f64())
     }
 }
 
-/// What ends at the highest address of a tile, and what was free below it while it was live.
+/// The variable with the highest end address on a tile, and the free memory below it during its
+/// lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HighestVariable {
-    /// Its place in [`AddressTimeline::placed`].
+    /// Its index in [`AddressTimeline::placed`].
     pub place: usize,
-    /// The largest block below it that is free in all steps in which it is live; `None` where there
-    /// is none.
+    /// The largest block below it that is free in all steps of its lifetime; `None` if there is
+    /// none.
     pub hole: Option<FreeBlock>,
 }
 
@@ -85,7 +86,7 @@ impl AddressTimeline {
         u32::try_from(self.programs.len()).unwrap_or(u32::MAX)
     }
 
-    /// The step at which most is live; the first among equals.
+    /// The step with the most live bytes; the first of equal ones.
     pub fn peak(&self) -> Option<u32> {
         let most = self.live.iter().max()?;
         let peak = self.live.iter().position(|bytes| bytes == most)?;
@@ -97,31 +98,31 @@ impl AddressTimeline {
         variable.lifetime.clone().unwrap_or(0..self.steps())
     }
 
-    /// What lies at an address at a step.
+    /// The variable at an address at a step.
     pub fn at(&self, step: u32, address: Bytes) -> Option<&PlacedVariable> {
         self.live_in(step..step + 1)
             .map(|(_, placed)| placed)
             .find(|placed| placed.addresses.contains(&address))
     }
 
-    /// What is live in any of `steps`, by its first address.
+    /// Variables that are live in any of `steps`, by first address, with their indices.
     pub fn live_in(&self, steps: Range<u32>) -> impl Iterator<Item = (usize, &PlacedVariable)> {
-        let meets = move |placed: &PlacedVariable| match &placed.lifetime {
+        self.placed.iter().enumerate().filter(move |(_, placed)| match &placed.lifetime {
             None => true,
             Some(life) => life.start < steps.end && steps.start < life.end,
-        };
-        self.placed.iter().enumerate().filter(move |(_, placed)| meets(placed))
+        })
     }
 
-    /// What is free in all of `steps` within the memory of the tile.
+    /// The memory of the tile that is free in all of `steps`.
     pub fn free_in(&self, steps: Range<u32>) -> FreeMemory {
         self.free_below(self.capacity, steps, None)
     }
 
-    /// What is free below an address in all of `steps`, were `without` not there.
+    /// The memory below an address that is free in all of `steps`, ignoring the variable `without`.
     fn free_below(&self, end: Bytes, steps: Range<u32>, without: Option<usize>) -> FreeMemory {
         let mut blocks = Vec::new();
-        let (mut address, mut below) = (Bytes::ZERO, None);
+        let mut address = Bytes::ZERO;
+        let mut below = None;
         let others = self.live_in(steps).filter(|(place, _)| Some(*place) != without);
         for (place, placed) in others {
             let start = placed.addresses.start.min(end);
@@ -138,12 +139,16 @@ impl AddressTimeline {
         FreeMemory { blocks }
     }
 
-    /// What makes the tile as full as it is: the variable that ends at the highest address, the
-    /// first of equal ones.
+    /// The variable that determines the memory need of the tile: the one with the highest end
+    /// address, the first of equal ones.
     pub fn highest(&self) -> Option<HighestVariable> {
-        let end = |place: &usize| self.placed[*place].addresses.end;
-        let place = (0..self.placed.len()).reduce(|a, b| if end(&b) > end(&a) { b } else { a })?;
-        let placed = &self.placed[place];
+        let mut place = 0;
+        for (at, placed) in self.placed.iter().enumerate() {
+            if placed.addresses.end > self.placed[place].addresses.end {
+                place = at;
+            }
+        }
+        let placed = self.placed.get(place)?;
         let free = self.free_below(placed.addresses.start, self.life(placed), Some(place));
         Some(HighestVariable { place, hole: free.largest().cloned() })
     }
@@ -153,7 +158,7 @@ impl AddressTimeline {
 pub const PARTS: [ReportPart; 4] =
     [ReportPart::Variables, ReportPart::Addresses, ReportPart::Lifetimes, ReportPart::Liveness];
 
-/// The memory of a tile by address; `None` where the report does not have all of [`PARTS`].
+/// The memory of a tile by address; `None` if the report lacks any of [`PARTS`].
 ///
 /// O(variables + steps).
 ///
@@ -163,13 +168,16 @@ pub fn by_address(report: &Report, tile: TileId) -> Result<Option<AddressTimelin
     if !PARTS.iter().all(|part| report.has(*part)) {
         return Ok(None);
     }
-    let (target, source) = (report.target()?, LivenessScope::Tile(tile));
+    let target = report.target()?;
+    let source = LivenessScope::Tile(tile);
     let variables = variables(report, source)?;
     let curve = curve_of(report, source, &variables)?;
     let live = (0..curve.others.len()).map(|step| curve.total(step)).collect();
     let mut placed = placed_on(variables, tile);
-    let first = |of: &PlacedVariable| of.lifetime.as_ref().map_or(0, |life| life.start);
-    placed.sort_by_key(|of| (of.addresses.start, first(of), of.id.0));
+    placed.sort_by_key(|of| {
+        let first_step = of.lifetime.as_ref().map_or(0, |life| life.start);
+        (of.addresses.start, first_step, of.id.0)
+    });
     Ok(Some(AddressTimeline {
         tile,
         unused: unused(report, &placed)?,
@@ -181,7 +189,7 @@ pub fn by_address(report: &Report, tile: TileId) -> Result<Option<AddressTimelin
     }))
 }
 
-/// The longest stretch of each lifetime in which nothing uses the variable.
+/// The longest unused stretch of each lifetime.
 fn unused(
     report: &Report,
     placed: &[PlacedVariable],
@@ -190,14 +198,19 @@ fn unused(
     for of in report.variable_uses()?.unwrap_or_default() {
         uses.entry(of.variable).or_default().push(of.steps);
     }
-    let longest = |of: &PlacedVariable| {
-        let (life, uses) = (of.lifetime.clone()?, uses.get_mut(&of.id)?);
-        Some((of.id, longest_gap(life, uses)?))
-    };
-    Ok(placed.iter().filter_map(longest).collect())
+    let mut gaps = HashMap::new();
+    for of in placed {
+        if let Some(life) = of.lifetime.clone()
+            && let Some(uses) = uses.get_mut(&of.id)
+            && let Some(gap) = longest_gap(life, uses)
+        {
+            gaps.insert(of.id, gap);
+        }
+    }
+    Ok(gaps)
 }
 
-/// The longest part of a lifetime that no use covers; the first of equal ones.
+/// The longest part of a lifetime without a use; the first of equal ones.
 fn longest_gap(life: Range<u32>, uses: &mut [Range<u32>]) -> Option<Range<u32>> {
     uses.sort_by_key(|steps| steps.start);
     let mut longest: Option<Range<u32>> = None;
@@ -249,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_variable_has_is_free() {
+    fn addresses_without_a_variable_are_free() {
         let timeline = timeline();
         assert_eq!(blocks(&timeline.free_in(0..1)), [30..100]);
         assert_eq!(blocks(&timeline.free_in(1..2)), [30..40, 60..100]);
         assert_eq!(blocks(&timeline.free_in(2..3)), [10..20, 25..40, 60..100]);
         assert_eq!(blocks(&timeline.free_in(0..4)), [30..40, 60..100]);
         assert_eq!(timeline.peak(), Some(1));
-        // Free and live bytes are all there are.
+        // Free and live bytes add up to the memory of the tile.
         for step in 0..4 {
             let free = timeline.free_in(step..step + 1).bytes();
             assert_eq!(free + timeline.live[step as usize], timeline.capacity);
@@ -275,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tile_that_is_over_has_no_negative_rest() {
+    fn overfull_tiles_have_no_negative_free_bytes() {
         let mut timeline = timeline();
         timeline.capacity = Bytes(50);
         assert_eq!(blocks(&timeline.free_in(1..2)), [30..40]);
@@ -284,18 +297,18 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_variable_knows_the_holes_it_did_not_fit_into() {
+    fn the_highest_variable_has_the_largest_hole_below() {
         let timeline = timeline();
         let highest = timeline.highest().unwrap();
         assert_eq!(highest.place, 3);
-        // It is live in steps 1 and 2: 10 to 30 is taken in the first of them.
+        // It is live in steps 1 and 2; 10 to 30 is in use in step 1.
         let hole = highest.hole.unwrap();
         assert_eq!((hole.addresses, hole.between), (Bytes(30)..Bytes(40), [Some(1), None]));
         assert_eq!(AddressTimeline::default().highest(), None);
     }
 
     #[test]
-    fn what_lies_at_an_address_depends_on_the_step() {
+    fn the_variable_at_an_address_depends_on_the_step() {
         let timeline = timeline();
         let id = |step, address| timeline.at(step, Bytes(address)).map(|of| of.id.0);
         assert_eq!((id(0, 22), id(2, 22), id(3, 22)), (Some(1), Some(2), None));

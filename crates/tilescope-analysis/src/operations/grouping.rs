@@ -1,4 +1,4 @@
-//! Which programs belong to which row: operations of the model, library calls, single programs.
+//! Grouping of programs into rows: operations of the model, library calls, single programs.
 
 use super::{OpRow, OperationLayer};
 use crate::program_names::without_counter_prefix;
@@ -8,15 +8,15 @@ use tilescope_report::{
     ModelOperation, ProgramKind, ProgramNode, Report, ReportError, StepActivity,
 };
 
-/// What becomes of programs that belong to no operation of the model, where rows are operations.
+/// The treatment of programs without an operation of the model if rows are operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherPrograms {
     LeftOut,
-    /// Those of one name are a row.
+    /// Programs with the same name form a row.
     ByName,
 }
 
-/// The rows of a layer with the programs they are made of, and no costs yet.
+/// The rows of a layer with their programs, without costs.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -42,7 +42,7 @@ pub(crate) fn rows(
     Ok(rows.into_values().collect())
 }
 
-/// What rows are told apart by, in the order in which they come.
+/// The key of a row, in the order of rows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OpRowKey {
     Operation(u32),
@@ -50,7 +50,7 @@ enum OpRowKey {
     Program(ProgramId),
 }
 
-/// Whether a program does anything for an operation.
+/// True if a program does work for an operation.
 fn counts(program: &ProgramNode) -> bool {
     let waits = program.kind == ProgramKind::Sync;
     !waits && program.children.is_empty() && program.kind != ProgramKind::WriteUndef
@@ -65,18 +65,24 @@ fn key(
     match layer {
         OperationLayer::Model => match operation {
             Some((id, _)) => Some(OpRowKey::Operation(id.0)),
-            None => (rest == OtherPrograms::ByName).then(|| OpRowKey::Name(whole_name(program))),
+            None => {
+                if rest == OtherPrograms::ByName {
+                    Some(OpRowKey::Name(whole_name(program)))
+                } else {
+                    None
+                }
+            }
         },
         OperationLayer::Library => {
             let name = library_name(&program.name, operation.map(|(_, of)| of.name.as_str()));
-            (!name.is_empty()).then_some(OpRowKey::Name(name))
+            if name.is_empty() { None } else { Some(OpRowKey::Name(name)) }
         }
         OperationLayer::Program => Some(OpRowKey::Program(id)),
     }
 }
 
-/// The library call a program was made by: one name more than its operation's, or all but the last
-/// name where that is not known. `cs3_` in front of exchanges is left out.
+/// The library call that a program belongs to: the operation's name and one more part, or all parts
+/// but the last if the operation is not known. Prefixes of exchanges such as `cs3_` are left out.
 fn library_name(program: &str, operation: Option<&str>) -> String {
     let name = plain_name(program);
     let rest = operation.and_then(|of| Some((of, name.strip_prefix(of)?.strip_prefix('/')?)));
@@ -135,14 +141,14 @@ fn row_of(
     }
 }
 
-/// The name of a program of no operation: all steps of a copy have the same.
+/// The name of a program without an operation, the same for all steps of a copy.
 fn whole_name(program: &ProgramNode) -> String {
     let name = plain_name(&program.name);
     let name = name.strip_suffix("/GlobalPre").unwrap_or(name);
     if name.is_empty() { program.kind.name().to_owned() } else { name.to_owned() }
 }
 
-/// Words for what a program of no operation does.
+/// The kind of work of a program without an operation.
 fn kind_of_rest(program: &ProgramNode) -> &'static str {
     match StepActivity::from_program_kind(program.kind, program.stream) {
         StepActivity::Compute => "compute",

@@ -1,8 +1,9 @@
-//! What each operation costs: code, cycles, floating point operations, memory.
+//! Costs of each operation: code, cycles, floating point operations, memory.
 //!
-//! Operations are seen in three layers: those of the model, the library calls they are made of,
+//! Operations can be grouped in three layers: those of the model, the library calls within them,
 //! and single programs. Cycles of vertices are known tile by tile and once per compute set, so sums
-//! over tiles are of one execution; elapsed cycles come from the run and add up all executions.
+//! over tiles are of one execution; elapsed cycles are those of the run, summed over all
+//! executions.
 
 mod grouping;
 mod plan_lines;
@@ -27,7 +28,7 @@ use tilescope_report::{
     VariableFilter, VariablePlacement,
 };
 
-/// The layer that operations are counted in.
+/// The layer of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationLayer {
@@ -39,54 +40,54 @@ pub enum OperationLayer {
     Program,
 }
 
-/// One operation with everything it costs.
+/// One operation with its costs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpRow {
     /// `layer1/conv`
     pub name: String,
     /// Operator, or kind of program.
     pub kind: String,
-    /// Operator and version of the nodes of a file that it was made for: `Conv@11`.
+    /// Operator and version of the imported nodes that it implements: `Conv@11`.
     pub source: String,
-    /// The operation of the model it belongs to.
+    /// The operation of the model that it belongs to.
     pub operation: Option<OperationId>,
     /// Forward, backward or update.
     pub pass: Option<TrainingPass>,
-    /// Block of the model.
+    /// The name of its block of the model.
     pub block: String,
     /// IPU of the replica.
     pub ipu: Option<IpuId>,
     pub shapes: String,
-    /// The programs it is made of, in the order of the compiled program.
+    /// Its programs, in the order of the compiled program.
     pub programs: Vec<ProgramId>,
     /// Exchange code of its programs over all tiles.
     pub exchange_code: Bytes,
-    /// Code of its codelets, once per tile and codelet, other operations may share it.
+    /// Code of its codelets, once per tile and codelet, possibly shared with other operations.
     pub vertex_code: Bytes,
     /// Cycles of one execution summed over tiles.
     pub cycles_all_tiles: Cycles,
-    /// Cycles of one execution, the slowest tile of each compute set.
+    /// Cycles of one execution on the slowest tile of each compute set.
     pub cycles_slowest: Cycles,
     /// Executions of its most frequent program.
     pub executions: u64,
-    /// Cycles of all its steps in the run, exchanges included.
+    /// Cycles of all its steps in the run, including exchanges.
     pub elapsed: Cycles,
-    /// Cycles of its exchanges in the run, inside IPUs and between them.
+    /// Cycles of its exchanges in the run, within and between IPUs.
     pub exchanging: Cycles,
     /// Floating point operations of one execution.
     pub flops: u64,
-    /// Bytes of variables made for it over all tiles.
+    /// Bytes of its variables over all tiles.
     pub memory: Bytes,
     pub vertices: u64,
-    /// Code of its exchanges and codelets on the tile that has most of it.
+    /// Code of its exchanges and codelets on the tile with most of it.
     pub code_most: Bytes,
-    /// Bytes of the variables made for it on the tile that has most of them.
+    /// Bytes of its variables on the tile with most of them.
     pub memory_most: Bytes,
-    /// Cycles on the critical path, exposed and hidden; none where the path is not known.
+    /// Cycles on the critical path, exposed and hidden; `None` if the path is not known.
     pub exposure: Option<ProgramExposure>,
-    /// How far its predicted costs may be off, where the report says so.
+    /// The error band of its predicted costs, if the report states it.
     pub errors: Option<ErrorBand>,
-    /// What it could cost at least, and where the rest goes.
+    /// Its lower bound, and the classes of all other cycles.
     pub limits: OperationLimits,
 }
 
@@ -97,30 +98,31 @@ impl OpRow {
     }
 }
 
-/// The passes, in the order in which figures of them are listed.
+/// The passes, in the order of lists.
 pub const PASSES: [TrainingPass; 3] =
     [TrainingPass::Forward, TrainingPass::Backward, TrainingPass::Update];
 
-/// What all operations of a layer cost together: sums that mean something.
+/// Totals of all operations of a layer, limited to meaningful sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationTotals {
-    /// Exchange code, and each codelet once per tile, however many operations share it.
+    /// Exchange code, and each codelet once per tile, regardless of the number of operations that
+    /// share it.
     pub code: Bytes,
     /// Cycles of all tiles in one execution of each.
     pub cycles_all_tiles: Cycles,
-    /// Cycles of all their steps, as a mean over lanes: at most those of the run.
+    /// Cycles of all their steps, as a mean over lanes: at most the cycles of the run.
     pub mean_elapsed: Cycles,
     /// The same of forward, backward and update operations.
     pub mean_of_passes: [Cycles; 3],
     /// Cycles of the run.
     pub run: Cycles,
-    /// Lanes that work at the same time.
+    /// Number of lanes that work at the same time.
     pub lanes: u64,
     /// Floating point operations of one execution of each.
     pub flops: u64,
 }
 
-/// Cycles as a mean over lanes, beside those of a run.
+/// Cycles as a mean over lanes, compared with those of a run, as text.
 pub fn share_of_run(mean: Cycles, run: Cycles, lanes: u64) -> String {
     let share = mean.as_f64() / run.max(Cycles(1)).as_f64();
     let share = match percent(share) {
@@ -130,7 +132,7 @@ pub fn share_of_run(mean: Cycles, run: Cycles, lanes: u64) -> String {
     format!("{mean} of {run} cycles, mean over {} lanes ({share})", grouped(lanes))
 }
 
-/// Everything that a layer's operations cost.
+/// The costs of a layer's operations.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -138,7 +140,7 @@ pub fn operations(report: &Report, layer: OperationLayer) -> Result<Vec<OpRow>, 
     Ok(operations_with_totals(report, layer)?.0)
 }
 
-/// Everything that a layer's operations cost, each and together.
+/// The costs of a layer's operations, with totals.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -164,12 +166,12 @@ pub fn operations_with_totals(
     Ok((rows, totals))
 }
 
-/// The operations whose FLOPs were counted: who measures tiles does not count what they compute.
+/// The operations with counted FLOPs; reports of measured tiles have none.
 pub(crate) fn counted_operations(report: &Report) -> Result<Arc<Vec<ModelOperation>>, ReportError> {
     if report.has_tile_samples() { Ok(Arc::default()) } else { report.operations() }
 }
 
-/// What is known of the FLOPs of a row: those of operations, and of nothing below them.
+/// The known FLOPs of a row; layers below operations have none.
 pub(crate) fn known_flops<'a>(
     layer: OperationLayer,
     row: &OpRow,
@@ -183,7 +185,7 @@ pub(crate) fn known_flops<'a>(
     }
 }
 
-/// Sums over operations whose codelets take `codelets` once per tile.
+/// Totals of operations whose codelets take `codelets` bytes, counted once per tile.
 fn totals(
     report: &Report,
     rows: &[OpRow],
@@ -207,7 +209,7 @@ fn totals(
     })
 }
 
-/// The band of operations of a kind whose costs rest on `basis`, or on what those of the kind do.
+/// The error band of operations of a kind with a given cost basis, or of the kind in general.
 fn band_of<'a>(
     bands: &'a [ErrorBand],
     kind: &str,
@@ -216,13 +218,14 @@ fn band_of<'a>(
     let mut of_kind = bands.iter().filter(|band| band.kind.as_deref() == Some(kind));
     match basis {
         Some(basis) => of_kind.find(|band| band.basis == basis),
-        // Kinds with shapes that were not measured have a second band, which comes first.
+        // Kinds with unmeasured shapes have a second band, which comes first.
         None => of_kind.next_back(),
     }
 }
 
 fn add_errors(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
-    let (bands, operations) = (report.error_bands()?, report.operations()?);
+    let bands = report.error_bands()?;
+    let operations = report.operations()?;
     for row in rows {
         let basis = row.operation.and_then(|id| operations.get(id.index())?.cost_basis);
         row.errors = band_of(&bands, &row.kind, basis).cloned();

@@ -1,4 +1,4 @@
-//! The planner's choice, as lines to read.
+//! The planner's choice, as lines of text.
 
 use crate::json::{self, JsonLine};
 use tilescope_report::units::Cycles;
@@ -7,23 +7,32 @@ use tilescope_report::units::Cycles;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLine {
     pub line: JsonLine,
-    /// The value, where it is a number of cycles of a phase.
+    /// The value, if it is a number of cycles of a phase.
     pub cycles: Option<Cycles>,
 }
 
-/// The planner's choice, line by line; estimated phases without cycles are left out. What is not
-/// JSON is one line.
+/// The planner's choice, line by line; estimated phases without cycles are left out. Text other
+/// than JSON becomes a single line.
 pub fn plan_lines(plan: &str) -> Vec<PlanLine> {
-    let plain = |_| vec![JsonLine { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
-    let lines = json::lines(plan).unwrap_or_else(plain);
-    let cycles = |line: &JsonLine| {
-        line.name
-            .ends_with("Cycles")
-            .then(|| line.value.replace(',', "").parse().ok().map(Cycles))
-            .flatten()
+    let Ok(lines) = json::lines(plan) else {
+        let line = JsonLine { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() };
+        return vec![PlanLine { line, cycles: None }];
     };
-    let lines = lines.into_iter().map(|line| PlanLine { cycles: cycles(&line), line });
-    lines.filter(|plan| plan.cycles != Some(Cycles::ZERO)).collect()
+    let mut found = Vec::new();
+    for line in lines {
+        let cycles = cycles_of_phase(&line);
+        if cycles != Some(Cycles::ZERO) {
+            found.push(PlanLine { line, cycles });
+        }
+    }
+    found
+}
+
+fn cycles_of_phase(line: &JsonLine) -> Option<Cycles> {
+    if !line.name.ends_with("Cycles") {
+        return None;
+    }
+    line.value.replace(',', "").parse().ok().map(Cycles)
 }
 
 #[cfg(test)]

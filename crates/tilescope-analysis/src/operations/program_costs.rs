@@ -1,4 +1,4 @@
-//! Costs of programs, and sums of them that count shared things once.
+//! Costs of programs, and their sums with shared parts counted once.
 
 use super::OpRow;
 use crate::critical_path::{ProgramExposure, exposure};
@@ -12,14 +12,14 @@ use tilescope_report::{
     VertexTypeInfo, code_owners,
 };
 
-/// Costs of programs, whichever operation they belong to.
+/// Costs of programs, independent of their operations.
 pub(super) struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     pub(super) types: std::sync::Arc<Vec<VertexTypeInfo>>,
-    /// The vertex type that each one's code is counted with.
+    /// The vertex type that counts the code of each type.
     pub(super) code_owners: Vec<VertexTypeId>,
     exchanges: BTreeMap<ProgramId, ExchangeTraffic>,
-    /// What programs do in the run, and what they could.
+    /// The limits of programs in the run.
     machine: Machine,
     limits: LimitsOfPrograms,
     exposures: Option<BTreeMap<ProgramId, ProgramExposure>>,
@@ -42,7 +42,7 @@ impl ProgramCosts {
         program.compute_set.and_then(|set| self.sets.get(&set))
     }
 
-    /// Works out the costs of a row from its programs.
+    /// Computes the costs of a row from its programs.
     pub(super) fn add_to(
         &self,
         row: &mut OpRow,
@@ -72,7 +72,7 @@ impl ProgramCosts {
         row.code_most = code.take_most();
     }
 
-    /// Adds what a program costs whether it runs or not; code goes onto `code`.
+    /// Adds the static costs of a program, executed or not, and its code to `code`.
     fn add(
         &self,
         row: &mut OpRow,
@@ -80,7 +80,7 @@ impl ProgramCosts {
         code: &mut TileByteSums,
         (id, program): (ProgramId, &ProgramNode),
     ) {
-        // Outlined code is there once, with the operation that is first to run it.
+        // Outlined code exists once, and counts for the operation that executes it first.
         if let Some(exchange) = self.exchanges.get(&id) {
             row.exchange_code += code.add(&exchange.tiles, |tile| tile.code_bytes);
         }
@@ -93,19 +93,19 @@ impl ProgramCosts {
     }
 }
 
-/// Bytes that tiles have of one thing after another.
+/// Bytes per tile, for one operation after the other.
 ///
-/// Kept as by how much each tile has more than the one before, so that a run of tiles costs two
-/// additions, and asked for one operation at a time, so that one table of all tiles is enough.
+/// Stored as differences between adjacent tiles, so that a run of tiles costs two additions. A
+/// single table of all tiles is reused for every operation.
 #[derive(Default)]
 pub(super) struct TileByteSums {
     steps: Vec<i128>,
-    /// Where steps were made.
+    /// Range of tiles with non-zero differences.
     touched: Option<TileRange>,
 }
 
 impl TileByteSums {
-    /// Adds what tiles have; returns the sum over them.
+    /// Adds the bytes of tiles; returns their sum.
     pub(super) fn add<T>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> Bytes) -> Bytes {
         let of_runs = runs.iter().map(|(tiles, of)| {
             let bytes = value(of);
@@ -126,10 +126,11 @@ impl TileByteSums {
             Some(TileRange::new(touched.first.min(tiles.first), touched.end.max(tiles.end)));
     }
 
-    /// The most that any tile has; nothing is left of it.
+    /// Returns the largest bytes of any tile and resets the table.
     pub(super) fn take_most(&mut self) -> Bytes {
         let Some(touched) = self.touched.take() else { return Bytes::ZERO };
-        let (mut height, mut most) = (0, 0);
+        let mut height = 0;
+        let mut most = 0;
         for step in &mut self.steps[touched.first.index()..=touched.end.index()] {
             height += std::mem::take(step);
             most = most.max(height);
@@ -139,11 +140,11 @@ impl TileByteSums {
     }
 }
 
-/// Tiles on which codelets are needed.
+/// Tiles that need codelets.
 #[derive(Default)]
 pub(super) struct CodeletTiles {
     tiles: BTreeMap<u32, BTreeSet<TileRange>>,
-    /// Runs that were added: equal layers share theirs.
+    /// Runs of tiles that were already added: equal layers share theirs.
     known: BTreeSet<(u32, (usize, u32))>,
 }
 
@@ -158,7 +159,7 @@ impl CodeletTiles {
         }
     }
 
-    /// Bytes of codelets over all tiles, each once per tile; they go onto `code` as well.
+    /// Bytes of codelets over all tiles, each once per tile; also adds them to `code`.
     pub(super) fn bytes(self, types: &[VertexTypeInfo], code: &mut TileByteSums) -> Bytes {
         let mut total = Bytes::ZERO;
         for (kind, ranges) in &self.tiles {

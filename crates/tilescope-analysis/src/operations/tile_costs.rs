@@ -1,4 +1,4 @@
-//! What operations cost on each tile.
+//! Costs of operations on each tile.
 
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, ProgramId, Quantity, TileRuns};
@@ -7,7 +7,7 @@ use tilescope_report::{Report, ReportError, TileTraffic, code_owners};
 /// Costs of an operation on each tile of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationTileCosts {
-    /// Cycles of one execution: compute sets with their names.
+    /// Cycles of one execution, by name of the compute set.
     pub cycles: Vec<(String, Vec<Cycles>)>,
     /// Code of its codelets.
     pub vertex_code: Vec<Bytes>,
@@ -15,10 +15,10 @@ pub struct OperationTileCosts {
     pub exchange_code: Vec<Bytes>,
 }
 
-/// Most compute sets that are told apart; the rest counts as one.
+/// The largest number of separate compute sets; all others are combined.
 const MAX_SETS: usize = 8;
 
-/// What programs cost on each tile.
+/// The costs of programs on each tile.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.

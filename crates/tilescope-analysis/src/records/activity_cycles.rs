@@ -1,4 +1,4 @@
-//! `activity_cycles`: what each IPU spends its cycles on.
+//! The table `activity_cycles`: cycles of each IPU by activity.
 
 use super::{
     ACTIVITY, BoundColumns, FoundRows, IPU, LANE, RecordError, RecordReader, RecordRows,
@@ -12,7 +12,7 @@ use tilescope_report::trace::{LaneInfo, StepTotals, Trace};
 use tilescope_report::units::CycleRange;
 use tilescope_vtab::{RowEstimate, VirtualColumn};
 
-/// `activity_cycles`
+/// The table `activity_cycles`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "activity_cycles",
     about: "what an IPU spends on an activity, over all of the run or in a window of cycles: \
@@ -74,7 +74,7 @@ struct ActivityRows {
     lanes: std::vec::IntoIter<usize>,
     window: Option<CycleRange>,
     lane: Option<(LaneInfo, StepTotals)>,
-    /// Activities of the lane, the one that was come to last.
+    /// Remaining activities of the lane, in reverse order.
     left: Vec<StepActivity>,
 }
 

@@ -1,17 +1,17 @@
-//! How long a question may take.
+//! The time limit of queries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time of one question; shared by all that work on it.
+/// The clock of one query, shared by all its threads.
 pub(crate) struct QueryClock {
     began: Instant,
     limit: Duration,
-    /// Nanoseconds spent waiting for whoever takes the rows, which do not count.
+    /// Nanoseconds of waiting for the consumer of the rows, which do not count.
     waited: AtomicU64,
     stopped: AtomicBool,
-    /// True once nobody wants the answer any more.
+    /// True after the query was cancelled.
     cancel: Arc<AtomicBool>,
     /// Executed steps that were read one by one.
     steps: AtomicU64,
@@ -29,13 +29,13 @@ impl QueryClock {
         }
     }
 
-    /// Time that is left.
+    /// The remaining time.
     pub(crate) fn left(&self) -> Duration {
         let waited = Duration::from_nanos(self.waited.load(Ordering::Relaxed));
         self.limit.saturating_add(waited).saturating_sub(self.began.elapsed())
     }
 
-    /// Does something that does not count.
+    /// Runs `work` without counting its time.
     pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = work();
@@ -44,7 +44,7 @@ impl QueryClock {
         done
     }
 
-    /// Ends the question early.
+    /// Ends the query early.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }

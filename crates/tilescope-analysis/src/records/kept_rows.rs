@@ -1,11 +1,11 @@
-//! Rows that are in memory: all of them, or a page.
+//! Rows in memory: all of a table, or a page.
 
 use super::{FoundRows, ReadPage, RecordError, RecordReader, RecordRows, RowSelection, cell_value};
 use crate::data_table::TableCell;
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 
-/// Rows that are in memory at once, of a table that has pages.
+/// The number of rows in memory at once for a table with pages.
 const PAGE: usize = 1 << 16;
 
 /// A cell of a row by its column.
@@ -17,7 +17,7 @@ struct KeptRows<R> {
     cell: Cell<R>,
 }
 
-/// Rows with what their cells are.
+/// Creates rows from a list and the function that reads their cells.
 pub(super) fn kept<R: Send + 'static>(rows: Vec<R>, cell: Cell<R>) -> FoundRows {
     Ok(Box::new(KeptRows { rows: rows.into_iter(), row: None, cell }))
 }
@@ -37,15 +37,15 @@ impl<R: Send> RecordRows for KeptRows<R> {
     }
 }
 
-/// Rows of which one page after the other is in memory.
+/// Rows that are read page by page.
 pub(super) struct PagedRows {
     reader: Arc<RecordReader>,
     selection: RowSelection,
     read: ReadPage,
-    /// The rows of the page that are left.
+    /// The remaining rows of the page.
     page: std::vec::IntoIter<Vec<TableCell>>,
     row: Option<Vec<TableCell>>,
-    /// The id of the last row of the page; `None` in front of the first page.
+    /// The id of the last row of the page; `None` before the first page.
     after: Option<u64>,
     is_through: bool,
 }

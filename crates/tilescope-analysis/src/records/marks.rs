@@ -1,4 +1,4 @@
-//! `marks` of a report that has them as compressed columns.
+//! The table `marks` of a report that stores marks as compressed columns.
 
 use super::kept_rows::kept;
 use super::packed_rows::{PackedRow, PackedRows};
@@ -8,11 +8,10 @@ use super::{
 };
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
-use tilescope_report::units::CycleRange;
 use tilescope_report::{MarkFilter, PackedMarks, Report, ReportError, TraceMark};
 use tilescope_vtab::RowEstimate;
 
-/// `marks`
+/// The table `marks`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "marks",
     about: "a stretch of the trace with a meaning",
@@ -38,7 +37,7 @@ fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
         * asked.share(IPU, 1.0 / lanes)
         * asked.share(FIRST_CYCLE, 0.001)
         * asked.share(END_CYCLE, 0.001);
-    // A slot of a pipeline has some dozens of steps.
+    // A slot of a pipeline has a few dozen steps.
     RowEstimate { rows: (bars / 50.0 * share).max(1.0), unique: false }
 }
 
@@ -46,31 +45,31 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundR
     if let Some(selection) = bounds.selection {
         return kept(selected(&run.report, selection)?, MarkRow::value);
     }
-    let (ipu, first, end) =
-        (bounds.columns.of(IPU), bounds.columns.of(FIRST_CYCLE), bounds.columns.of(END_CYCLE));
+    let ipu = bounds.columns.of(IPU);
+    let first = bounds.columns.of(FIRST_CYCLE);
+    let end = bounds.columns.of(END_CYCLE);
     let kind = bounds.columns.text(KIND);
-    let is_wanted = |chunk: &PackedMarks| {
-        let cycle =
-            |cycle: tilescope_report::units::Cycles| i64::try_from(cycle.0).unwrap_or(i64::MAX);
+    let mut chunks = Vec::new();
+    for chunk in run.report.packed_marks()?.iter() {
         // Marks of a chunk begin and end within its cycles.
-        let (from, to) = (cycle(chunk.cycles.start), cycle(chunk.cycles.end));
-        let meets =
-            |bounds: &std::ops::RangeInclusive<i64>| *bounds.start() <= to && from <= *bounds.end();
-        let on = match chunk.ipu {
+        let from = i64::try_from(chunk.cycles.start.0).unwrap_or(i64::MAX);
+        let to = i64::try_from(chunk.cycles.end.0).unwrap_or(i64::MAX);
+        let on_ipu = match chunk.ipu {
             Some(of) => ipu.contains(&i64::from(of.0)),
-            // NULL is within no bounds.
+            // NULL is outside all bounds.
             None => ipu == (i64::MIN..=i64::MAX),
         };
-        let of_kind = kind.is_none_or(|kind| kind == chunk.kind.name());
-        of_kind && on && meets(&first) && meets(&end)
-    };
-    let chunks = run.report.packed_marks()?;
-    let chunks: Vec<PackedMarks> =
-        chunks.iter().filter(|chunk| is_wanted(chunk)).copied().collect();
+        let is_wanted = on_ipu
+            && kind.is_none_or(|kind| kind == chunk.kind.name())
+            && [&first, &end].iter().all(|of| *of.start() <= to && from <= *of.end());
+        if is_wanted {
+            chunks.push(*chunk);
+        }
+    }
     Ok(Box::new(PackedRows::<MarkRow>::of(run, chunks)))
 }
 
-/// The marks of a selection by their start, with rows or without.
+/// The marks of a selection by start cycle, from rows or compressed columns.
 fn selected(report: &Report, selection: &RowSelection) -> Result<Vec<MarkRow>, ReportError> {
     let mut marks = Vec::new();
     if report.has_columns() {
@@ -81,11 +80,12 @@ fn selected(report: &Report, selection: &RowSelection) -> Result<Vec<MarkRow>, R
         let all = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
         marks.extend((0..).zip(report.marks(&all)?).map(|(id, mark)| MarkRow(id, mark)));
     }
-    marks.retain(|MarkRow(_, mark)| {
-        let meets =
-            |window: CycleRange| mark.cycles.start < window.end && mark.cycles.end > window.start;
-        mark.ipu.is_none_or(|ipu| selection.has_ipu(ipu)) && selection.window().is_none_or(meets)
-    });
+    marks.retain(|MarkRow(_, mark)| mark.ipu.is_none_or(|ipu| selection.has_ipu(ipu)));
+    if let Some(window) = selection.window() {
+        marks.retain(|MarkRow(_, mark)| {
+            mark.cycles.start < window.end && mark.cycles.end > window.start
+        });
+    }
     marks.sort_by_key(|MarkRow(id, mark)| (mark.cycles.start, *id));
     Ok(marks)
 }

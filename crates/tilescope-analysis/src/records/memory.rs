@@ -9,7 +9,7 @@ use tilescope_report::{
     LivenessStep, MemoryCategory, Report, ReportError, TileMemory, Variable, VariableFilter,
 };
 
-/// `memory_by_tile`
+/// The table `memory_by_tile`.
 pub(crate) const MEMORY_BY_TILE: RecordTable = RecordTable::whole(
     "memory_by_tile",
     "memory of a tile",
@@ -22,7 +22,7 @@ pub(crate) const MEMORY_BY_TILE: RecordTable = RecordTable::whole(
 struct TileRow {
     tile: TileId,
     ipu: Option<u32>,
-    /// Column and row on the floor plan.
+    /// Column and row in the floor plan.
     place: Option<(usize, usize)>,
     memory: TileMemory,
     /// Bytes of each category.
@@ -40,15 +40,15 @@ fn tiles(report: &Report, selection: &RowSelection) -> Result<Vec<TileRow>, Repo
                 continue;
             }
             let of_tile = categories.get(tile).map_or(&[][..], Vec::as_slice);
-            let bytes_of = |category: MemoryCategory| {
+            let sum_up = |category: MemoryCategory| {
                 of_tile.iter().filter(|of| of.category == category).map(|of| of.bytes).sum()
             };
             rows.push(TileRow {
                 tile,
                 ipu: tile.0.checked_div(target.tiles_per_ipu),
-                place: plan.known.then(|| plan.cell(tile)),
+                place: if plan.known { Some(plan.cell(tile)) } else { None },
                 memory: *memory,
-                categories: MemoryCategory::ALL.map(bytes_of),
+                categories: MemoryCategory::ALL.map(sum_up),
             });
         }
     }
@@ -56,9 +56,10 @@ fn tiles(report: &Report, selection: &RowSelection) -> Result<Vec<TileRow>, Repo
 }
 
 fn tile_table(rows: Vec<TileRow>) -> DataTable {
-    let bytes = |of: MemoryCategory| {
-        TableColumn::named(of.name(), ColumnQuantity::Bytes, "bytes used of this category")
-    };
+    let by_category = MemoryCategory::ALL.map(|category| {
+        let about = "bytes used of this category";
+        TableColumn::named(category.name(), ColumnQuantity::Bytes, about)
+    });
     record! { "memory_by_tile", rows, |row|
         [
             row.tile,
@@ -75,11 +76,11 @@ fn tile_table(rows: Vec<TileRow>) -> DataTable {
             "column on the floor plan; NULL where not known";
         Ordinal y => row.place.map(|(_, y)| TableCell::Id(y as u64)),
             "row on the floor plan; NULL where not known";
-        + MemoryCategory::ALL.map(bytes) => row.categories;
+        + by_category => row.categories;
     }
 }
 
-/// `variables`
+/// The table `variables`.
 pub(super) const VARIABLES: RecordTable = RecordTable::paged(
     "variables",
     "a variable with its lifetime, over all tiles",
@@ -89,16 +90,14 @@ pub(super) const VARIABLES: RecordTable = RecordTable::paged(
         let after = after.and_then(|id| u32::try_from(id).ok()).map(VariableId);
         let mut filter = VariableFilter { tiles: selection.tiles, category: None, after, limit };
         if selection.tiles.is_some() || selection.ipus.is_some() {
-            // Each page would look for the tiles of all variables, and may be left with none of its
-            // own.
+            // Each page would search the tiles of all variables, and might end up empty.
             filter.limit = usize::MAX;
         }
         let mut rows = report.variables(&filter)?;
         if selection.ipus.is_some() {
-            let is_on = |of: &Variable| {
-                of.tiles.iter().any(|(tiles, _)| selection.has_tile_of(tiles, &target))
-            };
-            rows.retain(|(_, variable)| is_on(variable));
+            rows.retain(|(_, variable)| {
+                variable.tiles.iter().any(|(tiles, _)| selection.has_tile_of(tiles, &target))
+            });
         }
         Ok(variable_table(&rows))
     },
@@ -124,7 +123,7 @@ fn variable_table(rows: &[(VariableId, Variable)]) -> DataTable {
     }
 }
 
-/// `liveness_steps`
+/// The table `liveness_steps`.
 pub(crate) const LIVENESS_STEPS: RecordTable = RecordTable::whole(
     "liveness_steps",
     "a step of the walk over the compiled program, with the bytes live at it",

@@ -1,10 +1,10 @@
-//! Tables of a report that are made row by row while they are read. SQL asks them as virtual tables;
-//! Arrow tables and Parquet files are made of the same rows and columns.
+//! Tables of a report whose rows are created as they are read. SQL accesses them as virtual tables;
+//! Arrow tables and Parquet files use the same rows and columns.
 //!
-//! Some have the name and the columns of a table of the file, which Arrow has columns beside; SQL then
-//! sees the table of the file, or the one here where a long run has no rows. The others answer in SQL
-//! on every report: some are functions of a window of cycles, sums that the trace index has at hand
-//! where going through all steps would take minutes.
+//! Some tables have the name and the columns of a table of the file, followed by columns for Arrow.
+//! SQL then uses the table of the file, or the one here if a long run has no rows there. All other
+//! tables are available in SQL for every report. Some of these are functions of a window of cycles:
+//! the trace index has their sums, which would otherwise take minutes to compute from all steps.
 
 mod activity_cycles;
 mod clock;
@@ -31,21 +31,21 @@ use crate::data_table::{ColumnQuantity, DataTable, TableCell, TableColumn};
 use kept_rows::{PagedRows, kept};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tilescope_report::trace::{LaneInfo, Trace};
+use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{Report, ReportError, schema};
 use tilescope_vtab::{ColumnBounds, ColumnRole, RowEstimate, VirtualColumn};
 
-/// A table.
+/// A table with a name, a description and a source of rows.
 #[derive(Debug)]
 pub struct RecordTable {
     pub name: &'static str,
-    /// The meaning of a row, in words.
+    /// The meaning of a row, as text.
     pub about: &'static str,
-    /// Of a table that a file may have under this name, whether SQL sees this one where that has no
-    /// rows; none of a name that no file has.
+    /// For a name that files may use, the condition for SQL to use this table because the file's
+    /// has no rows; `None` for names that no file uses.
     stands_in: Option<fn(&Report) -> bool>,
-    /// Filters of its rows outside of SQL; none where only SQL reads it.
+    /// Filters of its rows outside of SQL; `None` for tables of SQL alone.
     pub filters: Option<&'static [RowFilter]>,
     source: RecordSource,
 }
@@ -53,31 +53,31 @@ pub struct RecordTable {
 #[derive(Debug)]
 enum RecordSource {
     Streamed(StreamedRows),
-    /// The table without rows, and with those that are selected.
+    /// Functions that return the table without rows, and with the selected rows.
     Whole(fn() -> DataTable, fn(&Report, &RowSelection) -> Result<DataTable, ReportError>),
-    /// The table without rows, and with those of a page.
+    /// Functions that return the table without rows, and with those of a page.
     Paged(fn() -> DataTable, ReadPage),
 }
 
-/// Reads a page of the rows that are selected: at most as many as given, behind the one with this
-/// id, which is the first cell of a row.
+/// Reads a page of the selected rows: the given number at most, after the row with the given id.
+/// The id is the first cell of a row.
 type ReadPage = fn(&Report, &RowSelection, Option<u64>, usize) -> Result<DataTable, ReportError>;
 
-/// Rows that are made while they are read.
+/// Rows that are created as they are read.
 #[derive(Debug)]
 struct StreamedRows {
-    /// Columns of the table of the file that queries may bound.
+    /// Columns of the file's table that queries may bound.
     bounded: &'static [usize],
-    /// Its columns behind those of the table of the file.
+    /// Its columns after those of the file's table.
     columns: &'static [VirtualColumn],
-    /// Columns by which rows come in order.
+    /// Columns that the rows are sorted by.
     order: &'static [usize],
     estimate: fn(&RecordReader, BoundColumns) -> RowEstimate,
     rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
 }
 
-/// The cells of a table that programs ask: those of the table of the file of this name, then its own,
-/// each with its quantity, its name and what it holds.
+/// The cells of a table for programs: those of the file's table of this name, then additional ones,
+/// each with its quantity, name and description.
 macro_rules! record {
     ($file:expr, $rows:expr, |$row:pat_param| [$($of_file:expr),*]
      $($quantity:ident $name:ident => $cell:expr, $about:expr;)*
@@ -94,50 +94,50 @@ macro_rules! record {
 }
 use record;
 
-/// The rows that are asked for: bounds of columns in SQL, a selection anywhere else.
+/// The requested rows: bounds of columns in SQL, a selection elsewhere.
 pub(crate) struct RowBounds<'a> {
     pub(crate) columns: &'a ColumnBounds,
     pub(crate) selection: Option<&'a RowSelection>,
 }
 
-/// Rows of a table, one after the other; at first in front of the first.
+/// An iterator over the rows of a table; it starts before the first row.
 pub trait RecordRows: Send {
-    /// Goes to the next row; `false` behind the last.
+    /// Advances to the next row; returns `false` after the last.
     ///
     /// # Errors
     /// Rows that cannot be read.
     fn advance(&mut self) -> Result<bool, RecordError>;
 
-    /// A cell of the row; arguments are not asked for.
+    /// A cell of the row; never called for arguments.
     fn value(&self, column: usize) -> ValueRef<'_>;
 
-    /// The `rowid` of the row, where it is another one than its place among the rows.
+    /// The `rowid` of the row, if it differs from its position.
     fn rowid(&self) -> Option<i64> {
         None
     }
 
-    /// How many rows there are before the first is read, where that is known at once.
+    /// The number of rows, if it is known before the first one is read.
     fn count(&self) -> Option<u64> {
         None
     }
 }
 
-/// Why rows cannot be read.
+/// The reason that rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// Time is up, or nobody wants them any more.
+    /// The time limit was reached, or the query was cancelled.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// True for a column whose values are asked for.
+/// Returns true for columns whose values are needed.
 pub(crate) type WantedColumns<'a> = &'a dyn Fn(usize) -> bool;
 type FoundRows = Result<Box<dyn RecordRows>, RecordError>;
 
-/// Columns that a query bounds, and those of them that it gives one value.
+/// Columns that a query bounds, and those among them with a single value.
 #[derive(Clone, Copy)]
 pub(crate) struct BoundColumns<'a> {
     pub(crate) bounded: &'a [usize],
@@ -145,7 +145,7 @@ pub(crate) struct BoundColumns<'a> {
 }
 
 impl BoundColumns<'_> {
-    /// The share of rows that bounds on a column leave, about.
+    /// The approximate share of rows that remains after bounds on a column.
     fn share(&self, column: usize, if_fixed: f64) -> f64 {
         if self.fixed.contains(&column) {
             if_fixed
@@ -157,7 +157,7 @@ impl BoundColumns<'_> {
     }
 }
 
-/// Every table.
+/// Every table of records.
 pub static RECORDS: &[RecordTable] = &[
     steps_between::TABLE,
     marks::TABLE,
@@ -177,7 +177,7 @@ pub static RECORDS: &[RecordTable] = &[
 ];
 
 impl RecordTable {
-    /// A table that is made whole, of a name that no file has.
+    /// Creates a table that is read as a whole, with a name that no file uses.
     const fn whole(
         name: &'static str,
         about: &'static str,
@@ -188,7 +188,7 @@ impl RecordTable {
         Self { name, about, stands_in: None, filters: Some(&[]), source }
     }
 
-    /// A table of a name that no file has, whose rows need not be in memory at once.
+    /// Creates a table with a name that no file uses, which is read page by page.
     const fn paged(
         name: &'static str,
         about: &'static str,
@@ -199,7 +199,8 @@ impl RecordTable {
         Self { name, about, stands_in: None, filters: Some(&[]), source }
     }
 
-    /// The same of a name that files have, which SQL sees in its place where `stands_in` says so.
+    /// The same with a name that files use; SQL uses this table instead if `stands_in` returns
+    /// true.
     const fn in_place_of_file(self, stands_in: fn(&Report) -> bool) -> Self {
         Self { stands_in: Some(stands_in), ..self }
     }
@@ -209,12 +210,12 @@ impl RecordTable {
         Self { filters: Some(filters), ..self }
     }
 
-    /// True if no file has a table of its name, so that SQL sees it on every report.
+    /// True if no file has a table of its name, so that SQL uses it for every report.
     pub(crate) fn is_own(&self) -> bool {
         self.stands_in.is_none()
     }
 
-    /// True if SQL sees it in place of a table of the file that has no rows.
+    /// True if SQL uses it instead of the file's table, which has no rows.
     pub(crate) fn stands_in(&self, report: &Report) -> bool {
         self.stands_in.is_some_and(|is_in| is_in(report))
     }
@@ -224,7 +225,7 @@ impl RecordTable {
         self.columns().iter().any(|column| column.role == ColumnRole::Argument)
     }
 
-    /// Its columns: those of the table of the file of its name, then its own.
+    /// Its columns: those of the file's table of its name, then its own.
     pub(crate) fn columns(&self) -> &'static [VirtualColumn] {
         static COLUMNS: LazyLock<Vec<Vec<VirtualColumn>>> =
             LazyLock::new(|| RECORDS.iter().map(RecordTable::all_columns).collect());
@@ -242,16 +243,17 @@ impl RecordTable {
         let mut columns = Vec::new();
         for (at, column) in schema::columns_of(self.name).iter().enumerate() {
             let declaration = column.declaration.split(' ').next().unwrap_or_default();
-            columns.push(match streamed.bounded.contains(&at) {
-                true => bounded(column.name, declaration, column.unit, column.about),
-                false => plain(column.name, declaration, column.unit, column.about),
+            columns.push(if streamed.bounded.contains(&at) {
+                bounded(column.name, declaration, column.unit, column.about)
+            } else {
+                plain(column.name, declaration, column.unit, column.about)
             });
         }
         columns.extend(streamed.columns);
         columns
     }
 
-    /// Columns by which rows come in order.
+    /// Columns that the rows are sorted by.
     pub(crate) fn order(&self) -> &'static [usize] {
         match &self.source {
             RecordSource::Streamed(streamed) => streamed.order,
@@ -287,7 +289,7 @@ impl RecordTable {
         }
     }
 
-    /// The selected rows of a table that is made whole.
+    /// The selected rows of a table that is read as a whole; `None` for other tables.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -303,25 +305,26 @@ impl RecordTable {
         }
     }
 
-    /// All rows of a table that is made whole; none of another one.
+    /// All rows of a table that is read as a whole; empty for other tables.
     pub(crate) fn all(&self, report: &Report) -> Result<DataTable, ReportError> {
         Ok(self.read_whole(report, &RowSelection::default())?.unwrap_or_default())
     }
 
-    /// The columns that are read outside of SQL, with their places: those behind them are arguments.
+    /// The columns that are read outside of SQL, with their indices; the columns after them are
+    /// arguments.
     pub fn row_columns(&self) -> impl Iterator<Item = (usize, &'static VirtualColumn)> {
-        // What reads marks of a file with rows leaves their ids there.
+        // Rows of a file's marks have their ids before this column.
         let first = if self.name == marks::TABLE.name { marks::KIND } else { 0 };
         let columns = self.columns().iter().enumerate().skip(first);
         columns.take_while(|(_, column)| column.role != ColumnRole::Argument)
     }
 
-    /// True if its rows may not fit into memory.
+    /// True if its rows may exceed the memory.
     pub fn is_long(&self) -> bool {
         self.name == steps_between::TABLE.name
     }
 
-    /// All texts that columns of a table may have which is not read whole to find them.
+    /// All possible texts in columns of a table that is too long to be read for them.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -332,7 +335,7 @@ impl RecordTable {
         if self.is_long() { steps_between::texts(report) } else { Ok(Vec::new()) }
     }
 
-    /// The selected rows.
+    /// Reads the selected rows.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -344,12 +347,12 @@ impl RecordTable {
     }
 }
 
-/// A file's table never gives way.
+/// The condition of tables that never replace the file's.
 fn never(_: &Report) -> bool {
     false
 }
 
-/// The columns of the table of the file of this name; none where files have none.
+/// The columns of the file's table of this name; empty if files have none.
 fn file_columns(name: &str) -> Vec<TableColumn> {
     let columns = schema::columns_of(name).iter();
     columns.map(|of| TableColumn::named(of.name, ColumnQuantity::of_file(of), of.about)).collect()
@@ -359,7 +362,7 @@ fn virtual_column(of: &TableColumn) -> VirtualColumn {
     plain(of.name.unwrap_or_default(), of.quantity.declaration(), of.quantity.unit(), of.about)
 }
 
-/// A cell as SQL and Arrow have it.
+/// The value of a cell in SQL and Arrow.
 pub fn cell_value(row: &[TableCell], column: usize) -> ValueRef<'_> {
     match row.get(column) {
         Some(TableCell::Text(words)) => text(words),
@@ -371,7 +374,7 @@ pub fn cell_value(row: &[TableCell], column: usize) -> ValueRef<'_> {
     }
 }
 
-/// A report as tables read it.
+/// A report as the input of tables.
 pub(crate) struct RecordReader {
     pub(crate) report: Arc<Report>,
     pub(crate) clock: Arc<QueryClock>,
@@ -383,9 +386,9 @@ impl RecordReader {
         self.report.trace()
     }
 
-    /// (Step, IPU) pairs, and lanes, as far as that is known at once.
+    /// Numbers of (step, IPU) pairs and of lanes, as far as they are known without reading.
     fn size(&self) -> (f64, f64) {
-        // An estimate must not read a file of another tool from end to end.
+        // An estimate must not read another tool's whole file.
         match self.report.trace_state() {
             Ok(tilescope_report::TraceState::Ready) => {
                 let trace = self.report.trace().ok().flatten();
@@ -397,7 +400,7 @@ impl RecordReader {
         }
     }
 
-    /// Refuses to go on once time is up.
+    /// Returns an error if the time limit is reached.
     fn check_time(&self, steps: usize) -> Result<(), RecordError> {
         self.clock.count_steps(steps as u64);
         if self.clock.is_over() { Err(RecordError::Interrupted) } else { Ok(()) }
@@ -414,7 +417,7 @@ const fn bounded(
     VirtualColumn { name, declaration, role: ColumnRole::Bounded, unit, about }
 }
 
-/// A column that rows have to be looked at for.
+/// A column that queries cannot bound without reading rows.
 const fn plain(
     name: &'static str,
     declaration: &'static str,
@@ -424,7 +427,7 @@ const fn plain(
     VirtualColumn { name, declaration, role: ColumnRole::Plain, unit, about }
 }
 
-/// The lane that a row is of, which comes first.
+/// The lane of a row, as the first columns.
 const LANE: [VirtualColumn; 2] = [
     bounded("ipu", "INTEGER", "number", "IPU of the replica"),
     bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),
@@ -448,7 +451,7 @@ const ACTIVITY: VirtualColumn = plain(
     "compute, internal_exchange, global_exchange, host, remote_buffer, sync or other",
 );
 
-/// The arguments of functions of a window, which come behind all columns.
+/// The arguments of functions of a window, after all columns.
 const WINDOW: [VirtualColumn; 2] = [
     VirtualColumn {
         name: "first_cycle",
@@ -466,37 +469,44 @@ const WINDOW: [VirtualColumn; 2] = [
     },
 ];
 
-/// The window that is asked for, in SQL by the arguments from column `first` on; none where all is.
+/// The requested window, in SQL from the arguments in column `first` and the next; `None` for the
+/// whole run.
 fn window(bounds: &RowBounds, first: usize) -> Option<CycleRange> {
     if let Some(selection) = bounds.selection {
         return selection.window();
     }
-    let cycle = |value: i64| Cycles(u64::try_from(value).unwrap_or(0));
-    let (start, end) = (bounds.columns.value(first), bounds.columns.value(first + 1));
-    (start.is_some() || end.is_some()).then(|| {
-        let end = end.map_or(Cycles(i64::MAX.unsigned_abs()), cycle);
-        CycleRange::new(start.map_or(Cycles::ZERO, cycle), end)
-    })
+    let start = bounds.columns.value(first);
+    let end = bounds.columns.value(first + 1);
+    if start.is_none() && end.is_none() {
+        return None;
+    }
+    let start = u64::try_from(start.unwrap_or(0)).unwrap_or(0);
+    let end = u64::try_from(end.unwrap_or(i64::MAX)).unwrap_or(0);
+    Some(CycleRange::new(Cycles(start), Cycles(end)))
 }
 
-/// Places of the lanes of a trace that are asked for, by the columns of IPU and sub-lane.
+/// Indices of the requested lanes of a trace, by the columns of IPU and sub-lane.
 fn lanes_within(trace: &Trace, bounds: &RowBounds, (ipu, sub_lane): (usize, usize)) -> Vec<usize> {
-    let (ipus, sub_lanes) = (bounds.columns.of(ipu), bounds.columns.of(sub_lane));
-    let is_within = |lane: &LaneInfo| {
-        ipus.contains(&i64::from(lane.ipu.0))
+    let ipus = bounds.columns.of(ipu);
+    let sub_lanes = bounds.columns.of(sub_lane);
+    let mut lanes = Vec::new();
+    for (at, lane) in trace.lanes().iter().enumerate() {
+        let is_within = ipus.contains(&i64::from(lane.ipu.0))
             && sub_lanes.contains(&i64::from(lane.sub_lane))
-            && bounds.selection.is_none_or(|selection| selection.has_ipu(lane.ipu))
-    };
-    let lanes = trace.lanes().iter().enumerate();
-    lanes.filter(|(_, lane)| is_within(lane)).map(|(at, _)| at).collect()
+            && bounds.selection.is_none_or(|selection| selection.has_ipu(lane.ipu));
+        if is_within {
+            lanes.push(at);
+        }
+    }
+    lanes
 }
 
-/// A whole number as a cell.
+/// Creates a cell of a whole number.
 fn whole(number: impl Into<u64>) -> ValueRef<'static> {
     ValueRef::Integer(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }
 
-/// A whole number as a cell; NULL where there is none.
+/// A whole number as a cell, or NULL.
 fn whole_or_null(number: Option<impl Into<u64>>) -> ValueRef<'static> {
     number.map_or(ValueRef::Null, whole)
 }
@@ -505,12 +515,12 @@ fn text(text: &str) -> ValueRef<'_> {
     ValueRef::Text(text.as_bytes())
 }
 
-/// A text as a cell; NULL where there is none.
+/// A text as a cell, or NULL.
 fn text_or_null(words: Option<&str>) -> ValueRef<'_> {
     words.map_or(ValueRef::Null, text)
 }
 
-/// No rows at all.
+/// An empty list of rows.
 struct NoRows;
 
 impl RecordRows for NoRows {

@@ -6,10 +6,10 @@ use crate::exchange_code::{ExchangeProgramRow, programs};
 use crate::program_tree::is_stream_copy;
 use crate::tables::exchange_code;
 use std::collections::BTreeMap;
-use tilescope_report::units::{ComputeSetId, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{ComputeSet, ModelOperation, ProgramNode, Report, ReportError};
+use tilescope_report::units::{ComputeSetId, IpuId, OperationId, ProgramId};
+use tilescope_report::{ComputeSet, ModelOperation, ProgramNode, Report, ReportError, VertexGroup};
 
-/// `programs`
+/// The table `programs`.
 pub(super) const PROGRAMS: RecordTable = RecordTable::whole(
     "programs",
     "a node of the compiled program",
@@ -36,19 +36,19 @@ fn program_table(rows: Vec<(ProgramId, &ProgramNode, Option<ProgramId>)>) -> Dat
             node.ipu,
             node.compute_set,
             node.operation,
-            is_stream_copy(node.kind).then(|| node.stream.name()),
+            if is_stream_copy(node.kind) { Some(node.stream.name()) } else { None },
             node.repeats
         ]
         Id parent => parent, "programs.id of the node above it";
     }
 }
 
-/// True for rows of no IPU, and of one that is asked for.
+/// True for rows without an IPU, and for rows of a selected one.
 fn is_on(ipu: Option<IpuId>, selection: &RowSelection) -> bool {
     ipu.is_none_or(|ipu| selection.has_ipu(ipu))
 }
 
-/// `compute_set_totals`
+/// The table `compute_set_totals`.
 pub(super) const COMPUTE_SET_TOTALS: RecordTable = RecordTable::whole(
     "compute_set_totals",
     "a compute set with its cycles and vertices, over all tiles",
@@ -56,29 +56,36 @@ pub(super) const COMPUTE_SET_TOTALS: RecordTable = RecordTable::whole(
     |report, _| Ok(compute_set_table(&report.compute_sets()?)),
 );
 
+/// The sum of a count over all tiles.
+fn count_of(group: &VertexGroup) -> u64 {
+    group.count.iter().map(|(range, count)| u64::from(range.count()) * count).sum()
+}
+
+/// Mean cycles over the tiles that take part; `None` if there are none.
+fn mean_cycles(set: &ComputeSet) -> Option<TableCell> {
+    let tiles = set.cycles.tile_count();
+    if tiles == 0 {
+        return None;
+    }
+    Some(TableCell::Real(set.cycles.total().as_f64() / f64::from(tiles)))
+}
+
 fn compute_set_table(rows: &[(ComputeSetId, ComputeSet)]) -> DataTable {
-    let sum = |counts: &TileRuns<u64>| -> u64 {
-        counts.iter().map(|(range, count)| u64::from(range.count()) * count).sum()
-    };
-    let mean = |set: &ComputeSet| {
-        let tiles = set.cycles.tile_count();
-        (tiles > 0).then(|| TableCell::Real(set.cycles.total().as_f64() / f64::from(tiles)))
-    };
     record! { "", rows, |(id, set)|
         []
         Id compute_set => *id, "its id";
         Words name => &set.name, "debug name";
         Count tiles => u64::from(set.cycles.tile_count()), "tiles that take part";
         Cycles max_cycles => set.cycles.max(), "cycles of the slowest tile";
-        MeanCycles mean_cycles => mean(set), "mean over the tiles; NULL without any";
-        Count vertices => set.vertices.iter().map(|group| sum(&group.count)).sum::<u64>(),
+        MeanCycles mean_cycles => mean_cycles(set), "mean over the tiles; NULL without any";
+        Count vertices => set.vertices.iter().map(|group| count_of(group)).sum::<u64>(),
             "vertices over all tiles";
-        Count edges => set.vertices.iter().map(|group| sum(&group.count) * group.edges).sum::<u64>(),
+        Count edges => set.vertices.iter().map(|group| count_of(group) * group.edges).sum::<u64>(),
             "edges over all tiles";
     }
 }
 
-/// `exchange_totals`
+/// The table `exchange_totals`.
 pub(crate) const EXCHANGE_TOTALS: RecordTable = RecordTable::whole(
     "exchange_totals",
     "traffic and code of a program that moves data, over all tiles",
@@ -86,7 +93,7 @@ pub(crate) const EXCHANGE_TOTALS: RecordTable = RecordTable::whole(
     |report, _| Ok(exchange_code::programs(&programs(report, &[])?)),
 );
 
-/// `operations`
+/// The table `operations`.
 pub(super) const OPERATIONS: RecordTable = RecordTable::whole(
     "operations",
     "an operation of the model",
@@ -120,7 +127,7 @@ fn operation_table(rows: Vec<(OperationId, &ModelOperation)>) -> DataTable {
     }
 }
 
-/// `operation_inputs`
+/// The table `operation_inputs`.
 pub(super) const OPERATION_INPUTS: RecordTable = RecordTable::whole(
     "operation_inputs",
     "an operation that reads results of an earlier one",

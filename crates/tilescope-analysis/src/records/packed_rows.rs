@@ -1,11 +1,11 @@
-//! Rows of tables that reports keep as compressed columns, chunk after chunk.
+//! Rows of tables that reports store as compressed columns, read chunk by chunk.
 
 use super::{RecordError, RecordReader, RecordRows};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
 use tilescope_report::{Report, ReportError};
 
-/// A row of such a table.
+/// A row that is unpacked from a chunk.
 pub(super) trait PackedRow: Send + Sized {
     /// Rows that are packed together.
     type Chunk: Send;

@@ -1,4 +1,4 @@
-//! `program_cycles`: what the steps of each program come to on each IPU.
+//! The table `program_cycles`: totals of each program's steps on each IPU.
 
 use super::{
     ACTIVITY, BoundColumns, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
@@ -12,7 +12,7 @@ use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{ProgramNode, ProgramNodeTable, ReportError};
 use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
 
-/// `program_cycles`
+/// The table `program_cycles`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "program_cycles",
     about: "what the steps of a program come to on an IPU, over all of the run or in a window of \
@@ -96,7 +96,7 @@ impl ProgramRows {
     }
 }
 
-/// The sums of a lane by program, those of a window with the cycles that lie in it.
+/// The sums of a lane by program; those of a window count only the cycles within it.
 pub(super) fn lane_totals(
     lane: &TraceLane,
     window: Option<CycleRange>,
@@ -104,7 +104,7 @@ pub(super) fn lane_totals(
     let Some(window) = window else { return lane.program_totals(0..lane.info().steps) };
     let touching = lane.touching(window)?;
     let mut totals = lane.program_totals(touching.clone())?;
-    // Only the first and the last step can reach out of the window.
+    // Only the first and the last step can extend beyond the window.
     let last = touching.end.saturating_sub(1);
     let ends = [touching.start, last];
     let ends = &ends[..if touching.is_empty() {

@@ -1,9 +1,9 @@
-//! The rows of a table that are asked for.
+//! Selections of rows of a table.
 
 use tilescope_report::Target;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
 
-/// A property by which rows may be selected.
+/// A property to select rows by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowFilter {
     /// Rows that share a cycle with a range.
@@ -15,7 +15,7 @@ pub enum RowFilter {
 }
 
 impl RowFilter {
-    /// The selection in words.
+    /// The property in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
@@ -25,19 +25,19 @@ impl RowFilter {
     }
 }
 
-/// A selection of rows; all of them by default.
+/// A selection of rows; all rows by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowSelection {
     /// Only these IPUs.
     pub ipus: Option<Vec<u32>>,
-    /// Only what shares a cycle with this range, half-open.
+    /// Only rows that share a cycle with this half-open range.
     pub cycles: Option<(u64, u64)>,
     /// Only these tiles, numbered over the IPUs of a replica.
     pub tiles: Option<TileRange>,
 }
 
 impl RowSelection {
-    /// By what rows are selected.
+    /// The properties that rows are selected by.
     pub fn filters(&self) -> impl Iterator<Item = RowFilter> {
         let asked = [
             (RowFilter::Cycles, self.cycles.is_some()),
@@ -47,7 +47,7 @@ impl RowSelection {
         asked.into_iter().filter(|(_, asked)| *asked).map(|(filter, _)| filter)
     }
 
-    /// The range of cycles, if one is asked for.
+    /// The range of cycles, if one is selected.
     pub fn window(&self) -> Option<CycleRange> {
         self.cycles.map(|(start, end)| CycleRange::new(Cycles(start), Cycles(end)))
     }
@@ -56,7 +56,7 @@ impl RowSelection {
         self.ipus.as_ref().is_none_or(|ipus| ipus.contains(&ipu.0))
     }
 
-    /// True if any of these tiles, of which a replica has some on each IPU, is asked for.
+    /// True if any of these tiles is selected by tile number and by IPU.
     pub(super) fn has_tile_of(&self, tiles: TileRange, target: &Target) -> bool {
         let wanted = self.tiles.map_or(tiles, |wanted| tiles.intersection(wanted));
         let Some(ipus) = &self.ipus else { return wanted.count() > 0 };

@@ -1,4 +1,4 @@
-//! The steps of several lanes in the order of their ids.
+//! The steps of several lanes, merged by id.
 
 use super::{RecordError, RecordReader};
 use std::cmp::Reverse;
@@ -9,24 +9,24 @@ use tilescope_report::StepOnIpu;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace};
 use tilescope_report::units::{ProgramId, StepId};
 
-/// Steps that all lanes hold together while they are merged.
+/// The number of steps that all lanes together buffer during the merge.
 const MAX_HELD_STEPS: usize = 1 << 17;
 
-/// A step on a lane, and what rows would say of it.
+/// A step on a lane, with its data from rows of the file.
 pub(super) type MergedStep = (LaneStep, Option<StepOnIpu>);
 
-/// The steps and lanes that are wanted.
+/// The requested steps and lanes.
 pub(super) struct WantedSteps {
     pub(super) trace: Trace,
-    /// Places of lanes in the trace, and positions on them.
+    /// Indices of lanes in the trace, and positions on them.
     pub(super) lanes: Vec<(usize, Range<u64>)>,
     /// Only steps of this program.
     pub(super) program: Option<ProgramId>,
-    /// True if columns are asked for that only rows have.
+    /// True if columns are requested that only rows of the file have.
     pub(super) as_rows: bool,
 }
 
-/// A lane while its steps are read.
+/// A lane with its buffered steps.
 struct MergedLane {
     lane: usize,
     left: Range<u64>,
@@ -34,16 +34,16 @@ struct MergedLane {
     at: usize,
 }
 
-/// Steps by their id, then IPU and sub-lane.
+/// Steps sorted by id, then IPU and sub-lane.
 pub(super) struct StepMerge {
     run: Arc<RecordReader>,
     wanted: WantedSteps,
     lanes: Vec<MergedLane>,
-    /// The next step of each lane that has one.
+    /// The next step of each lane with remaining steps.
     next: BinaryHeap<Reverse<(StepId, usize)>>,
-    /// The lane of the step that was handed out last.
+    /// The lane of the current step.
     current: Option<usize>,
-    /// Steps that a lane holds.
+    /// The number of steps that a lane buffers.
     batch: u64,
 }
 
@@ -62,7 +62,7 @@ impl StepMerge {
         Ok(merge)
     }
 
-    /// Goes to the next step; `false` behind the last.
+    /// Advances to the next step; returns `false` after the last.
     pub(super) fn advance(&mut self) -> Result<bool, RecordError> {
         if let Some(current) = self.current.take()
             && let Some(lane) = self.lanes.get_mut(current)
@@ -77,19 +77,19 @@ impl StepMerge {
         Ok(self.current.is_some())
     }
 
-    /// The step that was come to.
+    /// The current step.
     pub(super) fn step(&self) -> Option<&MergedStep> {
         let lane = self.lanes.get(self.current?)?;
         lane.held.get(lane.at)
     }
 
-    /// The lane of that step.
+    /// The lane of the current step.
     pub(super) fn lane(&self) -> Option<LaneInfo> {
         let lane = self.lanes.get(self.current?)?;
         self.wanted.trace.lanes().get(lane.lane).copied()
     }
 
-    /// Passes over all steps of an id that are left.
+    /// Skips the remaining steps with an id.
     pub(super) fn skip_rest_of(&mut self, id: StepId) -> Result<(), RecordError> {
         while self.next.peek().is_some_and(|Reverse((next, _))| *next == id) {
             self.advance()?;
@@ -97,7 +97,7 @@ impl StepMerge {
         Ok(())
     }
 
-    /// Reads on along a lane up to a step that is wanted.
+    /// Reads the next batches of a lane until one contains a requested step.
     fn refill(&mut self, at: usize) -> Result<(), RecordError> {
         let Some(merged) = self.lanes.get_mut(at) else { return Ok(()) };
         merged.at = 0;
@@ -107,9 +107,10 @@ impl StepMerge {
             let stop = merged.left.start.saturating_add(self.batch).min(merged.left.end);
             let positions = merged.left.start..stop;
             self.run.check_time(usize::try_from(self.batch).unwrap_or(0))?;
-            merged.held = match self.wanted.as_rows {
-                true => lane.rows_at(positions)?,
-                false => lane.steps_at(positions)?.into_iter().map(|step| (step, None)).collect(),
+            merged.held = if self.wanted.as_rows {
+                lane.rows_at(positions)?
+            } else {
+                lane.steps_at(positions)?.into_iter().map(|step| (step, None)).collect()
             };
             if let Some(program) = self.wanted.program {
                 merged.held.retain(|(step, _)| step.program == Some(program));

@@ -1,4 +1,4 @@
-//! `steps` of a report that has no rows of them.
+//! The table `steps` of a report without rows of steps.
 
 use super::step_merge::{StepMerge, WantedSteps};
 use super::{
@@ -13,7 +13,7 @@ use tilescope_report::units::{ProgramId, StepId};
 use tilescope_report::{ProgramNodeTable, Report, ReportError};
 use tilescope_vtab::RowEstimate;
 
-/// `steps`
+/// The table `steps`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "steps",
     about: "an executed step",
@@ -42,12 +42,12 @@ fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
 
 /// The ids of steps within bounds.
 pub(super) fn ids_within(bounds: &RangeInclusive<i64>) -> std::ops::Range<StepId> {
-    let id = |bound: i64| StepId(u64::try_from(bound).unwrap_or(0));
-    let end = if *bounds.end() < 0 { StepId(0) } else { id(bounds.end().saturating_add(1)) };
-    id(*bounds.start())..end
+    let start = u64::try_from(*bounds.start()).unwrap_or(0);
+    let end = u64::try_from(bounds.end().saturating_add(1)).unwrap_or(0);
+    StepId(start)..StepId(end)
 }
 
-/// Where the first step of a program is on a lane, if it has one there.
+/// The position of a program's first step on a lane, if it has one there.
 fn first_of(lane: &TraceLane, program: ProgramId) -> Result<Option<u64>, ReportError> {
     let sums = lane.program_sums()?;
     let own = sums.iter().filter(|sums| sums.program == Some(program));
@@ -58,15 +58,16 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
     let ids = ids_within(&bounds.columns.of(ID));
     let program = bounds.columns.of(PROGRAM);
-    let program = (program.start() == program.end()).then(|| u32::try_from(*program.start()));
+    let program =
+        if program.start() == program.end() { Some(u32::try_from(*program.start())) } else { None };
     let program = match program {
-        // No program has such a number.
+        // No program has this number.
         Some(Err(_)) => return Ok(Box::new(super::NoRows)),
         Some(Ok(id)) => Some(ProgramId(id)),
         None => None,
     };
     if program.is_none() && !(TYPE..=COMPUTE_SET).any(wanted) {
-        // Ids are dense: all there is to know without a look at any step.
+        // Ids are dense, so they are known without reading any step.
         let count = run.report.step_count()?;
         let next = ids.start.0;
         return Ok(Box::new(StepIds { run: run.clone(), next, end: ids.end.0.min(count), id: 0 }));
@@ -82,7 +83,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
         if !positions.is_empty() {
             lanes.push((at, positions));
             if ids.end.0 == ids.start.0 + 1 {
-                // One lane knows all about the one step.
+                // A single step is known completely from one lane.
                 break;
             }
         }
@@ -100,7 +101,7 @@ struct StepRows {
 
 impl RecordRows for StepRows {
     fn advance(&mut self) -> Result<bool, RecordError> {
-        // A step is on several lanes.
+        // A step may be on several lanes.
         if let Some((step, _)) = self.merge.step() {
             let id = step.step;
             self.merge.skip_rest_of(id)?;
@@ -125,7 +126,7 @@ impl RecordRows for StepRows {
     }
 }
 
-/// Nothing but the ids of steps.
+/// Rows with ids of steps only.
 struct StepIds {
     run: Arc<RecordReader>,
     next: u64,

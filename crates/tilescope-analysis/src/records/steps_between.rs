@@ -1,4 +1,4 @@
-//! `steps_between`: executed steps in a window of cycles.
+//! The table `steps_between`: executed steps in a window of cycles.
 
 use super::{
     ACTIVITY, BoundColumns, FoundRows, IPU, LANE, NAME, RecordError, RecordReader, RecordRows,
@@ -18,7 +18,7 @@ use tilescope_report::{
 };
 use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
 
-/// `steps_between`
+/// The table `steps_between`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "steps_between",
     about: "an executed step on an IPU that shares a cycle with a window: \
@@ -35,12 +35,12 @@ pub(super) const TABLE: RecordTable = RecordTable {
 };
 
 const STEP_ID: usize = 2;
-/// Columns from here on are read off what only details of a trace, or rows, say.
+/// Columns from here on require the details of a trace, or rows of the file.
 const ACTIVE_TILES: usize = 16;
 const ACTIVE_TILE_BALANCE: usize = 17;
 const ARGUMENTS: usize = 19;
 
-/// Steps read at once.
+/// The number of steps per read.
 const BATCH: u64 = 4096;
 
 const COLUMNS: &[VirtualColumn] = &[
@@ -113,7 +113,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
     }))
 }
 
-/// The texts that columns may have.
+/// The possible texts of columns.
 pub(super) fn texts(report: &Report) -> Result<Vec<(&'static str, Vec<String>)>, ReportError> {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let names = report.programs()?.iter().map(|(_, program)| program.name.clone()).collect();
@@ -125,22 +125,22 @@ pub(super) fn texts(report: &Report) -> Result<Vec<(&'static str, Vec<String>)>,
     ])
 }
 
-/// A step, and what its IPU did where that is asked for.
+/// A step, with its data on its IPU if requested.
 type StepRow = (LaneStep, Option<StepOnIpu>);
 
 /// Steps lane by lane.
 struct WindowRows {
     run: Arc<RecordReader>,
     programs: Arc<ProgramNodeTable>,
-    /// First step behind each host call.
+    /// First step of each host call.
     runs: Vec<StepId>,
     has_balance: bool,
     has_bytes: bool,
-    /// True if columns are read that only details and rows have.
+    /// True if columns are requested that only details and rows have.
     has_details: bool,
     trace: Trace,
     lanes: std::vec::IntoIter<(usize, Range<u64>)>,
-    /// Positions of the lane that are still to be read.
+    /// Positions of the lane that remain to be read.
     left: Range<u64>,
     lane: Option<(usize, LaneInfo)>,
     steps: std::vec::IntoIter<StepRow>,
@@ -157,7 +157,7 @@ impl WindowRows {
         }
         let mut rows = lane.rows_at(positions)?;
         if let (Some((first, None)), Some((last, _))) = (rows.first(), rows.last()) {
-            // The trace knows no tiles: the file has rows that do, in the order of ids.
+            // The trace has no data by tile; rows of the file do, in the order of ids.
             let ids = first.step..last.step + 1;
             let mut recorded = self.run.report.steps(ids, usize::MAX)?.into_iter().peekable();
             for (step, on_ipu) in &mut rows {
@@ -172,7 +172,7 @@ impl WindowRows {
 
     fn run_of(&self, step: StepId) -> Option<u64> {
         let run = self.runs.partition_point(|end| *end <= step);
-        (run < self.runs.len()).then_some(run as u64)
+        if run < self.runs.len() { Some(run as u64) } else { None }
     }
 }
 
@@ -189,7 +189,7 @@ impl RecordRows for WindowRows {
                 self.left = positions;
                 continue;
             }
-            // Batches end where chunks do, so that none is decoded twice.
+            // Batches end at boundaries of chunks, so that no chunk is decoded twice.
             let stop = (self.left.start + 1).next_multiple_of(BATCH).min(self.left.end);
             let read = self.read(self.left.start..stop)?;
             self.run.check_time(read.len())?;

@@ -1,4 +1,4 @@
-//! `steps_by_ipu` of a report that has no rows of them.
+//! The table `steps_by_ipu` of a report without rows of these.
 
 use super::step_merge::{StepMerge, WantedSteps};
 use super::steps::ids_within;
@@ -12,7 +12,7 @@ use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_vtab::RowEstimate;
 
-/// `steps_by_ipu`
+/// The table `steps_by_ipu`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "steps_by_ipu",
     about: "what a step did on an IPU",
@@ -47,8 +47,8 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
     for at in lanes_within(&trace, bounds, (IPU, SUB_LANE)) {
         let Some(lane) = trace.lane(at) else { continue };
         let mut positions = lane.positions_of(&ids)?;
-        // Bars begin where the last tile does, no earlier than the base. How much later is not in
-        // the index, so that an upper bound tells nothing.
+        // A bar starts when its last tile does, not before the base. The index does not hold the
+        // difference, so an upper bound is of no use.
         if let Ok(first) = u64::try_from(*bounds.columns.of(CYCLES_BASE).start())
             && first > 0
         {
@@ -65,7 +65,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
     Ok(Box::new(StepOnIpuRows { merge: StepMerge::new(run.clone(), wanted)?, tiles_per_ipu }))
 }
 
-/// Steps with what each IPU did.
+/// Steps with their data on each IPU.
 struct StepOnIpuRows {
     merge: StepMerge,
     tiles_per_ipu: u32,

@@ -1,4 +1,4 @@
-//! `tile_samples` of a report of measured tiles, which keeps them as compressed columns.
+//! The table `tile_samples` of a report of measured tiles, which stores them as compressed columns.
 
 use super::packed_rows::{PackedRow, PackedRows};
 use super::steps::ids_within;
@@ -12,7 +12,7 @@ use tilescope_report::units::{Cycles, StepId};
 use tilescope_report::{ExchangeActivity, PackedSamples, Report, ReportError, TileSample};
 use tilescope_vtab::RowEstimate;
 
-/// `tile_samples`
+/// The table `tile_samples`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "tile_samples",
     about: "a step of a tile, from its own cycle counter",
@@ -40,7 +40,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundR
     Ok(Box::new(PackedRows::<SampleRow>::of(run, chunks)))
 }
 
-/// A sample of a step, and what its tile was planned to do as the file has it.
+/// A sample of a step, with the plan of its tile in the file.
 struct SampleRow {
     step: StepId,
     sample: TileSample,

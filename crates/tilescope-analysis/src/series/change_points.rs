@@ -1,48 +1,47 @@
-//! Where a figure changes for good over a series of runs.
+//! Detection of lasting changes of a figure over a series of runs.
 //!
-//! 1. Changes are relative: values above zero are told by their logarithms, others as shares of the
-//!    largest.
-//! 2. A run that stands out alone is no change: each value is the median of its own and both beside
-//!    it. The first and the last stay as they are.
-//! 3. Noise is what neighbours differ by: the median of these differences. Simulations that repeat
-//!    exactly have none.
-//! 4. The series is cut into stretches of one level: the least sum of squares, with a penalty for
-//!    each stretch that grows with the noise (optimal partitioning, pruned as PELT does: Killick,
+//! 1. Changes are relative: logarithms of positive values, otherwise shares of the largest value.
+//! 2. A single deviating run is not a change: each value is replaced by the median of itself and
+//!    its two neighbours, except at both ends.
+//! 3. Noise is the median difference between neighbours. Deterministic simulations have none.
+//! 4. The series is cut into segments of constant level: the least sum of squares, with a penalty
+//!    per segment that grows with the noise (optimal partitioning, pruned as in PELT: Killick,
 //!    Fearnhead and Eckley, 2012).
-//! 5. Lines are laid through both sides of each cut. Where they meet, within the threshold and what
-//!    noise may do to them, the figure drifts and does not jump: the cut is dropped, the weakest
-//!    first.
+//! 5. A line is fitted to both sides of each cut. If the lines meet at the cut, within the
+//!    threshold and the effect of noise, the figure drifts instead of jumping: the cut is removed,
+//!    the weakest first.
 //!
-//! The same values give the same changes, on every machine; no random number is drawn.
+//! The algorithm is deterministic: the same values give the same changes on every machine, without
+//! random numbers.
 
 use serde::Serialize;
 use std::ops::Range;
 
-/// A change that is told, where nothing else is asked for: one percent.
+/// The default of the smallest reported change: one percent.
 pub const DEFAULT_THRESHOLD: f64 = 0.01;
 
-/// Runs on each side of a change whose median is told.
+/// Number of runs on each side of a change for the reported medians.
 const LEVEL_RUNS: usize = 5;
 
-/// Fewest runs through which a line is laid rather than a level.
+/// The smallest number of runs for fitting a line instead of a level.
 const LINE_RUNS: usize = 3;
 
-/// How many times the noise a jump, a drift and a single run must be.
+/// The smallest jump, drift and deviation of a single run, in multiples of the noise.
 const JUMP_NOISE: f64 = 4.0;
 const DRIFT_NOISE: f64 = 3.0;
 const OUTLIER_NOISE: f64 = 5.0;
 
-/// The standard deviation of normal noise, of the median difference between neighbours.
+/// Ratio of the standard deviation of normal noise to the median difference between neighbours.
 const NOISE_OF_DIFFERENCES: f64 = 1.048_4;
 
-/// What a figure does over a series of runs.
+/// The behaviour of a figure over a series of runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FigureTrend {
-    /// Where it jumps to another level, in the order of runs.
+    /// Jumps to another level, in the order of runs.
     pub changes: Vec<ChangePoint>,
-    /// Where it moves on from run to run.
+    /// Gradual changes from run to run.
     pub drifts: Vec<FigureDrift>,
-    /// Runs that stand out from those around them.
+    /// Runs that deviate from their neighbours.
     pub outliers: Vec<usize>,
 }
 
@@ -55,27 +54,27 @@ pub struct ChangePoint {
     pub previous: usize,
     /// Median of the runs before it, at most five.
     pub before: f64,
-    /// Median of the runs behind it, at most five.
+    /// Median of the runs after it, at most five.
     pub after: f64,
-    /// The difference as a share of what was before; `None` where that was nothing.
+    /// The difference as a share of the value before; `None` if that was zero.
     pub share: Option<f64>,
-    /// Whether a second run on each side says the same.
+    /// True if each side has a second run that agrees.
     pub confirmed: bool,
 }
 
-/// A stretch over which a figure moves on from run to run.
+/// A segment in which a figure changes gradually from run to run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FigureDrift {
     pub first: usize,
     pub last: usize,
-    /// What each run adds, as a share.
+    /// The change per run, as a share.
     pub share_per_run: f64,
 }
 
-/// What a figure does over a series of runs; runs that do not have it are passed over. Changes are at
-/// least `threshold`, a share.
+/// The behaviour of a figure over a series of runs; runs without the figure are skipped. Reported
+/// changes are at least `threshold`, as a share.
 ///
-/// Time is O(n) where it changes often, O(n²) at most, for n runs.
+/// Takes O(n) time if there are many changes, and at most O(n²), for n runs.
 pub fn trend(values: &[Option<f64>], threshold: f64) -> FigureTrend {
     let present = values.iter().enumerate();
     let present: Vec<(usize, f64)> = present
@@ -105,7 +104,8 @@ pub fn trend(values: &[Option<f64>], threshold: f64) -> FigureTrend {
     }
 }
 
-/// Values of which differences are relative ones; nothing where there are no two, or all are zero.
+/// Values whose differences are relative changes; `None` if there are fewer than two, or all are
+/// zero.
 fn scaled(values: &[f64]) -> Option<Vec<f64>> {
     if values.len() < 2 {
         return None;
@@ -114,7 +114,7 @@ fn scaled(values: &[f64]) -> Option<Vec<f64>> {
         return Some(values.iter().map(|value| value.ln()).collect());
     }
     let largest = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-    (largest > 0.0).then(|| values.iter().map(|value| value / largest).collect())
+    if largest > 0.0 { Some(values.iter().map(|value| value / largest).collect()) } else { None }
 }
 
 fn extremes(values: &[f64]) -> (f64, f64) {
@@ -122,13 +122,13 @@ fn extremes(values: &[f64]) -> (f64, f64) {
     values.iter().fold(ends, |(low, high), value| (low.min(*value), high.max(*value)))
 }
 
-/// The lower of both middle values, so that it is one that was seen.
+/// The lower median, so that the result is one of the values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
 }
 
-/// The jump between two neighbouring stretches.
+/// The jump between two adjacent segments.
 fn change(raw: &[f64], runs: &[usize], before: &Range<usize>, after: &Range<usize>) -> ChangePoint {
     let first = before.start.max(before.end.saturating_sub(LEVEL_RUNS));
     let last = after.end.min(after.start + LEVEL_RUNS);
@@ -139,13 +139,13 @@ fn change(raw: &[f64], runs: &[usize], before: &Range<usize>, after: &Range<usiz
         previous: runs[before.end - 1],
         before: old,
         after: new,
-        share: (old != 0.0).then(|| (new - old) / old.abs()),
+        share: if old != 0.0 { Some((new - old) / old.abs()) } else { None },
         confirmed: before.len() > 1 && after.len() > 1,
     }
 }
 
-/// A line through a stretch: its value in the middle, its slope, and the square of the standard
-/// deviation that noise of one gives its ends.
+/// A line fitted to a segment: its value in the middle, its slope, and the variance at its ends for
+/// noise with a standard deviation of one.
 struct FittedLine {
     middle: f64,
     mean: f64,
@@ -159,19 +159,19 @@ impl FittedLine {
     }
 }
 
-/// Relative values without single runs that stand out, and sums over them from the first on.
+/// Relative values with single deviating runs smoothed, and their prefix sums.
 struct ScaledSeries {
-    /// Sums of values, of their squares, and of values times their place.
+    /// Prefix sums of values, of their squares, and of values times their index.
     sums: Vec<[f64; 3]>,
     noise: f64,
-    /// Least change that is told.
+    /// The smallest reported change.
     least: f64,
 }
 
 impl ScaledSeries {
     fn new(scaled: &[f64], least: f64) -> Self {
         let differences = scaled.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-        // The only difference of two runs is no noise: it is what is asked about.
+        // The only difference between two runs is not noise: it is the change in question.
         let noise = match scaled {
             [_, _] => 0.0,
             _ => NOISE_OF_DIFFERENCES * median(differences),
@@ -183,7 +183,7 @@ impl ScaledSeries {
             at => median(scaled[at - 1..=at + 1].to_vec()),
         });
         let mut sums = vec![[0.0; 3]];
-        // Told from the first value on, so that small differences of large values stay.
+        // Relative to the first value, to preserve small differences between large values.
         let from = scaled[0];
         for (at, value) in smooth.enumerate() {
             let (value, [sum, squares, moments]) = (value - from, sums[at]);
@@ -200,7 +200,7 @@ impl ScaledSeries {
         self.sums[of.end][which] - self.sums[of.start][which]
     }
 
-    /// Sum of the squares of the distances from the mean.
+    /// Sum of squared deviations from the mean.
     fn cost(&self, of: &Range<usize>) -> f64 {
         let sum = self.sum(of, 0);
         (self.sum(of, 1) - sum * sum / of.len() as f64).max(0.0)
@@ -218,7 +218,7 @@ impl ScaledSeries {
         FittedLine { middle, mean, slope, variance: 4.0 / count }
     }
 
-    /// Stretches between changes, in order.
+    /// Segments between changes, in order.
     fn stretches(&self) -> Vec<Range<usize>> {
         let mut starts = self.levels();
         starts.push(self.count());
@@ -239,7 +239,7 @@ impl ScaledSeries {
         stretches
     }
 
-    /// Where stretches of one level begin: optimal partitioning.
+    /// Starts of segments of constant level, by optimal partitioning.
     fn levels(&self) -> Vec<usize> {
         let count = self.count();
         let of_noise = 3.0 * (count as f64).ln() * self.noise * self.noise;
@@ -248,18 +248,16 @@ impl ScaledSeries {
         let mut begins = vec![0];
         let mut candidates = vec![0];
         for end in 1..=count {
-            let cost = |start: usize| best[start] + self.cost(&(start..end));
-            let costs: Vec<(usize, f64)> =
-                candidates.iter().map(|start| (*start, cost(*start))).collect();
-            let (start, least) = costs
-                .iter()
-                .copied()
-                .min_by(|a, b| a.1.total_cmp(&b.1))
-                .unwrap_or((0, f64::INFINITY));
+            let mut costs: Vec<(usize, f64)> = Vec::new();
+            for start in candidates {
+                costs.push((start, best[start] + self.cost(&(start..end))));
+            }
+            let cheapest = costs.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+            let (start, least) = cheapest.unwrap_or((0, f64::INFINITY));
             let total = least + penalty;
             best.push(total);
             begins.push(start);
-            // What is worse by a whole penalty today is so for every later end.
+            // A candidate that is worse by the penalty now stays worse for every later end.
             candidates = costs.into_iter().filter(|of| of.1 <= total).map(|of| of.0).collect();
             candidates.push(end);
         }
@@ -273,16 +271,17 @@ impl ScaledSeries {
         starts
     }
 
-    /// How much a jump between two stretches is, of what it must be.
+    /// The jump between two segments, relative to its required minimum.
     fn strength(&self, before: &Range<usize>, after: &Range<usize>) -> f64 {
-        let (old, new) = (self.line(before), self.line(after));
+        let old = self.line(before);
+        let new = self.line(after);
         let between = before.end as f64 - 0.5;
         let jump = (new.at(between) - old.at(between)).abs();
         let of_noise = JUMP_NOISE * self.noise * (old.variance + new.variance).sqrt();
         jump / self.least.max(of_noise)
     }
 
-    /// What each run of a stretch adds, if that is more than noise.
+    /// The change per run of a segment, if it exceeds the noise.
     fn drift(&self, of: &Range<usize>) -> Option<f64> {
         if of.len() <= LINE_RUNS {
             return None;
@@ -290,10 +289,10 @@ impl ScaledSeries {
         let slope = self.line(of).slope;
         let rise = (slope * (of.len() - 1) as f64).abs();
         let of_noise = DRIFT_NOISE * self.noise * (12.0 / of.len() as f64).sqrt();
-        (rise >= self.least.max(of_noise)).then(|| slope.exp_m1())
+        if rise >= self.least.max(of_noise) { Some(slope.exp_m1()) } else { None }
     }
 
-    /// Runs of a stretch that stand out.
+    /// Deviating runs of a segment.
     fn outliers<'a>(
         &'a self,
         scaled: &'a [f64],

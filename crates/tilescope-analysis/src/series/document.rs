@@ -9,55 +9,55 @@ use crate::confidence::Banded;
 use serde::Serialize;
 use serde_json::Number;
 
-/// Everything that a series says, told in one way.
+/// The complete content of a series, for given options.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeriesDocument<'a> {
-    /// What was asked for.
+    /// The requested unit of work.
     pub asked: WorkUnit,
-    /// What figures are told per: whole runs where no report says how much it worked on.
+    /// The unit of work of figures: whole runs if no report states its amount of work.
     pub unit: WorkUnit,
-    /// Name of the run that others are told beside.
+    /// Name of the run that the others are compared with.
     pub baseline: &'a str,
-    /// Least change that is told, as a share.
+    /// The smallest reported change, as a share.
     pub threshold: f64,
-    /// What the reader has to know of the runs before comparing them.
+    /// Caveats about the comparability of the runs.
     pub notes: Vec<String>,
     /// The runs in their order; every list below has a value for each.
     pub runs: Vec<RunEntry<'a>>,
     pub unread: &'a [UnreadReport],
     pub figures: Vec<FigureEntry<'a>>,
     pub operations: Vec<OperationEntry<'a>>,
-    /// Cycles of each run, which its operations add up to.
+    /// Cycles of each run, the sum of those of its operations.
     pub operations_total: Vec<Option<f64>>,
 }
 
-/// A run.
+/// A run of the series.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunEntry<'a> {
     pub name: &'a str,
     pub path: String,
     pub target: &'a str,
     pub samples: Option<u64>,
-    /// Why it has no figures of an execution; `None` where it has.
+    /// The reason that it has no figures of an execution; `None` if it has them.
     pub not_executed: Option<&'a str>,
 }
 
-/// A figure over all runs.
+/// A figure over all runs of the series.
 #[derive(Clone, Debug, Serialize)]
 pub struct FigureEntry<'a> {
     pub path: &'a str,
-    /// As `summary --json` has them; `None` where a run has none.
+    /// Values as in `summary --json`; `None` for runs without one.
     pub values: &'a [Option<Number>],
-    /// What `told` is per; `None` for figures that do not grow with the work of a run.
+    /// The unit of `told`; `None` for figures that do not grow with the work of a run.
     pub per: Option<&'static str>,
-    /// The same per unit of work, where they are.
+    /// The values per unit of work, if they grow with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<Vec<Option<f64>>>,
-    /// Values, per unit of work where `told` is, with what the model may be wrong; absent where no run
-    /// says that.
+    /// Values with the error bands of the model, per unit of work if `told` is; absent if no run
+    /// has bands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<Vec<Option<Banded>>>,
-    /// What each run has more than the baseline, per unit of work where figures are.
+    /// Difference of each run from the baseline, per unit of work if figures are.
     pub change: Vec<Option<f64>>,
     /// The same as a share of the baseline.
     pub share: Vec<Option<f64>>,
@@ -65,18 +65,18 @@ pub struct FigureEntry<'a> {
     pub trend: FigureTrend,
 }
 
-/// An operation over all runs.
+/// An operation over all runs of the series.
 #[derive(Clone, Debug, Serialize)]
 pub struct OperationEntry<'a> {
     pub name: &'a str,
-    /// Its operator; empty for steps of no operation and idle time.
+    /// Its operator; empty for steps without an operation and for idle time.
     pub kind: &'a str,
-    /// Cycles per unit of work, as a mean over lanes; `None` where a run has none.
+    /// Cycles per unit of work, as a mean over lanes; `None` for runs without any.
     pub cycles: Vec<Option<f64>>,
 }
 
 impl ReportSeries {
-    /// Everything that it says, told in one way.
+    /// The complete content of the series, for given options.
     pub fn document(&self, telling: SeriesTelling) -> SeriesDocument<'_> {
         let unit = self.unit(telling.unit);
         let operation = |of| self.operation_entry(of, unit);
@@ -105,9 +105,13 @@ impl ReportSeries {
         FigureEntry {
             path: of.figure.path(),
             values: &of.values,
-            per: is_told.then(|| unit.name()),
-            expected: of.is_banded().then(|| self.of_runs(|run| self.expected(of, run, unit))),
-            told: is_told.then(|| self.of_runs(|run| self.told(of, run, unit))),
+            per: if is_told { Some(unit.name()) } else { None },
+            expected: if of.is_banded() {
+                Some(self.of_runs(|run| self.expected(of, run, unit)))
+            } else {
+                None
+            },
+            told: if is_told { Some(self.of_runs(|run| self.told(of, run, unit))) } else { None },
             change: self.of_runs(|run| self.change(of, run, telling)),
             share: self.of_runs(|run| self.share(of, run, telling)),
             trend: self.trend(of, telling),

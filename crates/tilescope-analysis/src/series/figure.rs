@@ -1,4 +1,4 @@
-//! A figure over the runs as a line, with its changes, the baseline, and runs that stand out.
+//! A figure over the runs as a line, with its changes, the baseline, and deviating runs.
 
 use super::{FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
 use crate::confidence::Banded;
@@ -10,20 +10,20 @@ use crate::gates::GateQuantity;
 use std::collections::BTreeSet;
 use tilescope_report::units::grouped;
 
-/// Room above and below the values, as a share of what is between them.
+/// Margin above and below the values, as a share of their range.
 const EDGE: f64 = 0.15;
-/// Letters of a run's name below the plot: the end of a long name tells runs apart.
+/// The number of characters of a run's name below the plot: long names differ at the end.
 const NAME_LETTERS: usize = 12;
 
-/// Places of the series of such a figure.
+/// Indices of the series of such a figure.
 const RUN: usize = 0;
 const BASELINE: usize = 1;
 const OUTLIER: usize = 2;
 const ABSENT: usize = 3;
 
 impl ReportSeries {
-    /// A figure over the runs; the id of a point is its run. With `most`, only so many runs have a
-    /// point of their own: those that are listed in words.
+    /// A figure over the runs; the id of a point is its run. With `most`, at most that many runs
+    /// have a separate point: those that are listed in the text.
     #[must_use]
     pub fn line_figure(
         &self,
@@ -83,7 +83,7 @@ impl ReportSeries {
         }
     }
 
-    /// The point of a run: at the foot of the figure where it has no value.
+    /// The point of a run, at the bottom of the figure if the run has no value.
     fn run_point(
         &self,
         of: &SeriesFigure,
@@ -105,12 +105,14 @@ impl ReportSeries {
             let series = if trend.outliers.contains(&run) { OUTLIER } else { RUN };
             (series, format!("{text}{change}"))
         };
-        let (x, y, name) = (run as f64, value.unwrap_or(foot), about.name.clone());
+        let x = run as f64;
+        let y = value.unwrap_or(foot);
+        let name = about.name.clone();
         FigurePoint { x, y, series, id: run, name, about: words }
     }
 }
 
-/// The height of the baseline, and lines between runs where the figure changes for good.
+/// The line of the baseline, and lines between runs at lasting changes.
 fn guides(trend: &FigureTrend, baseline: Option<f64>) -> Vec<FigureGuide> {
     let mut guides = Vec::new();
     guides.extend(baseline.map(|height| FigureGuide::level("", height, Shade::Text)));
@@ -130,7 +132,7 @@ fn guides(trend: &FigureTrend, baseline: Option<f64>) -> Vec<FigureGuide> {
     guides
 }
 
-/// Lines through runs that follow each other.
+/// Lines through consecutive runs with values.
 fn lines(values: &[Option<f64>]) -> Vec<FigureLine> {
     let mut lines = Vec::new();
     let mut points = Vec::new();
@@ -144,8 +146,7 @@ fn lines(values: &[Option<f64>]) -> Vec<FigureLine> {
     lines
 }
 
-/// Runs that are listed in words, at most so many: the baseline, both ends, changes, and runs that stand
-/// out.
+/// At most `most` runs for the text: the baseline, both ends, changes, and deviating runs.
 fn told_runs(
     values: &[Option<f64>],
     trend: &FigureTrend,
@@ -160,7 +161,7 @@ fn told_runs(
     listed.into_iter().collect()
 }
 
-/// The end of a long name.
+/// The end of a long name, after an ellipsis.
 fn ending(name: &str, letters: usize) -> String {
     let count = name.chars().count();
     if count <= letters {

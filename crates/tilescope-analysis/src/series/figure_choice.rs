@@ -1,8 +1,8 @@
-//! Which figures of a summary a series is of.
+//! Selection of the figures of a series.
 
 use crate::gates::{figure_paths, named_figure, nearest_figure};
 
-/// Figures where the user names none: what runs are judged by first.
+/// The default figures: the most important ones for comparing runs.
 const FIRST_FIGURES: [&str; 5] = [
     "execution.total_cycles",
     "execution.samples_per_second",
@@ -11,7 +11,7 @@ const FIRST_FIGURES: [&str; 5] = [
     "memory.total_excluding_gaps",
 ];
 
-/// A name that no figure has.
+/// Error for an unknown name of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no figure {name:?}; did you mean {near:?}?")]
 pub struct UnknownFigureError {
@@ -19,7 +19,7 @@ pub struct UnknownFigureError {
     near: String,
 }
 
-/// Figures by their paths, in which `*` stands for any one part.
+/// Figures by path, with `*` for any one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FigureChoice {
     All,
@@ -27,15 +27,15 @@ pub enum FigureChoice {
 }
 
 impl FigureChoice {
-    /// What runs are judged by first.
+    /// The default figures.
     pub fn first() -> Self {
         Self::Paths(FIRST_FIGURES.map(str::to_owned).to_vec())
     }
 
-    /// Figures by name: dotted paths of `summary --json`, or the short names of gates.
+    /// Parses names of figures: dotted paths of `summary --json`, or the short names of gates.
     ///
     /// # Errors
-    /// A name that no figure has.
+    /// An unknown name.
     pub fn parse<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, UnknownFigureError> {
         let path = |name: &str| match named_figure(name) {
             Some(figure) => Ok(figure.path().to_owned()),
@@ -50,7 +50,7 @@ impl FigureChoice {
         Ok(Self::Paths(names.map(path).collect::<Result<_, _>>()?))
     }
 
-    /// Whether a figure is chosen.
+    /// True if a figure is chosen.
     pub fn has(&self, path: &str) -> bool {
         match self {
             Self::All => true,
@@ -61,7 +61,7 @@ impl FigureChoice {
     }
 }
 
-/// Whether a choice may mean figures of a listed path.
+/// True if a choice can match figures of a listed path.
 fn overlaps(choice: &str, listed: &str) -> bool {
     same_parts(choice, listed, |chosen, part| {
         chosen == "*" || chosen == part || part == "*" || part.starts_with('{')
@@ -69,7 +69,8 @@ fn overlaps(choice: &str, listed: &str) -> bool {
 }
 
 fn same_parts(choice: &str, path: &str, same: impl Fn(&str, &str) -> bool) -> bool {
-    let (chosen, parts) = (choice.split('.'), path.split('.'));
+    let chosen = choice.split('.');
+    let parts = path.split('.');
     chosen.clone().count() == parts.clone().count()
         && chosen.zip(parts).all(|(chosen, part)| same(chosen, part))
 }

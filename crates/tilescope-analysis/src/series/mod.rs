@@ -1,12 +1,12 @@
-//! Many reports as one document: runs x figures, where figures change for good, and the operations
-//! of all runs side by side.
+//! Many reports as one document: runs x figures, lasting changes of figures, and the operations of
+//! all runs side by side.
 //!
-//! Figures are those of `summary --json`. Those that grow with how much a run works on are told per
-//! unit of work, as comparisons do. What a run does not have is absent, never zero. Every run is also
-//! told beside the baseline, which is one of them.
+//! Figures are those of `summary --json`. Figures that grow with the amount of work of a run are
+//! given per unit of work, as in comparisons. Missing figures are absent, never zero. Every run is
+//! also compared with the baseline, which is one of the runs.
 //!
-//! Laws, kept by tests: values are those of the summary; a series of one report with itself has no
-//! change; exchanging a run and the baseline turns every difference around; operations of a run add
+//! Tests check these laws: values are those of the summary; a series of one report with itself has
+//! no change; exchanging a run and the baseline negates every difference; operations of a run add
 //! up to its cycles.
 
 mod change_points;
@@ -37,7 +37,7 @@ use serde_json::Number;
 use std::collections::BTreeMap;
 use tilescope_report::Report;
 
-/// Reports that are read between two words of progress.
+/// The number of reports that are read between two progress messages.
 const READ_AT_ONCE: usize = 16;
 
 /// A report that could not be read.
@@ -51,45 +51,44 @@ pub struct UnreadReport {
 #[derive(Clone, Debug)]
 pub struct SeriesFigure {
     pub figure: NamedFigure,
-    /// The value of each run as its summary has it; `None` where it has none.
+    /// The value of each run in its summary; `None` for runs without one.
     pub values: Vec<Option<Number>>,
-    /// The same with what the model may be wrong; `None` where that is not known, as of real
-    /// machines.
+    /// The same with the error band of the model; `None` if it is not known, as for real machines.
     pub expected: Vec<Option<Banded>>,
 }
 
 /// Cycles of an operation over all runs, as sums over lanes.
 #[derive(Clone, Debug)]
 pub struct SeriesOperation {
-    /// What they belong to: an operation, steps of none, or idle time.
+    /// The owner of the cycles: an operation, steps of none, or idle time.
     pub name: String,
     /// Operator of the operation; empty for others.
     pub kind: String,
-    /// The cycles of each run; `None` where it has no such operation or was not executed.
+    /// The cycles of each run; `None` if it has no such operation or was not executed.
     pub cycles: Vec<Option<u64>>,
 }
 
-/// Runs and their figures, and what could not be read.
+/// Runs with their figures, and reports that could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct ReportSeries {
     pub runs: Vec<SeriesRun>,
     pub unread: Vec<UnreadReport>,
-    /// In the order of [`crate::gates::figure_paths`].
+    /// Figures in the order of [`crate::gates::figure_paths`].
     pub figures: Vec<SeriesFigure>,
-    /// By name. With idle time, those of a run add up to its cycles times its lanes.
+    /// Operations by name. With idle time, those of a run add up to its cycles times its lanes.
     pub operations: Vec<SeriesOperation>,
-    /// Lanes of each run, and its cycles; `None` where it was not executed.
+    /// Lanes and cycles of each run; `None` if it was not executed.
     pub lengths: Vec<Option<RunLength>>,
 }
 
-/// How long a run is.
+/// The length of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLength {
     pub cycles: u64,
     pub lanes: u64,
 }
 
-/// Puts a series together, run by run.
+/// Builds a series, run by run.
 #[derive(Default)]
 pub struct SeriesBuilder {
     runs: Vec<SeriesRun>,
@@ -118,53 +117,57 @@ impl SeriesBuilder {
         self.runs.push(of.run);
     }
 
-    /// Says of a report that it could not be read.
+    /// Adds a report that could not be read.
     pub fn add_unread(&mut self, name: &str, problem: String) {
         self.unread.push(UnreadReport { name: name.to_owned(), problem });
     }
 
-    /// The whole series.
+    /// Returns the complete series.
     pub fn finish(self) -> ReportSeries {
         let count = self.runs.len();
         let mut bands = self.expected;
-        let mut figures: Vec<SeriesFigure> = self
-            .figures
-            .into_iter()
-            .filter_map(|(path, mut values)| {
-                let figure = named_figure(&path)?;
-                // Categories of which a program has nothing are not in its summary.
-                let absent = figure.is_zero_where_absent().then(|| Number::from(0));
-                values.resize(count, None);
-                values.iter_mut().filter(|value| value.is_none()).for_each(|value| {
-                    value.clone_from(&absent);
-                });
-                let mut expected = bands.remove(&path).unwrap_or_default();
-                expected.resize(count, None);
-                Some(SeriesFigure { figure, values, expected })
-            })
-            .collect();
+        let mut figures = Vec::new();
+        for (path, mut values) in self.figures {
+            let Some(figure) = named_figure(&path) else { continue };
+            values.resize(count, None);
+            // A summary leaves out categories that are zero.
+            if figure.is_zero_where_absent() {
+                for value in &mut values {
+                    value.get_or_insert_with(|| Number::from(0));
+                }
+            }
+            let mut expected = bands.remove(&path).unwrap_or_default();
+            expected.resize(count, None);
+            figures.push(SeriesFigure { figure, values, expected });
+        }
         figures.sort_by(|a, b| {
-            let (a, b) = (&a.figure, &b.figure);
-            a.rank().cmp(&b.rank()).then_with(|| natural_order(a.path(), b.path()))
+            let by_rank = a.figure.rank().cmp(&b.figure.rank());
+            by_rank.then_with(|| natural_order(a.figure.path(), b.figure.path()))
         });
-        let operation = |(owner, mut cycles): (CycleOwner, Vec<Option<u64>>)| {
+        let mut operations = Vec::new();
+        for (owner, mut cycles) in self.operations {
             cycles.resize(count, None);
-            SeriesOperation { name: owner.name(), kind: owner.kind().to_owned(), cycles }
-        };
-        let operations = self.operations.into_iter().map(operation).collect();
-        let Self { runs, unread, lengths, .. } = self;
-        ReportSeries { runs, unread, figures, operations, lengths }
+            let kind = owner.kind().to_owned();
+            operations.push(SeriesOperation { name: owner.name(), kind, cycles });
+        }
+        ReportSeries {
+            runs: self.runs,
+            unread: self.unread,
+            figures,
+            operations,
+            lengths: self.lengths,
+        }
     }
 }
 
-/// Puts the value of a run behind those of the runs before it.
+/// Stores the value of the run `at`, after filling up earlier runs without one.
 fn put<T: Clone>(values: &mut Vec<Option<T>>, at: usize, value: T) {
     values.resize(at, None);
     values.push(Some(value));
 }
 
-/// Reads reports, several at once; `goes_on` hears how many of them are done, and says whether to read
-/// more. Those that cannot be read are listed, and the rest goes on.
+/// Reads reports, several at once. `goes_on` is called with the number of reports read so far, and
+/// returns true to continue. Reports that cannot be read are listed without stopping the others.
 pub fn read_reports(
     sources: &[SeriesSource],
     choice: &FigureChoice,
@@ -173,11 +176,11 @@ pub fn read_reports(
     let mut series = SeriesBuilder::default();
     let mut done = 0;
     for sources in sources.chunks(READ_AT_ONCE) {
-        let figures = |source: &SeriesSource| {
+        let read = |source: &SeriesSource| {
             let report = Report::open(&source.path)?;
             RunFigures::read(&source.name, &report, choice)
         };
-        let found: Vec<_> = sources.par_iter().map(figures).collect();
+        let found: Vec<_> = sources.par_iter().map(read).collect();
         for (source, found) in sources.iter().zip(found) {
             match found {
                 Ok(run) => series.add(run),
@@ -192,13 +195,13 @@ pub fn read_reports(
     series.finish()
 }
 
-/// How figures of a series are told: per which unit of work, and beside which run.
+/// The options of a series: the unit of work, the baseline and the threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesTelling {
     pub unit: WorkUnit,
-    /// Place of the run that others are told beside.
+    /// Index of the run that others are compared with.
     pub baseline: usize,
-    /// Least change that is told, as a share.
+    /// The smallest reported change, as a share.
     pub threshold: f64,
 }
 
@@ -209,14 +212,14 @@ impl Default for SeriesTelling {
 }
 
 impl ReportSeries {
-    /// The same runs with those of its figures that are chosen.
+    /// The same runs with the chosen figures only.
     #[must_use]
     pub fn with_figures(&self, choice: &FigureChoice) -> Self {
         let chosen = self.figures.iter().filter(|of| choice.has(of.figure.path()));
         Self { figures: chosen.cloned().collect(), ..self.clone() }
     }
 
-    /// The place of a run by its name.
+    /// The index of a run by its name.
     pub fn run_named(&self, name: &str) -> Option<usize> {
         self.runs.iter().position(|run| run.name == name)
     }
@@ -226,19 +229,24 @@ impl ReportSeries {
         self.figures.iter().find(|of| of.figure.path() == path)
     }
 
-    /// What figures of runs are told per: whole runs where none says how much it worked on.
+    /// The unit of work of figures: whole runs if no run states its amount of work.
     pub fn unit(&self, asked: WorkUnit) -> WorkUnit {
-        let says = |run: &SeriesRun| asked.count(run.work).is_some();
-        let mut executed = self.runs.iter().filter(|run| run.not_executed.is_none());
-        if executed.clone().next().is_none() || executed.any(says) { asked } else { WorkUnit::Run }
+        let mut is_executed = false;
+        for run in self.runs.iter().filter(|run| run.not_executed.is_none()) {
+            if asked.count(run.work).is_some() {
+                return asked;
+            }
+            is_executed = true;
+        }
+        if is_executed { WorkUnit::Run } else { asked }
     }
 
-    /// How many units of work a run did; `None` where it does not say.
+    /// The number of units of work of a run; `None` if it is not stated.
     fn work(&self, run: usize, unit: WorkUnit) -> Option<u64> {
         unit.count(self.runs.get(run)?.work)
     }
 
-    /// A figure of a run, as the summary has it or per unit of work.
+    /// A figure of a run, per unit of work if it grows with it.
     pub fn told(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<f64> {
         let value = of.values.get(run)?.as_ref()?.as_f64()?;
         match of.figure.is_of_run() {
@@ -247,26 +255,26 @@ impl ReportSeries {
         }
     }
 
-    /// The same with what the model may be wrong; `None` where that is not known.
+    /// The same with the error band of the model; `None` if it is not known.
     pub fn expected(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<Banded> {
         let band = (*of.expected.get(run)?)?;
         Some(band.in_step(self.told(of, run, unit)?))
     }
 
-    /// What a run has more of a figure than the baseline.
+    /// The difference of a figure between a run and the baseline.
     pub fn change(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
-        let told = |run| self.told(of, run, telling.unit);
-        Some(told(run)? - told(telling.baseline)?)
+        let before = self.told(of, telling.baseline, telling.unit)?;
+        Some(self.told(of, run, telling.unit)? - before)
     }
 
-    /// The same as a share of what the baseline has; `None` where that is nothing.
+    /// The same as a share of the baseline's value; `None` if that is zero.
     pub fn share(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
         let before = self.told(of, telling.baseline, telling.unit)?;
         let share = self.change(of, run, telling)? / before.abs();
-        share.is_finite().then_some(share)
+        if share.is_finite() { Some(share) } else { None }
     }
 
-    /// What a figure does over the runs.
+    /// The behaviour of a figure over the runs.
     pub fn trend(&self, of: &SeriesFigure, telling: SeriesTelling) -> FigureTrend {
         let told = (0..self.runs.len()).map(|run| self.told(of, run, telling.unit));
         trend(&told.collect::<Vec<_>>(), telling.threshold)
@@ -290,7 +298,7 @@ impl ReportSeries {
         Some(length.cycles as f64 / self.work(run, self.unit(unit))? as f64)
     }
 
-    /// What the reader has to know of the runs before comparing them.
+    /// Caveats about the comparability of the runs.
     pub fn notes(&self, asked: WorkUnit) -> Vec<String> {
         let mut notes = Vec::new();
         let unit = self.unit(asked);
@@ -298,13 +306,14 @@ impl ReportSeries {
             let unit = asked.name();
             notes.push(format!("Figures are per run: no report says how many {unit}s it took."));
         }
-        let silent =
-            |run: &&SeriesRun| run.not_executed.is_none() && unit.count(run.work).is_none();
-        for run in self.runs.iter().filter(silent) {
-            let (name, unit) = (&run.name, unit.name());
-            notes.push(format!(
-                "{name} has no figures per {unit}: it does not say how many {unit}s it took."
-            ));
+        for run in &self.runs {
+            if run.not_executed.is_none() && unit.count(run.work).is_none() {
+                let name = &run.name;
+                let unit = unit.name();
+                notes.push(format!(
+                    "{name} has no figures per {unit}: it does not say how many {unit}s it took."
+                ));
+            }
         }
         for run in &self.runs {
             if let Some(reason) = &run.not_executed {
@@ -315,17 +324,20 @@ impl ReportSeries {
         notes
     }
 
-    /// That runs are of different machines, if they are.
+    /// A note if the runs are of different machines.
     fn targets_note(&self) -> Option<String> {
         let mut targets: BTreeMap<&str, usize> = BTreeMap::new();
         for run in &self.runs {
             *targets.entry(&run.target).or_default() += 1;
         }
-        let words = targets.iter().map(|(target, count)| match count {
-            1 => format!("{target} (1 run)"),
-            count => format!("{target} ({count} runs)"),
-        });
-        let words: Vec<String> = words.collect();
-        (words.len() > 1).then(|| format!("Runs are of different targets: {}.", words.join(", ")))
+        if targets.len() < 2 {
+            return None;
+        }
+        let mut words = Vec::new();
+        for (target, count) in targets {
+            let plural = if count == 1 { "" } else { "s" };
+            words.push(format!("{target} ({count} run{plural})"));
+        }
+        Some(format!("Runs are of different targets: {}.", words.join(", ")))
     }
 }

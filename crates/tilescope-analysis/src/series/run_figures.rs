@@ -1,4 +1,4 @@
-//! What a series keeps of one report.
+//! The data of one report in a series.
 
 use super::FigureChoice;
 use crate::compare::{RunCycles, run_cycles};
@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use tilescope_report::units::grouped;
 use tilescope_report::{Report, ReportError};
 
-/// A run of a series: what it is, without its figures.
+/// A run of a series, without its figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesRun {
-    /// Its name, which no other run of the series has.
+    /// Its name, unique within the series.
     pub name: String,
     pub path: PathBuf,
     /// Machine and IPUs: `mk2 x 4`.
     pub target: String,
     pub work: RunWork,
-    /// Why it has no figures of an execution; `None` where it has.
+    /// The reason that it has no figures of an execution; `None` if it has them.
     pub not_executed: Option<String>,
 }
 
@@ -28,13 +28,13 @@ pub struct RunFigures {
     pub(super) run: SeriesRun,
     /// Paths of `summary --json` with their values.
     pub(super) values: Vec<(String, Number)>,
-    /// The same with what the model may be wrong, where that is known.
+    /// Paths with error bands of the model, if known.
     pub(super) expected: Vec<(String, Banded)>,
     pub(super) cycles: Option<RunCycles>,
 }
 
 impl RunFigures {
-    /// Reads the figures of a report that are chosen.
+    /// Reads the chosen figures of a report.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -56,7 +56,7 @@ impl RunFigures {
         Ok(Self { run, values, expected, cycles: run_cycles(report)? })
     }
 
-    /// The run.
+    /// The run, without its figures.
     pub fn run(&self) -> &SeriesRun {
         &self.run
     }
@@ -69,8 +69,10 @@ fn target(figures: &ReportSummary) -> String {
 }
 
 fn not_executed(figures: &ReportSummary) -> Option<String> {
-    let over = figures.out_of_memory_tiles();
-    figures.execution.is_none().then(|| match over {
+    if figures.execution.is_some() {
+        return None;
+    }
+    Some(match figures.out_of_memory_tiles() {
         0 => "it was compiled but not run".to_owned(),
         1 => "it does not fit in memory: 1 tile is over".to_owned(),
         tiles => format!("it does not fit in memory: {} tiles are over", grouped(tiles)),

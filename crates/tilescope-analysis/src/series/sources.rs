@@ -1,4 +1,4 @@
-//! Which reports a series is of: those in directories, and those that are named.
+//! The reports of a series: those in directories, and those given by path.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -10,34 +10,34 @@ use std::time::SystemTime;
 use tilescope_report::remote::is_remote;
 use tilescope_report::{PROFILE_READERS, REPORT_FILE};
 
-/// Most reports of a series.
+/// The largest number of reports of a series.
 pub const MAX_REPORTS: usize = 10_000;
 
-/// Most entries of directories that are looked at.
+/// The largest number of directory entries that are visited.
 const MAX_ENTRIES: usize = 200_000;
 
-/// How far below a directory its reports may lie.
+/// The depth of the search below a directory.
 const DEPTH: usize = 2;
 
-/// A report of a series, not read yet.
+/// A report of a series that is not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesSource {
-    /// What the run is called: each has a name of its own.
+    /// The name of the run, unique within the series.
     pub name: String,
     pub path: PathBuf,
-    /// When the file was written last; `None` where the system does not say.
+    /// Time of the last modification of the file; `None` if the system does not provide it.
     pub modified: Option<SystemTime>,
 }
 
-/// In which order runs come.
+/// The order of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeriesOrder {
-    /// By name, numbers in names by their value.
+    /// By name, with numbers in names compared by value.
     #[default]
     Name,
-    /// By when the files were written.
+    /// By the time of modification.
     Time,
-    /// As they were named.
+    /// In the given order.
     Given,
 }
 
@@ -64,10 +64,10 @@ impl SeriesOrder {
     }
 }
 
-/// Why there is no series.
+/// An error while looking for the reports of a series.
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesError {
-    /// A path that cannot be looked at.
+    /// A path that cannot be accessed.
     #[error("{}: {source}", path.display())]
     Unreachable { path: PathBuf, source: io::Error },
     /// Directories without a report.
@@ -78,13 +78,13 @@ pub enum SeriesError {
     )]
     Empty {
         path: PathBuf,
-        /// What was found instead.
+        /// The names of the entries found instead.
         found: String,
     },
-    /// More reports than a series has.
+    /// More reports than a series may have.
     #[error("there are more than {MAX_REPORTS} reports: name a directory with fewer")]
     TooManyReports,
-    /// A directory that holds too much to look for reports in.
+    /// A directory with too many entries to search.
     #[error(
         "{} and what is below it hold more than {MAX_ENTRIES} entries: name the directory of the reports",
         path.display()
@@ -92,14 +92,15 @@ pub enum SeriesError {
     TooManyEntries { path: PathBuf },
 }
 
-/// The reports that a path means: the file, or whatever lies in a directory or up to two below it,
-/// by name. Names begin with the path, unless it is the only one.
+/// The reports at a path: the file itself, or all reports in a directory or up to two levels below
+/// it, by name. Names begin with the path, unless it is the only one.
 ///
 /// # Errors
-/// A path that leads nowhere, a directory without reports, and more of them than a series has.
+/// A path that does not exist, a directory without reports, or one with more reports than a series
+/// may have.
 pub fn find_reports(path: &Path, is_only_one: bool) -> Result<Vec<SeriesSource>, SeriesError> {
     let unreachable = |source| SeriesError::Unreachable { path: path.to_owned(), source };
-    // Directories of other machines are not listed: an address is that of a report.
+    // Remote directories cannot be listed: a remote address is that of a report.
     if is_remote(path) || !fs::metadata(path).map_err(unreachable)?.is_dir() {
         return Ok(vec![SeriesSource::of(path, run_name(path))]);
     }
@@ -113,10 +114,10 @@ pub fn find_reports(path: &Path, is_only_one: bool) -> Result<Vec<SeriesSource>,
     Ok(walk.found)
 }
 
-/// Puts reports in order, and a number behind names that came before.
+/// Sorts reports, and appends numbers to repeated names.
 ///
 /// # Errors
-/// More reports than a series has.
+/// More reports than a series may have.
 pub fn arrange(sources: &mut [SeriesSource], order: SeriesOrder) -> Result<(), SeriesError> {
     if sources.len() > MAX_REPORTS {
         return Err(SeriesError::TooManyReports);
@@ -140,20 +141,21 @@ pub fn arrange(sources: &mut [SeriesSource], order: SeriesOrder) -> Result<(), S
 }
 
 impl SeriesSource {
-    /// A file, or whatever else there is of this path, under a name.
+    /// Creates a source from a path and a name.
     pub fn of(path: &Path, name: String) -> Self {
         let modified = fs::metadata(path).and_then(|about| about.modified()).ok();
         Self { name, path: path.to_owned(), modified }
     }
 }
 
-/// Whether a file has the name that its tool gives to all of them.
+/// True if the file name is one that a tool uses for all of its reports.
 fn has_common_name(file: &Path) -> bool {
     file.ends_with(REPORT_FILE)
         || PROFILE_READERS.iter().any(|reader| file.ends_with(reader.file_name))
 }
 
-/// What the run of a file is called: its directory where all files have one name, else the file.
+/// The name of the run of a file: its directory if the file name is common to all reports, else the
+/// file name.
 fn run_name(file: &Path) -> String {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     match parent {
@@ -162,7 +164,7 @@ fn run_name(file: &Path) -> String {
     }
 }
 
-/// Looks for reports below a directory.
+/// A search for reports below a directory.
 struct ReportWalk<'a> {
     root: &'a Path,
     entries: usize,
@@ -173,7 +175,7 @@ impl ReportWalk<'_> {
     fn directory(&mut self, path: &Path, name: &Path, depth: usize) -> Result<(), SeriesError> {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
-            // What may not be looked into has no reports for us; the directory itself must open.
+            // Unreadable directories are skipped, except for the given directory itself.
             Err(_) if path != self.root => return Ok(()),
             Err(source) => {
                 return Err(SeriesError::Unreachable { path: path.to_owned(), source });
@@ -184,7 +186,8 @@ impl ReportWalk<'_> {
             if self.entries > MAX_ENTRIES {
                 return Err(SeriesError::TooManyEntries { path: self.root.to_owned() });
             }
-            let (inside, own) = (entry.path(), name.join(entry.file_name()));
+            let inside = entry.path();
+            let own = name.join(entry.file_name());
             let is_report = inside.extension().is_some_and(|ending| ending == "pop");
             let is_report = is_report || has_common_name(&inside);
             if is_report && !inside.is_dir() {
@@ -202,10 +205,11 @@ impl ReportWalk<'_> {
 
     fn run_name(&self, file: &Path) -> String {
         let is_inside = file.parent().is_none_or(|parent| parent.as_os_str().is_empty());
-        match is_inside && has_common_name(file) {
-            // The directory that was named is a report itself.
-            true => self.root.file_name().unwrap_or(OsStr::new(".")).to_string_lossy().into_owned(),
-            false => run_name(file),
+        if is_inside && has_common_name(file) {
+            // The given directory is itself a report.
+            self.root.file_name().unwrap_or(OsStr::new(".")).to_string_lossy().into_owned()
+        } else {
+            run_name(file)
         }
     }
 
@@ -218,9 +222,10 @@ impl ReportWalk<'_> {
     }
 }
 
-/// Names in the order in which people count: `v2` before `v10`.
+/// Compares names with their numbers by value: `v2` before `v10`.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
-    let (mut rest_a, mut rest_b) = (a, b);
+    let mut rest_a = a;
+    let mut rest_b = b;
     while let (Some((part_a, after_a)), Some((part_b, after_b))) =
         (first_part(rest_a), first_part(rest_b))
     {
@@ -234,18 +239,22 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
         }
         (rest_a, rest_b) = (after_a, after_b);
     }
-    // Whatever is the same to people still has one order.
+    // Names that differ only in leading zeros still have a defined order.
     rest_a.cmp(rest_b).then_with(|| a.cmp(b))
 }
 
-/// The digits or the other letters that a text begins with, and the rest.
+/// The leading digits or non-digits of a text, and the rest.
 fn first_part(text: &str) -> Option<(&str, &str)> {
     let is_digit = text.chars().next()?.is_ascii_digit();
     let end = text.find(|letter: char| letter.is_ascii_digit() != is_digit);
     Some(text.split_at(end.unwrap_or(text.len())))
 }
 
-/// A number without zeros in front.
+/// A number without leading zeros.
 fn digits(part: &str) -> Option<&str> {
-    part.starts_with(|letter: char| letter.is_ascii_digit()).then(|| part.trim_start_matches('0'))
+    if part.starts_with(|letter: char| letter.is_ascii_digit()) {
+        Some(part.trim_start_matches('0'))
+    } else {
+        None
+    }
 }

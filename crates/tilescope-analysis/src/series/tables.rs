@@ -9,12 +9,13 @@ use crate::table;
 use tilescope_report::units::Bytes;
 
 impl SeriesFigure {
-    /// Its path with what it is told per: `execution.total_cycles (per sample)`.
+    /// Its path with the unit of work: `execution.total_cycles (per sample)`.
     pub fn title(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
         let path = self.figure.path();
-        match self.figure.is_of_run() {
-            true => format!("{path} (per {})", series.unit(telling.unit).name()),
-            false => path.to_owned(),
+        if self.figure.is_of_run() {
+            format!("{path} (per {})", series.unit(telling.unit).name())
+        } else {
+            path.to_owned()
         }
     }
 
@@ -36,27 +37,32 @@ impl SeriesFigure {
         .without_sum()
     }
 
-    /// True if some run says what the model may be wrong about it.
+    /// True if at least one run has an error band for it.
     pub(super) fn is_banded(&self) -> bool {
         self.expected.iter().any(Option::is_some)
     }
 
     /// Bounds of a value: `1,050,000 to 1,440,000 cycles`.
     pub(super) fn ends(&self, band: Banded) -> String {
-        let round = |value: f64| match self.figure.quantity() {
-            GateQuantity::Seconds | GateQuantity::Share => value,
-            _ => value.round(),
-        };
-        band.ends(|value| self.figure.quantity().text(round(value)))
+        let quantity = self.figure.quantity();
+        band.ends(|value| match quantity {
+            GateQuantity::Seconds | GateQuantity::Share => quantity.text(value),
+            _ => quantity.text(value.round()),
+        })
     }
 
-    /// A value of it as a table shows it.
+    /// A value of the figure as a table cell.
     fn cell(&self, value: Option<f64>) -> TableCell {
         let Some(value) = value else { return TableCell::Missing };
-        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+        let whole = if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+            Some(value as u64)
+        } else {
+            None
+        };
         match (self.figure.quantity(), whole) {
             (GateQuantity::Bytes, Some(bytes)) => TableCell::Bytes(Bytes(bytes)),
             (GateQuantity::Share, _) => TableCell::Share(value),
+            (GateQuantity::Seconds, _) => TableCell::Seconds(value),
             (_, Some(count)) => TableCell::Count(count),
             (_, None) => TableCell::Real(value),
         }
@@ -86,12 +92,12 @@ fn path_words(path: &str) -> String {
 /// Most runs that have a column each where there is no room to move.
 const MAX_COLUMNS: usize = 6;
 
-/// A table of a page, and what is to be said below it.
+/// A table of a page with its title, and a note below it.
 pub type PageTable = (&'static str, DataTable, Option<String>);
 
 impl ReportSeries {
-    /// What texts show: runs, where figures change, and operations, of which there are at most `limit`
-    /// and their total.
+    /// The tables for text output: runs, lasting changes, and at most `limit` operations with their
+    /// total.
     pub fn page(&self, telling: SeriesTelling, limit: usize) -> Vec<PageTable> {
         let mut page = vec![
             ("Runs", self.runs_table(telling), None),
@@ -110,27 +116,29 @@ impl ReportSeries {
             let hidden = table.rows.len().saturating_sub(limit);
             table.rows.truncate(limit);
             table.rows.extend(total);
-            let note = (hidden > 0).then(|| format!("{hidden} more operations are in the total"));
+            let note = if hidden > 0 {
+                Some(format!("{hidden} more operations are in the total"))
+            } else {
+                None
+            };
             page.push(("Operations", table, note));
         }
         page
     }
 
-    /// [`ReportSeries::operations_table`] where there is no room for a column of each of many runs.
+    /// [`ReportSeries::operations_table`] for narrow output, without a column for each of many
+    /// runs.
     pub fn operations_where_narrow(&self, telling: SeriesTelling) -> DataTable {
         let all = self.operations_table(telling);
-        match self.is_narrow() {
-            true => all,
-            false => self.operations_in_short(&all, telling),
-        }
+        if self.is_narrow() { all } else { self.operations_in_short(&all, telling) }
     }
 
-    /// Whether each run has a column of its own also where there is no room to move.
+    /// True if each run can have its own column in narrow output.
     pub fn is_narrow(&self) -> bool {
         self.runs.len() <= MAX_COLUMNS
     }
 
-    /// Operations of many runs: the baseline, the last run, and the least and most of all.
+    /// Operations of many runs: the baseline, the last run, and the least and most of all runs.
     fn operations_in_short(&self, all: &DataTable, telling: SeriesTelling) -> DataTable {
         let columns = vec![
             all.columns[0].clone(),
@@ -140,23 +148,32 @@ impl ReportSeries {
             TableColumn::number("Least"),
             TableColumn::number("Most"),
         ];
-        let row = |cells: &Vec<TableCell>| {
-            let (baseline, last) = (&cells[1 + telling.baseline], &cells[self.runs.len()]);
+        let mut rows = Vec::new();
+        for cells in &all.rows {
+            let baseline = &cells[1 + telling.baseline];
+            let last = &cells[self.runs.len()];
             let share = match (baseline.number(), last.number()) {
                 (Some(before), Some(after)) if before > 0.0 => {
                     TableCell::ChangeShare(after / before - 1.0)
                 }
                 _ => TableCell::Missing,
             };
-            let values = || cells[1..].iter().filter(|cell| cell.number().is_some());
-            let order = |a: &&TableCell, b: &&TableCell| a.compare(b);
-            let (least, most) = (values().min_by(order).cloned(), values().max_by(order).cloned());
-            vec![cells[0].clone(), baseline.clone(), last.clone(), share, least.into(), most.into()]
-        };
-        DataTable::new(columns, all.rows.iter().map(row).collect())
+            let mut values = cells[1..].to_vec();
+            values.retain(|cell| cell.number().is_some());
+            values.sort_by(TableCell::compare);
+            rows.push(vec![
+                cells[0].clone(),
+                baseline.clone(),
+                last.clone(),
+                share,
+                values.first().cloned().into(),
+                values.last().cloned().into(),
+            ]);
+        }
+        DataTable::new(columns, rows)
     }
 
-    /// The page as GitHub's Markdown.
+    /// The page as GitHub Markdown.
     pub fn markdown(&self, telling: SeriesTelling, limit: usize) -> String {
         let mut text = String::new();
         for note in self.notes(telling.unit) {
@@ -164,21 +181,25 @@ impl ReportSeries {
         }
         for (title, table, note) in self.page(telling, limit) {
             text.push_str(&format!("#### {title}\n\n"));
-            match table.rows.is_empty() {
-                true => text.push_str("none\n"),
-                false => text.push_str(&markdown_table(&table)),
+            if table.rows.is_empty() {
+                text.push_str("none\n");
+            } else {
+                text.push_str(&markdown_table(&table));
             }
-            text.push_str(&note.map_or_else(String::new, |note| format!("\n{note}\n")));
+            if let Some(note) = note {
+                text.push_str(&format!("\n{note}\n"));
+            }
             text.push('\n');
         }
         for unread in &self.unread {
-            let (name, problem) = (escaped(&unread.name), escaped(&unread.problem));
+            let name = escaped(&unread.name);
+            let problem = escaped(&unread.problem);
             text.push_str(&format!("Not read: {name}: {problem}\n\n"));
         }
         text
     }
 
-    /// A row for each run: its figures, each with its bounds where some run has any, and its change as
+    /// A row for each run: its figures, each with its bounds if any run has some, and its change as
     /// a share of the baseline's.
     pub fn runs_table(&self, telling: SeriesTelling) -> DataTable {
         let change = TableColumn::number("Change")
@@ -193,7 +214,8 @@ impl ReportSeries {
             }
             columns.push(change.clone());
         }
-        let row = |(run, about): (usize, &super::SeriesRun)| {
+        let mut rows = Vec::new();
+        for (run, about) in self.runs.iter().enumerate() {
             let mark = if run == telling.baseline { " (baseline)" } else { "" };
             let mut row =
                 vec![format!("{}{mark}", about.name).into(), about.target.as_str().into()];
@@ -206,12 +228,12 @@ impl ReportSeries {
                 let share = self.share(of, run, telling);
                 row.push(share.map(TableCell::ChangeShare).into());
             }
-            row
-        };
-        DataTable::new(columns, self.runs.iter().enumerate().map(row).collect())
+            rows.push(row);
+        }
+        DataTable::new(columns, rows)
     }
 
-    /// A row for each change of a figure for good, in the order of figures and runs.
+    /// A row for each lasting change, in the order of figures and runs.
     pub fn changes_table(&self, telling: SeriesTelling) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
@@ -230,7 +252,7 @@ impl ReportSeries {
         }
     }
 
-    /// A row for each figure that moves on from run to run, over the stretch where it does.
+    /// A row for each drift of a figure, with the runs between which it drifts.
     pub fn drifts_table(&self, telling: SeriesTelling) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
@@ -245,7 +267,7 @@ impl ReportSeries {
         }
     }
 
-    /// A row for each run that stands out alone from those around it.
+    /// A row for each run that deviates from its neighbours.
     pub fn outliers_table(&self, telling: SeriesTelling) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
@@ -258,31 +280,36 @@ impl ReportSeries {
         }
     }
 
-    /// A row for each operation with its cycles in every run, the one that varies most first; the last
-    /// row is the whole run.
+    /// A row for each operation with its cycles in every run, the one that varies most first; the
+    /// last row is the whole run.
     pub fn operations_table(&self, telling: SeriesTelling) -> DataTable {
-        let runs = 0..self.runs.len();
         let mut columns = vec![TableColumn::text(format!(
             "Cycles (per {}, averaged over IPUs)",
             self.unit(telling.unit).name()
         ))];
         columns.extend(self.runs.iter().map(|run| TableColumn::number(run.name.as_str())));
-        let cell = |value: Option<f64>| value.map(TableCell::Real).into();
-        let row = |of: &SeriesOperation| {
-            let cycles = runs.clone().map(|run| self.operation_cycles(of, run, telling.unit));
-            [of.name.as_str().into()].into_iter().chain(cycles.map(cell)).collect()
-        };
         let mut operations: Vec<(&SeriesOperation, f64)> =
             self.operations.iter().map(|of| (of, self.spread(of, telling))).collect();
         operations.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.name.cmp(&b.0.name)));
-        let mut rows: Vec<Vec<TableCell>> = operations.iter().map(|(of, _)| row(of)).collect();
-        let whole = runs.clone().map(|run| cell(self.run_cycles(run, telling.unit)));
-        rows.push([TableCell::from("Total")].into_iter().chain(whole).collect());
+        let mut rows = Vec::new();
+        for (operation, _) in operations {
+            let mut row = vec![TableCell::from(operation.name.as_str())];
+            for run in 0..self.runs.len() {
+                let cycles = self.operation_cycles(operation, run, telling.unit);
+                row.push(cycles.map(TableCell::Real).into());
+            }
+            rows.push(row);
+        }
+        let mut total = vec![TableCell::from("Total")];
+        for run in 0..self.runs.len() {
+            total.push(self.run_cycles(run, telling.unit).map(TableCell::Real).into());
+        }
+        rows.push(total);
         DataTable::new(columns, rows)
     }
 
-    /// By how much cycles of an operation vary over the runs; what a run that was executed does not
-    /// have counts as none there.
+    /// The range of cycles of an operation over the runs; executed runs without the operation count
+    /// as zero.
     pub fn spread(&self, of: &SeriesOperation, telling: SeriesTelling) -> f64 {
         let executed =
             (0..self.runs.len()).filter(|run| self.run_cycles(*run, telling.unit).is_some());

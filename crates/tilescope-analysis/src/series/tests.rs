@@ -1,20 +1,21 @@
-//! Change points on made series, and which reports a directory has.
+//! Change points of generated series, and reports in directories.
 
 use super::*;
 use proptest::prelude::*;
 use std::fs;
 use tilescope_test_tiers::cases;
 
-/// Runs at which values change for good.
+/// Runs with a lasting change of values.
 fn changes(values: &[f64]) -> Vec<usize> {
     let values: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
     trend(&values, DEFAULT_THRESHOLD).changes.iter().map(|change| change.run).collect()
 }
 
-/// No run.
+/// The expected result without any change.
 const NONE: [usize; 0] = [];
 
-/// Numbers around 0 that look random, the same each time: of a normal distribution, nearly.
+/// Pseudo-random numbers around 0 with an approximately normal distribution, the same for each
+/// seed.
 fn noise(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut uniform = move || {
@@ -33,16 +34,16 @@ fn steps(levels: &[(f64, usize)]) -> Vec<f64> {
 fn steps_are_found_where_they_are() {
     assert_eq!(changes(&steps(&[(100.0, 10), (105.0, 10)])), [10]);
     assert_eq!(changes(&steps(&[(100.0, 5), (102.0, 5), (104.0, 5), (106.0, 5)])), [5, 10, 15]);
-    // Up and back again, two runs long.
+    // Up and back, for two runs.
     assert_eq!(changes(&steps(&[(100.0, 30), (101.5, 2), (100.0, 30)])), [30, 32]);
     assert_eq!(changes(&steps(&[(1e12, 50), (0.9e12, 50)])), [50]);
     assert_eq!(changes(&steps(&[(0.0, 4), (7.0, 4)])), [4]);
-    // Less than asked for.
+    // Below the threshold.
     assert_eq!(changes(&steps(&[(100.0, 10), (100.9, 10)])), NONE);
 }
 
 #[test]
-fn the_newest_run_is_told_but_not_confirmed() {
+fn a_change_at_the_newest_run_is_reported_unconfirmed() {
     let values: Vec<Option<f64>> = steps(&[(100.0, 9), (110.0, 1)]).into_iter().map(Some).collect();
     let found = trend(&values, DEFAULT_THRESHOLD);
     let [change] = &found.changes[..] else { panic!("{found:?}") };
@@ -55,13 +56,13 @@ fn the_newest_run_is_told_but_not_confirmed() {
 }
 
 #[test]
-fn a_single_run_that_stands_out_is_no_change() {
+fn single_outliers_are_not_changes() {
     let mut values = steps(&[(100.0, 20)]);
     values[7] = 150.0;
     let of: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
     let found = trend(&of, DEFAULT_THRESHOLD);
     assert_eq!((found.changes.len(), found.outliers), (0, vec![7]));
-    // Beside a step it does not move the step.
+    // An outlier beside a step does not move the step.
     let mut values = steps(&[(100.0, 10), (120.0, 10)]);
     values[4] = 300.0;
     values[15] = 1.0;
@@ -69,7 +70,7 @@ fn a_single_run_that_stands_out_is_no_change() {
 }
 
 #[test]
-fn a_steady_drift_is_no_change() {
+fn steady_drifts_are_not_changes() {
     for slope in [0.001, 0.003, 0.01, 0.05] {
         let values: Vec<f64> = (0..40).map(|at| 100.0 * (1.0 + slope * f64::from(at))).collect();
         assert_eq!(changes(&values), NONE, "{slope}");
@@ -92,7 +93,7 @@ fn noise_alone_is_seldom_a_change_and_hides_no_step() {
         let step = level.iter().enumerate().map(|(at, of)| of + if at < 30 { 0.0 } else { 10.0 });
         let found = changes(&step.collect::<Vec<_>>());
         assert!(found.iter().any(|at| (29..=31).contains(at)), "seed {seed}: {found:?}");
-        // A drift below it stays a drift.
+        // A drift smaller than the step remains a drift.
         let drift = level.iter().enumerate().map(|(at, of)| of + 0.5 * at as f64);
         alarms += usize::from(!changes(&drift.collect::<Vec<_>>()).is_empty());
     }
@@ -100,7 +101,7 @@ fn noise_alone_is_seldom_a_change_and_hides_no_step() {
 }
 
 #[test]
-fn runs_without_the_figure_are_passed_over() {
+fn runs_without_the_figure_are_skipped() {
     let values = [Some(1.0), None, Some(1.0), Some(f64::NAN), Some(2.0), Some(2.0)];
     let found = trend(&values, DEFAULT_THRESHOLD);
     assert_eq!((found.changes[0].previous, found.changes[0].run), (2, 4));
@@ -111,12 +112,12 @@ fn runs_without_the_figure_are_passed_over() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(250)))]
     #[test]
-    fn the_same_value_over_and_over_has_no_trend(value in any::<f64>(), count in 0_usize..200) {
+    fn constant_values_have_no_trend(value in any::<f64>(), count in 0_usize..200) {
         prop_assert_eq!(trend(&vec![Some(value); count], 0.0), FigureTrend::default());
     }
 
     #[test]
-    fn changes_rise_are_large_enough_and_do_not_depend_on_the_unit(
+    fn changes_are_ordered_large_enough_and_independent_of_the_unit(
         values in proptest::collection::vec(0.5_f64..2.0, 2..80),
         threshold in 0.0_f64..0.5,
     ) {
@@ -136,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn names_are_ordered_as_people_count(a in "[a-z0-9]{0,6}", b in "[a-z0-9]{0,6}", c in "[a-z0-9]{0,6}") {
+    fn names_sort_with_numbers_by_value(a in "[a-z0-9]{0,6}", b in "[a-z0-9]{0,6}", c in "[a-z0-9]{0,6}") {
         prop_assert_eq!(natural_order(&a, &b), natural_order(&b, &a).reverse());
         if natural_order(&a, &b).is_le() && natural_order(&b, &c).is_le() {
             prop_assert!(natural_order(&a, &c).is_le(), "{} {} {}", a, b, c);
@@ -146,14 +147,14 @@ proptest! {
 }
 
 #[test]
-fn numbers_in_names_have_their_value() {
+fn numbers_in_names_sort_by_value() {
     let mut names = vec!["v10", "v2", "v2.10", "v2.9", "v02", "a", "", "v"];
     names.sort_by(|a, b| natural_order(a, b));
     assert_eq!(names, ["", "a", "v", "v02", "v2", "v2.9", "v2.10", "v10"]);
 }
 
 #[test]
-fn a_directory_has_the_reports_up_to_two_below() {
+fn reports_are_found_up_to_two_directories_below() {
     let place = tempfile::tempdir().expect("temporary directory");
     let path = |name: &str| place.path().join(name);
     for name in ["v10", "v9/training", "v9/x/y"] {
@@ -168,11 +169,11 @@ fn a_directory_has_the_reports_up_to_two_below() {
     let found = find_reports(place.path(), true).expect("has some");
     let training = std::path::Path::new("v9").join("training").display().to_string();
     assert_eq!(names(&found), ["b".to_owned(), training, "v10".to_owned()]);
-    // The same report twice is two runs.
+    // The same report twice becomes two runs.
     let mut twice = [found[0].clone(), found[0].clone()];
     arrange(&mut twice, SeriesOrder::Given).expect("are few");
     assert_eq!(names(&twice), ["b", "b (2)"]);
-    // A directory that is a report.
+    // A directory that is itself a report.
     assert_eq!(names(&find_reports(&path("v10"), true).expect("is one")), ["v10"]);
     let error = find_reports(&path("v9/x/y"), true).map(|found| names(&found));
     assert_eq!(error.ok(), Some(vec!["y".to_owned()]));

@@ -1,10 +1,10 @@
-//! What figures do over the runs, in words.
+//! The behaviour of figures over the runs as text.
 
 use super::{ChangePoint, FigureDrift, FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
 
 impl ReportSeries {
-    /// What a figure does, a sentence each without its name: changes for good, then drifts, then runs
-    /// that stand out.
+    /// The behaviour of a figure, with a sentence for each lasting change, then each drift, then
+    /// each deviating run; sentences do not contain the figure's name.
     pub fn trend_words(
         &self,
         of: &SeriesFigure,

@@ -1,8 +1,8 @@
-//! A connection for questions: reads the one file, writes nothing, and stays within bounds.
+//! A connection for queries: reads a single file, writes nothing, and has limits.
 
 use super::SqlError;
 use super::record_tables::BoundRecords;
-use super::view_tables;
+use super::{functions, view_tables};
 use crate::records::{QueryClock, RECORDS, RecordReader};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -12,14 +12,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tilescope_report::Report;
 
-/// Bytes that SQLite may hold while it answers. Of all connections of the process.
+/// Bytes that SQLite may allocate for queries, over all connections of the process.
 pub(super) const MEMORY_LIMIT: u64 = 288 << 20;
-/// Bytes of one value; no value of a report is larger.
+/// The largest number of bytes of a value; no value of a report is larger.
 pub(super) const VALUE_LIMIT: i32 = 32 << 20;
-/// SQLite instructions between two looks at the clock.
+/// Number of SQLite instructions between two checks of the clock.
 const INSTRUCTIONS_PER_LOOK: i32 = 4_000;
 
-/// PRAGMAs that tell of the file.
+/// Allowed PRAGMAs, which describe the file.
 const PRAGMAS: [&str; 9] = [
     "application_id",
     "function_list",
@@ -32,8 +32,8 @@ const PRAGMAS: [&str; 9] = [
     "user_version",
 ];
 
-/// Opens the file of a report for a question, with the tables of its run and those of views that
-/// the question names.
+/// Opens the file of a report for a query, with the tables of its run and those of views that the
+/// query names.
 pub(super) fn open(
     report: &Arc<Report>,
     clock: &Arc<QueryClock>,
@@ -44,6 +44,7 @@ pub(super) fn open(
     let failed =
         |error: rusqlite::Error| SqlError::Failed(format!("the report cannot be asked: {error}"));
     prepare(&mut connection, report, reader).map_err(failed)?;
+    functions::register(&connection, report).map_err(failed)?;
     view_tables::make(&connection, report, sql)?;
     lock(&mut connection, clock).map_err(failed)?;
     Ok(connection)
@@ -70,10 +71,10 @@ fn prepare(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    // A table of text in quotes is a typo, not a text.
+    // An unknown name in double quotes is an error, not a string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    // What is sorted stays in memory, where it is bounded, instead of filling a disk.
+    // Sorting stays in memory, where it is limited, instead of filling a disk.
     connection.execute_batch(&format!(
         "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -16384;
          PRAGMA temp_store = MEMORY; PRAGMA hard_heap_limit = {MEMORY_LIMIT};"
@@ -87,14 +88,14 @@ fn prepare(
         let bound = Arc::new(BoundRecords { table, reader: reader.clone() });
         tilescope_vtab::register(connection, name, bound)?;
         if stands_in {
-            // In front of what the file has in its place.
+            // Created in the temp schema, which has priority over the file's tables.
             connection.execute_batch(&format!("CREATE VIRTUAL TABLE temp.{name} USING {name}"))?;
         }
     }
     Ok(())
 }
 
-/// Allows reading alone, for as long as the clock goes.
+/// Restricts the connection to reading, within the time limit.
 fn lock(connection: &mut Connection, clock: &Arc<QueryClock>) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA query_only = ON")?;
     let strange = virtual_tables_of_the_file(connection)?;
@@ -103,16 +104,17 @@ fn lock(connection: &mut Connection, clock: &Arc<QueryClock>) -> rusqlite::Resul
     connection.authorizer(Some(move |context: AuthContext| permission(&context, &strange)))
 }
 
-/// Whether a table of the run has no rows, in a report that keeps them as columns.
+/// True if a table of the run has no rows, in a report that stores them as columns.
 fn lacks_rows(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    // In its place is a view that says so; files before version 2.0 have rows of marks.
+    // Such reports have a view with an explanation in its place; files before version 2.0 have rows
+    // of marks.
     let sql = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
     let is_table = connection.prepare(sql)?.exists([name])?;
     let any = format!("SELECT 1 FROM main.{name} LIMIT 1");
     Ok(!is_table || !connection.prepare(&any)?.exists([])?)
 }
 
-/// Virtual tables that the file declares: code that a report has no use for.
+/// Virtual tables declared by the file: they would run code that no report needs.
 fn virtual_tables_of_the_file(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     let sql = "SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table' AND rootpage = 0";
     let mut statement = connection.prepare(sql)?;
@@ -120,7 +122,7 @@ fn virtual_tables_of_the_file(connection: &Connection) -> rusqlite::Result<HashS
     names.collect()
 }
 
-/// What a question may do: read, compute, and nothing else.
+/// The permissions of a query: reading and computing.
 fn permission(context: &AuthContext, strange: &HashSet<String>) -> Authorization {
     let allowed = match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
@@ -131,7 +133,7 @@ fn permission(context: &AuthContext, strange: &HashSet<String>) -> Authorization
             !["load_extension", "fts3_tokenizer"].contains(&function_name)
         }
         AuthAction::Pragma { pragma_name, pragma_value } => {
-            // `table_info` takes the name of a table; the others would be set by a value.
+            // `table_info` takes the name of a table; a value would set the others.
             let is_list = pragma_name.ends_with("info") || pragma_name.ends_with("_list");
             PRAGMAS.contains(&pragma_name) && (is_list || pragma_value.is_none())
         }

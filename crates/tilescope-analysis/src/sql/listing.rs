@@ -1,4 +1,4 @@
-//! What can be asked of a report: tables with their columns and units.
+//! List of the tables of a report that SQL can query, with their columns and units.
 
 use super::SqlError;
 use super::connection;
@@ -9,24 +9,24 @@ use std::time::Duration;
 use tilescope_report::{Report, schema};
 use tilescope_vtab::ColumnRole;
 
-/// A table that can be asked.
+/// A table that SQL can query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedTable {
     pub name: String,
-    /// What a row is; empty where that is not known.
+    /// The meaning of a row; empty if not known.
     pub about: String,
     pub columns: Vec<ListedColumn>,
 }
 
-/// A column of it.
+/// A column of a listed table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedColumn {
     pub name: String,
-    /// Its type in SQL; empty where it has none.
+    /// Its type in SQL; empty if it has none.
     pub declaration: String,
-    /// The unit of its numbers; empty where they have none.
+    /// The unit of its numbers; empty without one.
     pub unit: String,
-    /// What it holds; empty where that is not known.
+    /// The content of the column; empty if not known.
     pub about: String,
 }
 
@@ -43,10 +43,11 @@ pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let names = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
     let names: Vec<String> = names.filter_map(Result::ok).collect();
-    let replaced =
-        |name: &str| RECORDS.iter().any(|table| table.stands_in(report) && table.name == name);
     let mut tables: Vec<ListedTable> = Vec::new();
-    for name in names.into_iter().filter(|name| !replaced(name)) {
+    for name in names {
+        if RECORDS.iter().any(|table| table.stands_in(report) && table.name == name) {
+            continue;
+        }
         let columns = columns_of(&connection, &name).map_err(failed)?;
         let about = schema::about(&name).unwrap_or_default().to_owned();
         tables.push(ListedTable { name, about, columns });
@@ -77,13 +78,15 @@ fn columns_of(
 }
 
 fn listed(table: &RecordTable) -> ListedTable {
-    let column = |column: &tilescope_vtab::VirtualColumn| ListedColumn {
-        name: column.name.to_owned(),
-        declaration: column.declaration.to_owned(),
-        unit: column.unit.to_owned(),
-        about: column.about.to_owned(),
-    };
-    let columns = table.columns().iter().map(column).collect();
+    let mut columns = Vec::new();
+    for column in table.columns() {
+        columns.push(ListedColumn {
+            name: column.name.to_owned(),
+            declaration: column.declaration.to_owned(),
+            unit: column.unit.to_owned(),
+            about: column.about.to_owned(),
+        });
+    }
     ListedTable { name: table.name.to_owned(), about: table.about.to_owned(), columns }
 }
 
@@ -91,7 +94,7 @@ fn listed(table: &RecordTable) -> ListedTable {
 pub fn function_document() -> String {
     let mut text = String::new();
     for table in RECORDS.iter().filter(|table| table.is_own()) {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "### `{}`\n\n{}.\n\n| column | SQL | unit | holds |\n|---|---|---|---|\n",

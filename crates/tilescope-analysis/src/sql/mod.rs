@@ -1,10 +1,12 @@
-//! Questions to a report in SQL: read-only, bounded in time and memory, on reports of any size.
+//! SQL queries on a report: read-only, limited in time and memory, for reports of any size.
 //!
-//! [`run`] hands the rows of an answer to a [`RowSink`] as they come; nothing holds all of them. The
-//! tables are those of the file (`docs/format.md`) and [`RECORDS`], which are made of the
-//! trace index. What a question may do is in `connection`; what is wrong with one, in `problem`.
+//! [`run`] passes the rows of an answer to a [`RowSink`] as they are computed; no part holds all of
+//! them. The tables are those of the file (`docs/format.md`) and [`RECORDS`], which are computed
+//! from the trace index. The permissions of a query are in `connection`, and error messages in
+//! `problem`.
 
 mod connection;
+mod functions;
 mod listing;
 mod output;
 mod problem;
@@ -27,34 +29,34 @@ use std::time::Duration;
 use tilescope_report::units::grouped;
 use tilescope_report::{Report, ReportError};
 
-/// What is asked, and what the answer may take.
+/// A query with its parameters and limits.
 #[derive(Clone, Debug)]
 pub struct SqlQuestion {
-    /// One `SELECT`.
+    /// A single `SELECT`.
     pub sql: String,
-    /// Values of its parameters: by name, or in order where they have none.
+    /// Values of its parameters, by name or by position.
     pub parameters: Vec<(Option<String>, SqlValue)>,
-    /// How long it may take, without what the sink takes.
+    /// The time limit, not counting the time of the sink.
     pub time_limit: Duration,
-    /// Whether nobody wants the answer any more.
+    /// True once the query is cancelled.
     pub cancel: Arc<AtomicBool>,
 }
 
 impl SqlQuestion {
-    /// How long a question may take where nothing else is said.
+    /// The default time limit.
     pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-    /// A question without parameters.
+    /// Creates a query without parameters.
     pub fn new(sql: impl Into<String>) -> Self {
         let cancel = Arc::default();
         Self { sql: sql.into(), parameters: Vec::new(), time_limit: Self::TIME_LIMIT, cancel }
     }
 }
 
-/// Takes an answer row by row.
+/// A consumer of an answer, row by row.
 pub trait RowSink {
-    /// Takes what the report declares of the type of each column, if it declares something; comes
-    /// before the names.
+    /// Receives the declared types of the columns, as far as the report declares them; called
+    /// before [`RowSink::columns`].
     ///
     /// # Errors
     /// As below.
@@ -62,19 +64,19 @@ pub trait RowSink {
         Ok(())
     }
 
-    /// Takes the names of the columns, no two of them alike; comes before the rows.
+    /// Receives the names of the columns, all different; called before the rows.
     ///
     /// # Errors
-    /// An answer that cannot be passed on ends the question.
+    /// An answer that cannot be passed on; this ends the query.
     fn columns(&mut self, names: &[String]) -> io::Result<()>;
 
-    /// Takes a row with a value for each column.
+    /// Receives a row with a value for each column.
     ///
     /// # Errors
     /// As above.
     fn row(&mut self, values: &[SqlValue]) -> io::Result<()>;
 
-    /// Takes that there are no more rows.
+    /// Called after the last row.
     ///
     /// # Errors
     /// As above.
@@ -83,7 +85,7 @@ pub trait RowSink {
     }
 }
 
-/// What an answer took.
+/// Statistics of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SqlSummary {
     pub rows: u64,
@@ -91,13 +93,13 @@ pub struct SqlSummary {
     pub steps_read: u64,
 }
 
-/// Steps from which on reading them one by one is worth a word.
+/// The number of steps from which a hint is given.
 const MANY_STEPS: u64 = 5_000_000;
 
 impl SqlSummary {
-    /// What could be asked instead, where all steps were gone through one by one.
+    /// A hint at faster queries, if a large number of steps was read one by one.
     pub fn hint(&self) -> Option<String> {
-        (self.steps_read >= MANY_STEPS).then(|| hint(self.steps_read))
+        if self.steps_read >= MANY_STEPS { Some(hint(self.steps_read)) } else { None }
     }
 }
 
@@ -109,19 +111,19 @@ fn hint(steps: u64) -> String {
     )
 }
 
-/// Why a question has no answer.
+/// The reason that a query has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
-    /// The question cannot be meant: what is wrong, with marks below the place.
+    /// An invalid query: the message, with marks below the position.
     #[error("{0}")]
     Question(String),
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("no answer within {} s{}", limit.as_secs_f64(), hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
     TooLong { limit: Duration, hint: Option<String> },
-    /// Nobody wants it any more.
+    /// The query was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// It took too much memory.
+    /// The memory limit was exceeded.
     #[error(
         "the answer takes more than {} MiB of memory on the way: ask for fewer rows, or sort and \
          group fewer of them",
@@ -131,69 +133,69 @@ pub enum SqlError {
     /// A value is too large.
     #[error("a value is larger than {} MiB, the most that one may be", connection::VALUE_LIMIT >> 20)]
     TooLarge,
-    /// Something else went wrong on the way.
+    /// Another error while computing the answer.
     #[error("{0}")]
     Failed(String),
     /// The report cannot be read.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The answer cannot be passed on.
+    /// The answer cannot be written.
     #[error("cannot write results: {0}")]
     Output(#[from] io::Error),
 }
 
-/// Rows that are handed over together, and about how many bytes.
+/// Rows that are passed on together, and their approximate bytes.
 const ROWS_OF_PART: usize = 256;
 const BYTES_OF_PART: usize = 256 << 10;
-/// Parts that wait for the sink.
+/// Number of parts that may wait for the sink.
 const WAITING_PARTS: usize = 2;
-/// How much longer than its limit a question may hang in one step of SQLite's before it is left
-/// to itself.
+/// Time beyond the limit after which a query that is stuck in one step of SQLite is abandoned.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long nobody looks whether an answer is still wanted.
+/// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(100);
-/// A question nests no deeper than SQLite allows; its parser recurses.
+/// Stack for the nesting depth that SQLite allows; its parser is recursive.
 const STACK_BYTES: usize = 16 << 20;
 
-/// Pieces of an answer on their way to the sink.
+/// A part of an answer on its way to the sink.
 enum AnswerPart {
-    /// Names, and declared types.
+    /// Names of columns, and their declared types.
     Columns(Vec<String>, Vec<Option<String>>),
     Rows(Vec<Vec<SqlValue>>),
     End(Result<(), SqlError>),
 }
 
-/// Answers a question about a report.
+/// Answers a query on a report.
 ///
-/// SQLite works on a thread of its own: a function of it that goes through megabytes in one step
-/// cannot be interrupted, and must not hold up whoever waits for the answer.
+/// SQLite runs on a separate thread: a built-in function that processes megabytes in one step
+/// cannot be interrupted, and must not block the caller.
 ///
 /// # Errors
-/// Questions that cannot be meant, take too long or too much memory; reports that cannot be read;
-/// those of the sink.
+/// Invalid queries, exceeded limits of time or memory, reports that cannot be read, and errors of
+/// the sink.
 pub fn run(
     report: &Arc<Report>,
     question: &SqlQuestion,
     sink: &mut dyn RowSink,
 ) -> Result<SqlSummary, SqlError> {
     if names_a_function(&question.sql) {
-        // The index of a file of another tool is made once, and then kept: not a part of the answer.
+        // The index of another tool's file is built once and kept, so its time does not count.
         report.prepare_trace(&mut |_| {}, &question.cancel)?;
     }
     let clock = Arc::new(QueryClock::new(question.time_limit, question.cancel.clone()));
     let (parts, taken) = sync_channel(WAITING_PARTS);
-    let (work, asked, time) = (report.clone(), question.clone(), clock.clone());
-    let answer = move || {
+    let work = report.clone();
+    let asked = question.clone();
+    let time = clock.clone();
+    let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || {
         let answer = Answer { clock: time, parts };
         let done = answer.make(&work, &asked);
-        // Nobody may listen any more.
+        // The receiver may be gone.
         let _ = answer.parts.send(AnswerPart::End(done));
-    };
-    let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(answer)?;
+    })?;
     let too_long = || {
         let steps = clock.steps();
-        let hint = (steps >= MANY_STEPS).then(|| hint(steps));
+        let hint = if steps >= MANY_STEPS { Some(hint(steps)) } else { None };
         SqlError::TooLong { limit: question.time_limit, hint }
     };
     let mut rows = 0;
@@ -227,13 +229,13 @@ pub fn run(
     done.map(|()| SqlSummary { rows, steps_read: clock.steps() })
 }
 
-/// True if a question names a function of the run, which reads the trace index.
+/// True if a query names a function of the run, which reads the trace index.
 fn names_a_function(sql: &str) -> bool {
     let sql = sql.to_lowercase();
     RECORDS.iter().any(|table| table.is_function() && sql.contains(table.name))
 }
 
-/// An answer in the making.
+/// An answer under construction.
 struct Answer {
     clock: Arc<QueryClock>,
     parts: SyncSender<AnswerPart>,
@@ -260,7 +262,8 @@ impl Answer {
             return Ok(());
         }
         let mut rows = statement.raw_query();
-        let (mut part, mut bytes) = (Vec::new(), 0);
+        let mut part = Vec::new();
+        let mut bytes = 0;
         while let Some(row) = rows.next().map_err(failed)? {
             let mut values = Vec::with_capacity(columns);
             for column in 0..columns {
@@ -280,7 +283,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Hands a part over; `false` if nobody wants it any more.
+    /// Sends a part; returns `false` if the receiver is gone.
     fn send(&self, part: AnswerPart) -> bool {
         self.parts.send(part).is_ok()
     }
@@ -293,7 +296,7 @@ fn length(value: ValueRef) -> usize {
     }
 }
 
-/// A value of its own; bytes of a text that are no UTF-8 are replaced.
+/// An owned copy of a value; bytes of a text that are not UTF-8 are replaced.
 fn owned(value: ValueRef) -> SqlValue {
     match value {
         ValueRef::Text(bytes) => SqlValue::Text(String::from_utf8_lossy(bytes).into_owned()),
@@ -304,7 +307,7 @@ fn owned(value: ValueRef) -> SqlValue {
     }
 }
 
-/// Gives each parameter its value.
+/// Binds the values of the parameters.
 fn bind(
     statement: &mut rusqlite::Statement,
     parameters: &[(Option<String>, SqlValue)],
@@ -313,7 +316,13 @@ fn bind(
     let mut given = vec![false; wanted];
     for (place, (name, value)) in parameters.iter().enumerate() {
         let at = match name {
-            None => (place < wanted).then_some(place + 1),
+            None => {
+                if place < wanted {
+                    Some(place + 1)
+                } else {
+                    None
+                }
+            }
             Some(name) => [":", "@", "$"]
                 .iter()
                 .find_map(|sign| statement.parameter_index(&format!("{sign}{name}")).ok()?),
@@ -337,7 +346,7 @@ fn bind(
     })
 }
 
-/// Names of columns, numbered where several are alike.
+/// Names of columns, with numbers appended to repeated ones.
 fn unique(names: Vec<String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::with_capacity(names.len());
     let mut known = std::collections::HashSet::new();

@@ -1,20 +1,20 @@
-//! Answers as text for people, as CSV and as JSON, written as rows come.
+//! Answers as text for people, as CSV and as JSON, written row by row.
 
 use super::{RowSink, SqlValue};
 use crate::data_table::quoted_for_csv;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Rows whose cells decide how wide columns are.
+/// The number of rows that determine the widths of columns.
 const MEASURED_ROWS: usize = 200;
-/// Letters of a cell that are shown.
+/// The number of characters shown of a cell.
 const SHOWN_LETTERS: usize = 100;
 
-/// A table as text: heads, then rows below them.
+/// A table as text: a header, then rows below it.
 pub struct TextRows<'w> {
     output: &'w mut dyn Write,
     names: Vec<String>,
-    /// The first rows, until there are as many as are measured.
+    /// The first rows, until there are enough to determine widths.
     held: Vec<Vec<(String, bool)>>,
     widths: Option<Vec<usize>>,
     any: bool,
@@ -25,21 +25,19 @@ impl<'w> TextRows<'w> {
         Self { output, names: Vec::new(), held: Vec::new(), widths: None, any: false }
     }
 
-    /// Writes the head and the rows held so far.
+    /// Writes the header and the rows held so far.
     fn begin(&mut self) -> io::Result<()> {
-        let width = |(at, name): (usize, &String)| {
-            let cells = self.held.iter().filter_map(|row| row.get(at));
-            let widest = cells.map(|(cell, _)| cell.chars().count()).max().unwrap_or(0);
-            widest.max(name.chars().count())
-        };
-        let widths: Vec<usize> = self.names.iter().enumerate().map(width).collect();
         let held = std::mem::take(&mut self.held);
-        // Heads stand above their cells.
-        let first = held.first();
-        let is_number =
-            |at: usize| first.and_then(|row| row.get(at)).is_some_and(|(_, number)| *number);
-        let heads: Vec<(String, bool)> =
-            self.names.iter().enumerate().map(|(at, name)| (plain(name), is_number(at))).collect();
+        let mut heads = Vec::new();
+        let mut widths = Vec::new();
+        for (at, name) in self.names.iter().enumerate() {
+            let mut cells = held.iter().filter_map(|row| row.get(at)).peekable();
+            // Headers are aligned like their cells.
+            let is_number = cells.peek().is_some_and(|(_, is_number)| *is_number);
+            let widest = cells.map(|(cell, _)| cell.chars().count()).max().unwrap_or(0);
+            widths.push(widest.max(name.chars().count()));
+            heads.push((plain(name), is_number));
+        }
         self.write(&heads, &widths)?;
         held.iter().try_for_each(|row| self.write(row, &widths))?;
         self.widths = Some(widths);
@@ -52,10 +50,11 @@ impl<'w> TextRows<'w> {
             if !line.is_empty() {
                 line.push_str("  ");
             }
-            // Writing into a text cannot fail.
-            let _ = match is_number {
-                true => write!(line, "{cell:>width$}"),
-                false => write!(line, "{cell:width$}"),
+            // Writing to a string cannot fail.
+            let _ = if *is_number {
+                write!(line, "{cell:>width$}")
+            } else {
+                write!(line, "{cell:width$}")
             };
         }
         writeln!(self.output, "{}", line.trim_end())
@@ -97,7 +96,7 @@ impl RowSink for TextRows<'_> {
     }
 }
 
-/// A cell for people, and whether it is a number.
+/// The text of a cell, and true if it is a number.
 fn cell(value: &SqlValue) -> (String, bool) {
     match value {
         SqlValue::Null => ("—".to_owned(), false),
@@ -109,7 +108,7 @@ fn cell(value: &SqlValue) -> (String, bool) {
 }
 
 fn real(value: f64) -> String {
-    // As much as a share or a mean of cycles needs.
+    // Enough digits for a share or a mean of cycles.
     if value.abs() >= 1e15 || (value != 0.0 && value.abs() < 1e-4) {
         format!("{value:e}")
     } else {
@@ -118,7 +117,7 @@ fn real(value: f64) -> String {
     }
 }
 
-/// A text on one line, cut where it is long.
+/// A text on one line, shortened if it is long.
 fn plain(text: &str) -> String {
     let mut letters = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     let mut shown: String = letters.by_ref().take(SHOWN_LETTERS).collect();
@@ -128,7 +127,7 @@ fn plain(text: &str) -> String {
     shown
 }
 
-/// A table as RFC 4180 has it, with plain line ends.
+/// A table in CSV according to RFC 4180, with plain line ends.
 pub struct CsvRows<'w> {
     output: &'w mut dyn Write,
 }
@@ -150,21 +149,20 @@ impl RowSink for CsvRows<'_> {
     }
 
     fn row(&mut self, values: &[SqlValue]) -> io::Result<()> {
-        let cell = |value: &SqlValue| match value {
+        self.write(values.iter().map(|value| match value {
             SqlValue::Null => String::new(),
             SqlValue::Integer(value) => value.to_string(),
             SqlValue::Real(value) => value.to_string(),
             SqlValue::Text(text) => quoted_for_csv(text),
             SqlValue::Blob(bytes) => hex(bytes),
-        };
-        self.write(values.iter().map(cell))
+        }))
     }
 }
 
-/// A list of objects, one a line.
+/// A JSON list of objects, one per line.
 pub struct JsonRows<'w> {
     output: &'w mut dyn Write,
-    /// Keys as JSON has them.
+    /// Keys as JSON strings.
     keys: Vec<String>,
     any: bool,
 }
@@ -187,12 +185,12 @@ impl RowSink for JsonRows<'_> {
         for (at, (key, value)) in self.keys.iter().zip(values).enumerate() {
             let comma = if at > 0 { ", " } else { "" };
             let value = match value {
-                // JSON has no infinity; this is the number that becomes one wherever it is read.
+                // JSON has no infinity; every parser reads this number as one.
                 SqlValue::Real(f64::INFINITY) => "9e999".to_owned(),
                 SqlValue::Real(f64::NEG_INFINITY) => "-9e999".to_owned(),
                 value => json_value(value).to_string(),
             };
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(line, "{comma}{key}: {value}");
         }
         line.push('}');
@@ -208,7 +206,7 @@ fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A value as JSON has it: blobs as hexadecimal digits, infinities as null.
+/// A value in JSON: blobs as hexadecimal digits, infinities as null.
 pub fn json_value(value: &SqlValue) -> serde_json::Value {
     match value {
         SqlValue::Null => serde_json::Value::Null,
@@ -221,7 +219,7 @@ pub fn json_value(value: &SqlValue) -> serde_json::Value {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

@@ -1,4 +1,4 @@
-//! What is wrong with a question, where, and what would be right.
+//! Error messages for invalid queries, with the position and a suggestion.
 
 use super::SqlError;
 use crate::marked_text::marked;
@@ -7,12 +7,12 @@ use crate::tables::{self, ReportTable};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::ops::Range;
 
-/// Letters of a line that are shown around a place.
+/// The number of characters of a line that are shown around a position.
 const SHOWN_LETTERS: usize = 72;
-/// Names that are compared with one that is not known.
+/// The largest number of names that are compared with an unknown one.
 const MAX_NAMES: usize = 20_000;
 
-/// What an error of SQLite's says of a question.
+/// Converts an error of SQLite to an error about the query.
 pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
     match error {
         Error::SqlInputError { msg, .. } if msg.starts_with("not authorized") => {
@@ -41,12 +41,12 @@ pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
     }
 }
 
-/// What is said of a question that would change something.
+/// The message for a query that would change something.
 pub(super) fn denied(message: &str) -> String {
     format!("a question only reads tables, and calls functions that change nothing ({message})")
 }
 
-/// The message with what was perhaps meant, and with marks below the place.
+/// The message with a suggestion, and with marks below the position.
 fn explained(
     message: &str,
     sql: &str,
@@ -63,7 +63,7 @@ fn explained(
             None => shown(message, sql, at),
         };
     };
-    // The sentence of a view stands in a place of its own.
+    // The sentence of a view follows its name.
     let name = full_name.split(": ").next().unwrap_or(full_name);
     let name = name.rsplit('.').next().unwrap_or(name);
     let at = at.or_else(|| place_of_name(sql, name));
@@ -80,19 +80,26 @@ fn explained(
     shown(&message, sql, at)
 }
 
-/// True if a question has the path of a table without the quotes that it needs.
+/// True if a query has the path of a table without the required quotes.
 fn is_unquoted(sql: &str, path: &str) -> bool {
     let sql = sql.to_lowercase();
     sql.contains(path) && !sql.contains(&format!("\"{path}\""))
 }
 
-/// The known name that is most like one, if any is like it.
+/// The known name most similar to a given one, if any is similar.
 fn nearest<'n>(name: &str, known: &'n [String]) -> Option<&'n str> {
     let name = name.to_lowercase();
-    let likeness =
-        |other: &String| strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
-    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) >= 0.6).then_some(best)
+    let mut nearest = None;
+    let mut most = 0.6;
+    for other in known {
+        let likeness = strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
+        // Of equally similar names, the last one is chosen.
+        if likeness >= most {
+            nearest = Some(other.as_str());
+            most = likeness;
+        }
+    }
+    nearest
 }
 
 fn names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
@@ -109,7 +116,7 @@ fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Columns of the tables that a question names; of all of them where it names none.
+/// Columns of the tables that a query names, or of all tables if it names none.
 fn column_names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     let sql = sql.to_lowercase();
     let words: Vec<&str> = sql.split(|letter: char| !is_of_word(letter)).collect();
@@ -146,29 +153,32 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// The letters of the word that begins at a byte.
+/// The character range of the word that begins at a byte.
 fn place_of_word(sql: &str, byte: usize) -> Option<Range<usize>> {
     let (before, rest) = sql.split_at_checked(byte)?;
     let start = before.chars().count();
-    // Of `s.cyclez`, all of it.
+    // Includes all of `s.cyclez`.
     let length = rest.chars().take_while(|letter| is_of_word(*letter) || *letter == '.').count();
     Some(start..start + length.max(1))
 }
 
-/// The letters of the first place where a name stands as a word.
+/// The character range of the first occurrence of a name as a word.
 fn place_of_name(sql: &str, name: &str) -> Option<Range<usize>> {
-    let ends = |letter: Option<char>| !letter.is_some_and(is_of_word);
-    let starts = sql.char_indices().map(|(at, _)| at);
-    let mut found = starts.filter(|at| {
-        let (before, rest) = sql.split_at(*at);
-        let same = rest.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
-        same && ends(before.chars().next_back()) && ends(rest[name.len()..].chars().next())
-    });
-    let start = sql[..found.next()?].chars().count();
-    Some(start..start + name.chars().count())
+    for (start, (at, _)) in sql.char_indices().enumerate() {
+        let (before, rest) = sql.split_at(at);
+        if !rest.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        let begins = !before.chars().next_back().is_some_and(is_of_word);
+        let ends = !rest[name.len()..].chars().next().is_some_and(is_of_word);
+        if begins && ends {
+            return Some(start..start + name.chars().count());
+        }
+    }
+    None
 }
 
-/// A problem above the line of the question that it is in, with marks below the place.
+/// A message above the line of the query in question, with marks below the position.
 fn shown(message: &str, sql: &str, at: Option<Range<usize>>) -> String {
     let Some(at) = at else { return message.to_owned() };
     let letters: Vec<char> = sql.chars().collect();
@@ -178,7 +188,7 @@ fn shown(message: &str, sql: &str, at: Option<Range<usize>>) -> String {
     let number = before.iter().filter(|letter| **letter == '\n').count() + 1;
     let line: Vec<char> =
         letters[line_start..].iter().take_while(|c| **c != '\n').copied().collect();
-    // A long line is cut around the place.
+    // A long line is shortened around the position.
     let column = start - line_start;
     let from = column.saturating_sub(SHOWN_LETTERS / 2);
     let to = line.len().min(from + SHOWN_LETTERS);

@@ -1,4 +1,4 @@
-//! Questions that are ready to be asked.
+//! Predefined queries.
 
 use super::SqlError;
 use super::connection;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tilescope_report::Report;
 
-/// A question with a name.
+/// A predefined query with a name.
 pub struct ReadyQuery {
     pub name: &'static str,
-    /// What it answers.
+    /// The question that it answers.
     pub about: &'static str,
     /// Tables of the file that it reads.
     pub tables: &'static [&'static str],
     pub sql: &'static str,
 }
 
-/// Every ready question.
+/// Every predefined query.
 pub const READY_QUERIES: &[ReadyQuery] = &[
     ReadyQuery {
         name: "slowest-programs",
@@ -120,13 +120,13 @@ GROUP BY e.id ORDER BY bytes DESC LIMIT 10",
 ];
 
 impl ReadyQuery {
-    /// The question of a name.
+    /// The query with a given name.
     pub fn named(name: &str) -> Option<&'static Self> {
         READY_QUERIES.iter().find(|query| query.name == name)
     }
 
-    /// The tables that it reads and that a report does not have: files of other tools, and of older
-    /// versions, record less.
+    /// The tables that it reads but a report lacks: files of other tools, and of older versions,
+    /// record less.
     ///
     /// # Errors
     /// Reports that cannot be read.

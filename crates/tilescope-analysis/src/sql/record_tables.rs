@@ -1,4 +1,4 @@
-//! Records as virtual tables of SQLite.
+//! Records as virtual tables in SQLite.
 
 use crate::records::{BoundColumns, RecordReader, RecordRows, RecordTable, RowBounds};
 use rusqlite::types::ValueRef;

@@ -1,4 +1,5 @@
-//! The same run with rows and with columns answers alike, and nothing asked for does harm.
+//! Queries on the same run with rows and with columns give the same answers, and no query does
+//! harm.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ use tilescope_report::{
 };
 use tilescope_test_tiers::cases;
 
-/// Steps of the run: more than a chunk holds.
+/// Number of steps of the run: more than a chunk.
 const STEPS: u64 = 6000;
 
 /// A run on two IPUs with tiles beside the compute tiles, gaps, syncs and marks.
@@ -33,7 +34,7 @@ fn run_of(layout: StepLayout) -> ReportBuilder {
         let program = programs[(noise >> 33) as usize % programs.len()];
         let mut ipus = Vec::new();
         for (lane, clock) in clocks.iter_mut().enumerate() {
-            // Some steps are on one IPU only; tiles beside the others seldom do anything.
+            // Some steps are on one IPU only; tiles beside the others are mostly idle.
             let rest = noise >> (40 + lane);
             if (lane == 2 && !rest.is_multiple_of(7)) || (lane == 1 && rest.is_multiple_of(3)) {
                 continue;
@@ -82,7 +83,7 @@ fn written(report: &ReportBuilder, directory: &Path) -> Arc<Report> {
     Arc::new(Report::open_with_cache(directory, None).expect("opens"))
 }
 
-/// Keeps all of an answer.
+/// A sink that keeps the whole answer.
 #[derive(Default)]
 struct Kept {
     names: Vec<String>,
@@ -118,7 +119,7 @@ fn both_layouts() -> ([Arc<Report>; 2], [tempfile::TempDir; 2]) {
     ([rows, columns], [one, other])
 }
 
-/// Questions whose answers do not depend on the layout, one a line.
+/// Queries whose answers do not depend on the layout, one per line.
 const QUESTIONS: &str = include_str!("questions.sql");
 
 #[test]
@@ -144,7 +145,7 @@ fn columns_are_those_of_files_with_rows() {
     }
 }
 
-/// One number of an answer.
+/// The single number of an answer.
 fn number(report: &Arc<Report>, sql: &str) -> i64 {
     match ask(report, sql).expect(sql).rows.as_slice() {
         [row] => match row.as_slice() {
@@ -215,7 +216,7 @@ fn a_range_reads_a_part_only() {
 }
 
 #[test]
-fn ready_questions_are_answered() {
+fn predefined_queries_are_answered() {
     let ([rows, columns], _directories) = both_layouts();
     for report in [rows, columns] {
         for ready in READY_QUERIES {
@@ -245,7 +246,7 @@ fn tables_are_listed_with_units() {
     }
 }
 
-/// Why a question has no answer.
+/// The error of a query.
 fn refusal(report: &Arc<Report>, sql: &str) -> String {
     match ask(report, sql) {
         Ok(kept) => panic!("{sql}: {} rows", kept.rows.len()),
@@ -264,7 +265,7 @@ fn errors_say_where_and_what_would_be_right() {
     }
 }
 
-/// Counts rows.
+/// A sink that counts rows.
 struct Counted(u64);
 
 impl RowSink for Counted {
@@ -296,7 +297,7 @@ fn parameters_have_values() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn values_are_written_in_every_format() {
     let ([_, report], _directories) = both_layouts();
     let sql =
         "SELECT 1 AS a, 'x,\"y' AS a, NULL AS n, x'00ff' AS b, 0.5 AS r, '=1+1' AS f, 9e999 AS i";
@@ -322,7 +323,7 @@ fn what_is_written_is_read_again() {
     );
 }
 
-/// Pieces of questions, sensible and not.
+/// Fragments of queries, sensible or not.
 fn scraps() -> impl Strategy<Value = String> {
     let words = concat!(
         "SELECT  FROM  WHERE  steps  steps_by_ipu  marks  program_cycles  (  )  ,  *  id  step_id  ",
@@ -365,7 +366,7 @@ fn nonsense_is_answered_or_refused() {
 }
 
 #[test]
-fn damaged_reports_are_asked_without_harm() {
+fn queries_on_damaged_reports_do_no_harm() {
     let directory = tempfile::tempdir().expect("directory");
     let mut small = run_of(StepLayout::Columns);
     small.steps.truncate(300);
@@ -393,7 +394,7 @@ fn damaged_reports_are_asked_without_harm() {
             bytes[at] = (noise >> 8) as u8;
         }
         std::fs::write(&broken, &bytes).expect("written");
-        // One that cannot be opened is none to ask.
+        // Reports that cannot be opened cannot be queried.
         let Ok(report) = Report::open_with_cache(&broken, None) else { continue };
         let report = Arc::new(report);
         for sql in questions {

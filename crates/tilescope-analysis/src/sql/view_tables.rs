@@ -1,6 +1,6 @@
-//! Tables of views and topics, by the names that files and Python have for them: `"memory/variables"`.
+//! Tables of views and topics, by their names in files and Python: `"memory/variables"`.
 //!
-//! Those that a question names are made before it is asked, and are gone with its connection.
+//! The tables that a query names are created before it runs, and dropped with its connection.
 
 use super::SqlError;
 use crate::data_table::DataTable;
@@ -10,10 +10,10 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, params_from_iter};
 use tilescope_report::Report;
 
-/// Makes the tables that a question names in quotes.
+/// Creates the tables that a query names in quotes.
 ///
 /// # Errors
-/// Reports that cannot be read, and more rows than a question may have in memory.
+/// Reports that cannot be read, and more rows than the memory limit of queries permits.
 pub(super) fn make(connection: &Connection, report: &Report, sql: &str) -> Result<(), SqlError> {
     for table in tables::all() {
         let name = table.path();
@@ -51,7 +51,7 @@ mod tests {
     use tilescope_fixtures::ReportBuilder;
 
     #[test]
-    fn every_table_of_every_topic_is_asked_in_sql() {
+    fn every_table_of_every_topic_can_be_queried_in_sql() {
         let mut builder = ReportBuilder::new(2, 8);
         let work = builder.compute("a/Convolve", 1_234);
         builder.run(work, 0..1_234);

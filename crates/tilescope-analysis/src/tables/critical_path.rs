@@ -13,7 +13,7 @@ use tilescope_report::{Report, ReportError};
 const KIND: &str = "Activity of the cycles. Host wait: until the host is ready, beyond \
                     the handshake. Sync: the syncs themselves, once all IPUs have arrived";
 
-/// What the path goes through: by lane, kind and operation, or program where there is none.
+/// The critical path by lane, kind and operation, or program without an operation.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -21,28 +21,28 @@ pub fn path(report: &Report) -> Result<DataTable, ReportError> {
     Ok(path_table(&path_totals(report, None)?.unwrap_or_default()))
 }
 
-/// The same of totals that are known.
+/// The same for given totals.
 pub fn path_table(totals: &PathTotals) -> DataTable {
     let table = table! { &totals.rows, |row|
-        text "Operation" => &row.name, "The operation of the model, or else the program";
+        operation "Operation" => &row.name, "The operation of the model, or else the program";
         short "Kind" => row.kind.title(), KIND;
         cycles "Cycles" => row.cycles, ON_PATH;
-        share "Share" => row.share, "Cycles / cycles of the path";
-        short "IPU" => ipu_cell(row.ipu);
+        part "Share" => row.share, "Cycles / cycles of the path";
+        ipu "IPU" => ipu_cell(row.ipu);
         short "Tiles" => tiles(row.sub_lane);
-        short "Pass" => pass_title(row.pass);
-        unsummed "Steps" => row.steps;
+        pass "Pass" => pass_title(row.pass);
+        grouped_number "Steps" => row.steps;
     };
     table.with_totals()
 }
 
-/// Columns of what the critical path says of programs.
+/// Columns of the exposure of programs.
 pub fn exposure_columns() -> [TableColumn; 3] {
     [("On the path", ON_PATH), ("Exposed", EXPOSED), ("Hidden", HIDDEN)]
-        .map(|(title, about)| TableColumn::unsummed_cycles(title).about(about))
+        .map(|(title, about)| TableColumn::grouped_cycles(title).about(about))
 }
 
-/// Their cells; missing where the path is not known.
+/// Cells of these columns; missing if the path is not known.
 pub fn exposure_cells(of: Option<&ProgramExposure>) -> [TableCell; 3] {
     [
         of.map(|of| of.on_path).into(),
@@ -56,12 +56,12 @@ pub fn exposure_cells(of: Option<&ProgramExposure>) -> [TableCell; 3] {
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn slack(report: &Report) -> Result<DataTable, ReportError> {
-    // Found where it is not known yet: whoever asks for the table waits for it.
+    // Computed if it is not known yet: readers of the table wait for it.
     report.critical_path()?;
     Ok(slack_table(&ipu_slacks(report)?))
 }
 
-/// The same of figures that are known.
+/// The same for given figures.
 pub fn slack_table(slacks: &[IpuSlack]) -> DataTable {
     table! { slacks, |of|
         short "IPU" => ipu_cell(of.ipu);
@@ -74,7 +74,7 @@ pub fn slack_table(slacks: &[IpuSlack]) -> DataTable {
     }
 }
 
-/// The number of an IPU, and the class of its replicas where these differ from replica 0.
+/// The number of an IPU, and the class of its replicas if they differ from replica 0.
 fn ipu_cell(at: ReplicaIpu) -> TableCell {
     match at.class {
         ReplicaClassId(0) => at.ipu.into(),
@@ -82,7 +82,7 @@ fn ipu_cell(at: ReplicaIpu) -> TableCell {
     }
 }
 
-/// Which tiles of an IPU a lane is of.
+/// The kind of tiles of a lane.
 fn tiles(sub_lane: u8) -> &'static str {
     if sub_lane == 0 { "compute" } else { "I/O" }
 }

@@ -30,24 +30,24 @@ pub fn overview(overview: &ExchangeCodeOverview) -> DataTable {
     }
 }
 
-/// A part of all; none where there is nothing to be a part of.
+/// `part` as a share of `all`; `None` if `all` is zero.
 pub fn share(part: Bytes, all: Bytes) -> Option<f64> {
-    (!all.is_zero()).then(|| part.as_f64() / all.as_f64())
+    if all.is_zero() { None } else { Some(part.as_f64() / all.as_f64()) }
 }
 
 /// Programs that move data.
 pub fn programs(rows: &[ExchangeProgramRow]) -> DataTable {
     let table = table! { rows, |row|
-        text "Name" => &row.name, "Debug name of the program";
+        operation "Name" => &row.name, "Debug name of the program";
         text "Type" => row.kind.name(), "Program.Type of libpva";
         short "Link" => row.link.title(), "What its bytes move over";
-        id "Id" => row.program, "programs.id";
+        program "Id" => row.program, "programs.id";
         bytes "Code" => row.traffic.code_bytes, "Code of this program, summed over tiles";
         bytes "Received" => row.traffic.bytes_in, "Bytes that arrive when it runs once, summed over tiles";
         bytes "Sent" => row.traffic.bytes_out, "Bytes that leave when it runs once; a multicast counts once";
         number "Messages received" => row.traffic.messages_in, "When it runs once, summed over tiles";
         number "Messages sent" => row.traffic.messages_out, "When it runs once; a multicast counts once";
-        number "Tiles" => row.tiles, "Tiles that take part";
+        most "Tiles" => row.tiles, "Tiles that take part";
     };
     table.with_totals().with_names(&[
         "name",
@@ -80,7 +80,7 @@ pub fn tiles(rows: &[ExchangeTileRow]) -> DataTable {
     table.with_totals()
 }
 
-/// What IPUs send to each other in the run.
+/// Traffic of each pair of IPUs in the run.
 pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
     let table = table! { pairs, |pair|
         text "From" => format!("IPU {}", pair.from);
@@ -106,41 +106,41 @@ const LOWER_BOUND_HINT: &str = "Of exchanges between tiles, what the busiest til
      can receive too. Between IPUs, the larger of bytes sent and received / bytes per cycle of all \
      links of the IPU together, each way. Else bytes / bytes per cycle of the interface of the IPU";
 
-/// What exchanges take in the run, and could take at least.
+/// Cycles of exchanges in the run, and their lower bounds.
 pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
     const BALANCE: &str =
         "Cycles that tiles of the IPU need at least on average / those of the busiest one";
     let rows = list.rows.iter().map(|row| {
-        // Of what never ran, nothing has a mean.
+        // An exchange that never ran has no means.
         let ran = row.run.as_ref().filter(|run| run.executions > 0);
         let arrivals = ran.and_then(|run| run.arrivals.as_ref().ok());
         let sender = row.traffic.and_then(|of| of.sender);
         let receiver = row.traffic.and_then(|of| of.receiver);
         (row, row.run.as_ref(), ran, arrivals, sender, receiver)
     });
-    // Cycles of IPUs that run at the same time add up to nothing, so there are no totals.
+    // Cycles of IPUs that run at the same time cannot be summed, so there are no totals.
     table! { rows, |(row, run, ran, arrivals, sender, receiver)|
-        text "Name" => &row.name;
+        operation "Name" => &row.name;
         short "Link" => row.link.title();
-        id "IPU" => row.ipu, "IPU of the replica";
-        id "Id" => row.program;
-        cycles "Avoidable cycles" => run.and_then(ExchangeRun::avoidable),
+        ipu_id "IPU" => row.ipu, "IPU of the replica";
+        program "Id" => row.program;
+        grouped_cycles "Avoidable cycles" => run.and_then(ExchangeRun::avoidable),
             "(Transfer - lower bound) x executions";
-        cycles "Cycles" => run.map(|run| run.cycles),
+        grouped_cycles "Cycles" => run.map(|run| run.cycles),
             "Cycles of all its steps in the run, syncs left out";
-        number "Executions" => run.map(|run| run.executions);
-        cycles "Transfer" => ran.map(ExchangeRun::mean_transfer), TRANSFER_HINT;
-        cycles "Lower bound" => row.mean_least(), LOWER_BOUND_HINT;
-        cycles "Arrival spread" => arrivals.map(|of| of.mean_spread()), ARRIVAL_SPREAD_HINT;
-        number "Last tile" => arrivals.and_then(|of| of.last), LAST_TILE_HINT;
-        cycles "Start" => ran.and_then(ExchangeRun::mean_start), START_HINT;
+        grouped_number "Executions" => run.map(|run| run.executions);
+        most_cycles "Transfer" => ran.map(ExchangeRun::mean_transfer), TRANSFER_HINT;
+        most_cycles "Lower bound" => row.mean_least(), LOWER_BOUND_HINT;
+        most_cycles "Arrival spread" => arrivals.map(|of| of.mean_spread()), ARRIVAL_SPREAD_HINT;
+        unsummed "Last tile" => arrivals.and_then(|of| of.last), LAST_TILE_HINT;
+        most_cycles "Start" => ran.and_then(ExchangeRun::mean_start), START_HINT;
         share "Tile balance" => row.balance(&list.machine), BALANCE;
-        number "Busiest sender" => sender.map(|of| of.tile),
+        unsummed "Busiest sender" => sender.map(|of| of.tile),
             "The tile that sends most; the first of equals";
-        bytes "Sends" => sender.map(|of| of.bytes), "Bytes of the busiest sender in one execution";
-        number "Busiest receiver" => receiver.map(|of| of.tile),
+        most_bytes "Sends" => sender.map(|of| of.bytes), "Bytes of the busiest sender in one execution";
+        unsummed "Busiest receiver" => receiver.map(|of| of.tile),
             "The tile that receives most; the first of equals";
-        bytes "Receives" => receiver.map(|of| of.bytes),
+        most_bytes "Receives" => receiver.map(|of| of.bytes),
             "Bytes of the busiest receiver in one execution";
     }
 }

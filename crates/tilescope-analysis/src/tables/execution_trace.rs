@@ -1,4 +1,4 @@
-//! The table of what IPUs spend a window of the run on.
+//! The table of IPUs by activity in a window of the run.
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::pipeline_schedule::{
@@ -10,25 +10,25 @@ use crate::trace::IpuTotals;
 use tilescope_report::units::{Bytes, Cycles};
 use tilescope_report::{ReplicaClasses, Report, ReportError, ReportPart, StepActivity};
 
-/// Where the parts of a row stand.
+/// Column ranges of the table.
 pub mod at {
     use std::ops::Range;
 
     /// The IPU.
     pub const IPU: Range<usize> = 0..1;
-    /// Steps that it executes.
+    /// Executed steps.
     pub const STEPS: Range<usize> = 1..2;
     /// Shares of the window, by activity.
     pub const SHARES: Range<usize> = 2..10;
-    /// How many tiles work.
+    /// Tile balance.
     pub const BALANCE: Range<usize> = 10..11;
-    /// Bytes from and to the host.
+    /// Bytes to and from the host.
     pub const HOST: Range<usize> = 11..13;
-    /// Bytes from and to remote buffers.
+    /// Bytes to and from remote buffers.
     pub const REMOTE_BUFFER: Range<usize> = 13..15;
-    /// Bytes from and to other IPUs.
+    /// Bytes to and from other IPUs.
     pub const GLOBAL_EXCHANGE: Range<usize> = 15..17;
-    /// The replicas, where they differ.
+    /// The replicas, if they differ.
     pub const REPLICAS: Range<usize> = 17..18;
 }
 
@@ -40,19 +40,20 @@ const REMOTE_BUFFER: &str = "Bytes of the window's stream copies from and to rem
 const GLOBAL_EXCHANGE: &str = "Bytes of the window's exchanges with other IPUs";
 const REPLICAS: &str = "Those that are alike; a row is of each of them";
 
-/// What each IPU spends a window on, by class of replicas where these differ; bytes and balance are
-/// missing where they were not recorded.
+/// Shares of a window by activity for each IPU, and for each class of replicas if these differ;
+/// bytes and balance are missing if they were not recorded.
 pub fn ipus(ipus: &[IpuTotals], classes: &ReplicaClasses, report: &Report) -> DataTable {
     let shares = StepActivity::ALL.map(StepActivity::title).into_iter().chain(["Idle"]);
     let shares = shares.map(|title| TableColumn::share(title).about(SHARE));
-    let replicas = classes.differ().then(|| TableColumn::text("Replicas").about(REPLICAS));
+    let replicas =
+        if classes.differ() { Some(TableColumn::text("Replicas").about(REPLICAS)) } else { None };
     let replicas_of = |of: &IpuTotals| {
         let class = classes.classes.get(of.at.class.index()).filter(|_| classes.differ())?;
         Some(replica_numbers(&class.replicas))
     };
     let has_balance = report.has(ReportPart::ActiveTiles);
     let has_bytes = report.has(ReportPart::StepBytes);
-    let moved = |of: Bytes| has_bytes.then_some(of);
+    let moved = |of: Bytes| if has_bytes { Some(of) } else { None };
     table! { ipus, |of|
         id "IPU" => of.at.ipu, "IPU of the replica";
         number "Steps" => of.steps, "Executed steps that touch the window";
@@ -72,8 +73,8 @@ const HELD: &str = "Micro-batches that went forward through the stage and not ye
                     the slot";
 const DEPTH: &str = "Micro-batches that the stashes of the stage hold";
 
-/// Which stage works on which micro-batch in which slot of the first iteration; no rows where the
-/// marks do not say it.
+/// The micro-batch of each stage in each slot of the first iteration; empty if the marks do not
+/// determine it.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -87,12 +88,9 @@ pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
         }
         rows.sort_by_key(|(.., turn)| (turn.column, turn.stage, turn.range.start));
     }
-    let slot = |column: &ScheduleColumn| {
-        (column.kind == ScheduleColumnKind::Slot).then_some(TableCell::Id(column.number))
-    };
     Ok(table! { rows, |(schedule, held, turn)|
         short "Iteration" => TableCell::Id(schedule.iteration);
-        short "Slot" => slot(&schedule.columns[turn.column]);
+        short "Slot" => slot_number(&schedule.columns[turn.column]);
         text "Phase" => schedule.phase_of(turn.column).map(|phase| phase.label.as_str());
         id "IPU" => schedule.stages[turn.stage].ipu;
         text "Stage" => &schedule.stages[turn.stage].name;
@@ -103,4 +101,9 @@ pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
         number "In the FIFO" => held, HELD;
         number "FIFO holds" => schedule.stages[turn.stage].depth, DEPTH;
     })
+}
+
+/// The number of a slot; `None` for the column of an update.
+fn slot_number(column: &ScheduleColumn) -> Option<TableCell> {
+    if column.kind == ScheduleColumnKind::Slot { Some(TableCell::Id(column.number)) } else { None }
 }

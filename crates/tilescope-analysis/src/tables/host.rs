@@ -1,4 +1,4 @@
-//! Tables of the host.
+//! Tables of the host: rates, calls, inputs and outputs, epochs and waits.
 
 use crate::data_table::{DataTable, TableCell};
 use crate::host::{HostSummary, bottleneck_title, part_title, source_title};
@@ -15,16 +15,16 @@ pub fn rates(host: Option<&HostSummary>) -> DataTable {
     }
 }
 
-/// What a call is made of.
+/// The parts of a call.
 pub fn call(host: Option<&HostSummary>) -> DataTable {
     table! { host.into_iter().flat_map(|host| &host.call), |of|
         text "Part of a call" => part_title(of.kind);
-        number "Seconds" => TableCell::Real(of.seconds);
+        number "Seconds" => TableCell::Seconds(of.seconds);
         share "Share" => of.share, "Seconds / seconds of the call";
     }
 }
 
-/// What a call of one instance takes and returns.
+/// Inputs and outputs of a call of one instance.
 pub fn tensors(host: Option<&HostSummary>) -> DataTable {
     table! { host.into_iter().flat_map(|host| &host.tensors), |tensor|
         text "Tensor" => &tensor.name;
@@ -34,19 +34,19 @@ pub fn tensors(host: Option<&HostSummary>) -> DataTable {
     }
 }
 
-/// Epochs: the first one, and those that follow.
+/// Epochs: the first one, and the later ones.
 pub fn epochs(host: Option<&HostSummary>) -> DataTable {
     table! { host.into_iter().flat_map(|host| &host.epochs), |epoch|
         number "Epochs" => epoch.epochs;
         number "Steps" => epoch.calls, "Host calls of one epoch";
         number "Samples" => epoch.samples;
         number "Left out" => epoch.left_out, "Samples that do not fill a call";
-        number "Seconds" => TableCell::Real(epoch.seconds);
+        number "Seconds" => TableCell::Seconds(epoch.seconds);
         number "Samples per second" => TableCell::Real(epoch.samples_per_second);
     }
 }
 
-/// What the replicas wait for, where they are not alike.
+/// The waits of replicas, if they differ.
 pub fn replica_waits(host: Option<&HostSummary>) -> DataTable {
     table! { host.into_iter().flat_map(|host| &host.replicas), |of|
         text "Replicas" => of.title();

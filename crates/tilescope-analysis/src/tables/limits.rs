@@ -1,4 +1,4 @@
-//! The tables of limits.
+//! Tables of limits: bounds, classes of cycles, the waterfall and the roofline.
 
 use super::operations::{OperationColumn, pass_title};
 use crate::data_table::{DataTable, TableCell, TableColumn};
@@ -22,28 +22,30 @@ const CYCLES: OperationColumn = OperationColumn::of_limits(
     "Cycles",
     "Cycles of all its steps in the run, on all lanes; syncs are not among them",
     |limits| limits.total().into(),
-);
+)
+.sum_of_group();
 
-/// Figures of limits: key, title, cell, and what it holds.
+/// Columns of limits: key, title, cell, and description.
 macro_rules! limit_columns {
-    ($($key:ident $title:literal |$limits:ident| $cell:expr, $about:expr;)*) => {
+    ($($key:ident $title:literal |$limits:ident| $cell:expr, $about:expr $(=> $special:ident)?;)*) => {
         [$(OperationColumn::of_limits(
             stringify!($key),
             $title,
             $about,
             |$limits| TableCell::from($cell),
-        )),*]
+        )$(.$special())?),*]
     };
 }
 
-/// Figures that the table of operations has as well.
+/// Columns that the table of operations has too.
 pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
     ideal "Ideal cycles" |limits| limits.ideal.map(|ideal| ideal.cycles),
         "The largest of: FLOPs / (peak of its engine x tiles), bytes of exchanges that do more than \
          change a layout / (bytes per cycle of a tile x tiles), bytes over links, from and to the host \
-         and remote buffers / bytes per cycle of the interface; over all executions in the run";
+         and remote buffers / bytes per cycle of the interface; over all executions in the run"
+        => sum_of_group;
     wasted "Wasted cycles" |limits| limits.wasted(),
-        "Cycles of all its steps in the run - ideal cycles";
+        "Cycles of all its steps in the run - ideal cycles" => sum_of_group;
     bound "Bound" |limits| limits.bound().map_or("", CycleClass::title),
         "Where most of its cycles go: compute, balance (tiles that wait in compute sets), \
          exchange, rearrangement, sync and start, host, remote buffers or links";
@@ -58,7 +60,7 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
          groups. Counted for convolutions and products";
     tiles "Tiles in use" |limits| limits.tiles_in_use.map(whole),
         "Tiles that take part in its compute sets, as a mean over their cycles; those that only copy \
-         are left out";
+         are left out" => most;
     balance "Tile balance" |limits| share(limits.tile_balance),
         "Cycles in which tiles work / (cycles of the slowest tile x tiles of the IPU) in its compute \
          sets; those that only copy are left out";
@@ -77,24 +79,25 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
          memory)";
 };
 
-/// Figures of the table of limits, in its order; wasted cycles come first, by which it is ordered.
+/// Columns of the table of limits, in its order; wasted cycles come first, since the table is
+/// sorted by them.
 pub(crate) fn columns() -> impl Iterator<Item = &'static OperationColumn> {
     static ALL_CYCLES: OperationColumn = CYCLES;
     let [ideal, wasted, rest @ ..] = &OF_OPERATIONS;
     [wasted, &ALL_CYCLES, ideal].into_iter().chain(rest)
 }
 
-/// What rows could cost at least, and what they use of what the machine can do.
+/// Lower bounds of rows, and their use of the machine.
 pub fn operations(rows: &[LimitsRow]) -> DataTable {
     let titles = columns().map(OperationColumn::column).collect();
     limits_table(rows, titles, |of| columns().map(|column| column.limit(of)).collect())
 }
 
-/// Where the cycles of rows go.
+/// Cycles of rows by class.
 pub fn classes(rows: &[LimitsRow]) -> DataTable {
     let mut columns = vec![CYCLES.column()];
     for class in CycleClass::ALL {
-        columns.push(TableColumn::cycles(class.title()).about(class.about()));
+        columns.push(TableColumn::grouped_cycles(class.title()).about(class.about()));
     }
     limits_table(rows, columns, |of| {
         let classes = of.cycles.iter().map(|(_, cycles)| TableCell::from(cycles));
@@ -102,22 +105,22 @@ pub fn classes(rows: &[LimitsRow]) -> DataTable {
     })
 }
 
-/// Rows with figures of their limits.
+/// A table of rows with figures of their limits.
 fn limits_table(
     rows: &[LimitsRow],
     columns: Vec<TableColumn>,
     figures: impl Fn(&OperationLimits) -> Vec<TableCell>,
 ) -> DataTable {
     table! { rows, |row|
-        text "Operation" => &row.name;
-        text "Operator" => &row.kind, "Operator, or the activity of programs without an operation";
-        short "Pass" => pass_title(row.pass), "Forward, backward or update";
-        short "IPU" => row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica";
+        operation "Operation" => &row.name;
+        operator "Operator" => &row.kind, "Operator, or what programs do that belong to none";
+        pass "Pass" => pass_title(row.pass), "Forward, backward or update";
+        ipu "IPU" => row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica";
         all columns => figures(&row.limits);
     }
 }
 
-/// Where the cycles of a run go, from the peak down.
+/// Cycles of a run by waterfall step, from the peak down.
 pub fn waterfall(cycles: &WaterfallCycles) -> DataTable {
     let table = table! { cycles.iter().filter(|(_, cycles)| !cycles.is_zero()), |(step, amount)|
         text "Step" => step.title();
@@ -134,16 +137,13 @@ pub fn roofline(roofline: &Roofline, rows: &[LimitsRow], machine: &Machine) -> D
     const PER_CYCLE: &str =
         "FLOPs that its results need / cycles of all its steps, exchanges included";
     let points = roofline.points.iter().filter_map(|point| Some((point, rows.get(point.row)?)));
-    let per_byte = |flops: f64| Some(TableCell::Real(flops)).filter(|_| flops.is_finite());
-    let per_second =
-        |flops: f64| machine.clock.map(|clock| TableCell::Real(flops * clock.0 as f64));
     table! { points, |(point, row)|
-        text "Operation" => &row.name;
+        operation "Operation" => &row.name;
         text "Engine" => row.limits.engine.map(|engine| engine_title(engine.rate));
         text "Interface" => point.interface.map(interface_title), INTERFACE;
-        unsummed "FLOPs per byte" => per_byte(point.flops_per_byte),
+        unsummed "FLOPs per byte" => Some(TableCell::Real(point.flops_per_byte)).filter(|_| point.flops_per_byte.is_finite()),
             "FLOPs that its results need / bytes over that interface";
         unsummed "FLOPs per cycle" => TableCell::Real(point.flops_per_cycle), PER_CYCLE;
-        unsummed "FLOPs per second" => per_second(point.flops_per_cycle);
+        unsummed "FLOPs per second" => machine.clock.map(|clock| TableCell::Real(point.flops_per_cycle * clock.0 as f64));
     }
 }

@@ -1,6 +1,5 @@
 //! Tables of liveness: variables with their bytes, vertices and cycles of steps.
 
-use crate::bank_map::PlacedVariable;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::liveness::{
     AddressTimeline, FreeMemory, LiveVariable, LivenessScope, StepVertices, TileCycles,
@@ -9,7 +8,7 @@ use crate::table;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, grouped};
 
-/// Variables of a source that are always live; those without bytes there are left out.
+/// Always-live variables of a scope; those without bytes there are left out.
 pub fn always_live(rows: &[LiveVariable], source: LivenessScope) -> DataTable {
     let title = match source {
         LivenessScope::Whole => "All tiles".to_owned(),
@@ -17,7 +16,7 @@ pub fn always_live(rows: &[LiveVariable], source: LivenessScope) -> DataTable {
         LivenessScope::Tile(tile) => format!("Tile {}", grouped(tile.into())),
     };
     let table = table! { rows.iter().filter(|live| holds_bytes(live)), |live|
-        text "Variable" => &live.name;
+        operation "Variable" => &live.name;
         text "About" => &live.about;
         all [TableColumn::bytes(title)] => live.bytes.iter().copied();
     };
@@ -27,7 +26,7 @@ pub fn always_live(rows: &[LiveVariable], source: LivenessScope) -> DataTable {
 /// Variables that are live at `steps`, one column for each; those without bytes are left out.
 pub fn live_at(rows: &[LiveVariable], steps: &[u32]) -> DataTable {
     let table = table! { rows.iter().filter(|live| holds_bytes(live)), |live|
-        text "Variable" => &live.name;
+        operation "Variable" => &live.name;
         text "About" => &live.about;
         all step_titles(steps).map(TableColumn::bytes) => live.bytes.iter().copied();
         short "First step" => first_step(live.lifetime.as_ref()), "The first step it is live in";
@@ -44,11 +43,11 @@ fn last_step(life: Option<&Range<u32>>) -> Option<TableCell> {
     life.map(|life| TableCell::id(life.end.saturating_sub(1)))
 }
 
-/// All that is live at the step with most live bytes, always-live variables among it.
+/// All variables that are live at the step with the most live bytes, including always-live ones.
 pub fn live_at_peak(rows: &[LiveVariable], peak: Option<usize>) -> DataTable {
     let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
     let table = table! { rows.iter().filter(|live| holds_bytes(live)), |live|
-        text "Variable" => &live.name;
+        operation "Variable" => &live.name;
         text "About" => &live.about;
         short "Live" => if live.lifetime.is_none() { "always" } else { "now" };
         bytes size => live.bytes.iter().sum::<Bytes>();
@@ -56,7 +55,7 @@ pub fn live_at_peak(rows: &[LiveVariable], peak: Option<usize>) -> DataTable {
     table.with_totals()
 }
 
-/// Whether it is listed: a variable has no bytes on the tiles that do not hold it.
+/// True if the variable is listed: it has bytes on the selected tiles.
 pub fn holds_bytes(live: &LiveVariable) -> bool {
     live.bytes.iter().any(|bytes| *bytes > Bytes::ZERO)
 }
@@ -85,7 +84,6 @@ pub fn cycles(rows: &[TileCycles], steps: &[u32]) -> DataTable {
 /// Variables of a tile with addresses and lifetimes, by address.
 pub fn addresses(timeline: &AddressTimeline) -> DataTable {
     const ALWAYS: &str = "Empty for what is always live";
-    let unused = |of: &PlacedVariable| timeline.unused.get(&of.id).map(|steps| steps.len() as u64);
     table! { &timeline.placed, |of|
         text "Variable" => &of.name;
         text "Category" => of.category.title();
@@ -93,24 +91,23 @@ pub fn addresses(timeline: &AddressTimeline) -> DataTable {
         bytes "First address" => of.addresses.start;
         short "First step" => first_step(of.lifetime.as_ref()), ALWAYS;
         short "Last step" => last_step(of.lifetime.as_ref()), ALWAYS;
-        number "Steps unused" => unused(of),
+        number "Steps unused" => timeline.unused.get(&of.id).map(|steps| steps.len() as u64),
             "The longest stretch of its lifetime in which no program uses it";
     }
 }
 
 /// Blocks of a tile that are free at a step, by address.
 pub fn free_blocks(timeline: &AddressTimeline, free: &FreeMemory) -> DataTable {
-    let at = |place: Option<usize>| timeline.placed.get(place?);
-    let name = |of: Option<&PlacedVariable>| of.map(|of| TableCell::from(&of.name));
-    let rows = free.blocks.iter().map(|block| {
-        let [below, above] = block.between.map(at);
-        (block, below, above)
-    });
+    let mut rows = Vec::new();
+    for block in &free.blocks {
+        let [below, above] = block.between.map(|place| timeline.placed.get(place?));
+        rows.push((block, below, above));
+    }
     table! { rows, |(block, below, above)|
         bytes "Size" => block.bytes();
         bytes "First address" => block.addresses.start;
-        text "Below it" => name(below), "The variable that ends where the block begins";
-        text "Above it" => name(above), "The variable that begins where the block ends";
+        text "Below it" => below.map(|of| of.name.as_str()), "The variable that ends where the block begins";
+        text "Above it" => above.map(|of| of.name.as_str()), "The variable that begins where the block ends";
         short "Above until" => last_step(above.and_then(|of| of.lifetime.as_ref())),
             "Last step of the variable above; empty for one that is always live";
     }

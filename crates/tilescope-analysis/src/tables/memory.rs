@@ -1,14 +1,14 @@
-//! Tables of memory: the tree of what fills the tiles, and lists of what lies on them. They have
-//! one column of bytes for each of the tiles that were asked for, or one for all tiles.
+//! Tables of memory: the tree of the contents of tiles, and lists of variables, vertices and
+//! exchanges. They have one column of bytes for each of the requested tiles, or one for all tiles.
 
 use super::tile_columns;
-use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::data_table::{ColumnAggregate, ColumnSubject, DataTable, TableCell};
 use crate::memory::{MemoryList, MemoryTreeRow};
 use crate::table;
 use crate::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, TileId};
 
-/// What fills the tiles.
+/// The contents of tiles as a tree.
 pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
     let value = |unit: TileCurveUnit| match unit {
         TileCurveUnit::Bytes => |bytes| TableCell::Bytes(Bytes(bytes)),
@@ -25,8 +25,10 @@ pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
 pub fn variables(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     let mut table = list(listing, tiles, ["Variable", "Size", "Tiles"]);
     // Variables that never live together share their bytes. What is live together is in the tree.
-    table.columns = table.columns.into_iter().map(TableColumn::without_sum).collect();
-    table
+    for column in &mut table.columns {
+        column.aggregate = ColumnAggregate::SumOfGroup;
+    }
+    naming_operations(table)
 }
 
 /// Vertex types with the bytes of their state and code.
@@ -36,12 +38,20 @@ pub fn vertices(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
 
 /// Compute sets with the bytes of their state.
 pub fn compute_sets(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
-    list(listing, tiles, ["Compute set", "State", "Vertices"])
+    naming_operations(list(listing, tiles, ["Compute set", "State", "Vertices"]))
 }
 
 /// Exchanges and copies with the bytes of their code.
 pub fn exchanges(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
-    list(listing, tiles, ["Exchange", "Code", "Messages"])
+    naming_operations(list(listing, tiles, ["Exchange", "Code", "Messages"]))
+}
+
+/// The same table, whose names begin with those of operations.
+fn naming_operations(mut table: DataTable) -> DataTable {
+    if let Some(name) = table.columns.first_mut() {
+        name.subject = Some(ColumnSubject::Operation);
+    }
+    table
 }
 
 fn list(listing: &MemoryList, tiles: &[TileId], [name, bytes, count]: [&str; 3]) -> DataTable {

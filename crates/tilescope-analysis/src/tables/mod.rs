@@ -1,5 +1,5 @@
-//! The tables of every topic: columns and cells are declared here once, for all that read them.
-//! [`find`] and [`listed`] know the [records](crate::records) too.
+//! The tables of every topic: columns and cells are declared once here, for all readers. [`find`]
+//! and [`listed`] include the [records](crate::records).
 
 pub mod critical_path;
 pub mod exchange_code;
@@ -16,23 +16,24 @@ pub mod tile_samples;
 pub use report_tables::TABLES;
 
 use crate::data_table::{DataTable, TableColumn};
+use crate::grouping::{GroupKey, GroupingError};
 use crate::records::{RECORDS, RecordTable, RowFilter};
 use tilescope_report::units::{TileId, grouped};
 use tilescope_report::{Report, ReportError};
 
-/// A table that a report can give.
+/// A table that a report can provide.
 #[derive(Debug)]
 pub struct ReportTable {
-    /// Name of the view it belongs to.
+    /// Name of its view.
     pub view: &'static str,
     /// Its name within the view.
     pub name: &'static str,
     pub about: &'static str,
-    /// Whether its view shows it as a table; others show its figures as graphs, trees or cards.
+    /// True if its view shows it as a table; others show its figures as graphs, trees or cards.
     pub on_screen: bool,
-    /// The record that it is, which SQL and files know by another name.
+    /// The record with the same rows, which has a different name in SQL and files.
     pub record: Option<&'static RecordTable>,
-    /// Makes it.
+    /// Reads the table.
     pub read: fn(&Report) -> Result<DataTable, ReportError>,
 }
 
@@ -42,22 +43,39 @@ impl ReportTable {
     pub fn path(&self) -> String {
         format!("{}/{}", self.view, self.name)
     }
+
+    /// The table with what its rows can be grouped by.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn keyed(&self, report: &Report) -> Result<DataTable, ReportError> {
+        (self.read)(report)?.with_keys(report)
+    }
+
+    /// Its rows in groups.
+    ///
+    /// # Errors
+    /// A table whose rows name no operations, and parts of the file that cannot be read.
+    pub fn grouped(&self, report: &Report, key: GroupKey) -> Result<DataTable, GroupingError> {
+        let groups = self.keyed(report)?.grouped_by(key);
+        groups.ok_or_else(|| GroupingError::NoGroups { table: self.path() })
+    }
 }
 
-/// A table that a view does not have.
+/// Error for a table that a view does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownTableError {
-    /// Not this one.
+    /// The view has no table of this name.
     #[error("the view {view:?} has no table {name:?}; it has: {}", known.join(", "))]
     NotInView {
         /// Name of the view.
         view: String,
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Names of its tables.
         known: Vec<&'static str>,
     },
-    /// None at all.
+    /// The view has no tables.
     #[error("the view {view:?} has no tables")]
     NoneInView {
         /// Name of the view.
@@ -70,7 +88,7 @@ pub fn all() -> impl Iterator<Item = &'static ReportTable> {
     TABLES.iter()
 }
 
-/// Short names that are understood, with those they stand for.
+/// Short names, with the full names they stand for.
 const SHORT_NAMES: [(&str, &str); 5] = [
     ("steps", "steps_between"),
     ("tiles", "memory_by_tile"),
@@ -79,18 +97,18 @@ const SHORT_NAMES: [(&str, &str); 5] = [
     ("exchanges", "exchange_totals"),
 ];
 
-/// A table as a list names it.
+/// An entry in a list of tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableListing {
-    /// Its name: `marks`, or `memory/tiles` of a topic.
+    /// Its name: `marks`, or `memory/tiles` for a table of a topic.
     pub name: String,
     /// The meaning of a row.
     pub about: &'static str,
-    /// Properties by which its rows can be selected.
+    /// Properties to select its rows by.
     pub filters: &'static [RowFilter],
 }
 
-/// All tables that files, Python and agents read: records, then those of topics.
+/// All tables for files, Python and agents: records, then those of topics.
 pub fn listed() -> Vec<TableListing> {
     let mut found = Vec::new();
     for table in RECORDS {
@@ -98,11 +116,10 @@ pub fn listed() -> Vec<TableListing> {
             found.push(TableListing { name: table.name.to_owned(), about: table.about, filters });
         }
     }
-    let of_topics = |table: &ReportTable| {
+    for table in all() {
         let filters = table.record.and_then(|record| record.filters).unwrap_or_default();
-        TableListing { name: table.path(), about: table.about, filters }
-    };
-    found.extend(all().map(of_topics));
+        found.push(TableListing { name: table.path(), about: table.about, filters });
+    }
     found
 }
 
@@ -113,10 +130,10 @@ pub enum NamedTable {
     OfTopic(&'static ReportTable),
 }
 
-/// The table of a name, a short name or a path.
+/// The table with a name, a short name or a path.
 ///
 /// # Errors
-/// The way to do without it.
+/// No such table; the error lists the known ones.
 pub fn find(name: &str) -> Result<NamedTable, UnknownTableError> {
     let whole_name = SHORT_NAMES.iter().find(|(short, _)| *short == name);
     let name = whole_name.map_or(name, |(_, whole)| whole);
@@ -127,7 +144,7 @@ pub fn find(name: &str) -> Result<NamedTable, UnknownTableError> {
     at_path(name).map(NamedTable::OfTopic)
 }
 
-/// The names that [`find`] knows.
+/// The names that [`find`] accepts.
 pub fn names() -> impl Iterator<Item = String> {
     let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());
     listed().into_iter().map(|table| table.name).chain(short)
@@ -138,10 +155,10 @@ pub fn of_view(view: &str) -> impl Iterator<Item = &'static ReportTable> + use<'
     all().filter(move |table| table.view == view)
 }
 
-/// The table of this name, or the first one of the view; what there is if there is no such table.
+/// The table with this name, or the first one of the view.
 ///
 /// # Errors
-/// The tables that the view has.
+/// No such table; the error lists those of the view.
 pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, UnknownTableError> {
     let found = of_view(view).find(|table| name.is_none_or(|name| name == table.name));
     found.ok_or_else(|| {
@@ -156,22 +173,25 @@ pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, Unk
     })
 }
 
-/// The table of a path, `memory/variables`; the first one of the view for `memory`.
+/// The table at a path, `memory/variables`, or the first one of the view for `memory`.
 ///
 /// # Errors
-/// What the view has instead.
+/// No such table; the error lists those of the view.
 pub fn at_path(path: &str) -> Result<&'static ReportTable, UnknownTableError> {
     let (view, name) = path.split_once('/').map_or((path, None), |(view, of)| (view, Some(of)));
     named(view, name)
 }
 
-/// Columns of bytes: one for each tile, or one of this title for all of them.
+/// Columns of bytes: one for each tile, or one with this title for all tiles.
 fn tile_columns(tiles: &[TileId], title: &str) -> Vec<TableColumn> {
-    let of_tile = |tile: &TileId| TableColumn::bytes(format!("Tile {}", grouped((*tile).into())));
-    match tiles {
-        [] => vec![TableColumn::bytes(title)],
-        tiles => tiles.iter().map(of_tile).collect(),
+    if tiles.is_empty() {
+        return vec![TableColumn::bytes(title)];
     }
+    let mut columns = Vec::new();
+    for tile in tiles {
+        columns.push(TableColumn::bytes(format!("Tile {}", grouped((*tile).into()))));
+    }
+    columns
 }
 
 #[cfg(test)]

@@ -1,53 +1,54 @@
-//! The table of operations.
+//! The table of operations with its columns.
 
 use super::critical_path::exposure_cells;
 use super::limits;
 use crate::critical_path::{EXPOSED, HIDDEN, ON_PATH};
-use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::data_table::{ColumnAggregate, DataTable, TableCell, TableColumn};
+use crate::grouping::GroupKey;
 use crate::limits::OperationLimits;
 use crate::operations::{OpRow, OperationLayer};
 use crate::table;
 use std::sync::LazyLock;
 use tilescope_report::{CostBasis, ErrorBand, FactorBand, Report, ReportPart, TrainingPass};
 
-/// A column: what it holds, and how it gets it.
+/// A column: its description and its figure.
 pub struct OperationColumn {
-    /// Key under which it is remembered.
+    /// Key that identifies it in stored settings.
     pub key: &'static str,
-    /// Short title.
+    /// Short title for the head of the column.
     pub title: &'static str,
-    /// Title in full, and how the figure is worked out.
+    /// Full title, and the derivation of the figure.
     pub about: &'static str,
-    /// Whether it is shown at first.
+    /// True if it is shown by default.
     pub shown: bool,
-    /// What a report must have recorded for it.
+    /// The part of a report that it requires.
     part: Option<ReportPart>,
-    /// Whether only operations of the model have it.
+    /// True if only operations of the model have it.
     model: bool,
-    /// Whether operations add up to a sum that means something.
-    pub(crate) summed: bool,
+    /// How operations aggregate.
+    pub(crate) aggregate: ColumnAggregate,
     /// Where it comes from.
     figure: ColumnFigure,
 }
 
-/// Where the figures of a column come from.
+/// The source of a column's figures.
 #[derive(Clone, Copy)]
 enum ColumnFigure {
-    /// What an operation costs.
+    /// A cost of an operation.
     Cost(fn(&OpRow) -> TableCell),
-    /// What it could cost at least: the view of limits has the same columns.
+    /// A limit of an operation; the view of limits has the same columns.
     Limit(fn(&OperationLimits) -> TableCell),
 }
 
 impl OperationColumn {
-    /// The figure of an operation; missing where nothing of the kind was recorded.
+    /// The figure of an operation; missing if it was not recorded.
     pub fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableCell {
         let recorded = self.part.is_none_or(|part| report.has(part));
         let told = recorded && (!self.model || layer == OperationLayer::Model);
         if told { self.value(row) } else { TableCell::Missing }
     }
 
-    /// The figure of an operation, whatever was recorded.
+    /// The figure of an operation, without a check that it was recorded.
     pub(crate) fn value(&self, row: &OpRow) -> TableCell {
         match self.figure {
             ColumnFigure::Cost(of) => of(row),
@@ -55,7 +56,7 @@ impl OperationColumn {
         }
     }
 
-    /// True for a figure of the whole run, rather than of one execution.
+    /// True for a figure of the whole run, not of one execution.
     pub(crate) fn is_of_run(&self) -> bool {
         self.part == Some(EXECUTION)
     }
@@ -66,10 +67,11 @@ impl OperationColumn {
         about: &'static str,
         figure: ColumnFigure,
     ) -> Self {
-        Self { key, title, about, shown: false, part: None, model: false, summed: true, figure }
+        let aggregate = ColumnAggregate::Sum;
+        Self { key, title, about, shown: false, part: None, model: false, aggregate, figure }
     }
 
-    /// A figure that the view of limits shows as well.
+    /// Creates a column that the view of limits has too.
     pub(super) const fn of_limits(
         key: &'static str,
         title: &'static str,
@@ -84,7 +86,7 @@ impl OperationColumn {
         Self { shown: true, ..self }
     }
 
-    /// The same for limits alone; missing for other figures.
+    /// The figure from limits alone; missing for columns of costs.
     pub(crate) fn limit(&self, limits: &OperationLimits) -> TableCell {
         match self.figure {
             ColumnFigure::Limit(of) => of(limits),
@@ -100,12 +102,20 @@ impl OperationColumn {
         Self { model: true, ..self }
     }
 
-    const fn without_sum(self) -> Self {
-        Self { summed: false, ..self }
+    pub(super) const fn without_sum(self) -> Self {
+        Self { aggregate: ColumnAggregate::None, ..self }
+    }
+
+    pub(super) const fn sum_of_group(self) -> Self {
+        Self { aggregate: ColumnAggregate::SumOfGroup, ..self }
+    }
+
+    pub(super) const fn most(self) -> Self {
+        Self { aggregate: ColumnAggregate::Max, ..self }
     }
 }
 
-/// Words for a pass.
+/// The title of a pass.
 pub fn pass_title(pass: Option<TrainingPass>) -> &'static str {
     match pass {
         Some(TrainingPass::Forward) => "Forward",
@@ -115,7 +125,8 @@ pub fn pass_title(pass: Option<TrainingPass>) -> &'static str {
     }
 }
 
-/// `-5 to +5 %`, with a `?` where nothing of the kind was measured; empty where nothing is known.
+/// `-5 to +5 %`, with a `?` if no operation of the kind was measured; empty if the errors are not
+/// known.
 fn error_words(row: &OpRow, band: fn(&ErrorBand) -> FactorBand) -> String {
     let Some(errors) = &row.errors else { return String::new() };
     let percent = |factor: f64| format!("{:+.0}", (factor - 1.0) * 100.0);
@@ -128,7 +139,7 @@ fn exposure(row: &OpRow, at: usize) -> TableCell {
     exposure_cells(row.exposure.as_ref())[at].clone()
 }
 
-/// Columns of what operations cost: key, title, cell, what it holds, and what is special about it.
+/// Columns of costs: key, title, cell, description, and special properties.
 macro_rules! cost_columns {
     ($($key:ident $title:literal |$row:ident| $cell:expr, $about:expr
        $(=> $($special:ident $(($argument:expr))?),+)?;)*) => {
@@ -155,19 +166,19 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     ipu "IPU" |row| row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica" => shown_first;
     elapsed "Cycles (run)" |row| row.elapsed,
         "Cycles of all its steps in the run, exchanges included; IPUs work at the same time, so operations do not add up to the run"
-        => shown_first, requiring_part(EXECUTION), without_sum;
+        => shown_first, requiring_part(EXECUTION), sum_of_group;
     exchanging "Exchange (run)" |row| row.exchanging,
         "Cycles of its exchanges in the run, inside IPUs and between them: time in which its tiles \
          move data instead of computing"
-        => shown_first, requiring_part(EXECUTION), without_sum;
+        => shown_first, requiring_part(EXECUTION), sum_of_group;
     on_path "On the path" |row| exposure(row, 0), ON_PATH => shown_first, requiring_part(EXECUTION);
-    exposed "Exposed" |row| exposure(row, 1), EXPOSED => requiring_part(EXECUTION), without_sum;
-    hidden "Hidden" |row| exposure(row, 2), HIDDEN => requiring_part(EXECUTION), without_sum;
+    exposed "Exposed" |row| exposure(row, 1), EXPOSED => requiring_part(EXECUTION), sum_of_group;
+    hidden "Hidden" |row| exposure(row, 2), HIDDEN => requiring_part(EXECUTION), sum_of_group;
     executions "Executions" |row| row.executions, "Executions of its most frequent program"
-        => requiring_part(EXECUTION), without_sum;
+        => requiring_part(EXECUTION), sum_of_group;
     slowest "Cycles (max)" |row| row.cycles_slowest,
         "Cycles of one execution: the slowest tile of each compute set, added up"
-        => requiring_part(ReportPart::ComputeSetCycles), without_sum;
+        => requiring_part(ReportPart::ComputeSetCycles), sum_of_group;
     all_tiles "Cycles (tot)" |row| row.cycles_all_tiles,
         "Cycles of one execution summed over tiles; not elapsed time"
         => requiring_part(ReportPart::ComputeSetCycles);
@@ -175,8 +186,8 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
         "Exchange code, and code of its codelets once per tile; operations may share codelets"
         => requiring_part(ReportPart::Exchanges), without_sum;
     code_most "Code (max)" |row| row.code_most,
-        "Exchange code and code of its codelets on the tile with the largest sum of both"
-        => requiring_part(ReportPart::Exchanges), without_sum;
+        "Exchange code and code of its codelets on the tile that has most of both together"
+        => requiring_part(ReportPart::Exchanges), most;
     exchange_code "Exchange code" |row| row.exchange_code, "Code of its exchanges"
         => requiring_part(ReportPart::Exchanges);
     vertex_code "Vertex code" |row| row.vertex_code, "Code of its codelets, once per tile"
@@ -191,12 +202,11 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     flops "FLOPs" |row| row.flops, "Floating point operations of one execution"
         => shown_first, requiring_part(ReportPart::Operations), model_only;
     memory "Memory" |row| row.memory,
-        "Bytes of the variables made for it, over all tiles, over their whole lifetime"
-        => shown_first, requiring_part(ReportPart::Variables), model_only, without_sum;
+        "Bytes of the variables made for it, over all tiles, whenever they live"
+        => shown_first, requiring_part(ReportPart::Variables), model_only, sum_of_group;
     memory_most "Memory (max)" |row| row.memory_most,
-        "Bytes of the variables made for it on the tile with the most of them, over their whole \
-         lifetime"
-        => requiring_part(ReportPart::Variables), model_only, without_sum;
+        "Bytes of the variables made for it on the tile that has most of them, whenever they live"
+        => requiring_part(ReportPart::Variables), model_only, most;
     vertices "Vertices" |row| row.vertices, "Number of vertices" => requiring_part(ReportPart::Vertices);
     programs "Steps" |row| row.programs.len() as u64, "Number of its programs";
 };
@@ -207,7 +217,7 @@ const EXECUTION: ReportPart = ReportPart::Execution;
 pub static COLUMNS: LazyLock<Vec<&'static OperationColumn>> =
     LazyLock::new(|| COSTS.iter().chain(&limits::OF_OPERATIONS).collect());
 
-/// Columns of few letters.
+/// Columns with short text.
 const SHORT: [&str; 5] = ["pass", "block", "ipu", "bound", "engine"];
 
 impl OperationColumn {
@@ -218,15 +228,21 @@ impl OperationColumn {
             TableCell::Bytes(_) => TableColumn::bytes(self.title),
             _ => TableColumn::number(self.title),
         };
-        let column = column.about(self.about);
-        if self.summed { column } else { column.without_sum() }
+        let column = match self.key {
+            "kind" => column.telling(GroupKey::Operator),
+            "pass" => column.telling(GroupKey::Pass),
+            "block" => column.telling(GroupKey::Block),
+            "ipu" => column.telling(GroupKey::Ipu),
+            _ => column,
+        };
+        column.about(self.about).aggregating(self.aggregate)
     }
 }
 
-/// What operations of a layer cost, in all columns: the name, then those of [`COLUMNS`].
+/// Costs of a layer's operations, in all columns: the name, then those of [`COLUMNS`].
 pub fn operations(rows: &[OpRow], report: &Report, layer: OperationLayer) -> DataTable {
     let table = table! { rows, |row|
-        text "Operation" => &row.name;
+        operation "Operation" => &row.name;
         all COLUMNS.iter().map(|known| known.column()) =>
             COLUMNS.iter().map(|known| known.cell(row, report, layer));
     };

@@ -1,4 +1,4 @@
-//! The list of tables.
+//! The list of all tables of views and topics.
 
 use super::{
     ReportTable, critical_path, exchange_code, execution_trace, host as hosts, limits as bounds,
@@ -22,7 +22,7 @@ use tilescope_report::{Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
 
-/// A table that its view shows as one.
+/// Creates a table that its view shows as a table.
 const fn shown(
     view: &'static str,
     name: &'static str,
@@ -32,7 +32,7 @@ const fn shown(
     ReportTable { view, name, about, on_screen: true, record: None, read }
 }
 
-/// A table of what its view shows as a graph, a tree or cards.
+/// Creates a table of data that its view shows as a graph, a tree or cards.
 const fn drawn(
     view: &'static str,
     name: &'static str,
@@ -216,7 +216,7 @@ fn figures(report: &Report) -> ReadTableResult {
     })
 }
 
-/// Every leaf of a tree of values, by its path.
+/// Adds every leaf of a JSON value with its path.
 fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<(String, TableCell)>) {
     use serde_json::Value;
     let below =
@@ -298,7 +298,7 @@ fn live_at_peak(report: &Report) -> ReadTableResult {
     Ok(live::live_at(&liveness::live_at(report, source, &steps)?, &steps))
 }
 
-/// The memory of the fullest tile by address; empty where addresses or lifetimes were not recorded.
+/// The memory of the fullest tile by address; empty if addresses or lifetimes were not recorded.
 fn fullest_by_address(report: &Report) -> Result<liveness::AddressTimeline, ReportError> {
     let tile = memory::fullest_tile(report)?;
     Ok(liveness::by_address(report, tile)?.unwrap_or_default())
@@ -317,12 +317,12 @@ fn tree(report: &Report) -> ReadTableResult {
     }
     Ok(table! { rows, |(group, row, program, exposure)|
         text "Tree" => group;
-        number "Depth" => u64::from(row.depth);
-        id "Id" => row.id;
+        unsummed "Depth" => u64::from(row.depth);
+        program "Id" => row.id;
         text "Type" => program.kind.name();
-        text "Name" => &program.name;
-        id "IPU" => program.ipu;
-        number "Repeats" => program.repeats;
+        operation "Name" => &program.name;
+        ipu_id "IPU" => program.ipu;
+        unsummed "Repeats" => program.repeats;
         all critical_path::exposure_columns() => critical_path::exposure_cells(exposure.as_ref());
     })
 }
@@ -354,12 +354,12 @@ fn executions(report: &Report) -> ReadTableResult {
     let rest = runs.unattributed.into_iter().map(|((ipu, kind), of)| (ipu, None, kind, of));
     let name = |id: Option<ProgramId>| programs.get(id?).map(|program| program.name.as_str());
     Ok(table! { own.chain(rest), |(ipu, id, kind, of)|
-        id "IPU" => ipu;
-        id "Id" => id;
+        ipu_id "IPU" => ipu;
+        program "Id" => id;
         text "Type" => kind.name();
-        text "Name" => name(id);
-        number "Executions" => of.steps;
-        cycles "Cycles" => of.cycles;
+        operation "Name" => name(id);
+        grouped_number "Executions" => of.steps;
+        grouped_cycles "Cycles" => of.cycles;
         number "Bytes" => of.bytes;
     })
 }

@@ -1,32 +1,33 @@
-//! Tables of tile mapping: what can be mapped, and the parts of what is mapped.
+//! Tables of tile mapping: the subjects, and the parts of one subject.
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::table;
 use crate::tile_mapping::{MappingListEntry, MappingSubjectKind, ReplicaShare, SubjectTileMapping};
 use tilescope_report::units::{Bytes, TileRange, TileRuns, exact_bytes, grouped};
 
-/// Everything of a kind that can be mapped.
+/// All subjects of a kind.
 pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataTable {
-    let bytes = || TableColumn::number("Bytes");
-    let cycles = || TableColumn::cycles("Cycles").about("Cycles of the slowest tile");
     let (name, size): (&str, TableColumn) = match kind {
-        MappingSubjectKind::Tensors => ("Tensor", bytes()),
-        MappingSubjectKind::Operations => ("Operation", bytes()),
-        MappingSubjectKind::ComputeSets => ("Compute set", cycles()),
+        MappingSubjectKind::Tensors => ("Tensor", TableColumn::number("Bytes")),
+        MappingSubjectKind::Operations => ("Operation", TableColumn::number("Bytes")),
+        MappingSubjectKind::ComputeSets => {
+            let cycles = TableColumn::cycles("Cycles").about("Cycles of the slowest tile");
+            ("Compute set", cycles)
+        }
     };
     table! { entries, |entry|
-        text name => &entry.name;
+        operation name => &entry.name;
         all [size] => [match kind {
             MappingSubjectKind::ComputeSets => TableCell::Count(entry.size),
             MappingSubjectKind::Tensors | MappingSubjectKind::Operations => {
                 TableCell::Bytes(Bytes(entry.size))
             }
         }];
-        number "Tiles" => entry.tiles, "Tiles that hold a part";
+        most "Tiles" => entry.tiles, "Tiles that hold a part";
     }
 }
 
-/// Which part of each sharded tensor a replica holds.
+/// The part of each sharded tensor on a replica.
 pub fn replicas(shares: &[(String, ReplicaShare)]) -> DataTable {
     table! { shares, |(name, share)|
         text "Tensor" => name;
@@ -44,18 +45,18 @@ fn tiles_text(tiles: TileRange) -> String {
     }
 }
 
-/// Which tiles hold which part.
+/// Regions of variables, with the tiles that hold them.
 pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
     table! { &mapping.regions, |region|
         text "Tiles" => tiles_text(region.tiles);
         text "Variable" => &region.variable;
         text "Part, in layout order" => region.part();
         number "Bytes per tile" => region.bytes;
-        number "Address" => addresses.then_some(TableCell::Count(region.offset.0));
+        number "Address" => if addresses { Some(TableCell::Count(region.offset.0)) } else { None };
     }
 }
 
-/// Vertex types of what is mapped.
+/// Vertex types of a subject.
 pub fn vertices(mapping: &SubjectTileMapping) -> DataTable {
     table! { &mapping.vertex_types, |row|
         text "Vertex type" => &row.name;
@@ -66,19 +67,23 @@ pub fn vertices(mapping: &SubjectTileMapping) -> DataTable {
     }
 }
 
-/// Layouts before and after data is rearranged.
+/// Layouts before and after rearrangements of data.
 pub fn rearrangements(mapping: &SubjectTileMapping) -> DataTable {
-    let holders = |tiles: &TileRuns<Bytes>| -> u64 {
-        let some = tiles.iter().filter(|(_, bytes)| **bytes > Bytes::ZERO);
-        some.map(|(range, _)| u64::from(range.count())).sum()
-    };
-    let layout = |tiles: &TileRuns<Bytes>| {
-        format!("{} tiles, at most {}", grouped(holders(tiles)), exact_bytes(tiles.max().0))
-    };
     table! { &mapping.rearrangements, |one|
         text "Rearrangement" => &one.name;
         text "About" => format!("{} -> {}", layout(&one.before), layout(&one.after));
         number "Bytes" => one.after.total();
         cycles "Cycles" => one.cycles;
     }
+}
+
+/// The number of tiles that hold bytes, and the most bytes of one: `16 tiles, at most 1,024 bytes`.
+fn layout(tiles: &TileRuns<Bytes>) -> String {
+    let mut holders = 0;
+    for (range, bytes) in tiles.iter() {
+        if *bytes > Bytes::ZERO {
+            holders += u64::from(range.count());
+        }
+    }
+    format!("{} tiles, at most {}", grouped(holders), exact_bytes(tiles.max().0))
 }

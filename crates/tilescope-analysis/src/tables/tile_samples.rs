@@ -1,4 +1,4 @@
-//! Tables of samples of measured tiles, grouped by what they are of.
+//! Tables of grouped samples of measured tiles.
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::table;
@@ -9,7 +9,7 @@ use tilescope_report::{Report, ReportError};
 
 const BY_KIND: &str = "Cycles of the samples of this kind";
 
-/// Samples that pass a filter, grouped; no rows where tiles were not measured.
+/// Groups of the samples that pass a filter; empty if tiles were not measured.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -25,7 +25,7 @@ pub fn samples(
     Ok(table(&[&title], groups.map(|group| (Vec::new(), group)).collect()))
 }
 
-/// Samples grouped by each name of the metadata in turn; those without it are left out.
+/// Samples grouped by each name of the metadata in turn; samples without the name are left out.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -51,7 +51,7 @@ fn key(key: &SampleKey) -> TableCell {
     }
 }
 
-/// Groups below titles of what they are of: words in front, then their key.
+/// A table of groups under titles: leading texts of each group, then its key.
 fn table(titles: &[&str], groups: Vec<(Vec<TableCell>, SampleGroup)>) -> DataTable {
     let kinds = ["Exchange", "Compute", "Synchronization", "Idle"];
     table! { groups, |(words, group)|

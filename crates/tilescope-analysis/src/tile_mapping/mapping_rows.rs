@@ -1,4 +1,4 @@
-//! The parts that a mapping lists: regions, vertices, rearrangements; and how parts compare.
+//! The parts of a mapping: regions, vertices, rearrangements, and their balance.
 
 use tilescope_report::units::{
     Bytes, Cycles, OperationId, ProgramId, TileRange, TileRuns, grouped,
@@ -15,15 +15,14 @@ pub struct MappedVariableRegion {
     pub bytes: Bytes,
     /// Address on each tile.
     pub offset: Bytes,
-    /// First byte of the variable that lies here, counted in the order in which it is laid over
-    /// the tiles.
+    /// First byte of the variable in this region, counted in the order of its layout over tiles.
     pub start: Bytes,
-    /// Bytes of an element, where the shape says so.
+    /// Bytes of an element, if the shape states the type.
     pub element: Option<Bytes>,
 }
 
 impl MappedVariableRegion {
-    /// What part of the variable all these tiles hold: elements, or bytes where the type is not
+    /// The part of the variable on all these tiles, in elements, or in bytes if the type is not
     /// known.
     pub fn part(&self) -> String {
         let bytes = self.bytes * u64::from(self.tiles.count());
@@ -31,7 +30,8 @@ impl MappedVariableRegion {
             Some(bytes) if bytes > Bytes::ZERO => (bytes, "elements"),
             _ => (Bytes(1), "bytes"),
         };
-        let (first, end) = (self.start / unit, (self.start + bytes) / unit);
+        let first = self.start / unit;
+        let end = (self.start + bytes) / unit;
         format!("{name} {} - {}", grouped(first), grouped(end.saturating_sub(1).max(first)))
     }
 }
@@ -40,47 +40,47 @@ impl MappedVariableRegion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedVertexRow {
     pub name: String,
-    /// Instances over all tiles.
+    /// Number of instances over all tiles.
     pub count: u64,
-    /// Tiles that have any.
+    /// Number of tiles with instances.
     pub tiles: u64,
-    /// Most instances on one tile.
+    /// The most instances on one tile.
     pub most: u64,
-    /// Whether it only moves data about: a strided copy.
+    /// True for a strided copy, which only moves data.
     pub strided_copy: bool,
 }
 
-/// How data lies before and after a rearrangement: what each tile gives to the exchange before
-/// it, and what each tile gets.
+/// The layout of data before and after a rearrangement: the bytes that each tile sends in the
+/// exchange before it, and those that each tile receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedRearrangement {
-    /// Name of the arranging compute set, or of the exchange where nothing is arranged after it.
+    /// Name of the arranging compute set, or of the exchange if no arrangement follows.
     pub name: String,
     pub exchange: ProgramId,
     /// Bytes that each tile sends.
     pub before: TileRuns<Bytes>,
     /// Bytes that each tile receives.
     pub after: TileRuns<Bytes>,
-    /// Cycles of the slowest tile while it arranges.
+    /// Cycles of the slowest tile of the arrangement.
     pub cycles: Cycles,
 }
 
-/// Evenness of a mapping: the largest part against the mean.
+/// Balance of a mapping: the largest part compared with the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TileMappingBalance {
-    /// Tiles that hold a part.
+    /// Number of tiles with a part.
     pub tiles: u64,
     pub total: u64,
     pub least: u64,
     pub most: u64,
-    /// Largest amount that every part is a multiple of.
+    /// The largest number that divides every part.
     pub granularity: u64,
-    /// Tiles of the IPUs that hold any part.
+    /// Number of tiles of the IPUs with any part.
     pub tiles_of_used_ipus: u64,
 }
 
 impl TileMappingBalance {
-    /// Figures of one value per tile.
+    /// The balance of one value per tile.
     pub fn from_values(values: &[u64], target: &Target) -> Self {
         let mut balance = Self::default();
         let per_ipu = target.tiles_per_ipu.max(1) as usize;
@@ -100,13 +100,13 @@ impl TileMappingBalance {
         balance
     }
 
-    /// Largest part / mean part, over the tiles that hold one.
+    /// Largest part / mean part, over the tiles with a part.
     pub fn imbalance(&self) -> f64 {
         let mean = self.total as f64 / (self.tiles as f64).max(1.0);
         if mean > 0.0 { self.most as f64 / mean } else { 0.0 }
     }
 
-    /// Share of the tiles of its IPUs that hold a part.
+    /// Share of the tiles of its IPUs with a part.
     pub fn used_share(&self) -> f64 {
         self.tiles as f64 / (self.tiles_of_used_ipus as f64).max(1.0)
     }
@@ -116,13 +116,13 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Codelets that copy data in strides: `poplar_rt::DstStridedCopy64BitMultiAccess`,
+/// True for codelets that copy data in strides: `poplar_rt::DstStridedCopy64BitMultiAccess`,
 /// `poplar_rt::DstLongStridedCopy`, …
 pub fn is_strided_copy(vertex_type: &str) -> bool {
     vertex_type.contains("StridedCopy")
 }
 
-/// Bytes of an element of `float32[10,1,5,5]`; `None` where the shape does not begin with a type.
+/// Bytes of an element of `float32[10,1,5,5]`; `None` if the shape does not begin with a type.
 pub(super) fn element_bytes(shape: &str) -> Option<Bytes> {
     let (before, _) = shape.split_once('[')?;
     let name = before.rsplit(' ').next()?;
@@ -136,12 +136,12 @@ pub(super) fn element_bytes(shape: &str) -> Option<Bytes> {
     }
 }
 
-/// Compute sets whose names say that they only arrange data.
+/// True if the name of a compute set indicates that it only arranges data.
 fn arranges(name: &str) -> bool {
     ["PreArrange", "OnTileCopy", "preRegroup", "Transpose"].iter().any(|part| name.contains(part))
 }
 
-/// Exchanges of an operation with the arranging compute set that follows each.
+/// Exchanges of an operation, each with the arranging compute set that follows it.
 pub(super) fn rearrangements(
     report: &Report,
     operation: OperationId,

@@ -1,5 +1,5 @@
-//! Which tiles hold what: regions of a tensor, the variables, vertices and cycles of an operation
-//! or a compute set, and how data lies before and after it is rearranged.
+//! Tile mapping: regions of a tensor, the variables, vertices and cycles of an operation or a
+//! compute set by tile, and layouts of data before and after rearrangements.
 
 mod mapping_rows;
 mod replica_shares;
@@ -22,12 +22,12 @@ use tilescope_report::{
     ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariablePlacement,
 };
 
-/// Most variables that are listed.
+/// The largest number of variables in a list.
 pub const MAX_VARIABLES: usize = 100_000;
-/// Most regions that are listed.
+/// The largest number of regions in a list.
 pub const MAX_REGIONS: usize = 20_000;
 
-/// Kinds of things that are mapped.
+/// A kind of mapped subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MappingSubjectKind {
@@ -38,11 +38,11 @@ pub enum MappingSubjectKind {
     ComputeSets,
 }
 
-/// Something that is mapped to tiles.
+/// A subject that is mapped to tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MappingSubject {
-    /// A variable; in files with one row per tile, the first of those with its name.
+    /// A variable; in files with one row per tile, the first of those with the same name.
     Tensor(VariableId),
     Operation(OperationId),
     ComputeSet(ComputeSetId),
@@ -61,24 +61,24 @@ pub enum MappingMeasure {
 }
 
 impl MappingMeasure {
-    /// Its unit.
+    /// The unit of its values.
     pub fn unit(self) -> TileCurveUnit {
         if self == Self::Bytes { TileCurveUnit::Bytes } else { TileCurveUnit::Count }
     }
 }
 
-/// A line of the list of subjects.
+/// An entry in the list of subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingListEntry {
     pub subject: MappingSubject,
     pub name: String,
     /// Bytes, or cycles of the slowest tile.
     pub size: u64,
-    /// Tiles that hold a part.
+    /// Number of tiles with a part.
     pub tiles: u64,
 }
 
-/// Everything of a kind that can be mapped, and whether that is all there is.
+/// All subjects of a kind, and true if the list is complete.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -93,7 +93,7 @@ pub fn subjects(
     }
 }
 
-/// Whether variables of a category are data of the model, not code or what code needs.
+/// True if variables of a category are data of the model, not code or its data.
 pub(super) fn is_tensor(category: MemoryCategory) -> bool {
     let data = [
         MemoryCategory::Variable,
@@ -111,15 +111,17 @@ fn bytes_of(tiles: &TileRuns<VariablePlacement>) -> TileRuns<Bytes> {
 fn tensors(report: &Report) -> Result<(Vec<MappingListEntry>, bool), ReportError> {
     let variables = first_variables(report, None, MAX_VARIABLES)?;
     let mut entries: Vec<MappingListEntry> = Vec::new();
-    // Files with one row per tile repeat the name; ours have each variable once.
+    // Files with one row per tile repeat the name; other files have each variable once.
     let mut known: BTreeMap<(String, MemoryCategory), usize> = BTreeMap::new();
     let per_tile = !report.has(tilescope_report::ReportPart::Lifetimes);
     for (id, variable) in variables.found.into_iter().filter(|(_, v)| is_tensor(v.category)) {
         let size = bytes_of(&variable.tiles).total().0;
         let tiles = u64::from(variable.tiles.tile_count());
-        let at = per_tile
-            .then(|| known.get(&(variable.name.clone(), variable.category)).copied())
-            .flatten();
+        let at = if per_tile {
+            known.get(&(variable.name.clone(), variable.category)).copied()
+        } else {
+            None
+        };
         if let Some(at) = at {
             entries[at].size += size;
             entries[at].tiles += tiles;
@@ -149,19 +151,23 @@ fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
             tiles.extend(set.cycles.iter().map(|(range, _)| range));
         }
     }
-    let entry = |(index, operation): (usize, &tilescope_report::ModelOperation)| MappingListEntry {
-        subject: MappingSubject::Operation(OperationId(index as u32)),
-        name: operation.name.clone(),
-        size: sizes[index],
-        tiles: covered(&mut tiles[index].clone()),
-    };
-    Ok(operations.iter().enumerate().map(entry).collect())
+    let mut entries = Vec::new();
+    for (index, operation) in operations.iter().enumerate() {
+        entries.push(MappingListEntry {
+            subject: MappingSubject::Operation(OperationId(index as u32)),
+            name: operation.name.clone(),
+            size: sizes[index],
+            tiles: covered(&mut tiles[index]),
+        });
+    }
+    Ok(entries)
 }
 
 /// Number of tiles in any of the ranges.
 fn covered(ranges: &mut [TileRange]) -> u64 {
     ranges.sort_unstable();
-    let (mut count, mut covered) = (0, TileId(0));
+    let mut count = 0;
+    let mut covered = TileId(0);
     for range in ranges {
         let end = covered.max(range.end);
         count += u64::from(end - covered.max(range.first));
@@ -171,13 +177,16 @@ fn covered(ranges: &mut [TileRange]) -> u64 {
 }
 
 fn compute_sets(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
-    let entry = |(id, set): (ComputeSetId, ComputeSet)| MappingListEntry {
-        subject: MappingSubject::ComputeSet(id),
-        name: set.name.clone(),
-        size: set.cycles.max().0,
-        tiles: set.cycles.tile_count().into(),
-    };
-    Ok(report.compute_sets()?.into_iter().map(entry).collect())
+    let mut entries = Vec::new();
+    for (id, set) in report.compute_sets()? {
+        entries.push(MappingListEntry {
+            subject: MappingSubject::ComputeSet(id),
+            name: set.name,
+            size: set.cycles.max().0,
+            tiles: set.cycles.tile_count().into(),
+        });
+    }
+    Ok(entries)
 }
 
 /// Compute sets with a program that executes each.
@@ -191,7 +200,7 @@ fn sets_of_programs(report: &Report) -> Result<Vec<(ProgramNode, ComputeSet)>, R
     Ok(found.collect())
 }
 
-/// All about one subject.
+/// The mapping of one subject.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubjectTileMapping {
     pub name: String,
@@ -202,7 +211,7 @@ pub struct SubjectTileMapping {
     pub cycles: Vec<u64>,
     /// The tiles of its variables.
     pub regions: Vec<MappedVariableRegion>,
-    /// Whether there are more regions than are listed.
+    /// True if there are more regions than are listed.
     pub truncated: bool,
     /// Its vertices, the most frequent first.
     pub vertex_types: Vec<MappedVertexRow>,
@@ -220,7 +229,7 @@ impl SubjectTileMapping {
         }
     }
 
-    /// Whether any tile has some of it.
+    /// True if any tile has a value.
     pub fn has(&self, measure: MappingMeasure) -> bool {
         self.values(measure).iter().any(|value| *value > 0)
     }
@@ -269,23 +278,23 @@ impl SubjectTileMapping {
         counts: BTreeMap<usize, Vec<u64>>,
     ) -> Result<(), ReportError> {
         let types = report.vertex_types()?;
-        let row = |(index, counts): (usize, Vec<u64>)| {
-            let name = types.get(index)?.name.clone();
-            Some(MappedVertexRow {
-                strided_copy: is_strided_copy(&name),
+        self.vertex_types.clear();
+        for (index, counts) in counts {
+            let Some(of) = types.get(index) else { continue };
+            self.vertex_types.push(MappedVertexRow {
+                strided_copy: is_strided_copy(&of.name),
                 count: counts.iter().sum(),
                 tiles: counts.iter().filter(|count| **count > 0).count() as u64,
                 most: counts.iter().copied().max().unwrap_or(0),
-                name,
-            })
-        };
-        self.vertex_types = counts.into_iter().filter_map(row).collect();
+                name: of.name.clone(),
+            });
+        }
         self.vertex_types.sort_by_key(|row| std::cmp::Reverse(row.count));
         Ok(())
     }
 }
 
-/// Looks a subject up; `None` if it is not in the report.
+/// Looks up a subject; `None` if it is not in the report.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -305,7 +314,7 @@ pub fn mapping(
         MappingSubject::Operation(id) => operation(report, id, &mut mapping)?,
         MappingSubject::ComputeSet(id) => compute_set(report, id, &mut mapping)?,
     };
-    Ok(found.then_some(mapping))
+    Ok(if found { Some(mapping) } else { None })
 }
 
 fn tensor(
@@ -323,7 +332,7 @@ fn tensor(
     if report.has(tilescope_report::ReportPart::Lifetimes) {
         mapping.add_variable(&variable);
     } else {
-        // One row per tile: the variable is all rows of its name.
+        // In files with one row per tile, the variable is all rows with its name.
         mapping.about = variable.category.title().to_owned();
         for_each_variable(report, |_, other| {
             if other.name == variable.name && other.category == variable.category {

@@ -1,5 +1,5 @@
-//! Tensors over replicas: with replicated tensor sharding, each replica holds a part of what all of
-//! them would hold.
+//! Tensors over replicas: with replicated tensor sharding, each replica holds a part instead of the
+//! whole tensor.
 
 use super::bytes_of;
 use super::mapping_rows::element_bytes;
@@ -8,27 +8,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, VariableId};
 use tilescope_report::{Report, ReportError, Target, Variable};
 
-/// Which part of a tensor a replica holds.
+/// The part of a tensor on a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaShare {
     /// Bytes of all its elements.
     pub whole: Bytes,
-    /// Bytes that each replica holds, with those that fill its last elements up.
+    /// Bytes on each replica, including padding after the last elements.
     pub held: Bytes,
     pub replicas: u32,
-    /// Parts that it is cut into.
+    /// Number of parts.
     pub shards: u32,
 }
 
 impl ReplicaShare {
-    /// The part that a replica holds, from 0.
+    /// The part on a replica, from 0.
     pub fn shard_of(&self, replica: u32) -> u32 {
         replica % self.shards.max(1)
     }
 }
 
-/// Which part of a variable each replica holds; none of those that are not kept from one
-/// micro-batch to the next, or of which the report does not say how large they are as a whole.
+/// The part of a variable on each replica; `None` for variables that do not persist between
+/// micro-batches, and for those whose total size is not in the report.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -38,12 +38,13 @@ pub fn replica_share(report: &Report, id: VariableId) -> Result<Option<ReplicaSh
     Ok(all.into_iter().find(|(name, _)| *name == variable.name).map(|(_, share)| share))
 }
 
-/// The same of all variables, with their names.
+/// The parts of all variables, with their names.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn replica_shares(report: &Report) -> Result<Vec<(String, ReplicaShare)>, ReportError> {
-    let (kept, target) = (kept_tensors(report)?, report.target()?);
+    let kept = kept_tensors(report)?;
+    let target = report.target()?;
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     for_each_variable(report, |_, variable| {
         if kept.contains(&variable.name)
@@ -73,25 +74,27 @@ fn share(
 ) -> Option<ReplicaShare> {
     let element = element_bytes(&variable.shape)?;
     let own = *sizes.get(variable.name.as_str())?;
-    // State and accumulators are named after their weight, and have as many elements as a whole.
+    // Optimiser state and accumulators are named after their weights, and have the same total
+    // number of elements.
     let weight = variable.name.split_once("___").and_then(|(_, weight)| sizes.get(weight));
     let whole = element.0.checked_mul(own.max(weight.copied().unwrap_or(0)))?;
     let held = bytes_of(&variable.tiles).total();
     if target.replicas < 2 || whole == 0 || held.is_zero() {
         return None;
     }
-    // Each part is filled up, so that together they are no less than the whole. More parts than
-    // replicas there are not, and all parts are held by as many.
+    // Each part is padded, so the sum of all parts is at least the whole. There are at most as many
+    // parts as replicas, and each part is on the same number of replicas.
     let most = u32::try_from(whole.div_ceil(held.0)).ok()?;
     let fits = |shards: &u32| {
         target.replicas.is_multiple_of(*shards) && held.0.saturating_mul((*shards).into()) >= whole
     };
-    // What is not cut up here may be a part by its own shape: nothing is said of it.
+    // A tensor that is not sharded here may be a part according to its own shape, so it is left
+    // out.
     let shards = (2..=most.min(target.replicas)).rev().find(fits)?;
     Some(ReplicaShare { whole: Bytes(whole), held, replicas: target.replicas, shards })
 }
 
-/// Elements of `float32[10,1,5,5]`.
+/// Number of elements of `float32[10,1,5,5]`.
 fn elements(shape: &str) -> Option<u64> {
     let sizes = shape.split_once('[')?.1.strip_suffix(']')?;
     let mut sizes = sizes.split(',').filter(|size| !size.trim().is_empty());
@@ -106,12 +109,12 @@ mod tests {
     use tilescope_report::{DataBuffer, DataPlace, MemoryCategory};
 
     #[test]
-    fn parts_are_told_from_the_bytes_of_a_replica() {
+    fn parts_follow_from_the_bytes_of_a_replica() {
         let mut builder = ReportBuilder::new(1, 8);
         builder.parts.target.replicas = 4;
         builder.parts.target.num_ipus = 4;
-        // 1,000 elements of 4 bytes on four tiles: all of them, a quarter, and of 1,001 a quarter
-        // that is filled up.
+        // 1,000 elements of 4 bytes on four tiles: all of them, a quarter, and for 1,001 a padded
+        // quarter.
         for (name, shape, each) in [
             ("weight", "float32[10,100]", 1_000),
             ("Accl1___weight", "float32[250]", 250),

@@ -1,4 +1,4 @@
-//! The topic of limits: the waterfall, the roofline, and where cycles of operations go.
+//! The topic of limits: the waterfall, the roofline, and cycles of operations by class.
 
 use super::{Topic, TopicFigure};
 use crate::figures::{
@@ -12,7 +12,7 @@ use crate::limits::{
 use tilescope_report::units::{Cycles, fine_percent, grouped, with_prefix};
 use tilescope_report::{MachineInterface, Report, ReportError};
 
-/// Operations of the figure of classes: the table has all.
+/// The number of operations in the figure of classes; the table has all of them.
 const MOST_OPERATIONS: usize = 12;
 
 pub(super) const TOPIC: Topic = Topic::of_view(
@@ -45,8 +45,8 @@ fn waterfall(report: &Report) -> Result<Figure, ReportError> {
     })
 }
 
-/// The peak, what is lost on the way down, and what is left. A run whose utilisation is not known has
-/// no row of what it achieves.
+/// The peak, the losses on the way down, and the remainder. A run with unknown utilisation has no
+/// row for the achieved share.
 #[must_use]
 pub fn waterfall_figure(cycles: &WaterfallCycles, unknown: Option<UnknownUtilisation>) -> Figure {
     const PEAK: &str = "All tiles compute at the peak of the matrix engine for the whole run, each \
@@ -91,12 +91,13 @@ fn roofline(report: &Report) -> Result<Figure, ReportError> {
     Ok(roofline_figure(&found, &crate::limits::roofline(&found.machine, &found.rows, None)))
 }
 
-/// Operations below what engines and interfaces of an IPU allow; the id of a point is its row.
+/// Operations below the limits of engines and interfaces of an IPU; the id of a point is its row.
 #[must_use]
 pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
-    /// How far roofs reach to the left and to the right, as a factor: painters end them.
+    /// Extent of roofs to the left and to the right, as a factor: painters clip them.
     const FAR: f64 = 1e12;
-    let (machine, rows) = (&found.machine, &found.rows);
+    let machine = &found.machine;
+    let rows = &found.rows;
     let clock = machine.clock.map_or(1.0, |clock| clock.0 as f64);
     let (flops, bytes) = match machine.clock {
         Some(_) => ("FLOP/s", "B/s"),
@@ -133,19 +134,20 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
     ys.push(top * clock);
     let mut guides = Vec::new();
     for roof in &of.roofs {
-        let height = |x: f64| roof.flops_per_cycle(x) * clock;
         let (ends, unit, is_used) = match roof.kind {
             RoofKind::Engine(_) => ([FAR.recip(), FAR], flops, true),
             RoofKind::Interface(own) => {
                 let ridge = top / roof.per_cycle;
-                // The exchange is always of interest.
+                // The exchange is always shown.
                 let is_used = own == MachineInterface::TileSend
                     || of.points.iter().any(|point| point.interface == Some(own));
-                xs.extend(is_used.then_some(ridge));
+                if is_used {
+                    xs.push(ridge);
+                }
                 ([ridge / FAR, ridge], bytes, is_used)
             }
         };
-        let [from, to] = ends.map(|x| [x, height(x)]);
+        let [from, to] = ends.map(|x| [x, roof.flops_per_cycle(x) * clock]);
         let name = format!("{} {}", roof.title, with_prefix(roof.per_cycle * clock, unit));
         let shade = if is_used { Shade::Weak } else { Shade::Whole };
         guides.push(FigureGuide { name, from, to, shade, dashed: false });
@@ -175,7 +177,7 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
     }
 }
 
-/// Figures of an operation, a few words each.
+/// Short texts with figures of an operation.
 fn point_words(row: &LimitsRow, machine: &Machine) -> Vec<String> {
     let limits = &row.limits;
     let mut lines = vec![format!("{} cycles", grouped(limits.total().0))];
@@ -235,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_hang_from_the_peak_down_to_what_is_achieved() {
+    fn waterfall_bars_connect_the_peak_and_the_achieved_share() {
         let mut cycles = WaterfallCycles::default();
         cycles[WaterfallStep::SyncAndStart] = Cycles(50);
         cycles[WaterfallStep::BelowPeak] = Cycles(30);

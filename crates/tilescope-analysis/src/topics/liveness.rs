@@ -21,23 +21,28 @@ fn bytes(report: &Report) -> Result<Figure, ReportError> {
     Ok(liveness_figure(&curve(report, LivenessScope::Whole)?.unwrap_or_default()))
 }
 
-/// Bytes live at every step, with the step at which most is live.
+/// Bytes live at every step, with the step with the most live bytes.
 #[must_use]
 pub fn liveness_figure(curve: &LivenessCurve) -> Figure {
     let peak = curve.peak().unwrap_or(0);
     let most = curve.total(peak).as_f64();
     let capacity = curve.capacity.as_f64();
-    // What a replica has is often far above what is live: it is a line only where it helps.
+    // The capacity of a replica is often far above the live bytes: its line is drawn only if it is
+    // close.
     let with_capacity = capacity > 0.0 && capacity <= 1.6 * most;
-    let (mut guides, mut labels, mut points) = (Vec::new(), Vec::new(), Vec::new());
+    let mut guides = Vec::new();
+    let mut labels = Vec::new();
+    let mut points = Vec::new();
     if with_capacity {
         let name = format!("memory of a replica: {}", binary_bytes(curve.capacity.0));
         guides.push(FigureGuide::level(name, capacity, Shade::Capacity));
     }
     let steps = curve.others.len();
     if steps > 0 {
-        let (name, about) = (format!("Step {}", grouped(peak as u64)), binary_bytes(most as u64));
-        let (x, y) = (peak as f64 + 0.5, most);
+        let name = format!("Step {}", grouped(peak as u64));
+        let about = binary_bytes(most as u64);
+        let x = peak as f64 + 0.5;
+        let y = most;
         labels.push(FigureLabel { at: [x, y], text: format!("{name}: {about}") });
         points.push(FigurePoint { x, y, series: 2, id: peak, name, about });
     }

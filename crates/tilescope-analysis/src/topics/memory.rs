@@ -36,15 +36,15 @@ fn categories(report: &Report) -> Result<Figure, ReportError> {
     Ok(Figure::bars("Memory by category", x, series, bars))
 }
 
-/// Bytes of every tile by category, or by region where categories were not recorded, with what a
-/// tile has.
+/// Bytes of every tile by category, or by region if categories were not recorded, with the capacity
+/// of a tile.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn tile_memory_figure(report: &Report) -> Result<Figure, ReportError> {
-    /// Most IPUs that have a line of their own.
+    /// The largest number of IPUs with separate boundary lines.
     const MOST_IPUS: u32 = 256;
-    /// A layer with less than this of all bytes is not in the legend.
+    /// Layers with less than this share of all bytes are not in the legend.
     const LEAST_SHARE: f64 = 0.001;
     let breakdown = if report.has(ReportPart::Categories) {
         MemoryBreakdown::Category
@@ -55,7 +55,9 @@ pub fn tile_memory_figure(report: &Report) -> Result<Figure, ReportError> {
     let key = MemoryCurveKey { breakdown, include_gaps: false, order, per_ipu: false };
     let stack = curves(report, &key)?;
     let target = report.target()?;
-    let (mut series, mut layers, mut guides) = (Vec::new(), Vec::new(), Vec::new());
+    let mut series = Vec::new();
+    let mut layers = Vec::new();
+    let mut guides = Vec::new();
     for (at, curve) in stack.layers.iter().enumerate() {
         series.push(FigureSeries::new(curve.layer.title(), Shade::Layer(curve.layer)));
         let values = curve.values.iter().map(|bytes| *bytes as f64).collect();
@@ -71,7 +73,10 @@ pub fn tile_memory_figure(report: &Report) -> Result<Figure, ReportError> {
     let top = stack.max.max(stack.capacity).max(1) as f64 * 1.12;
     for ipu in 1..target.ipus_per_replica.min(MOST_IPUS) {
         let at = f64::from(ipu * target.tiles_per_ipu);
-        let (name, from, to, shade) = (String::new(), [at, 0.0], [at, top], Shade::Whole);
+        let name = String::new();
+        let from = [at, 0.0];
+        let to = [at, top];
+        let shade = Shade::Whole;
         guides.push(FigureGuide { name, from, to, shade, dashed: false });
     }
     if stack.capacity > 0 {

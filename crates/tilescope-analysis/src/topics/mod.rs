@@ -1,9 +1,9 @@
-//! Topics: what can be asked of a report, each with its facts, figures and tables.
+//! Topics: questions about a report, each answered with facts, figures and tables.
 //!
-//! A topic is a file here and an entry of [`TOPICS`]. The window, the HTML page, CSV, Parquet, SQL,
-//! JSON, the server for agents and Python show any of the three without knowing the topic.
+//! A topic is a file here and an entry in [`TOPICS`]. The window, the HTML page, CSV, Parquet, SQL,
+//! JSON, the server for agents and Python show all three without special knowledge of the topic.
 //!
-//! Topics with the name of a view are drawn by that view as well; their tables are those of
+//! Topics with the name of a view are also drawn by that view; their tables are those of
 //! [`TABLES`](crate::tables::TABLES).
 
 mod execution_trace;
@@ -23,18 +23,18 @@ use crate::tables::{self, ReportTable};
 use serde::Serialize;
 use tilescope_report::{Report, ReportError};
 
-/// A topic.
+/// A topic with its facts and figures.
 #[derive(Debug)]
 pub struct Topic {
-    /// Its name in links and on the command line: that of a view, or of its own.
+    /// Its name in links and on the command line: that of a view, or a separate one.
     pub id: &'static str,
     pub title: &'static str,
     /// The question that it answers.
     pub about: &'static str,
-    /// Figures that stand out.
+    /// Headline figures.
     pub facts: fn(&Report) -> Result<Vec<HeadlineFigure>, ReportError>,
     pub figures: &'static [TopicFigure],
-    /// True if a view of its name draws it, and has its own comparison and section of a page.
+    /// True if a view of its name draws it, and has a separate comparison and section of a page.
     pub has_view: bool,
 }
 
@@ -44,11 +44,11 @@ pub struct TopicFigure {
     /// Its name within the topic.
     pub name: &'static str,
     pub about: &'static str,
-    /// Makes it; one without marks where the report has nothing to draw.
+    /// Reads the figure; without marks if the report has no data for it.
     pub read: fn(&Report) -> Result<Figure, ReportError>,
 }
 
-/// Every topic.
+/// Every topic, in the order of the views.
 pub static TOPICS: &[Topic] = &[
     summary::TOPIC,
     Topic::of_view("insights", "Insights", "Which changes are worth making?", &[]),
@@ -70,7 +70,7 @@ pub static TOPICS: &[Topic] = &[
 ];
 
 impl Topic {
-    /// The topic of a view, with figures and without facts.
+    /// Creates the topic of a view, with figures and without facts.
     const fn of_view(
         id: &'static str,
         title: &'static str,
@@ -80,12 +80,12 @@ impl Topic {
         Self { id, title, about, facts: |_| Ok(Vec::new()), figures, has_view: true }
     }
 
-    /// Its tables.
+    /// The tables of the topic.
     pub fn all_tables(&self) -> impl Iterator<Item = &'static ReportTable> {
         tables::of_view(self.id)
     }
 
-    /// Its figures of a report, in their order.
+    /// Reads its figures from a report, in order.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -100,7 +100,7 @@ impl Topic {
         Ok(figures)
     }
 
-    /// Facts, figures and tables of a report.
+    /// Reads its facts, figures and tables from a report.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -113,7 +113,9 @@ impl Topic {
         for table in self.all_tables() {
             tables.push(TableAnswer { name: table.name, table: (table.read)(report)? });
         }
-        let (topic, title, about) = (self.id, self.title, self.about);
+        let topic = self.id;
+        let title = self.title;
+        let about = self.about;
         Ok(TopicAnswer { topic, title, about, facts: (self.facts)(report)?, figures, tables })
     }
 }
@@ -145,7 +147,7 @@ pub struct TableAnswer {
     pub table: DataTable,
 }
 
-/// A topic that does not exist.
+/// Error for an unknown topic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no topic {0:?}; topics are: {known}", known = known_topics())]
 pub struct UnknownTopicError(pub String);
@@ -155,10 +157,10 @@ fn known_topics() -> String {
     names.join(", ")
 }
 
-/// The topic of a name.
+/// The topic with a name.
 ///
 /// # Errors
-/// The topics that there are.
+/// No such topic; the error lists the known ones.
 pub fn topic(id: &str) -> Result<&'static Topic, UnknownTopicError> {
     let found = TOPICS.iter().find(|topic| topic.id == id);
     found.ok_or_else(|| UnknownTopicError(id.to_owned()))

@@ -1,4 +1,4 @@
-//! The topic of the summary: the figures people look for first.
+//! The topic of the summary: the most important figures.
 
 use super::Topic;
 use crate::headline::{HeadlineFigure, headline_figures};
@@ -16,6 +16,7 @@ pub(super) const TOPIC: Topic = Topic {
 
 fn facts(report: &Report) -> Result<Vec<HeadlineFigure>, ReportError> {
     let summary = crate::summary::summary(report)?;
-    let (outcome, target) = (report.outcome()?, report.target()?);
+    let outcome = report.outcome()?;
+    let target = report.target()?;
     Ok(headline_figures(&summary, outcome, &target, NumberFormat::default()))
 }

@@ -1,11 +1,11 @@
-//! Data that goes from one IPU to another: which step sends it, and which step works on it next.
+//! Data flow between IPUs: the step that sends data, and the next step that uses it.
 
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneStep, Trace, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, IpuId, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
-/// Steps behind an exchange among which the one that uses the data is sought.
+/// Number of steps after an exchange that are searched for the one that uses the data.
 const STEPS_TO_CONSUMER: u32 = 16;
 
 /// Bytes that a program moves from one IPU to another.
@@ -13,11 +13,11 @@ const STEPS_TO_CONSUMER: u32 = 16;
 pub struct InterIpuTransfer {
     pub from: IpuId,
     pub to: IpuId,
-    /// Bytes; `None` where only who takes part is known.
+    /// Bytes; `None` if only the participants are known.
     pub bytes: Option<Bytes>,
 }
 
-/// What programs move between IPUs, as far as a report names both ends.
+/// Transfers of programs between IPUs, as far as a report names both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterIpuTransfers(BTreeMap<ProgramId, Vec<InterIpuTransfer>>);
 
@@ -44,13 +44,13 @@ impl InterIpuTransfers {
         Ok(Self(links))
     }
 
-    /// What a program moves, where the report names both ends.
+    /// The transfers of a program, if the report names both ends.
     pub fn transfers_of_program(&self, program: ProgramId) -> &[InterIpuTransfer] {
         self.0.get(&program).map_or(&[], Vec::as_slice)
     }
 
-    /// Links of a step; where the report does not name them, from every IPU that sends in it to
-    /// every other one that receives.
+    /// The transfers of a step; if the report does not name them, from every sending IPU of the
+    /// step to every other receiving one.
     fn transfers_of_step(
         &self,
         program: Option<ProgramId>,
@@ -59,28 +59,29 @@ impl InterIpuTransfers {
         if let Some(known) = program.and_then(|program| self.0.get(&program)) {
             return known.clone();
         }
-        let senders =
-            parts.iter().filter(|(_, part)| part.bytes_out > Bytes::ZERO).map(|(ipu, _)| *ipu);
-        let receivers =
-            || parts.iter().filter(|(_, part)| part.bytes_in > Bytes::ZERO).map(|(ipu, _)| *ipu);
-        let pairs = senders.flat_map(|from| receivers().map(move |to| (from, to)));
-        pairs
-            .filter(|(from, to)| from != to)
-            .map(|(from, to)| InterIpuTransfer { from, to, bytes: None })
-            .collect()
+        let mut transfers = Vec::new();
+        for (from, sender) in parts {
+            for (to, receiver) in parts {
+                let moves = sender.bytes_out > Bytes::ZERO && receiver.bytes_in > Bytes::ZERO;
+                if moves && from != to {
+                    transfers.push(InterIpuTransfer { from: *from, to: *to, bytes: None });
+                }
+            }
+        }
+        transfers
     }
 }
 
-/// Data on its way.
+/// A transfer with the steps that send and use the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowArrow {
     pub step: StepId,
-    /// Who sends how much to whom.
+    /// The IPUs and bytes of the transfer.
     pub link: InterIpuTransfer,
-    /// The exchange on the IPU that sends.
+    /// The exchange on the sending IPU.
     pub sent: CycleRange,
-    /// The step on the IPU that receives which is the first to work after it; the exchange itself
-    /// where none is near.
+    /// The first step on the receiving IPU that works after the exchange; the exchange itself if
+    /// none is near.
     pub used: CycleRange,
 }
 
@@ -94,10 +95,10 @@ pub fn arrows(
     steps: &[StepId],
 ) -> Result<Vec<FlowArrow>, ReportError> {
     let mut arrows = Vec::new();
-    let lanes = || trace.lanes().iter().filter(|lane| lane.sub_lane == 0);
     for step in steps {
-        let (mut parts, mut behind) = (BTreeMap::new(), BTreeMap::new());
-        for info in lanes() {
+        let mut parts = BTreeMap::new();
+        let mut behind = BTreeMap::new();
+        for info in trace.lanes().iter().filter(|info| info.sub_lane == 0) {
             let lane = trace.lane_of(info.ipu, 0);
             let found = lane.map(|lane| lane.find_with_next(*step, STEPS_TO_CONSUMER));
             let found = found.transpose()?.unwrap_or_default();
@@ -121,7 +122,7 @@ pub fn arrows(
     Ok(arrows)
 }
 
-/// The first of the next steps of a lane behind `step` that computes or moves data within its IPU.
+/// The first of the next steps on a lane after `step` that computes or moves data within its IPU.
 ///
 /// # Errors
 /// Parts of the trace that cannot be read.

@@ -1,10 +1,10 @@
-//! Activity of the host as IPUs see it: when they wait for it, and when it moves data.
+//! Activity of the host from the point of view of IPUs: their waits for it, and its transfers.
 
 use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{ProgramKind, ReportError, StepActivity};
 
-/// What IPUs have to do with the host at a time.
+/// Activity of IPUs with the host at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostActivity {
     /// Several steps in one pixel, some of them copies.
@@ -14,9 +14,9 @@ pub enum HostActivity {
     Transferring,
 }
 
-/// The host's lane in a window: parts that follow one another, gaps between them left out.
+/// The host's lane in a window: consecutive parts without the gaps between them.
 ///
-/// Where IPUs differ, data that moves counts before an IPU that waits.
+/// If IPUs differ, a transfer has priority over a wait.
 ///
 /// # Errors
 /// Parts of the trace that cannot be read.
@@ -35,7 +35,8 @@ pub fn host_lane(
         let Some(lane) = trace.lane_of(info.ipu, info.sub_lane) else { continue };
         for span in lane.spans(window, pixels)? {
             let Some(work) = work(&span) else { continue };
-            let (first, last) = (column(span.range().start), column(span.range().end));
+            let first = column(span.range().start);
+            let last = column(span.range().end);
             let end = last.max(first + 1).min(columns.len());
             for place in columns.iter_mut().take(end).skip(first) {
                 *place = (*place).max(Some(work));
@@ -57,12 +58,16 @@ fn work(span: &LaneSpan) -> Option<HostActivity> {
         }
         LaneSpan::Step(_) => Some(HostActivity::Transferring),
         LaneSpan::Bucket(bucket) => {
-            (bucket.totals.cycles[StepActivity::Host] > Cycles::ZERO).then_some(HostActivity::Mixed)
+            if bucket.totals.cycles[StepActivity::Host] > Cycles::ZERO {
+                Some(HostActivity::Mixed)
+            } else {
+                None
+            }
         }
     }
 }
 
-/// Neighbouring columns of the same work as one range.
+/// Adjacent columns of the same activity as one range.
 fn joined(columns: &[Option<HostActivity>], window: CycleRange) -> Vec<(CycleRange, HostActivity)> {
     let cycle = |column: usize| {
         let share = u128::from(window.length().0) * column as u128 / columns.len() as u128;

@@ -1,11 +1,11 @@
-//! The bars of a lane: what each stands for, and what it says.
+//! The bars of a lane, with their contents and labels.
 
 use super::program_labels::{NameTreeNodeId, ProgramLabels};
 use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
 
-/// The kinds of bar.
+/// The kind of a bar.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LaneItemKind {
     Step(LaneStep),
@@ -27,7 +27,7 @@ pub struct StepGroupTotals {
     /// Sum of tile balance times cycles.
     weighted_balance: f64,
     cycles: f64,
-    /// What the longest of them spends its time on, and how long that is.
+    /// The length and the activity of the longest step.
     longest: (Cycles, StepActivity),
 }
 
@@ -52,7 +52,7 @@ impl StepGroupTotals {
         }
     }
 
-    /// What the longest of the steps spends its time on.
+    /// The activity of the longest step.
     pub fn activity(&self) -> StepActivity {
         self.longest.1
     }
@@ -68,15 +68,15 @@ impl StepGroupTotals {
 pub struct LaneItem {
     /// The cycles it covers.
     pub range: CycleRange,
-    /// Row it lies in, from the top.
+    /// Its row, from the top.
     pub row: u32,
-    /// Whether it reaches down to the last row.
+    /// True if it extends down to the last row.
     pub full_height: bool,
     pub kind: LaneItemKind,
 }
 
 impl LaneItem {
-    /// Number of steps it stands for.
+    /// Number of steps of the bar.
     pub fn steps(&self) -> u64 {
         match &self.kind {
             LaneItemKind::Step(_) => 1,
@@ -98,7 +98,7 @@ impl LaneItem {
         }
     }
 
-    /// Share of the tiles' time that is used, 0 to 1; parents show none.
+    /// Used share of the tiles' time, 0 to 1; `None` for parents.
     pub fn tile_balance(&self) -> Option<f64> {
         match &self.kind {
             LaneItemKind::Step(step) => Some(step.tile_balance.share()),
@@ -110,7 +110,7 @@ impl LaneItem {
         }
     }
 
-    /// The program a step ran, or that of the longest step of a bucket.
+    /// The program of a step, or of the longest step of a bucket.
     pub fn program(&self) -> Option<ProgramId> {
         match &self.kind {
             LaneItemKind::Step(step) => step.program,
@@ -119,7 +119,7 @@ impl LaneItem {
         }
     }
 
-    /// The step, where the bar is just one.
+    /// The step, if the bar is a single one.
     pub fn step(&self) -> Option<StepId> {
         match &self.kind {
             LaneItemKind::Step(step) => Some(step.step),
@@ -129,10 +129,11 @@ impl LaneItem {
 
     /// The label of the bar.
     pub fn text(&self, labels: &ProgramLabels) -> String {
-        let program = |program: Option<ProgramId>| program.and_then(|id| labels.get(id));
         match &self.kind {
-            LaneItemKind::Step(step) => program(step.program)
-                .map_or_else(|| step.kind.name().to_owned(), |label| label.leaf.clone()),
+            LaneItemKind::Step(step) => match step.program.and_then(|id| labels.get(id)) {
+                Some(label) => label.leaf.clone(),
+                None => step.kind.name().to_owned(),
+            },
             LaneItemKind::Operation(node, _) | LaneItemKind::Parent(node, _) => {
                 labels.node_name(*node).to_owned()
             }
@@ -153,28 +154,27 @@ impl LaneItem {
 /// The bars of one lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneItemList {
-    /// The IPU, and the replicas it is of.
+    /// The IPU, and the class of its replicas.
     pub at: ReplicaIpu,
-    /// Its group of tiles.
+    /// The group of tiles of the lane.
     pub sub_lane: u8,
     /// Bars, by row and then by start.
     pub items: Vec<LaneItem>,
 }
 
 impl LaneItemList {
-    /// The bar of `row` that covers `cycle`; bars that reach down count in every row.
+    /// The bar of `row` that covers `cycle`; bars of full height count in every row.
     pub fn hit(&self, row: u32, cycle: Cycles, slack: Cycles) -> Option<&LaneItem> {
-        let own = |item: &&LaneItem| item.row == row || item.full_height;
-        let near = |item: &&LaneItem| {
+        let in_row = self.items.iter().filter(|item| item.row == row || item.full_height);
+        let near = in_row.filter(|item| {
             item.range.start <= cycle.saturating_add(slack)
                 && cycle < item.range.end.max(item.range.start + Cycles(1)).saturating_add(slack)
-        };
-        let distance = |item: &&LaneItem| {
+        });
+        near.min_by_key(|item| {
             let middle = item.range.start + item.range.length() / 2;
             let inside = item.range.start <= cycle && cycle < item.range.end;
             (!inside, middle.abs_diff(cycle))
-        };
-        self.items.iter().filter(own).filter(near).min_by_key(distance)
+        })
     }
 }
 

@@ -1,8 +1,8 @@
-//! What to draw of a lane: render items from spans, a pure function.
+//! Layout of a lane: bars from spans, as a pure function.
 //!
-//! The flame view puts each part of a name one row deeper and joins neighbours below one parent;
-//! the flat view puts every step in the first row. Nothing narrower than a pixel is dropped: such
-//! steps come as buckets, and a bucket stands below the parents of its longest step.
+//! The flame view puts each part of a name in the next row down and joins neighbours below one
+//! parent; the flat view puts every step in the first row. Steps narrower than a pixel are not
+//! dropped: they are combined in buckets, and a bucket is below the parents of its longest step.
 
 use super::lane_items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
 use super::program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
@@ -10,7 +10,7 @@ use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 use tilescope_report::{ProgramKind, ReportError};
 
-/// Rows of a flame that are told apart; deeper names end in the last one.
+/// The number of rows of a flame; deeper names end in the last row.
 pub const MAX_ROWS: u32 = 8;
 
 /// The arrangement of steps.
@@ -22,12 +22,12 @@ pub enum TraceLaneStyle {
     Flat,
 }
 
-/// Steps that are shown as one bar.
+/// Kinds of steps that are combined in one bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceStepGrouping {
     /// Exchange, arrangement and vertices of one operation.
     pub executions: bool,
-    /// Syncs that follow one another.
+    /// Consecutive syncs.
     pub syncs: bool,
 }
 
@@ -80,7 +80,7 @@ struct FlameLeaf {
     range: CycleRange,
     parent: Option<NameTreeNodeId>,
     full_height: bool,
-    /// A sync inside an IPU: it does not part what lies around it.
+    /// True for a sync within an IPU: it does not separate the steps around it.
     is_internal_sync: bool,
     sums: StepGroupTotals,
     kind: LaneItemKind,
@@ -119,7 +119,7 @@ fn single(span: &LaneSpan, labels: &ProgramLabels) -> FlameLeaf {
     }
 }
 
-/// Spans as leaves, those that are shown as one put together.
+/// Spans as leaves, with grouped spans combined.
 fn blocks(
     spans: &[LaneSpan],
     labels: &ProgramLabels,
@@ -150,36 +150,43 @@ fn is_sync(span: &LaneSpan) -> bool {
     matches!(span, LaneSpan::Step(step) if step.kind == ProgramKind::Sync)
 }
 
-/// Number of syncs that follow one another and are of one kind: a wait for other IPUs is not named
-/// after the sync of the tiles behind it.
+/// Number of consecutive syncs of the same kind: a wait for other IPUs must not be named after the
+/// sync of tiles that follows it.
 fn run_of_syncs(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
-    let leaf = |span: &LaneSpan| label(span, labels).map(|label| label.leaf.as_str());
-    let first = spans.first().and_then(leaf);
-    let alike = |span: &&LaneSpan| is_sync(span) && leaf(span) == first;
-    spans.iter().take_while(alike).count()
+    let Some(first) = spans.first() else { return 0 };
+    let name = leaf(first, labels);
+    spans.iter().take_while(|span| is_sync(span) && leaf(span, labels) == name).count()
 }
 
-/// Number of steps from the first one on that belong to its operation, syncs between them
-/// included.
+fn leaf<'a>(span: &LaneSpan, labels: &'a ProgramLabels) -> Option<&'a str> {
+    label(span, labels).map(|label| label.leaf.as_str())
+}
+
+/// Number of steps from the first one on that belong to the same operation, including syncs between
+/// them.
 fn run_of_operation(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
-    let operation = |span: &LaneSpan| match span {
-        LaneSpan::Step(step)
-            if matches!(step.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) =>
-        {
-            label(span, labels).and_then(|label| label.operation)
-        }
-        _ => None,
-    };
-    let Some(wanted) = operation(&spans[0]) else { return 1 };
+    let Some(wanted) = operation_of(&spans[0], labels) else { return 1 };
     let mut count = 1;
     for (at, span) in spans.iter().enumerate().skip(1) {
-        if operation(span) == Some(wanted) {
+        if operation_of(span, labels) == Some(wanted) {
             count = at + 1;
         } else if !is_internal_sync(span, labels) {
             break;
         }
     }
     count
+}
+
+/// The node of the operation of a compute set or of an exchange within an IPU.
+fn operation_of(span: &LaneSpan, labels: &ProgramLabels) -> Option<NameTreeNodeId> {
+    match span {
+        LaneSpan::Step(step)
+            if matches!(step.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) =>
+        {
+            label(span, labels)?.operation
+        }
+        _ => None,
+    }
 }
 
 fn is_internal_sync(span: &LaneSpan, labels: &ProgramLabels) -> bool {
@@ -194,7 +201,7 @@ fn joined(spans: &[LaneSpan], labels: &ProgramLabels) -> FlameLeaf {
     let syncs = is_sync(&spans[0]);
     for span in &spans[1..] {
         block.range = block.range.union(span.range());
-        // What syncs add to an operation is time, not work.
+        // Syncs add time to an operation, not work.
         if syncs || !is_sync(span) {
             block.sums.add(&StepGroupTotals::from_span(span));
         }
@@ -214,14 +221,14 @@ fn joined(spans: &[LaneSpan], labels: &ProgramLabels) -> FlameLeaf {
     block
 }
 
-/// The parents that are open while walking along a lane.
+/// The open parents during the walk along a lane.
 struct FlameLayoutBuilder<'a> {
     labels: &'a ProgramLabels,
     style: TraceLaneStyle,
-    /// A gap this long ends parents.
+    /// Length of a gap that closes parents.
     break_cycles: Cycles,
     open: Vec<(NameTreeNodeId, CycleRange, StepGroupTotals)>,
-    /// Syncs inside an IPU since the last leaf; their row depends on what follows.
+    /// Syncs within an IPU since the last leaf; their row depends on the next leaf.
     waiting: Vec<FlameLeaf>,
     items: Vec<LaneItem>,
 }
@@ -279,7 +286,7 @@ impl<'a> FlameLayoutBuilder<'a> {
         self.put(block, path.len() as u32);
     }
 
-    /// Ends all parents below row `depth`.
+    /// Closes all parents below row `depth`.
     fn close(&mut self, depth: usize) {
         for (row, (node, range, sums)) in self.open.drain(depth..).enumerate() {
             let row = (depth + row) as u32;
@@ -313,7 +320,7 @@ mod tests {
     const SINGLE: TraceStepGrouping = TraceStepGrouping { executions: false, syncs: false };
     const GROUPED: TraceStepGrouping = TraceStepGrouping { executions: true, syncs: true };
 
-    /// Everything of IPU 0 on `pixels` pixels.
+    /// The bars of IPU 0 over the whole run, at `pixels` pixels.
     fn arranged(
         report: &ReportBuilder,
         pixels: u32,
@@ -346,7 +353,8 @@ mod tests {
         items.iter().map(line).collect()
     }
 
-    /// One operation with its exchange and arrangement, a sync between each, and a second one.
+    /// One operation with its exchange and arrangement, with syncs between them, and a second
+    /// operation.
     fn two_operations() -> ReportBuilder {
         let mut report = ReportBuilder::new(1, 4);
         let exchange = report.exchange("cs0_a/conv/Convolve/ExchangePre", 8);
@@ -427,9 +435,9 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// A wait is called what most of its cycles are spent on, however far out it is looked at.
+    /// A wait is named after most of its cycles at every zoom level.
     #[test]
-    fn waits_are_named_by_what_they_are_at_every_zoom() {
+    fn waits_are_named_by_kind_at_every_zoom() {
         let mut report = ReportBuilder::new(1, 4);
         let external = report.program(ProgramKind::Sync, "External");
         let internal = report.program(ProgramKind::Sync, "Internal");

@@ -1,29 +1,29 @@
-//! A lane far out: what each column of a picture spends its cycles on.
+//! A zoomed-out lane: the shares of activities in each column of an image.
 //!
-//! A bucket covers less than two pixels, so its sums lie where they are drawn; those that reach over
-//! the edge between two columns are split by cycles, and nothing is lost or counted twice.
+//! A bucket covers less than two pixels, so its sums are drawn at their position. Buckets that
+//! cross the boundary of two columns are split by cycles, and nothing is lost or counted twice.
 
 use rayon::prelude::*;
 use tilescope_report::trace::{LaneSpan, PerActivity, StepBucket, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, Quantity};
 use tilescope_report::{ReportError, StepActivity};
 
-/// Share of the working cycles that lies in steps narrower than a pixel where a lane is far out, in
-/// percent.
+/// Share of the working cycles in steps narrower than a pixel, in percent, from which a lane counts
+/// as zoomed out.
 const NARROW_PERCENT: u64 = 90;
-/// Steps of a lane that are asked how long steps are: what runs repeats.
+/// The number of steps of a lane that are sampled for their lengths: runs repeat themselves.
 const SAMPLED_STEPS: u64 = 1 << 20;
 
-/// What a column of a lane holds.
+/// The sums of a column of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShareColumn {
-    /// Cycles, by what they were spent on.
+    /// Cycles by activity.
     pub cycles: PerActivity<Cycles>,
-    /// Steps in it, about as many as there are: one at an edge counts on both sides.
+    /// Approximate number of steps: a step at a boundary counts on both sides.
     pub steps: u64,
 }
 
-/// A window of a lane in columns of the same length, give or take a cycle.
+/// A window of a lane in columns whose lengths differ by at most one cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneShares {
     window: CycleRange,
@@ -31,8 +31,8 @@ pub struct LaneShares {
 }
 
 impl LaneShares {
-    /// The shares of spans; what lies outside of the window is left out, of a bucket by its part of
-    /// the cycles.
+    /// The shares of spans; parts outside the window are left out, for a bucket in proportion to
+    /// its cycles.
     pub fn from_spans(spans: &[LaneSpan], window: CycleRange, columns: usize) -> Self {
         let mut shares = Self { window, columns: vec![ShareColumn::default(); columns.max(1)] };
         spans.iter().for_each(|span| shares.add(span));
@@ -54,20 +54,21 @@ impl LaneShares {
         CycleRange::new(self.start(column), self.start(column + 1))
     }
 
-    /// The column that holds a cycle of the window.
+    /// The column that contains a cycle of the window.
     pub fn column_at(&self, cycle: Cycles) -> Option<usize> {
         if cycle < self.window.start || self.window.end <= cycle {
             return None;
         }
-        let (length, count) = (self.window.length().0, self.columns.len() as u64);
+        let length = self.window.length().0;
+        let count = self.columns.len() as u64;
         let offset = (cycle - self.window.start).0;
-        // The last column that does not start behind the cycle.
+        // The last column that starts at or before the cycle.
         let behind = Cycles(count).share_rounded_up(offset + 1, length);
         usize::try_from(behind.0 - 1).ok()
     }
 
-    /// Cycles of a part of the window, by what they were spent on; columns at its ends count by
-    /// their part in it.
+    /// Cycles of a part of the window by activity; columns at its ends count in proportion to their
+    /// overlap.
     pub fn cycles_in(&self, part: CycleRange) -> PerActivity<Cycles> {
         let part = part.intersection(self.window);
         let mut sum = PerActivity::default();
@@ -114,12 +115,13 @@ impl LaneShares {
     }
 }
 
-/// Adds the part of a bucket that lies in a column: all up to its end without all up to its start,
-/// so that rounding neither loses a cycle nor adds one.
+/// Adds the part of a bucket within a column, as the difference of the amounts up to its end and up
+/// to its start, so that rounding neither loses nor adds a cycle.
 fn add_bucket(column: &mut ShareColumn, bucket: &StepBucket, part: CycleRange) {
     let StepBucket { range, totals, .. } = bucket;
     let length = range.length().0.max(1);
-    let (start, end) = ((part.start - range.start).0, (part.end - range.start).0);
+    let start = (part.start - range.start).0;
+    let end = (part.end - range.start).0;
     for (activity, cycles) in totals.cycles.iter() {
         let inside = cycles.share(end, length) - cycles.share(start, length);
         column.cycles[activity] = column.cycles[activity].saturating_add(inside);
@@ -128,7 +130,7 @@ fn add_bucket(column: &mut ShareColumn, bucket: &StepBucket, part: CycleRange) {
     column.steps += (steps.share_rounded_up(end, length) - steps.share(start, length)).0;
 }
 
-/// Reads the shares of a lane: over all columns they are what [`TraceLane::totals`] says of the
+/// Reads the shares of a lane; summed over all columns they equal [`TraceLane::totals`] of the
 /// window.
 ///
 /// # Errors
@@ -142,8 +144,9 @@ pub fn lane_shares(
     Ok(LaneShares::from_spans(&spans, window, columns))
 }
 
-/// The length that nearly all steps do not exceed, by the cycles in which IPUs work: where a pixel
-/// is as long, hardly anything is wider than a pixel. Waiting does not count, it may take any time.
+/// The length that nearly all steps do not exceed, weighted by the working cycles of IPUs: if a
+/// pixel covers this length, hardly any step is wider than a pixel. Waits do not count, since they
+/// may take any time.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -182,7 +185,7 @@ mod tests {
     use tilescope_report::{ProgramKind, Report};
     use tilescope_test_tiers::cases;
 
-    /// Steps of all lengths and of several activities, some after a pause.
+    /// Steps of different lengths and activities, some after a pause.
     static TRACE: LazyLock<Trace> = LazyLock::new(|| {
         let mut report = ReportBuilder::new(1, 4);
         let mut programs = vec![report.compute("a", 1), report.exchange("b", 8)];
@@ -270,7 +273,7 @@ mod tests {
             prop_assert_eq!(shares.cycles_in(window), sum(&shares));
             for (at, column) in shares.columns().iter().enumerate() {
                 let range = shares.range(at);
-                // Each activity of each bucket rounds by less than a cycle.
+                // Each activity of each bucket has a rounding error of less than a cycle.
                 let most = range.length() + Cycles(3 * StepActivity::ALL.len() as u64);
                 prop_assert!(column.cycles.total() <= most, "{:?} in {:?}", column, range);
             }
@@ -295,7 +298,7 @@ mod tests {
         }
 
         #[test]
-        fn spans_are_spread_over_columns_without_a_loss(
+        fn spans_are_distributed_over_columns_without_loss(
             lengths in prop::collection::vec((0u64..50, 1u64..5_000, 0u64..=100), 1..60),
             columns in 1usize..200,
         ) {

@@ -1,21 +1,21 @@
-//! What the links of an IPU carry over time: bytes of exchanges between IPUs, in columns of a
-//! picture.
+//! Traffic over the links of an IPU over time: bytes of exchanges between IPUs, in columns of an
+//! image.
 //!
-//! A report says what a step sends and receives, not when within it: a step counts evenly over its
-//! cycles, so that a column holds the mean of the steps in it. Sums over columns are those of the
-//! lane, exactly: nothing is lost or counted twice at an edge.
+//! A report states the bytes that a step sends and receives, but not their times: a step counts
+//! evenly over its cycles, so that a column has the mean of its steps. Sums over columns equal
+//! those of the lane exactly: nothing is lost or counted twice at a boundary.
 
 use std::ops::Sub;
-use tilescope_report::trace::{LaneSpan, PerActivity, TraceLane};
+use tilescope_report::trace::{LaneSpan, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, Quantity};
 use tilescope_report::{ReportError, StepActivity};
 
-/// What goes over the links of an IPU in a column.
+/// Traffic over the links of an IPU in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkColumn {
-    /// Bytes that leave the IPU.
+    /// Bytes sent by the IPU.
     pub sent: Bytes,
-    /// Bytes that arrive at it.
+    /// Bytes received by the IPU.
     pub received: Bytes,
     /// Cycles in which exchanges between IPUs run.
     pub exchanging: Cycles,
@@ -28,8 +28,8 @@ impl LinkColumn {
         self.exchanging = self.exchanging.saturating_add(other.exchanging);
     }
 
-    /// The part between two points of `length` cycles: all up to the second one without all up to
-    /// the first, so that rounding loses nothing.
+    /// The part between two positions within `length` cycles, as the difference of the amounts up
+    /// to both, so that rounding loses nothing.
     fn part(self, start: u64, end: u64, length: u64) -> Self {
         fn part<Q: Quantity + Sub<Output = Q>>(of: Q, start: u64, end: u64, length: u64) -> Q {
             of.share(end, length) - of.share(start, length)
@@ -42,7 +42,7 @@ impl LinkColumn {
     }
 }
 
-/// A window of the links of an IPU in columns of the same length, give or take a cycle.
+/// A window of the links of an IPU in columns whose lengths differ by at most one cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkTraffic {
     pub window: CycleRange,
@@ -59,19 +59,20 @@ impl LinkTraffic {
         CycleRange::new(start(column), start(column + 1))
     }
 
-    /// The column that holds a cycle of the window.
+    /// The column that contains a cycle of the window.
     pub fn column_at(&self, cycle: Cycles) -> Option<usize> {
         if cycle < self.window.start || self.window.end <= cycle {
             return None;
         }
-        let (length, count) = (self.window.length().0, self.columns.len() as u64);
+        let length = self.window.length().0;
+        let count = self.columns.len() as u64;
         let offset = (cycle - self.window.start).0;
-        // The last column that does not start behind the cycle.
+        // The last column that starts at or before the cycle.
         let behind = Cycles(count).share_rounded_up(offset + 1, length);
         usize::try_from(behind.0).ok()?.checked_sub(1)
     }
 
-    /// What all columns with a cycle in a part of the window hold.
+    /// The sum of all columns that overlap a part of the window.
     pub fn sum(&self, part: CycleRange) -> LinkColumn {
         let mut sum = LinkColumn::default();
         let part = part.intersection(self.window);
@@ -100,14 +101,15 @@ impl LinkTraffic {
             if at > first && part.is_empty() {
                 break;
             }
-            let (start, end) = ((part.start - range.start).0, (part.end - range.start).0);
+            let start = (part.start - range.start).0;
+            let end = (part.end - range.start).0;
             self.columns[at].add(moved.part(start, end, length));
         }
     }
 }
 
-/// Reads what goes over the links of an IPU from the lanes of its groups of tiles: O(columns) at any
-/// zoom.
+/// Reads the traffic over the links of an IPU from the lanes of its groups of tiles: O(columns) at
+/// any zoom.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -125,7 +127,7 @@ pub fn link_traffic<'a>(
     Ok(traffic)
 }
 
-/// What a step, or all steps of a bucket, move between IPUs.
+/// The traffic between IPUs of a step, or of all steps of a bucket.
 fn of_span(span: &LaneSpan) -> LinkColumn {
     const LINKS: StepActivity = StepActivity::GlobalExchange;
     match span {
@@ -136,11 +138,10 @@ fn of_span(span: &LaneSpan) -> LinkColumn {
         },
         LaneSpan::Step(_) => LinkColumn::default(),
         LaneSpan::Bucket(bucket) => {
-            let of = |bytes: &PerActivity<Bytes>| bytes[LINKS];
             let totals = &bucket.totals;
             LinkColumn {
-                sent: of(&totals.bytes_out),
-                received: of(&totals.bytes_in),
+                sent: totals.bytes_out[LINKS],
+                received: totals.bytes_in[LINKS],
                 exchanging: totals.cycles[LINKS],
             }
         }
@@ -154,7 +155,7 @@ mod tests {
     use tilescope_report::units::IpuId;
     use tilescope_report::{ProgramKind, Report};
 
-    /// A compute step, then an exchange of 1,000 bytes, again and again.
+    /// A compute step followed by an exchange of 1,000 bytes, repeated.
     fn report(steps: u64) -> (tempfile::TempDir, Report) {
         let mut builder = ReportBuilder::new(1, 4);
         let work = builder.compute("a", 90);
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_within_a_step_has_its_part() {
+    fn windows_within_a_step_count_its_part() {
         let (_directory, report) = report(1);
         let sum = traffic(&report, (95, 100), 5).sum(CycleRange::new(Cycles(0), Cycles(100)));
         assert_eq!((sum.sent, sum.received), (Bytes(500), Bytes(350)));

@@ -1,4 +1,4 @@
-//! The step that a place in the trace speaks of.
+//! The step that a location in the trace refers to.
 
 use super::program_runs::{LaneStepLocation, first_position, first_run};
 use crate::view_location::ViewLocation;
@@ -6,21 +6,23 @@ use tilescope_report::trace::{LaneStep, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{Report, ReportError};
 
-/// Most steps of a lane that are looked at for those of a program.
+/// The largest number of steps of a lane that are searched for those of a program.
 const MOST_STEPS: usize = 1 << 16;
-/// A step as narrow as this part of the cycles of its place is shown closer.
+/// The inverse of the share of the location's cycles below which a step is too narrow, so that the
+/// window zooms in.
 const NARROWEST: u64 = 50;
 
-/// A step, and the cycles that show it.
+/// A step, and a window in which it is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedStep {
     pub location: LaneStepLocation,
-    /// The cycles of the place, or less where the step could not be seen in them.
+    /// The cycles of the location, or a narrower window if the step would not be visible in them.
     pub window: CycleRange,
 }
 
-/// The step that a place speaks of: of its program, on its IPU, in its cycles the longest one.
-/// Without cycles, the first of its program. None if it speaks of none, or if none was executed.
+/// The step that a location refers to: the longest step of its program, on its IPU, within its
+/// cycles, or the first step of its program if it has no cycles. `None` if it refers to no step, or
+/// if nothing was executed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -41,12 +43,12 @@ pub fn located_step(
     }))
 }
 
-/// Whether a window has a part of a step in it, and is not too wide to see it.
+/// True if a window overlaps a step, and is narrow enough to show it.
 fn shows(window: CycleRange, step: CycleRange) -> bool {
     window.overlaps(step) && step.length() * NARROWEST >= window.length()
 }
 
-/// A step and as much before and behind it.
+/// A step with a margin of its own length before and after it.
 fn around(step: CycleRange) -> CycleRange {
     let more = step.length() + Cycles(1);
     CycleRange::new(step.start.saturating_sub(more), step.end.saturating_add(more))
@@ -69,7 +71,8 @@ fn step_of(trace: &Trace, place: &ViewLocation) -> Result<Option<LaneStepLocatio
         let longer = |step: &LaneStep| {
             longest.is_none_or(|known| step.range.length() > known.step.range.length())
         };
-        let (ipu, sub_lane) = (info.ipu, info.sub_lane);
+        let ipu = info.ipu;
+        let sub_lane = info.sub_lane;
         let found = step.filter(longer).map(|step| LaneStepLocation { ipu, sub_lane, step });
         longest = found.or(longest);
     }
@@ -79,7 +82,7 @@ fn step_of(trace: &Trace, place: &ViewLocation) -> Result<Option<LaneStepLocatio
     }
 }
 
-/// The longest step of a program that begins in a window.
+/// The longest step of a program that overlaps a window.
 fn longest_of(
     lane: TraceLane<'_>,
     program: ProgramId,

@@ -1,49 +1,48 @@
-//! Marks of a row at any zoom: consecutive marks that are too narrow to be told apart are one
-//! counted block, so that no more is drawn than fits on the screen and no mark is left out.
+//! Marks of a row at any zoom: consecutive marks that are too narrow to distinguish are combined in
+//! one counted block, so that the number of drawn items fits the screen and no mark is left out.
 //!
-//! A row is a pyramid: pairs of blocks make a block of the level above. A long row has blocks of
-//! several marks at its base, and reads smaller ones or marks of those that are looked at closely.
+//! A row is a pyramid: pairs of blocks form a block of the level above. A long row has blocks of
+//! several marks at its base, and reads smaller ones or marks for the parts that are zoomed in.
 
 use std::ops::Range;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{MarkBlock, MarkRowId, ReportError, TraceMark};
 
-/// Pixels that a mark of a block has on average where each is shown by itself.
+/// Mean width of the marks of a block in pixels from which they are shown individually.
 const LEAST_MARK: f64 = 4.0;
-/// The same of stages, whose colours and gaps tell them apart.
+/// The same for stages, which have colours and gaps to distinguish them.
 const LEAST_STAGE: f64 = 2.0;
-/// Pixels from which on a block is taken apart: two of its halves have room for a count.
+/// Width of a block in pixels from which it is split: two halves of it have space for a count.
 const WIDE_BLOCK: f64 = 140.0;
 
 /// All marks of a row.
 #[derive(Clone, Debug)]
 pub struct MarkRow {
     pub id: MarkRowId,
-    /// Blocks of the base, then blocks of two of the level below each.
+    /// The blocks of the base, followed by levels of pairs of blocks of the level below.
     levels: Vec<Vec<MarkBlock>>,
 }
 
-/// Reads what a block of several marks is made of: smaller blocks or marks.
+/// Reads the parts of a block of several marks: smaller blocks or marks.
 pub(crate) type ReadBlock<'a> = &'a dyn Fn(&MarkBlock) -> Result<Vec<MarkBlock>, ReportError>;
 
 impl MarkRow {
-    /// A row of blocks that follow each other.
+    /// Creates a row of consecutive blocks.
     pub(crate) fn new(id: MarkRowId, base: Vec<MarkBlock>) -> Self {
         Self { id, levels: pyramid_of(base) }
     }
 
-    /// Blocks that follow each other, of all marks.
+    /// Consecutive blocks with all marks.
     pub(crate) fn base(&self) -> &[MarkBlock] {
         self.levels.first().map_or(&[], Vec::as_slice)
     }
 
-    /// All marks as one block; none in an empty row.
+    /// All marks as one block; `None` in an empty row.
     pub fn whole(&self) -> Option<&MarkBlock> {
         self.levels.last()?.first()
     }
 
-    /// What is shown of a window where a pixel has so many cycles: marks and blocks, from left to
-    /// right.
+    /// The visible items of a window at a given zoom: marks and blocks, from left to right.
     pub(crate) fn shown(
         &self,
         window: CycleRange,
@@ -61,8 +60,8 @@ impl MarkRow {
         Ok(placement.shown)
     }
 
-    /// The stages of a micro-batch, from left to right. What is looked at are the blocks that may
-    /// hold one: in a pipeline those near to it.
+    /// The stages of a micro-batch, from left to right. Reads only the blocks that may contain one,
+    /// which are close together in a pipeline.
     pub(crate) fn of_micro_batch(
         &self,
         number: u64,
@@ -73,7 +72,7 @@ impl MarkRow {
         Ok(found)
     }
 
-    /// `count` marks from the one at `first` on, as one block; none behind the last mark.
+    /// `count` marks from the one at `first` on, as one block; `None` after the last mark.
     pub(crate) fn block(
         &self,
         first: u64,
@@ -88,7 +87,7 @@ impl MarkRow {
     }
 }
 
-/// Adds the marks at places of a row that are among blocks.
+/// Adds the marks at the wanted positions of a row that are among `blocks`.
 fn add_marks(
     blocks: &[MarkBlock],
     wanted: &Range<u64>,
@@ -109,7 +108,7 @@ fn add_marks(
     Ok(())
 }
 
-/// Adds the stages of a micro-batch that are in the block at a place of a level.
+/// Adds the stages of a micro-batch within the block at an index of a level.
 fn collect_stages(
     levels: &[Vec<MarkBlock>],
     (level, index): (usize, usize),
@@ -131,7 +130,7 @@ fn collect_stages(
     Ok(())
 }
 
-/// A base and the levels above it, up to one with all of it in one block.
+/// Builds the levels above a base, up to a single block.
 fn pyramid_of(base: Vec<MarkBlock>) -> Vec<Vec<MarkBlock>> {
     let mut levels = vec![base];
     while let Some(level) = levels.last().filter(|level| level.len() > 1) {
@@ -144,7 +143,7 @@ fn pyramid_of(base: Vec<MarkBlock>) -> Vec<Vec<MarkBlock>> {
 struct BlockPlacement<'a> {
     window: CycleRange,
     cycles_per_pixel: f64,
-    /// Pixels of a mark that is shown by itself.
+    /// Least width in pixels of marks that are shown individually.
     least: f64,
     read: ReadBlock<'a>,
     shown: Vec<MarkBlock>,
@@ -161,7 +160,7 @@ impl BlockPlacement<'_> {
         let Some(block) = levels.get(level).and_then(|blocks| blocks.get(index)) else {
             return Ok(());
         };
-        // Marks without cycles are marks too.
+        // Marks without cycles are included.
         if block.range.start >= self.window.end || block.range.end < self.window.start {
             return Ok(());
         }
@@ -177,7 +176,8 @@ impl BlockPlacement<'_> {
         Ok(())
     }
 
-    /// Whether a block is shown as it is: one mark, or marks too narrow to be shown one by one.
+    /// True if a block is shown as a whole: a single mark, or marks that are too narrow to show
+    /// individually.
     fn is_shown(&self, block: &MarkBlock) -> bool {
         let pixels = |cycles: Cycles| cycles.as_f64() / self.cycles_per_pixel;
         let mean = pixels(block.passes.total()) / block.count.max(1) as f64;
@@ -185,23 +185,23 @@ impl BlockPlacement<'_> {
     }
 }
 
-/// Makes a row of marks as they come.
+/// Builds a row from marks in their order.
 pub(crate) struct MarkRowBuilder {
     id: MarkRowId,
     base: Vec<MarkBlock>,
     per_block: u64,
-    /// Most blocks of the base.
+    /// The largest number of blocks of the base.
     most: usize,
     marks: u64,
 }
 
 impl MarkRowBuilder {
-    /// An empty row with a base of at most so many blocks.
+    /// Creates an empty row with a base of at most `most` blocks.
     pub(crate) fn new(id: MarkRowId, most: usize) -> Self {
         Self { id, base: Vec::new(), per_block: 1, most: most.max(2), marks: 0 }
     }
 
-    /// Adds the next mark; its place in the row.
+    /// Adds the next mark and returns its position in the row.
     pub(crate) fn push(&mut self, mark: &TraceMark, label: u32) -> u64 {
         let place = self.marks;
         let next = MarkBlock::single(mark, place, label);
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Marks of some lengths with gaps between them, and their row with a base of `most` blocks.
+    /// Marks with given lengths and gaps, and their row with a base of `most` blocks.
     fn row(lengths: &[(u64, u64)], most: usize) -> (Vec<MarkBlock>, MarkRow) {
         let mut builder = MarkRowBuilder::new(MarkRowId::Common(MarkKind::Slot), most);
         let (mut at, mut marks) = (0, Vec::new());
@@ -258,7 +258,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn the_stages_of_a_micro_batch_are_found_wherever_they_are(
+        fn the_stages_of_a_micro_batch_are_found_at_any_position(
             numbers in prop::collection::vec(0..40u64, 1..300),
             most in 2..200usize,
             wanted in 0..45u64,
@@ -267,7 +267,7 @@ mod tests {
             let mut marks = Vec::new();
             for (place, number) in (0..).zip(&numbers) {
                 let cycles = CycleRange::new(Cycles(place * 10), Cycles(place * 10 + 8));
-                // Every fifth one is an update, whose number is that of an iteration.
+                // Every fifth mark is an update, which has the number of an iteration.
                 let kind = if place % 5 == 4 { MarkKind::Update } else { MarkKind::Stage };
                 let mark = TraceMark { kind, ..mark(*number, cycles) };
                 marks.push(MarkBlock::single(&mark, place, 0));
@@ -306,7 +306,7 @@ mod tests {
                 prop_assert_eq!(again.map(|again| again.range), Some(block.range));
             }
             prop_assert_eq!(place as usize, marks.len());
-            // Blocks of a level do not overlap: those taken apart are wide, or their marks are.
+            // Blocks of a level do not overlap: blocks that are split are wide, or have wide marks.
             let pixels = all.length().as_f64() / scale;
             let levels = (marks.len() as f64).log2().ceil() + 1.0;
             let fits = 2.0 + 2.0 * levels * (pixels / LEAST_MARK + pixels / WIDE_BLOCK + 1.0);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_marks_are_counted_and_wide_ones_stand_alone() {
+    fn narrow_marks_are_counted_and_wide_ones_are_single() {
         let (marks, row) = row(&[(0, 10); 1_024], 4_096);
         let read = |_: &MarkBlock| Ok(marks.clone());
         let all = row.whole().unwrap().range;

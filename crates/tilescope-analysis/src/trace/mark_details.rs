@@ -1,4 +1,4 @@
-//! Everything known about a mark, or about a block of marks, as rows of words.
+//! All known facts about a mark, or about a block of marks, as rows of text.
 
 use super::mark_rows::{MarkRows, kind_of, singular};
 use super::micro_batch::stage_name;
@@ -22,7 +22,7 @@ const TYPICAL: &str = "cycles / cycles of the median of its kind - 1";
 const BETWEEN: &str = "cycles between the first and the last in which none of them runs, as a \
                        share";
 
-/// Marks looked back at for the stage that was waited for.
+/// The number of earlier marks that are searched for the stage that was waited for.
 const MOST_BEFORE: usize = 10_000;
 
 /// A mark or a block of marks.
@@ -31,11 +31,11 @@ pub struct MarkDetailReport {
     /// `B1 forward`, `16 iterations`
     pub title: String,
     pub range: CycleRange,
-    /// Rows of figures; those that are unknown are left out.
+    /// Rows of figures, without unknown ones.
     pub rows: Vec<StepDetailRow>,
 }
 
-/// Describes `count` marks of a row from the one at `first` on; none behind the last mark.
+/// Describes `count` marks of a row from the one at `first` on; `None` after the last mark.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -89,7 +89,7 @@ impl MarkRowsOfWords {
         self.rows.push(StepDetailRow { name, value: value.into(), formula });
     }
 
-    /// Says which replicas are spoken of, where they differ.
+    /// Adds the replicas in question, if they differ.
     fn replicas(&mut self, report: &Report, class: ReplicaClassId) -> Result<(), ReportError> {
         let words = class_words(&report.replica_classes()?, class);
         words.into_iter().for_each(|words| self.push("Replicas", words));
@@ -122,7 +122,8 @@ fn single(mark: &TraceMark, about: &mut MarkRowsOfWords) {
     let steps = mark.steps.end.0.saturating_sub(mark.steps.start.0);
     if steps > 0 {
         let last = mark.steps.end.0 - 1;
-        let (first, last) = (grouped(mark.steps.start.0), grouped(last));
+        let first = grouped(mark.steps.start.0);
+        let last = grouped(last);
         about.push("Steps", format!("{} : {first} - {last}", grouped(steps)));
     }
 }
@@ -154,7 +155,7 @@ fn several(row: MarkRowId, block: &MarkBlock, about: &mut MarkRowsOfWords) {
     about.derived("Gaps", share(between), BETWEEN);
 }
 
-/// How a mark compares with the median of what repeats.
+/// Compares a mark with the median of repeated marks.
 fn typical(rows: &MarkRows, mark: &TraceMark, about: &mut MarkRowsOfWords) {
     let repeated = rows.repeated.iter().find(|repeated| repeated.kind == mark.kind);
     let Some(repeated) = repeated.filter(|repeated| !repeated.all_equal()) else { return };
@@ -184,7 +185,7 @@ fn on_ipu(
     Ok(())
 }
 
-/// The time between two stages of an IPU, and which stage of another IPU ended last in it.
+/// Adds the time between two stages of an IPU, and the stage of another IPU that ended last in it.
 fn waited(
     report: &Report,
     trace: &Trace,
@@ -207,7 +208,7 @@ fn waited(
         limit: MOST_BEFORE,
     };
     let marks = report.marks_of_class(at.class, &filter)?;
-    // Of more marks than were read, none is known to be the last.
+    // If there are more marks than were read, the last one is not known.
     let others = marks.iter().filter(|mark| {
         marks.len() < MOST_BEFORE && mark.ipu != Some(at.ipu) && mark.cycles.end <= gap.end
     });
@@ -222,7 +223,7 @@ fn waited(
     Ok(())
 }
 
-/// Which IPU waits most in a range, and which least.
+/// Adds the IPU that waits most in a range, and the one that waits least.
 fn over_ipus(
     trace: &Trace,
     range: CycleRange,

@@ -1,17 +1,19 @@
-//! Marks of a kind by start, read a page at a time.
+//! Marks of a kind by start, read page by page.
 
 use std::iter::Peekable;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaClassId};
 use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark};
 
-/// Marks that are read at once.
+/// The number of marks per read.
 const PAGE: usize = 1 << 16;
 /// Phases of a run in which a pipeline is full, by start.
 pub(super) fn full_phases(report: &Report) -> Result<Vec<CycleRange>, ReportError> {
     let mut full = Vec::new();
     for mark in MarkPages::new(report, (ReplicaClassId(0), MarkKind::Phase, None), None) {
         let mark = mark?;
-        full.extend((!crate::label_conventions::is_ramp(&mark)).then_some(mark.cycles));
+        if !crate::label_conventions::is_ramp(&mark) {
+            full.push(mark.cycles);
+        }
     }
     Ok(full)
 }
@@ -23,7 +25,7 @@ pub(super) fn earlier(
 ) -> Option<Result<TraceMark, ReportError>> {
     let start = |mark: Option<&Result<TraceMark, ReportError>>| match mark {
         Some(Ok(mark)) => mark.cycles.start,
-        // Errors are told at once.
+        // Errors come first.
         Some(Err(_)) => Cycles::ZERO,
         None => Cycles::MAX,
     };
@@ -31,17 +33,17 @@ pub(super) fn earlier(
     if second_first { second.next() } else { first.next().or_else(|| second.next()) }
 }
 
-/// All marks of a kind of some replicas by start, read a page at a time.
+/// All marks of a kind for a class of replicas by start, read page by page.
 pub(super) struct MarkPages<'a> {
     report: &'a Report,
     class: ReplicaClassId,
     kind: MarkKind,
-    /// Their IPU; that of all of them if there is none.
+    /// Their IPU; `None` for all IPUs.
     ipu: Option<IpuId>,
     page: std::vec::IntoIter<TraceMark>,
-    /// Where the next page begins.
+    /// Start of the next page.
     from: Option<Cycles>,
-    /// None that is wanted begins behind this.
+    /// Upper bound of the start of marks.
     until: Cycles,
     limit: usize,
     more: bool,
@@ -67,21 +69,22 @@ impl<'a> MarkPages<'a> {
     }
 
     fn next_page(&mut self) -> Result<(), ReportError> {
-        // A mark without cycles shares none with a window that begins with it.
+        // A window excludes a mark without cycles at its start.
         let window =
             self.from.map(|from| CycleRange::new(from.saturating_sub(Cycles(1)), self.until));
         let filter = MarkFilter { kind: Some(self.kind), ipu: self.ipu, window, limit: self.limit };
         let mut marks = self.report.marks_of_class(self.class, &filter)?;
         self.more = marks.len() >= self.limit;
-        // Marks that reach into the window were in the page before.
+        // Marks that started before the window were in the previous page.
         marks.retain(|mark| self.from.is_none_or(|from| mark.cycles.start >= from));
         if let Some(last) = marks.last().filter(|_| self.more).map(|mark| mark.cycles.start) {
-            // Those that start with the last one may not all be in this page.
+            // This page may lack some of the marks that start with the last one.
             marks.retain(|mark| mark.cycles.start < last);
             self.from = Some(last);
         }
         if marks.is_empty() && self.more {
-            // More than a page start together, or reach over where it begins.
+            // More marks than a page start at the same cycle, or extend beyond the start of the
+            // page.
             self.limit = self.limit.saturating_mul(2);
         }
         self.page = marks.into_iter();

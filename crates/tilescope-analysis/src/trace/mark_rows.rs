@@ -1,5 +1,4 @@
-//! All marks of a report in rows: those of short rows are read once, those of long ones where they
-//! are looked at.
+//! All marks of a report in rows: short rows are read once, long rows only in the visible parts.
 
 use super::mark_blocks::{MarkRow, MarkRowBuilder};
 use super::mark_pages::{MarkPages, earlier, full_phases};
@@ -11,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped};
 use tilescope_report::{LongMarkRow, MarkFilter, MarkKind, Report, ReportError, TraceMark};
 
-/// Kinds of marks that concern all IPUs, in the order of their rows.
+/// Kinds of marks that apply to all IPUs, in the order of their rows.
 pub const COMMON_MARKS: [MarkKind; 6] = [
     MarkKind::Run,
     MarkKind::Iteration,
@@ -21,24 +20,25 @@ pub const COMMON_MARKS: [MarkKind; 6] = [
     MarkKind::Callback,
 ];
 
-/// Marks of a kind that are read at once to be shown.
+/// The number of marks of a kind per read for display.
 const SHOWN_PAGE: usize = 1 << 12;
-/// Blocks at the base of all rows together: bounds what long runs keep in memory.
+/// The largest number of blocks at the base of all rows together, to limit the memory for long
+/// runs.
 const MOST_BLOCKS: usize = 1 << 18;
-/// Blocks at the base of a row that are never too many.
+/// The number of blocks at the base that every row may have.
 const LEAST_BLOCKS: usize = 1 << 10;
-/// Labels that are kept; marks with others are named by their kind and number.
+/// The largest number of stored labels; other marks are named by their kind and number.
 const MOST_LABELS: usize = 1 << 16;
-/// The label of marks beyond those.
+/// The label of marks beyond that limit.
 const NO_LABEL: u32 = u32::MAX;
 
-/// Rows of marks.
+/// All rows of marks.
 pub struct MarkRows {
     rows: BTreeMap<MarkRowId, MarkRow>,
-    /// Rows of which the report has blocks.
+    /// Rows that are stored as blocks in the report.
     long: Arc<Vec<LongMarkRow>>,
     labels: Mutex<MarkLabels>,
-    /// What repeats, the widest first.
+    /// Repeated marks, the widest first.
     pub repeated: Vec<RepeatedMarks>,
 }
 
@@ -49,7 +49,7 @@ struct MarkLabel {
     numbered: bool,
 }
 
-/// Labels and the numbers that blocks have them by.
+/// Labels with the ids that blocks refer to.
 #[derive(Default)]
 struct MarkLabels {
     labels: Vec<MarkLabel>,
@@ -57,7 +57,7 @@ struct MarkLabels {
 }
 
 impl MarkLabels {
-    /// The number of the label of a mark.
+    /// The id of the label of a mark.
     fn id(&mut self, mark: &TraceMark) -> u32 {
         let label = MarkLabel::of(mark);
         if let Some(known) = self.ids.get(&label) {
@@ -74,8 +74,8 @@ impl MarkLabels {
 }
 
 impl MarkRows {
-    /// Reads the marks of a trace of some IPUs, of all replicas that differ; nothing if there are more
-    /// than `most` of them.
+    /// Reads the marks of a trace for some IPUs, for all classes of replicas; `None` if there are
+    /// more than `most` of them.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -93,7 +93,7 @@ impl MarkRows {
         MarkRowsReader::new(ipus, most, None, long).read(report, ipus)
     }
 
-    /// The same of those marks that begin in a part of the run.
+    /// The same for the marks that begin in a part of the run.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -103,16 +103,16 @@ impl MarkRows {
         part: CycleRange,
     ) -> Result<Self, ReportError> {
         let reader = || MarkRowsReader::new(ipus, u64::MAX, Some(part), Arc::default());
-        // No number of them is too large.
+        // The limit on the number of marks does not apply.
         Ok(reader().read(report, ipus)?.unwrap_or_else(|| reader().finish()))
     }
 
-    /// A row; none where there are no such marks.
+    /// A row; `None` if there are no such marks.
     pub fn row(&self, id: MarkRowId) -> Option<&MarkRow> {
         self.rows.get(&id)
     }
 
-    /// What is shown of a row in a window where a pixel has so many cycles.
+    /// The visible items of a row in a window at a given zoom.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -127,7 +127,7 @@ impl MarkRows {
         self.row(id).map_or(Ok(Vec::new()), |row| row.shown(window, cycles_per_pixel, &read))
     }
 
-    /// Finds what repeats in a long row.
+    /// Finds repeated marks of a long row.
     fn find_repeated(
         &mut self,
         report: &Report,
@@ -155,18 +155,18 @@ impl MarkRows {
         self.row(id).map_or(Ok(Vec::new()), |row| row.of_micro_batch(number, &read))
     }
 
-    /// The highest number of a micro-batch that a stage works on.
+    /// The highest number of a micro-batch of any stage.
     pub fn last_micro_batch(&self) -> Option<u64> {
         self.rows.values().filter_map(|row| row.whole()?.last_micro_batch()).max()
     }
 
-    /// The rows there are.
+    /// The ids of existing rows.
     pub(crate) fn ids(&self) -> impl Iterator<Item = MarkRowId> {
         self.rows.keys().copied()
     }
 
-    /// Reads what blocks of a row are made of: smaller blocks, or single marks, as many at once as lie
-    /// in one compressed piece of the file: the next block is mostly among them.
+    /// Reads the parts of blocks of a row: smaller blocks, or single marks, for a whole compressed
+    /// chunk of the file at a time, since the next block is usually in the same chunk.
     fn page_reader(
         &self,
         report: &Report,
@@ -180,7 +180,7 @@ impl MarkRows {
                 && row.blocks.get(place) == Some(block)
             {
                 let finer = report.finer_mark_blocks(row, place)?;
-                // A block of one mark is a mark with a label; rows end with such blocks.
+                // A block of one mark is a mark with a label; rows may end with such blocks.
                 if finer.len() > 1 && finer.iter().all(|block| block.count > 1) {
                     return Ok(finer);
                 }
@@ -191,13 +191,13 @@ impl MarkRows {
             }
             match page.marks_of(block) {
                 Some(marks) => Ok(self.singles(block, marks)),
-                // More marks than a page.
+                // The block has more marks than a page.
                 None => Ok(self.singles(block, &Self::marks(report, id, block)?)),
             }
         }
     }
 
-    /// `count` marks of a row from the one at `first` on, as one block; none behind the last mark.
+    /// `count` marks of a row from the one at `first` on, as one block; `None` after the last mark.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -210,7 +210,7 @@ impl MarkRows {
         self.row(id).map_or(Ok(None), |row| row.block(first, count, &read))
     }
 
-    /// Words for a mark or for a block of them: `B1 forward`, `16 iterations`.
+    /// The title of a mark or of a block: `B1 forward`, `16 iterations`.
     pub fn words(&self, id: MarkRowId, block: &MarkBlock) -> String {
         if block.count > 1 {
             return counted(id, block);
@@ -222,13 +222,13 @@ impl MarkRows {
         }
     }
 
-    /// The marks of a block as the file has them, by start.
+    /// The marks of a block as stored in the file, by start.
     pub(crate) fn marks(
         report: &Report,
         id: MarkRowId,
         block: &MarkBlock,
     ) -> Result<Vec<TraceMark>, ReportError> {
-        // A mark without cycles shares none with a window that begins with it.
+        // A window excludes a mark without cycles at its start.
         let from = block.range.start.saturating_sub(Cycles(1));
         let window = CycleRange::new(from, block.range.end.saturating_add(Cycles(1)));
         let mut marks = Vec::new();
@@ -242,7 +242,7 @@ impl MarkRows {
             marks.extend(report.marks_of_class(id.class(), &filter)?);
         }
         marks.retain(|mark| mark.cycles.start >= block.range.start);
-        // Stable: of marks that start together, the first kind is first, as in the row.
+        // Stable: if marks start together, those of the first kind come first, as in the row.
         marks.sort_by_key(|mark| mark.cycles.start);
         marks.truncate(usize::try_from(block.count).unwrap_or(usize::MAX));
         Ok(marks)
@@ -256,21 +256,21 @@ impl MarkRows {
     }
 
     fn labels(&self) -> MutexGuard<'_, MarkLabels> {
-        // Labels are only added: whoever panicked left them whole.
+        // Labels are only added, so they are complete even after a panic.
         self.labels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Marks of a row that follow each other, by start.
+/// Consecutive marks of a row, by start.
 #[derive(Default)]
 struct MarkPage {
     marks: Vec<TraceMark>,
-    /// Cycles in which none that starts there is missing.
+    /// Range of starts within which the page is complete.
     starts: CycleRange,
 }
 
 impl MarkPage {
-    /// The marks from a cycle on, of each kind of the row as many as a page holds.
+    /// Reads the marks from a cycle on, up to a page of each kind of the row.
     fn read(report: &Report, id: MarkRowId, from: Cycles) -> Result<Self, ReportError> {
         let starts = CycleRange::new(from, Cycles::MAX);
         let mut page = Self { marks: Vec::new(), starts };
@@ -278,7 +278,7 @@ impl MarkPage {
             let filter = MarkFilter {
                 kind: Some(*kind),
                 ipu: id.ipu().map(|at| at.ipu),
-                // A mark without cycles shares none with a window that begins with it.
+                // A window excludes a mark without cycles at its start.
                 window: Some(CycleRange::new(from.saturating_sub(Cycles(1)), Cycles::MAX)),
                 limit: SHOWN_PAGE,
             };
@@ -288,18 +288,22 @@ impl MarkPage {
             }
             page.marks.extend(marks);
         }
-        // Stable: of marks that start together, the first kind is first, as in the row.
+        // Stable: if marks start together, those of the first kind come first, as in the row.
         page.marks.sort_by_key(|mark| mark.cycles.start);
         Ok(page)
     }
 
-    /// The marks of a block, if all of them are here.
+    /// The marks of a block, if the page has all of them.
     fn marks_of(&self, block: &MarkBlock) -> Option<&[TraceMark]> {
         let from = self.marks.partition_point(|mark| mark.cycles.start < block.range.start);
         let count = usize::try_from(block.count).ok()?;
         let marks = self.marks.get(from..from.checked_add(count)?)?;
         let last = marks.last()?.cycles.start;
-        (self.starts.start <= block.range.start && last < self.starts.end).then_some(marks)
+        if self.starts.start <= block.range.start && last < self.starts.end {
+            Some(marks)
+        } else {
+            None
+        }
     }
 }
 
@@ -307,7 +311,7 @@ impl MarkLabel {
     fn of(mark: &TraceMark) -> Self {
         let number = mark.index.to_string();
         match mark.label.strip_suffix(&number) {
-            // `B1` of stage 1 is a name: numbers of marks stand behind a blank or a sign.
+            // `B1` for stage 1 is a name: numbers of marks follow a space or a sign.
             Some(text) if !text.ends_with(|last: char| last.is_alphanumeric()) => {
                 Self { text: text.to_owned(), numbered: true }
             }
@@ -342,7 +346,7 @@ fn counted(id: MarkRowId, block: &MarkBlock) -> String {
     }
 }
 
-/// A mark of a kind in words.
+/// The name of a kind in the singular.
 pub fn singular(kind: MarkKind) -> &'static str {
     match kind {
         MarkKind::Loader => "loader call",
@@ -352,16 +356,16 @@ pub fn singular(kind: MarkKind) -> &'static str {
 
 struct MarkRowsReader {
     builders: BTreeMap<MarkRowId, MarkRowBuilder>,
-    /// Blocks that a row may have.
+    /// The number of blocks that a row may have.
     blocks: usize,
     labels: MarkLabels,
-    /// Rows of which the report has blocks, which are not read.
+    /// Rows that are stored as blocks in the report, and are not read here.
     long: Arc<Vec<LongMarkRow>>,
     repeated: Vec<RepeatedMarks>,
     /// Phases in which a pipeline is full, by start.
     full: Option<Vec<CycleRange>>,
     left: u64,
-    /// The part of the run that marks begin in; all of it, if there is none.
+    /// The part of the run in which marks begin; `None` for the whole run.
     part: Option<CycleRange>,
 }
 
@@ -385,7 +389,7 @@ impl MarkRowsReader {
         }
     }
 
-    /// Reads all of them; nothing if they are too many.
+    /// Reads all rows; `None` if there are too many marks.
     fn read(mut self, report: &Report, ipus: &[IpuId]) -> Result<Option<MarkRows>, ReportError> {
         for kind in COMMON_MARKS {
             if self.is_long(MarkRowId::Common(kind)) {
@@ -402,7 +406,8 @@ impl MarkRowsReader {
                 return Ok(None);
             }
         }
-        let (full, order) = (self.full.take(), [MarkKind::Iteration, MarkKind::Slot]);
+        let full = self.full.take();
+        let order = [MarkKind::Iteration, MarkKind::Slot];
         let mut rows = self.finish();
         for kind in order {
             let within = full.as_deref().filter(|_| kind == MarkKind::Slot);
@@ -416,7 +421,7 @@ impl MarkRowsReader {
         self.long.iter().any(|row| row.id == id)
     }
 
-    /// Reads stages and updates of a class of replicas; whether they were not too many.
+    /// Reads stages and updates of a class of replicas; returns false if there are too many.
     fn of_class(
         &mut self,
         report: &Report,
@@ -435,14 +440,14 @@ impl MarkRowsReader {
         Ok(true)
     }
 
-    /// Counts a mark; whether there may be one more.
+    /// Counts a mark; returns false if there are too many.
     fn count(&mut self) -> bool {
         let some = self.left > 0;
         self.left = self.left.saturating_sub(1);
         some
     }
 
-    /// Reads the marks of a kind; whether they were not too many.
+    /// Reads the marks of a kind; returns false if there are too many.
     fn common(&mut self, report: &Report, kind: MarkKind) -> Result<bool, ReportError> {
         let mut repeated = match kind {
             MarkKind::Iteration => Some(RepeatedMarkFinder::new(kind, None)),
@@ -457,7 +462,9 @@ impl MarkRowsReader {
             let place = self.push(MarkRowId::Common(kind), &mark);
             if kind == MarkKind::Phase {
                 let full = self.full.get_or_insert_default();
-                full.extend((!crate::label_conventions::is_ramp(&mark)).then_some(mark.cycles));
+                if !crate::label_conventions::is_ramp(&mark) {
+                    full.push(mark.cycles);
+                }
             }
             if let Some(repeated) = &mut repeated {
                 repeated.push(&mark, place);
@@ -467,7 +474,8 @@ impl MarkRowsReader {
         Ok(true)
     }
 
-    /// Reads stages and updates of some replicas, of one IPU or of all; whether they were not too many.
+    /// Reads stages and updates of a class of replicas, of one IPU or of all; returns false if
+    /// there are too many.
     fn of_ipus(
         &mut self,
         report: &Report,
@@ -482,7 +490,7 @@ impl MarkRowsReader {
             if !self.count() {
                 return Ok(false);
             }
-            // A stage of no IPU in particular is one of all of them.
+            // A stage without an IPU belongs to all of them.
             let own = mark.ipu.as_ref().map_or(ipus, std::slice::from_ref);
             for ipu in own {
                 self.push(MarkRowId::Ipu(ReplicaIpu { class, ipu: *ipu }), &mark);
@@ -515,8 +523,8 @@ mod tests {
     use tilescope_fixtures::ReportBuilder;
     use tilescope_report::{StepLayout, TrainingPass};
 
-    /// A run of so many slots, and stages and updates of two IPUs, of lengths that repeat and are
-    /// longer once.
+    /// A run of `slots` slots, with stages and updates on two IPUs, with repeated lengths and a
+    /// single longer one.
     fn long_run(slots: u64, period: u64) -> ReportBuilder {
         let mut builder = ReportBuilder::new(2, 4);
         builder.layout = StepLayout::Columns;
@@ -554,7 +562,7 @@ mod tests {
 
     #[test]
     fn long_rows_say_what_their_marks_say() {
-        // Slots and two IPUs are long rows; so are phases, where they are short themselves.
+        // The slots and two IPUs are long rows, and so are phases, unless these are few.
         long_rows_are_those_of_marks(long_run(9_001, 3_000), 3);
         long_rows_are_those_of_marks(long_run(9_001, 6), 4);
     }
@@ -612,12 +620,12 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_marks_of_each_block_or_says_that_it_has_not() {
+    fn pages_return_the_marks_of_complete_blocks_only() {
         let mut builder = ReportBuilder::new(1, 4);
         let work = builder.compute("a", 10);
         let count = SHOWN_PAGE as u64 + 500;
         for at in 0..count {
-            // Every other one has no cycles, and starts with the next one.
+            // Every second mark has no cycles, and starts with the next one.
             builder.run(work, at / 2 * 10..at.div_ceil(2) * 10);
             builder.mark(MarkKind::Slot, "slot", at..at + 1);
         }

@@ -1,5 +1,5 @@
-//! Marks of a window of a run, with the window: they give shares and paces of it, and what the run has
-//! of them is said to be extrapolated.
+//! Marks of a window of a run, together with the window. They give shares and paces of the window;
+//! figures of the whole run are extrapolated and labelled as such.
 
 use super::repeated_marks::RepeatedMarkFinder;
 use super::run_share::{RunShare, Share, ShareWindow, WholeRun};
@@ -8,17 +8,18 @@ use crate::view_location::ViewLocation;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
 use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass};
 
-/// Marks of a kind that are read, give or take those of an iteration.
+/// The approximate number of marks of a kind to read, up to those of an iteration.
 pub(crate) const MOST_MARKS: u64 = 1 << 14;
 
-/// Phases that are looked through for the first one that is no ramp: a pipeline has one before.
+/// The number of phases that are searched for the first one that is not a ramp: a pipeline has one
+/// ramp before it.
 const MOST_PHASES: usize = 16;
 
 /// A part of a run in which all marks of a kind were read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MarkedPart {
     cycles: CycleRange,
-    /// How many times the run has what the part has once.
+    /// Ratio of the run to the part.
     times: f64,
     run: WholeRun,
 }
@@ -30,14 +31,14 @@ impl ShareWindow for MarkedPart {
 }
 
 impl Share<MarkedPart> {
-    /// The same of the run: it has as many times more of it as it has more iterations.
+    /// The extrapolated share of the run, by the ratio of iterations.
     pub(crate) fn of_run(self) -> RunShare {
         let MarkedPart { times, run, .. } = self.window();
         self.scaled(times, run)
     }
 }
 
-/// Cycles from one mark to the next, in the mean: the same over any window.
+/// Mean cycles from one mark to the next, the same over any window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MarkPace(f64);
 
@@ -78,7 +79,7 @@ impl<'a> WindowMark<'a> {
         self.mark.cycles.overlaps(cycles)
     }
 
-    /// Where the trace shows it.
+    /// Its location in the trace.
     pub(crate) fn place(self) -> ViewLocation {
         ViewLocation {
             ipu: self.mark.ipu,
@@ -91,7 +92,7 @@ impl<'a> WindowMark<'a> {
 /// All marks of a kind that begin in a part of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MarkedWindow {
-    /// By start.
+    /// The marks, by start.
     marks: Vec<TraceMark>,
     part: MarkedPart,
 }
@@ -102,12 +103,12 @@ impl MarkedWindow {
         self.marks.iter().map(|mark| WindowMark { mark, part: self.part })
     }
 
-    /// Nothing of the window.
+    /// A share of zero.
     pub(crate) fn nothing(&self) -> Share<MarkedPart> {
         Share::new(0.0, self.part)
     }
 
-    /// The share in which there is at least one mark.
+    /// The share of the window with at least one mark.
     pub(crate) fn union(&self) -> Share<MarkedPart> {
         let end = self.part.cycles.end;
         let own = covered(self.marks.iter().map(|mark| mark.cycles));
@@ -115,7 +116,7 @@ impl MarkedWindow {
         Share::new(inside.sum::<Cycles>().as_f64(), self.part)
     }
 
-    /// The share that marks at `pace` take, so many for each mark that `holds` is true of.
+    /// The share of `each` marks at `pace` for every mark that satisfies `holds`.
     pub(crate) fn at_pace(
         &self,
         pace: MarkPace,
@@ -126,13 +127,14 @@ impl MarkedWindow {
         Share::new(pace.0 * each * count as f64, self.part)
     }
 
-    /// How many marks the run has that `holds` is true of.
+    /// The number of marks in the run that satisfy `holds`.
     pub(crate) fn count_of_run(&self, holds: impl Fn(WindowMark<'_>) -> bool) -> f64 {
         self.iter().filter(|mark| holds(*mark)).count() as f64 * self.part.times
     }
 
-    /// The pace of the marks within others; none where none are. Where what one mark does goes on beside
-    /// the next, they overlap: what each costs is the time from one start to the next.
+    /// The pace of the marks within other ranges; `None` without such marks. The work of one mark
+    /// may continue beside the next, so marks overlap: the cost of each is the time from one start
+    /// to the next.
     pub(crate) fn pace_within(&self, others: &[CycleRange]) -> Option<MarkPace> {
         let whole = covered(others.iter().copied());
         let mut cycles = 0.0;
@@ -157,7 +159,7 @@ impl MarkedWindow {
         Some(MarkPace(if count == 0.0 { mean } else { mean.min(between / count) }))
     }
 
-    /// The marks that are at the same time as one that `holds` is true of.
+    /// The marks that overlap one that satisfies `holds`.
     pub(crate) fn beside(
         &self,
         holds: impl Fn(WindowMark<'_>) -> bool,
@@ -166,19 +168,19 @@ impl MarkedWindow {
         self.iter().filter(move |mark| overlaps_any(&whole, mark.mark.cycles))
     }
 
-    /// The cycles of the marks that `holds` is true of.
+    /// The cycles of the marks that satisfy `holds`.
     pub(crate) fn ranges(&self, holds: impl Fn(WindowMark<'_>) -> bool) -> Vec<CycleRange> {
         self.iter().filter(|mark| holds(*mark)).map(|of| of.mark.cycles).collect()
     }
 }
 
-/// True if cycles overlap one of the ranges, which are by start and do not overlap each other.
+/// True if cycles overlap one of the ranges, which are sorted by start and do not overlap.
 fn overlaps_any(ranges: &[CycleRange], cycles: CycleRange) -> bool {
     let before = ranges.partition_point(|range| range.start < cycles.end);
     before.checked_sub(1).is_some_and(|at| ranges[at].overlaps(cycles))
 }
 
-/// Cycles that are in at least one range, of ranges by start.
+/// The union of ranges that are sorted by start.
 fn covered(ranges: impl Iterator<Item = CycleRange>) -> Vec<CycleRange> {
     let mut all: Vec<CycleRange> = Vec::new();
     for range in ranges {
@@ -190,7 +192,7 @@ fn covered(ranges: impl Iterator<Item = CycleRange>) -> Vec<CycleRange> {
     all
 }
 
-/// Marks of the kinds that say how a run goes on, each with its window.
+/// Marks of the kinds that describe the progress of a run, each with its window.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunMarks {
     pub(crate) phases: MarkedWindow,
@@ -200,7 +202,7 @@ pub(crate) struct RunMarks {
 }
 
 impl RunMarks {
-    /// Reads those of a run, of each kind all of them or about `most`.
+    /// Reads the marks of a run, for each kind all of them or about `most`.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -208,7 +210,7 @@ impl RunMarks {
         let reader = RunMarksReader { report, run, most: most.max(1) };
         Ok(Self {
             phases: reader.read(MarkKind::Phase, MarkKind::Phase)?,
-            // In one window: a slot is typical with the stages that are in it.
+            // In the same window: a slot is typical together with its stages.
             slots: reader.read(MarkKind::Slot, MarkKind::Stage)?,
             stages: reader.read(MarkKind::Stage, MarkKind::Slot)?,
             updates: reader.read(MarkKind::Update, MarkKind::Update)?,
@@ -227,8 +229,8 @@ impl RunMarks {
     }
 }
 
-/// Reads windows of marks: of a kind that has too many those of the first iterations, else slots, or else
-/// the first marks themselves.
+/// Reads windows of marks. If a kind has too many, the window is that of the first iterations, or
+/// else slots, or else the first marks themselves.
 struct RunMarksReader<'a> {
     report: &'a Report,
     run: CycleRange,
@@ -236,7 +238,7 @@ struct RunMarksReader<'a> {
 }
 
 impl RunMarksReader<'_> {
-    /// The marks of a kind, of which the window is that of another kind too.
+    /// The marks of a kind, in a window that is also the one of another kind.
     fn read(&self, kind: MarkKind, with: MarkKind) -> Result<MarkedWindow, ReportError> {
         let run = WholeRun::of(self.run.length());
         let count = self.report.mark_count(kind)?.max(self.report.mark_count(with)?);
@@ -258,20 +260,20 @@ impl RunMarksReader<'_> {
     }
 }
 
-/// The first of the periods of a run, and the cycles that they are.
+/// The first periods of a run, and their cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstPeriods {
     /// The kind of a period: an iteration, or a slot.
     pub kind: MarkKind,
-    /// How many they are, of how many that the run has.
+    /// The number of these periods, and of all periods of the run.
     pub count: u64,
     pub all: u64,
     pub cycles: CycleRange,
 }
 
 impl FirstPeriods {
-    /// As many periods as have about `most` marks, of `marks` that the run has: those of the first kind
-    /// that are short enough. Slots are those of a pipeline that is full.
+    /// The number of first periods that contain about `most` of the `marks` marks of the run, for
+    /// the first kind of period that is short enough. Slots are those of a full pipeline.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -293,7 +295,7 @@ impl FirstPeriods {
                 _ => None,
             };
             let window = from.map(|from| CycleRange::new(from, Cycles::MAX));
-            // The next one tells where the last of these ends.
+            // The start of the next period is the end of the last one.
             let limit = usize::try_from(count).unwrap_or(usize::MAX).saturating_add(1);
             let mut found = self::marks(report, kind, window, limit)?;
             found.retain(|mark| from.is_none_or(|from| from <= mark.cycles.start));
@@ -307,8 +309,8 @@ impl FirstPeriods {
         Ok(None)
     }
 
-    /// Those of a run with too many marks of all kinds to read them; none where it has no periods that
-    /// are short enough.
+    /// The first periods of a run with too many marks of all kinds to read; `None` if no period is
+    /// short enough.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -321,7 +323,7 @@ impl FirstPeriods {
     }
 }
 
-/// Where a pipeline is full for the first time.
+/// The start of the first phase with a full pipeline.
 fn first_of_full_pipeline(report: &Report) -> Result<Option<Cycles>, ReportError> {
     let phases = marks(report, MarkKind::Phase, None, MOST_PHASES)?;
     Ok(phases.iter().find(|phase| !is_ramp(phase)).map(|phase| phase.cycles.start))
@@ -363,7 +365,8 @@ mod tests {
         MarkedWindow { marks: ranges.iter().map(mark).collect(), part }
     }
 
-    /// Ranges by start, the next one so many cycles behind the start of the one before.
+    /// Ranges with given gaps and lengths; gaps count from the start of the previous range, or from
+    /// its end.
     fn ranges(apart: &[(u64, u64)], at_end: bool) -> Vec<CycleRange> {
         let mut start = 0;
         let mut found = Vec::new();
@@ -416,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_said_of_the_run_by_its_iterations() {
+    fn parts_are_extrapolated_by_iterations() {
         let mut builder = ReportBuilder::new(1, 4);
         let (work, update) = (builder.compute("a", 10), builder.compute("b", 10));
         let mut at = 100;

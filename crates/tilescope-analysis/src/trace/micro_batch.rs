@@ -1,4 +1,4 @@
-//! The way of one micro-batch through the stages and passes of a run.
+//! The path of one micro-batch through the stages and passes of a run.
 
 use super::MarkRowId;
 use super::mark_rows::MarkRows;
@@ -8,7 +8,7 @@ use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark, Tra
 /// One pass of a stage for a micro-batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MicroBatchTurn {
-    /// IPU that it runs on.
+    /// The IPU that executes it.
     pub at: ReplicaIpu,
     /// Name of the stage, without the pass.
     pub stage: String,
@@ -17,29 +17,29 @@ pub struct MicroBatchTurn {
     pub range: CycleRange,
 }
 
-/// Everything that stages do for one micro-batch.
+/// The turns of all stages for one micro-batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MicroBatchPath {
-    /// The micro-batch, counted over the run.
+    /// Number of the micro-batch within the run.
     pub number: u64,
-    /// By their first cycles, of all replicas that differ.
+    /// The turns by first cycle, for all classes of replicas.
     pub turns: Vec<MicroBatchTurn>,
 }
 
 impl MicroBatchPath {
-    /// What some replicas do for it, by first cycle.
+    /// The turns of a class of replicas, by first cycle.
     pub fn of_class(&self, class: ReplicaClassId) -> impl Iterator<Item = &MicroBatchTurn> {
         self.turns.iter().filter(move |turn| turn.at.class == class)
     }
 
-    /// What an IPU does for it, by first cycle.
+    /// The turns on an IPU, by first cycle.
     pub fn on(&self, at: ReplicaIpu) -> impl Iterator<Item = &MicroBatchTurn> {
         self.turns.iter().filter(move |turn| turn.at == at)
     }
 }
 
-/// Finds what the stages do for a micro-batch. It costs as much as reading the marks beside those
-/// of the micro-batch, however long the run is.
+/// Finds the turns of the stages for a micro-batch. The cost is that of reading the marks near
+/// those of the micro-batch, independent of the length of the run.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -52,7 +52,8 @@ pub fn micro_batch_path(
     for id in rows.ids() {
         let MarkRowId::Ipu(at) = id else { continue };
         for block in rows.of_micro_batch(report, id, number)? {
-            let (pass, range) = (block.pass(), block.range);
+            let pass = block.pass();
+            let range = block.range;
             let stage = stage_name(&rows.words(id, &block), pass).to_owned();
             turns.push(MicroBatchTurn { at, stage, pass, range });
         }
@@ -61,7 +62,7 @@ pub fn micro_batch_path(
     Ok(MicroBatchPath { number, turns })
 }
 
-/// The stage that an IPU works on in all of some cycles.
+/// The stage of an IPU that covers all of the given cycles.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -70,7 +71,7 @@ pub fn stage_at(
     at: ReplicaIpu,
     cycles: CycleRange,
 ) -> Result<Option<TraceMark>, ReportError> {
-    // It works at the first of them.
+    // The stage covers the first of these cycles.
     let first = CycleRange::new(cycles.start, cycles.start.saturating_add(Cycles(1)));
     let filter = MarkFilter {
         kind: Some(MarkKind::Stage),
@@ -83,13 +84,13 @@ pub fn stage_at(
     Ok(report.marks_of_class(at.class, &filter)?.into_iter().find(holds))
 }
 
-/// The stage of a label that ends with the pass: `B1` of `B1 forward`.
+/// The stage in a label that ends with the pass: `B1` for `B1 forward`.
 pub fn stage_name(label: &str, pass: Option<TrainingPass>) -> &str {
     let name = pass.and_then(|pass| label.strip_suffix(pass.name()));
     name.map_or(label, str::trim_end)
 }
 
-/// A pass of a micro-batch as pictures of pipelines have it: `F3`, `B3`.
+/// A pass of a micro-batch in the notation of pipeline diagrams: `F3`, `B3`.
 pub fn short_turn(pass: TrainingPass, number: u64) -> String {
     let letter = match pass {
         TrainingPass::Forward => 'F',

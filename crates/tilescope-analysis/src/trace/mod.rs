@@ -1,5 +1,5 @@
-//! The execution trace as views show it: what to draw of a window, what a step did, what a window
-//! adds up to. All in cycles; pixels enter only as a resolution.
+//! The execution trace for views: the visible items of a window, the details of a step, and the
+//! totals of a window. All figures are in cycles; pixels are only a resolution.
 
 mod flow_arrows;
 mod host_lane;

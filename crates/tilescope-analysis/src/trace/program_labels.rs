@@ -1,7 +1,7 @@
-//! Names of programs, taken apart for the flame view.
+//! Names of programs, split into parts for the flame view.
 //!
 //! `cs0_m4/Conv_1/Convolve/ExchangePre` is the exchange before the compute set
-//! `m4/Conv_1/Convolve`: below `m4`, `Conv_1` and `Convolve`, a leaf `ExchangePre`. Paths are kept
+//! `m4/Conv_1/Convolve`: a leaf `ExchangePre` below `m4`, `Conv_1` and `Convolve`. Paths are stored
 //! as a tree of names, so that "same parent" is a comparison of two numbers.
 
 use std::collections::HashMap;
@@ -19,9 +19,9 @@ pub struct ProgramLabel {
     pub parent: Option<NameTreeNodeId>,
     /// Last part of the name.
     pub leaf: String,
-    /// The named operation it is a part of: what its exchange, arrangement and vertices share.
+    /// The named operation of its exchange, arrangement and vertices.
     pub operation: Option<NameTreeNodeId>,
-    /// Whether it concerns several IPUs, so that it fills the lane from top to bottom.
+    /// True if it involves several IPUs, so that it fills the height of the lane.
     pub full_height: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct ProgramLabels {
 }
 
 impl ProgramLabels {
-    /// Takes the names of all programs apart.
+    /// Splits the names of all programs.
     pub fn new(programs: &ProgramNodeTable) -> Self {
         let mut labels = Self::default();
         for (id, program) in programs.iter().filter(|(_, program)| program.children.is_empty()) {
@@ -100,12 +100,12 @@ impl ProgramLabels {
         id
     }
 
-    /// The label of a program that runs steps.
+    /// The label of a program with steps.
     pub fn get(&self, program: ProgramId) -> Option<&ProgramLabel> {
         self.labels.get(&program)
     }
 
-    /// The full name of a program that runs steps.
+    /// The full name of a program with steps.
     pub fn program_name(&self, program: ProgramId) -> Option<&str> {
         self.names.get(&program).map(String::as_str)
     }
@@ -141,13 +141,18 @@ impl ProgramLabels {
         nodes.into_iter()
     }
 
-    /// Rows of the flame view that the deepest program needs.
+    /// The number of rows of the flame view for the deepest program.
     pub fn rows(&self) -> u32 {
-        let rows = |label: &ProgramLabel| label.parent.map_or(1, |parent| self.depth(parent) + 2);
-        self.labels.values().map(rows).max().unwrap_or(1)
+        let mut rows = 1;
+        for label in self.labels.values() {
+            if let Some(parent) = label.parent {
+                rows = rows.max(self.depth(parent) + 2);
+            }
+        }
+        rows
     }
 
-    /// Programs whose name, or kind, holds `text`, in any case.
+    /// Programs whose name or kind contains `text`, case-insensitive.
     pub fn matching(&self, text: &str) -> Vec<ProgramId> {
         let wanted = text.to_lowercase();
         let mut found: Vec<ProgramId> = self
@@ -164,17 +169,18 @@ impl ProgramLabels {
     }
 }
 
-/// Whether the last part of a name is a step towards an operation rather than its own work.
+/// True if the last part of a name is an auxiliary step of an operation, not its main work.
 fn is_auxiliary(leaf: &str) -> bool {
     ["ExchangePre", "ExchangePost", "PreArrange", "PostArrange", "OnTileCopy", "GlobalPre"]
         .iter()
         .any(|auxiliary| leaf.starts_with(auxiliary))
 }
 
-/// The parts of a debug name: compiler prefixes taken off, split at `/` outside of braces.
+/// The parts of a debug name: without compiler prefixes, split at `/` outside of braces.
 fn path_parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let (mut start, mut depth) = (0, 0u32);
+    let mut start = 0;
+    let mut depth = 0u32;
     let name = without_prefix(name);
     for (at, letter) in name.char_indices() {
         match letter {
@@ -192,21 +198,23 @@ fn path_parts(name: &str) -> Vec<&str> {
     parts
 }
 
-/// `m4/Convolve/ExchangePre` of `cs0_m4/Convolve/ExchangePre`, and
-/// `m4/Conv_1/preRegroup/ExchangePre` of `copy6_Copy_{a,b}_to_m4/Conv_1/preRegroup/ExchangePre`.
+/// Removes the prefix of a name: `m4/Convolve/ExchangePre` for `cs0_m4/Convolve/ExchangePre`, and
+/// `m4/Conv_1/preRegroup/ExchangePre` for `copy6_Copy_{a,b}_to_m4/Conv_1/preRegroup/ExchangePre`.
 fn without_prefix(name: &str) -> &str {
-    let numbered = |prefix: &str| {
-        let rest = name.strip_prefix(prefix)?;
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).filter(|at| *at > 0)?;
-        rest[digits..].strip_prefix('_')
-    };
-    if let Some(rest) = numbered("cs") {
+    if let Some(rest) = behind_number(name, "cs") {
         return rest;
     }
-    match numbered("copy") {
+    match behind_number(name, "copy") {
         Some(rest) => rest.rsplit_once("_to_").map_or(rest, |(_, target)| target),
         None => name,
     }
+}
+
+/// The part of a name behind a prefix, its number and `_`; `None` if it does not begin like this.
+fn behind_number<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    let rest = name.strip_prefix(prefix)?;
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit()).filter(|at| *at > 0)?;
+    rest[digits..].strip_prefix('_')
 }
 
 #[cfg(test)]
@@ -214,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compiler_prefixes_come_off() {
+    fn compiler_prefixes_are_removed() {
         let cases = [
             ("cs0_m4/Conv_1/Convolve/ExchangePre", "m4|Conv_1|Convolve|ExchangePre"),
             ("m4/Conv_1/Convolve", "m4|Conv_1|Convolve"),

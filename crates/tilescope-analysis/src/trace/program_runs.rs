@@ -1,4 +1,4 @@
-//! From compiled programs to the steps that ran them.
+//! Executed steps of compiled programs.
 
 use super::run_share::{RunShare, WholeRun};
 use rayon::prelude::*;
@@ -15,12 +15,12 @@ use tilescope_report::{ProgramKind, ReportError};
 pub struct LaneStepLocation {
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// Its group of tiles.
+    /// The group of tiles of its lane.
     pub sub_lane: u8,
     pub step: LaneStep,
 }
 
-/// The first step of a program in time.
+/// The first executed step of a program.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -32,17 +32,16 @@ pub fn first_run(
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
         let Some(position) = first_position(lane, program)? else { continue };
-        let info = lane.info();
-        let step = lane
-            .step(position)?
-            .filter(|step| first.is_none_or(|found| step.range.start < found.step.range.start));
-        let here = |step| LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step };
-        first = step.map(here).or(first);
+        let Some(step) = lane.step(position)? else { continue };
+        if first.is_none_or(|found| step.range.start < found.step.range.start) {
+            let info = lane.info();
+            first = Some(LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step });
+        }
     }
     Ok(first)
 }
 
-/// Where the first step of a program is on a lane.
+/// The position of a program's first step on a lane.
 pub(super) fn first_position(
     lane: TraceLane<'_>,
     program: ProgramId,
@@ -52,13 +51,13 @@ pub(super) fn first_position(
     Ok(own.map(|sums| sums.first_position).min())
 }
 
-/// Sums over steps of one kind of a program on one IPU, or over several of these.
+/// Sums over the steps of one kind of a program on one IPU, or over several of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramRunTotals {
     pub steps: u64,
-    /// Sum of their lengths.
+    /// Sum of the steps' cycles.
     pub cycles: Cycles,
-    /// Sum of the bytes they moved.
+    /// Sum of the bytes that the steps moved.
     pub bytes: Bytes,
 }
 
@@ -69,12 +68,12 @@ impl From<&ProgramStepSums> for ProgramRunTotals {
 }
 
 impl ProgramRunTotals {
-    /// Counts one more step.
+    /// Adds one step.
     pub(crate) fn add_step(&mut self, step: &LaneStep) {
         self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
     }
 
-    /// Counts more steps.
+    /// Adds the totals of several steps.
     pub(crate) fn add_totals(&mut self, totals: &ProgramStepTotals) {
         self.add(&Self::from(&ProgramStepSums::from(totals)));
     }
@@ -86,14 +85,14 @@ impl ProgramRunTotals {
     }
 }
 
-/// Bytes that a step moved on its IPU: what goes from tile to tile is counted once.
+/// Bytes that a step moved on its IPU: traffic from tile to tile counts once.
 pub fn moved(step: &LaneStep) -> Bytes {
     step.bytes_in.max(step.bytes_out)
 }
 
 /// Executions of a program on one IPU, or on several.
 ///
-/// One execution may be several steps, of different kinds: the begin, middle and end of a stream
+/// One execution may have several steps of different kinds: the begin, middle and end of a stream
 /// copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramExecutions {
@@ -107,13 +106,13 @@ pub struct ProgramExecutions {
 pub struct ProgramRuns {
     /// Sums by IPU, program and kind of step.
     pub steps: BTreeMap<(IpuId, ProgramId, ProgramKind), ProgramRunTotals>,
-    /// Sums over steps of no program, by IPU and kind.
+    /// Sums over steps without a program, by IPU and kind.
     pub unattributed: BTreeMap<(IpuId, ProgramKind), ProgramRunTotals>,
     /// The cycles of the run, from the first step to the last.
     pub range: CycleRange,
 }
 
-/// The share of a run that steps of one kind of a program take on one IPU.
+/// The share of a run of the steps of a program, of one kind and on one IPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ProgramShare {
     pub(crate) ipu: IpuId,
@@ -129,7 +128,7 @@ impl ProgramRuns {
         WholeRun::of(self.range.length())
     }
 
-    /// The shares of the run that steps of programs take, by IPU, program and kind.
+    /// The shares of the run by IPU, program and kind.
     pub(crate) fn shares(&self) -> impl Iterator<Item = ProgramShare> {
         self.steps.iter().map(|((ipu, program, kind), of)| ProgramShare {
             ipu: *ipu,
@@ -140,7 +139,7 @@ impl ProgramRuns {
         })
     }
 
-    /// The sums of those that `holds` is true of, by IPU.
+    /// The sums over programs that satisfy `holds`, by IPU.
     pub(crate) fn shares_by_ipu(
         &self,
         holds: impl Fn(ProgramId) -> bool,
@@ -176,7 +175,7 @@ impl ProgramRuns {
     }
 }
 
-/// Adds all steps up, by IPU, program and kind; lanes at the same time.
+/// Sums up all steps by IPU, program and kind, reading lanes in parallel.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -184,7 +183,7 @@ pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
     program_runs_of(trace, |_, _| true)
 }
 
-/// The same of steps of some kinds on some lanes.
+/// The same for steps of some kinds on some lanes.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -192,14 +191,15 @@ pub(crate) fn program_runs_of(
     trace: &Trace,
     wanted: impl Fn(&LaneInfo, ProgramKind) -> bool,
 ) -> Result<ProgramRuns, ReportError> {
-    let sums = |index: usize| match trace.lane(index) {
+    let read = |index: usize| match trace.lane(index) {
         Some(lane) => Ok(Some((lane.info(), lane.program_sums()?))),
         None => Ok(None),
     };
-    let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
+    let lanes = (0..trace.lanes().len()).into_par_iter().map(read);
     let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
         lanes.collect::<Result<_, ReportError>>()?;
-    let (mut steps, mut unattributed) = (Vec::new(), Vec::new());
+    let mut steps = Vec::new();
+    let mut unattributed = Vec::new();
     for (info, lane) in lanes.iter().flatten() {
         let ipu = &info.ipu;
         for sums in lane.iter().filter(|sums| wanted(info, sums.kind())) {
@@ -210,13 +210,14 @@ pub(crate) fn program_runs_of(
             }
         }
     }
-    let (steps, unattributed) = (summed(steps), summed(unattributed));
+    let steps = summed(steps);
+    let unattributed = summed(unattributed);
     Ok(ProgramRuns { steps, unattributed, range: trace.range() })
 }
 
-/// The sums of equal keys.
+/// Sums of parts with equal keys.
 fn summed<K: Ord + Copy>(mut parts: Vec<(K, ProgramRunTotals)>) -> BTreeMap<K, ProgramRunTotals> {
-    // Lanes come in this order: only what several groups of tiles did is out of it.
+    // Lanes come in this order, except for the steps of several groups of tiles.
     parts.sort_by_key(|(key, _)| *key);
     parts.dedup_by(|(next, more), (key, totals)| {
         let same = next == key;

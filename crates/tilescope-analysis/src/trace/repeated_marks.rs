@@ -1,11 +1,11 @@
-//! What a run does again and again: a typical iteration or slot, the fastest and the slowest.
+//! Repeated parts of a run: a typical iteration or slot, the fastest and the slowest.
 
 use super::mark_blocks::ReadBlock;
 use super::{MarkBlock, MarkRowId};
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{MarkKind, ReportError, TraceMark};
 
-/// Lengths are as good as the median where they differ by less than this part of it.
+/// Inverse of the share by which a length may differ from the median and still count as typical.
 const NEAR_MEDIAN: u64 = 100;
 
 /// Most marks that repeat together, such as the passes of a micro-batch.
@@ -13,10 +13,10 @@ const MOST_TOGETHER: usize = 8;
 /// Marks among which the typical one of a long row is looked for.
 const TYPICAL_OF: u64 = 1 << 12;
 
-/// One mark of those that repeat.
+/// One of the repeated marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkPlace {
-    /// Its place in its row.
+    /// Its position in its row.
     pub first: u64,
     /// Its index in the run.
     pub number: u64,
@@ -24,9 +24,10 @@ pub struct MarkPlace {
 }
 
 impl MarkPlace {
-    /// How much longer it takes than `typical`, as a share of that.
+    /// Its additional length relative to `typical`, as a share.
     pub fn deviation(&self, typical: &Self) -> f64 {
-        let (own, usual) = (self.range.length().as_f64(), typical.range.length().as_f64());
+        let own = self.range.length().as_f64();
+        let usual = typical.range.length().as_f64();
         own / usual.max(1.0) - 1.0
     }
 }
@@ -47,9 +48,9 @@ pub struct MarkPeriod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatedMarks {
     pub kind: MarkKind,
-    /// How many they are; of slots those of a full pipeline.
+    /// Their number; for slots, only those of a full pipeline.
     pub count: u64,
-    /// Whether there are others: slots in which a pipeline fills or drains.
+    /// True if there are others: slots in which a pipeline fills or drains.
     pub others: bool,
     /// One of about median length, in the middle of the run; of marks that repeat together, the
     /// longest of a typical period.
@@ -61,8 +62,8 @@ pub struct RepeatedMarks {
 }
 
 impl RepeatedMarks {
-    /// What repeats in a row of blocks, of which `within` counts. What is typical is told from some
-    /// thousand marks in the middle where lengths differ by more than is near enough.
+    /// The repeated marks in a row of blocks; only those in `within` count. If lengths differ too
+    /// much, the typical mark is chosen among some thousand marks in the middle.
     pub(crate) fn in_blocks(
         kind: MarkKind,
         blocks: &[MarkBlock],
@@ -96,7 +97,7 @@ impl RepeatedMarks {
         Ok(Some(Self { kind, count, others: counted.others, typical, period, fastest, slowest }))
     }
 
-    /// Whether all of them take the same cycles.
+    /// True if all of them take the same number of cycles.
     pub fn all_equal(&self) -> bool {
         self.fastest.range.length() == self.slowest.range.length()
     }
@@ -135,7 +136,7 @@ impl CountedBlocks<'_> {
         Ok(())
     }
 
-    /// One of about median length at or near a place among those that count.
+    /// A mark of approximately median length at or near a position among those that count.
     fn middle(
         &self,
         place: u64,
@@ -169,8 +170,8 @@ impl CountedBlocks<'_> {
     }
 }
 
-/// Whether marks that end in a range of cycles, without its start, count: slots count in the phase in
-/// which they end, since they begin while the one before is at its end.
+/// True if marks that end in a range of cycles, excluding its start, count. Slots count in the
+/// phase in which they end, since they begin before the end of the previous phase.
 fn counts(within: Option<&[CycleRange]>, ends: CycleRange) -> bool {
     let Some(within) = within else { return true };
     let before = within.partition_point(|range| range.start < ends.start);
@@ -178,14 +179,14 @@ fn counts(within: Option<&[CycleRange]>, ends: CycleRange) -> bool {
     last.is_some_and(|range| ends.end <= range.end)
 }
 
-/// Whether some of the marks that end in a range of cycles may count.
+/// True if some of the marks that end in a range of cycles may count.
 fn may_count(within: Option<&[CycleRange]>, ends: CycleRange) -> bool {
     let Some(within) = within else { return true };
     let first = within.partition_point(|range| range.end < ends.start);
     within.get(first).is_some_and(|range| range.start < ends.end)
 }
 
-/// From where the first mark of a block ends at the earliest to where the last one does.
+/// The range from the earliest possible end of a block's first mark to the end of its last mark.
 fn ends_of(block: &MarkBlock) -> CycleRange {
     CycleRange::new(block.range.start.saturating_add(block.shortest), block.range.end)
 }
@@ -273,10 +274,10 @@ fn marks_together(places: &[MarkPlace]) -> usize {
     1
 }
 
-/// Finds them among the marks of a kind.
+/// Finds repeated marks of a kind.
 pub(crate) struct RepeatedMarkFinder {
     kind: MarkKind,
-    /// Where marks that end count, by start; everywhere, if there are no such phases.
+    /// Ranges in which the ends of counted marks are, by start; `None` to count all marks.
     within: Option<Vec<CycleRange>>,
     others: bool,
     places: Vec<MarkPlace>,
@@ -287,7 +288,7 @@ impl RepeatedMarkFinder {
         Self { kind, within, others: false, places: Vec::new() }
     }
 
-    /// Takes the next mark, which has a place in its row.
+    /// Adds the next mark with its position in its row.
     pub(crate) fn push(&mut self, mark: &TraceMark, first: u64) {
         let ends = CycleRange::new(mark.cycles.end, mark.cycles.end);
         if counts(self.within.as_deref(), ends) {
@@ -297,7 +298,7 @@ impl RepeatedMarkFinder {
         }
     }
 
-    /// What repeats, if anything does.
+    /// The repeated marks; `None` if there are fewer than two.
     pub(crate) fn finish(mut self) -> Option<RepeatedMarks> {
         self.places.sort_unstable_by_key(|place| (place.range.length(), place.first));
         let [fastest, .., slowest] = self.places[..] else { return None };

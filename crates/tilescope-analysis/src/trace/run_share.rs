@@ -1,8 +1,8 @@
-//! Shares together with what they are shares of.
+//! Shares together with their wholes.
 //!
-//! Cycles that were summed up over a part of a run say nothing of the run: a [`Share`] keeps them with
-//! the window that they were taken from, is divided by that one only, and has to be extrapolated to
-//! the run before it can be said or ranked beside shares of it.
+//! Cycles that were summed up over a part of a run are not figures of the run. A [`Share`] stores
+//! them with the window of the sum, is divided only by that window, and has to be extrapolated to
+//! the run before it can be printed or ranked beside shares of the run.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -10,41 +10,41 @@ use std::ops::{Add, Mul, Sub};
 use tilescope_report::trace::CriticalPath;
 use tilescope_report::units::{Cycles, percent};
 
-/// A window that cycles are summed up over.
+/// A window that is the whole of shares.
 pub trait ShareWindow: Copy {
-    /// Its length.
+    /// The length of the window.
     fn cycles(self) -> Cycles;
 }
 
-/// All of a run.
+/// The whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WholeRun {
     cycles: Cycles,
 }
 
 impl WholeRun {
-    /// A run of so many cycles.
+    /// Creates a run with a given number of cycles.
     pub(super) fn of(cycles: Cycles) -> Self {
         Self { cycles }
     }
 
-    /// The run that a path goes through.
+    /// The run that a critical path covers.
     pub(crate) fn of_path(path: &CriticalPath) -> Self {
         Self::of(path.range().length())
     }
 
-    /// Cycles that were summed up over all of the run.
+    /// Cycles that were summed up over the whole run, as a share of it.
     pub(super) fn share(self, cycles: Cycles) -> RunShare {
         Share { of: cycles.as_f64(), window: self }
     }
 
-    /// The gain if so many cycles are left of the run.
+    /// The gain if only `left` cycles of the run remain.
     pub(crate) fn without_all_but(self, left: f64) -> RunShare {
         let of = (self.cycles.as_f64() - left).clamp(0.0, self.cycles.as_f64());
         Share { of, window: self }
     }
 
-    /// Nothing of the run.
+    /// A share of zero.
     pub(crate) fn nothing(self) -> RunShare {
         Share { of: 0.0, window: self }
     }
@@ -63,12 +63,12 @@ pub struct PathWindow {
 }
 
 impl PathWindow {
-    /// That of so many cycles.
+    /// Creates a path with a given number of cycles.
     pub(crate) fn of(cycles: Cycles) -> Self {
         Self { cycles }
     }
 
-    /// Cycles of the path.
+    /// Cycles of the path as a share of it.
     pub(crate) fn share(self, cycles: Cycles) -> Share<Self> {
         Share { of: cycles.as_f64(), window: self }
     }
@@ -80,14 +80,14 @@ impl ShareWindow for PathWindow {
     }
 }
 
-/// Cycles that a window has of something.
+/// A number of cycles as a share of a window.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Share<W> {
     of: f64,
     window: W,
 }
 
-/// Cycles that all of a run has of something.
+/// A number of cycles as a share of a whole run.
 pub type RunShare = Share<WholeRun>;
 
 impl<W: ShareWindow> Share<W> {
@@ -95,48 +95,49 @@ impl<W: ShareWindow> Share<W> {
         Self { of, window }
     }
 
-    /// The window that it is a share of.
+    /// The whole of the share.
     pub(super) fn window(self) -> W {
         self.window
     }
 
-    /// The same share, in the mean, of another window.
+    /// The extrapolated share of another window.
     pub(super) fn scaled<V: ShareWindow>(self, times: f64, window: V) -> Share<V> {
         Share { of: self.of * times, window }
     }
 
-    /// The cycles that the same share of the window of another one would be.
+    /// The cycles of the same share of another share's window.
     fn as_part_of(self, other: Self) -> f64 {
         let whole = other.window.cycles();
         if self.window.cycles() == whole { self.of } else { self.value() * whole.as_f64() }
     }
 
-    /// The whole cycles; what sums of fractions are off by takes none away.
+    /// The whole number of cycles, robust against rounding errors of sums.
     pub fn cycles(self) -> Cycles {
         Cycles::from_f64(self.of.max(0.0) + 1e-3)
     }
 
-    /// They, of those of the window: 1 is all of it. Several lanes may have more than that.
+    /// The ratio of the cycles to those of the window: 1 for all of it. Sums over several lanes may
+    /// exceed 1.
     pub fn value(self) -> f64 {
         self.of / self.window.cycles().max(Cycles(1)).as_f64()
     }
 
-    /// How many times as long as another one it takes.
+    /// The ratio to another share.
     pub(crate) fn times(self, other: Self) -> f64 {
         self.of / other.of.max(1.0)
     }
 
-    /// The rest of the window.
+    /// The remainder of the window.
     pub(crate) fn rest(self) -> Self {
         Self { of: self.window.cycles().as_f64() - self.of, ..self }
     }
 
-    /// The part of it that can be gained: no less than nothing, and no more than the window.
+    /// The share limited to the possible range of gains, from zero to the whole window.
     pub(crate) fn clamped(self) -> Self {
         Self { of: self.of.clamp(0.0, self.window.cycles().as_f64()), ..self }
     }
 
-    /// The smaller one.
+    /// The smaller of two shares.
     pub(crate) fn min(self, other: Self) -> Self {
         if other.value() < self.value() { other } else { self }
     }

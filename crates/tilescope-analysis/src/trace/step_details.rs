@@ -1,8 +1,8 @@
-//! Everything known about one executed step on one IPU, as rows of words.
+//! All known facts about one executed step on one IPU, as rows of text.
 //!
-//! The definitions follow the Graph Analyser: a bar runs from the start of the last tile to the
-//! end of the last one; what earlier tiles do before that overlaps with the previous step; balance
-//! is a share of the tiles' time between the first and last cycle.
+//! The definitions follow the Graph Analyser: a bar extends from the start of the last tile to the
+//! end of the last one; the work of earlier tiles before that overlaps with the previous step;
+//! balance is a share of the tiles' time between the first and last cycle.
 
 use super::flow_arrows::InterIpuTransfers;
 use super::micro_batch::{stage_at, stage_name};
@@ -11,7 +11,7 @@ use crate::replica_classes::class_words;
 use tilescope_report::units::{
     Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, ReplicaIpu, StepId, grouped, percent,
 };
-use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
+use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint};
 
 const CYCLES: &str = "end of the last tile - start of the last tile; \
                       overlapped: start of the last tile - start of the first";
@@ -20,7 +20,7 @@ const ACTIVE_BALANCE: &str = "mean cycles of the active tiles / cycles of the lo
 const DATA: &str = "bytes received + bytes sent, over tiles; a multicast is sent once";
 const DATA_BALANCE: &str = "mean bytes of all tiles of the IPU / bytes of the busiest tile";
 
-/// A row of details.
+/// A row of details: a title and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepDetailRow {
     /// Title: `Tile balance`.
@@ -38,11 +38,11 @@ pub struct VertexCount {
     pub count: u64,
 }
 
-/// One step on one IPU.
+/// The details of one step on one IPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepDetailReport {
     pub step: StepId,
-    /// The program that ran, where it has one.
+    /// The program of the step, if it has one.
     pub program: Option<ProgramId>,
     pub kind: ProgramKind,
     /// The other end of a stream copy.
@@ -50,14 +50,14 @@ pub struct StepDetailReport {
     /// `DoExchange (cs1_appendLatest/ExchangePre)`
     pub title: String,
     pub range: CycleRange,
-    /// Rows of figures; those that are unknown are left out.
+    /// Rows of figures, without unknown ones.
     pub rows: Vec<StepDetailRow>,
     /// Vertices of a compute set, the most frequent first.
     pub vertices: Vec<VertexCount>,
 }
 
-/// Looks a step up, with figures as `numbers` writes them; `None` if it did not run on that IPU of
-/// those replicas.
+/// Looks up a step, with figures in the format `numbers`; `None` if it did not run on that IPU of
+/// that class of replicas.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -129,7 +129,7 @@ pub fn step_view(
     {
         rows.push("Operation", format!("{} ({})", operation.name, operation.kind));
     }
-    // Other tiles than the compute tiles work for the micro-batch that comes, or for the one before.
+    // Tiles other than the compute tiles work for the next micro-batch, or for the previous one.
     if here.sub_lane == 0
         && let Some(mark) = stage_at(report, at, range)?
     {
@@ -143,9 +143,12 @@ pub fn step_view(
         rows.push("Replicas", words);
     }
     if report.has(ReportPart::TileBalance) && here.active_tiles > 0 {
-        let spread = |min: Cycles, max: Cycles| format!("{} - {}", grouped(min.0), grouped(max.0));
-        rows.push("Active tiles start", spread(here.from_min, here.from_max));
-        rows.push("Active tiles end", spread(here.to_min, here.to_max));
+        for (name, min, max) in [
+            ("Active tiles start", here.from_min, here.from_max),
+            ("Active tiles end", here.to_min, here.to_max),
+        ] {
+            rows.push(name, format!("{} - {}", grouped(min.0), grouped(max.0)));
+        }
     }
     let vertices = match details.compute_set {
         Some(id) if report.has(ReportPart::Vertices) => vertices(report, id, ipu)?,
@@ -163,8 +166,8 @@ pub fn step_view(
     }))
 }
 
-/// Whether the step is on the critical path, how much later it could end, and whom it waits for;
-/// where the path is known.
+/// Adds the step's position relative to the critical path, its slack, and the lane that it waits
+/// for, if the path is known.
 fn path_rows(
     report: &Report,
     step: StepId,
@@ -181,7 +184,7 @@ fn path_rows(
 }
 
 struct StepDetailRows {
-    /// How values are written.
+    /// The number format of values.
     numbers: NumberFormat,
     rows: Vec<StepDetailRow>,
 }
@@ -199,7 +202,8 @@ impl StepDetailRows {
 /// `88 : 173,493 - 173,581 (14 overlapped with previous)`
 fn cycles_row(range: CycleRange, overlap: Cycles) -> String {
     let length = range.length();
-    let (start, end) = (range.start, range.end);
+    let start = range.start;
+    let end = range.end;
     let mut text = format!("{length} : {start} - {end}");
     if overlap > Cycles::ZERO {
         text.push_str(&format!(" ({} overlapped with previous)", overlap));
@@ -225,14 +229,16 @@ fn exchange_rows(
     }
     let Some(exchange) = report.exchange(program)? else { return Ok(()) };
     let on_ipu = report.target()?.tiles_of_ipu(ipu);
-    let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
-    let (mut total, mut busiest, mut code) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let mut total = Bytes::ZERO;
+    let mut busiest = Bytes::ZERO;
+    let mut code = Bytes::ZERO;
     for (tiles, traffic) in exchange.tiles.iter() {
         let count = u64::from(tiles.intersection(on_ipu).count());
         if count > 0 {
-            total += moved(traffic) * count;
+            let moved = traffic.bytes_in + traffic.bytes_out;
+            total += moved * count;
             code += traffic.code_bytes * count;
-            busiest = busiest.max(moved(traffic));
+            busiest = busiest.max(moved);
         }
     }
     if !busiest.is_zero() {
@@ -245,7 +251,7 @@ fn exchange_rows(
     Ok(())
 }
 
-/// Other IPUs that an exchange sends to or receives from.
+/// Adds the other IPUs that an exchange sends to or receives from.
 fn route_rows(
     report: &Report,
     program: ProgramId,
@@ -253,7 +259,8 @@ fn route_rows(
     rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
     let links = InterIpuTransfers::read(report)?;
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    let mut sends = Vec::new();
+    let mut receives = Vec::new();
     for link in links.transfers_of_program(program) {
         let bytes = link
             .bytes

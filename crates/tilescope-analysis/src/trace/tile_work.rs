@@ -1,15 +1,15 @@
-//! Which tiles work in a step, and for how long: the rows of the raster below the lanes.
+//! Working times of tiles in a step: the rows of the raster below the lanes.
 //!
-//! A report holds the cycles of each tile once per compute set, and what each tile moves once per
-//! exchange. A step takes as long as its slowest tile; the others end earlier: a tile works for
-//! `step cycles x its own cycles / the most of any tile`, in exchanges with bytes in place of
+//! A report holds the cycles of each tile once per compute set, and the traffic of each tile once
+//! per exchange. A step takes as long as its slowest tile, and the others end earlier: a tile works
+//! for `step cycles x its own cycles / the most of any tile`, in exchanges with bytes in place of
 //! cycles.
 
 use std::collections::BTreeMap;
 use tilescope_report::units::{ComputeSetId, ProgramId, TileRange, TileRuns};
 use tilescope_report::{Report, ReportError};
 
-/// Cycles of each tile in the programs of a report.
+/// Work of each tile in the programs of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TileWorkTimes {
     sets: BTreeMap<ComputeSetId, PerTileWork>,
@@ -20,11 +20,11 @@ pub struct TileWorkTimes {
 enum TileWorkSource {
     ComputeSet(ComputeSetId),
     Exchange(PerTileWork),
-    /// A further call of a function: what the exchange there moves.
+    /// A further call of a function: the work of the program in the function.
     OutlinedCode(ProgramId),
 }
 
-/// Work of tiles, and the most of any of them.
+/// Work of tiles, and its maximum.
 #[derive(Clone, Debug, PartialEq)]
 struct PerTileWork {
     tiles: TileRuns<u64>,
@@ -34,12 +34,12 @@ struct PerTileWork {
 impl PerTileWork {
     fn from_tile_runs(tiles: TileRuns<u64>) -> Option<Self> {
         let most = tiles.max();
-        (most > 0).then_some(Self { tiles, most })
+        if most > 0 { Some(Self { tiles, most }) } else { None }
     }
 }
 
 impl TileWorkTimes {
-    /// Reads them.
+    /// Reads the work of tiles.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -69,7 +69,7 @@ impl TileWorkTimes {
     }
 
     /// For each of `rows` rows of `tiles`, the mean share of a step of `program` that its tiles
-    /// work; `None` where that was not recorded.
+    /// work; `None` if it was not recorded.
     pub fn rows(&self, program: ProgramId, tiles: TileRange, rows: usize) -> Option<Vec<f32>> {
         let source = match self.programs.get(&program)? {
             TileWorkSource::OutlinedCode(body) => self.programs.get(body)?,
@@ -97,19 +97,20 @@ impl TileWorkTimes {
     }
 }
 
-/// The half-open rows of the tile at a place: one row for several tiles, or several rows for one.
+/// The half-open range of rows of the tile at a position: one row for several tiles, or several
+/// rows for one tile.
 pub fn rows_of_tile(place: usize, tiles: usize, rows: usize) -> (usize, usize) {
     let top = place * rows / tiles.max(1);
     let bottom = ((place + 1) * rows / tiles.max(1)).max(top + 1);
     (top.min(rows), bottom.min(rows))
 }
 
-/// Number of tiles that are added up in a row.
+/// Number of tiles that a row combines.
 fn tiles_of_row(row: usize, tiles: usize, rows: usize) -> usize {
     if rows >= tiles {
         return 1;
     }
-    // Tiles whose first row this is: `row <= place x rows / tiles < row + 1`.
+    // Tiles with this first row: `row <= place x rows / tiles < row + 1`.
     let first = (row * tiles).div_ceil(rows);
     ((row + 1) * tiles).div_ceil(rows) - first
 }

@@ -1,9 +1,9 @@
-//! What every tile does at one cycle of the run: the step that each IPU is in decides.
+//! State of every tile at one cycle of the run, according to the step of its IPU at that cycle.
 //!
-//! A report says of a step how long it takes, and of its program how many cycles each tile works
-//! and what it sends and receives in one execution. A tile waits for the rest of the step. Memory is
-//! what is live on the tile at the liveness step of that program. Of measured tiles, active and
-//! waiting cycles are those of the sample that the tile is in.
+//! A report states the length of a step, and for its program the working cycles and the traffic of
+//! each tile in one execution. A tile waits for the rest of the step. Memory is the live memory of
+//! the tile at the liveness step of the program. For measured tiles, active and waiting cycles are
+//! those of the tile's sample at the cycle.
 
 use super::program_labels::ProgramLabels;
 use crate::tile_curves::TileCurveUnit;
@@ -21,7 +21,8 @@ use tilescope_report::{
     SampleLabel, Target, TileTraffic, VariableFilter, VariablePlacement,
 };
 
-/// Steps before and behind the one under the cursor in which measured tiles may be at its cycle.
+/// The number of steps before and after the one under the cursor that measured tiles may be in at
+/// its cycle.
 const NEIGHBOURS: u64 = 8;
 
 /// A figure of every tile at a cycle.
@@ -31,13 +32,13 @@ pub enum TileFigure {
     /// Cycles of the step in which the tile works.
     #[default]
     Active,
-    /// Cycles of the step in which it does not.
+    /// Cycles of the step in which the tile waits.
     Waiting,
-    /// Bytes that it sends in the step.
+    /// Bytes that the tile sends in the step.
     Sent,
-    /// Bytes that it receives in the step.
+    /// Bytes that the tile receives in the step.
     Received,
-    /// Bytes that are live on it.
+    /// Live bytes of the tile.
     Memory,
 }
 
@@ -46,7 +47,7 @@ impl TileFigure {
     pub const ALL: [TileFigure; 5] =
         [Self::Active, Self::Waiting, Self::Sent, Self::Received, Self::Memory];
 
-    /// Words for people.
+    /// The title of the figure.
     pub fn title(self) -> &'static str {
         match self {
             Self::Active => "Active cycles",
@@ -57,7 +58,7 @@ impl TileFigure {
         }
     }
 
-    /// What its values count.
+    /// The unit of its values.
     pub fn unit(self) -> TileCurveUnit {
         match self {
             Self::Active | Self::Waiting => TileCurveUnit::Cycles,
@@ -66,16 +67,16 @@ impl TileFigure {
     }
 }
 
-/// A step that an IPU, or a group of its tiles, is in at a cycle.
+/// The step of an IPU, or of a group of its tiles, at a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepAtCycle {
     pub ipu: IpuId,
-    /// Group of tiles.
+    /// The group of tiles.
     pub sub_lane: u8,
-    /// Its name, or what kind of step it is.
+    /// Its name, or the kind of the step.
     pub name: String,
     pub range: CycleRange,
-    /// Whether the report says what its tiles do.
+    /// True if the figure of its tiles is known.
     pub known: bool,
 }
 
@@ -84,13 +85,13 @@ pub struct StepAtCycle {
 pub struct TilesAtCycle {
     pub cycle: Cycles,
     pub figure: TileFigure,
-    /// One value per tile; 0 where nothing is known.
+    /// One value per tile; 0 for unknown values.
     pub values: Vec<u64>,
-    /// What runs at the cycle, by IPU and group of tiles; an IPU that is idle has none.
+    /// The steps at the cycle, by IPU and group of tiles; idle IPUs have none.
     pub steps: Vec<StepAtCycle>,
 }
 
-/// All that tells what tiles do in the programs of a report.
+/// All parts of a report that describe the work of tiles.
 pub struct TileSources {
     target: Arc<Target>,
     programs: Arc<ProgramNodeTable>,
@@ -98,13 +99,13 @@ pub struct TileSources {
     cycles: BTreeMap<ComputeSetId, TileRuns<Cycles>>,
     /// Liveness step of each program.
     steps: HashMap<ProgramId, u32>,
-    /// Read when memory is first asked for.
+    /// Read at the first request for memory.
     memory: OnceLock<LiveBytes>,
-    /// What samples of tiles are of, where tiles were measured.
+    /// Labels of samples, if tiles were measured.
     labels: Option<Arc<Vec<SampleLabel>>>,
 }
 
-/// What is live on tiles.
+/// The live memory of tiles.
 struct LiveBytes {
     always: TileRuns<Bytes>,
     /// Other variables with their lifetimes.
@@ -112,7 +113,7 @@ struct LiveBytes {
 }
 
 impl TileSources {
-    /// Reads them.
+    /// Reads the sources of a report.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -120,12 +121,14 @@ impl TileSources {
         let exchanges = report.exchanges()?.into_iter().map(|of| (of.program, of));
         let sets = report.compute_sets()?.into_iter().map(|(id, set)| (id, set.cycles));
         let mut steps = HashMap::new();
-        // Without lifetimes every variable counts as always live, which would be drawn as data.
+        // Without lifetimes every variable would count as always live, and be drawn as if that were
+        // known.
         if report.has(ReportPart::Liveness) && report.has(ReportPart::Lifetimes) {
             for (at, step) in (0u32..).zip(report.liveness()?.iter()) {
                 steps.entry(step.program).or_insert(at);
             }
         }
+        let labels = if report.has_tile_samples() { Some(report.sample_labels()?) } else { None };
         Ok(Self {
             target: report.target()?,
             programs: report.programs()?,
@@ -133,7 +136,7 @@ impl TileSources {
             cycles: sets.collect(),
             steps,
             memory: OnceLock::new(),
-            labels: report.has_tile_samples().then(|| report.sample_labels()).transpose()?,
+            labels,
         })
     }
 
@@ -194,7 +197,7 @@ impl TileSources {
         Ok(found)
     }
 
-    /// The tiles of a group of an IPU: I/O tiles are its last ones.
+    /// The tiles of a group of an IPU: I/O tiles are the last ones.
     fn tiles_of(&self, ipu: IpuId, sub_lane: u8) -> TileRange {
         let all = self.target.tiles_of_ipu(ipu);
         let io = all.first + self.target.compute_tiles_per_ipu();
@@ -205,7 +208,7 @@ impl TileSources {
         }
     }
 
-    /// What tiles send or receive; whether that is known.
+    /// Sets the sent or received bytes of tiles; returns false if they are not known.
     fn fill_traffic(
         &self,
         step: &LaneStep,
@@ -214,7 +217,7 @@ impl TileSources {
         values: &mut [u64],
     ) -> bool {
         if !step.kind.moves_data() {
-            // Nothing else moves anything: that is known.
+            // No other step moves data, so the zeros are known.
             return true;
         }
         let body = step.program.map(|id| self.programs.body(id));
@@ -227,7 +230,7 @@ impl TileSources {
         true
     }
 
-    /// Cycles in which tiles work or wait; whether they are known.
+    /// Sets the working or waiting cycles of tiles; returns false if they are not known.
     fn fill_cycles(
         &self,
         step: &LaneStep,
@@ -247,7 +250,7 @@ impl TileSources {
         {
             values.fill(length.0);
         }
-        // A report of another tool may say that a tile works longer than its step.
+        // A report of another tool may state that a tile works longer than its step.
         fill(own, tiles, values, |cycles| match figure {
             TileFigure::Waiting => length.saturating_sub(*cycles),
             _ => (*cycles).min(length),
@@ -255,14 +258,16 @@ impl TileSources {
         true
     }
 
-    /// Cycles of the samples that tiles are in, if they work or if they wait; always known.
+    /// Sets the cycles of the samples of tiles at the cycle, by working or waiting; these are
+    /// always known.
     fn fill_measured(
         &self,
         report: &Report,
         (step, tiles): (&LaneStep, TileRange),
         found: &mut TilesAtCycle,
     ) -> Result<bool, ReportError> {
-        let (cycle, wanted) = (found.cycle, found.figure == TileFigure::Active);
+        let cycle = found.cycle;
+        let wanted = found.figure == TileFigure::Active;
         let first = StepId(step.step.0.saturating_sub(NEIGHBOURS));
         let end = StepId(step.step.0.saturating_add(NEIGHBOURS + 1));
         let labels = self.labels.as_deref().map_or(&[][..], Vec::as_slice);
@@ -282,7 +287,7 @@ impl TileSources {
         Ok(true)
     }
 
-    /// Cycles of each tile in a program, where they were recorded.
+    /// Cycles of each tile in a program, if they were recorded.
     fn cycles_of(&self, program: Option<ProgramId>) -> Option<&TileRuns<Cycles>> {
         let body = self.programs.body(program?);
         let set = self.programs.get(body).and_then(|program| program.compute_set);
@@ -293,7 +298,8 @@ impl TileSources {
         own.filter(|cycles| cycles.iter().next().is_some())
     }
 
-    /// What is live on the tiles of an IPU at the liveness step of a program; whether that is known.
+    /// Sets the live bytes of the tiles of an IPU at the liveness step of a program; returns false
+    /// if they are not known.
     fn fill_memory(
         &self,
         report: &Report,
@@ -303,7 +309,8 @@ impl TileSources {
     ) -> Result<bool, ReportError> {
         let at = step.program.and_then(|id| self.steps.get(&id).copied());
         let Some(at) = at else { return Ok(false) };
-        let (tiles, memory) = (self.target.tiles_of_ipu(ipu), self.memory(report)?);
+        let tiles = self.target.tiles_of_ipu(ipu);
+        let memory = self.memory(report)?;
         fill(&memory.always, tiles, &mut found.values, |bytes| *bytes);
         for (_, placed) in memory.others.iter().filter(|(life, _)| life.contains(&at)) {
             for (run, part) in placed.iter() {
@@ -317,7 +324,7 @@ impl TileSources {
     }
 }
 
-/// Sets the values of those of `tiles` that have one.
+/// Sets the values of those of `tiles` with a value.
 fn fill<T, Q: Quantity>(
     runs: &TileRuns<T>,
     tiles: TileRange,
@@ -339,7 +346,8 @@ mod tests {
     use tilescope_report::MemoryCategory;
     use tilescope_report::units::TileId;
 
-    /// A compute step whose tiles work 10, 20, 30 and 40 cycles, an exchange, a sync and a pause.
+    /// A compute step with tiles that work 10, 20, 30 and 40 cycles, an exchange, a sync and a
+    /// pause.
     fn report() -> (tempfile::TempDir, Report) {
         let mut builder = ReportBuilder::new(1, 4);
         let work = builder.compute("work", 40);
@@ -373,7 +381,7 @@ mod tests {
         assert_eq!(active.steps.len(), 1);
         assert!(active.steps[0].known && active.steps[0].name == "work");
         assert_eq!(at(&report, 39, TileFigure::Waiting).values, [30, 20, 10, 0]);
-        // In a sync all tiles wait.
+        // All tiles wait in a sync.
         assert_eq!(at(&report, 65, TileFigure::Waiting).values, [10; 4]);
         assert_eq!(at(&report, 65, TileFigure::Active).values, [0; 4]);
         let idle = at(&report, 1_000, TileFigure::Active);
@@ -396,12 +404,12 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_is_live_at_the_step_of_the_program() {
+    fn memory_is_the_live_bytes_at_the_step_of_the_program() {
         let (_directory, report) = report();
         let bytes = |cycle| at(&report, cycle, TileFigure::Memory).values;
         let (early, late) = (bytes(5), bytes(50));
         assert!(early[0] > early[2] && late[0] < late[2], "{early:?} {late:?}");
-        // The walk has no sync: nobody knows, and nothing is drawn.
+        // The liveness walk has no syncs, so the memory is not known and not drawn.
         let sync = at(&report, 65, TileFigure::Memory);
         assert!(!sync.steps[0].known && sync.values == [0; 4]);
     }

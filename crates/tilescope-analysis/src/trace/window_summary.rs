@@ -13,22 +13,22 @@ pub struct StreamTraffic {
     pub sent: Bytes,
 }
 
-/// One IPU in a window.
+/// Totals of one IPU in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IpuTotals {
-    /// The IPU, and the replicas it is of.
+    /// The IPU, and the class of its replicas.
     pub at: ReplicaIpu,
     /// Executed steps that touch the window.
     pub steps: u64,
     /// Shares of the window on the compute tiles.
     pub proportions: ActivityProportions,
-    /// Mean share of tiles that work while the IPU does not wait.
+    /// Mean share of tiles that work while the IPU is not waiting.
     pub tile_balance: Option<f64>,
-    /// Copies from and to the host.
+    /// Copies with the host.
     pub host: StreamTraffic,
-    /// Copies from and to remote buffers.
+    /// Copies with remote buffers.
     pub remote_buffer: StreamTraffic,
-    /// Copies from and to other IPUs.
+    /// Copies with other IPUs.
     pub global_exchange: StreamTraffic,
 }
 
@@ -40,7 +40,7 @@ pub struct WindowSummary {
     pub ipus: Vec<IpuTotals>,
 }
 
-/// Sums a window up: every lane in O(log steps).
+/// Sums up a window: each lane in O(log steps).
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -55,7 +55,7 @@ pub fn window_summary(
     Ok(WindowSummary { window, ipus: ipus? })
 }
 
-/// Sums the whole run up, for every IPU that the trace has.
+/// Sums up the whole run, for every IPU of the trace.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.

@@ -1,4 +1,4 @@
-//! Totals of a lane together with the window that they are of.
+//! Totals of a lane together with their window.
 
 use super::run_share::{Share, ShareWindow};
 use tilescope_report::trace::{StepTotals, Trace, TraceLane};
@@ -23,27 +23,27 @@ pub(crate) struct WindowTotals {
 }
 
 impl WindowTotals {
-    /// In a window.
+    /// Reads the totals of a window.
     pub(crate) fn read(lane: TraceLane<'_>, window: CycleRange) -> Result<Self, ReportError> {
         Ok(Self { window: LaneWindow(window), totals: lane.totals(window)? })
     }
 
-    /// In all of the run that the lane is a part of.
+    /// Reads the totals of the whole run that the lane is a part of.
     pub(crate) fn read_all(lane: TraceLane<'_>, trace: &Trace) -> Result<Self, ReportError> {
         Ok(Self { window: LaneWindow(trace.range()), totals: lane.all_totals()? })
     }
 
-    /// In a window in which a lane has no steps.
+    /// The totals of a window without steps of the lane.
     pub(crate) fn empty(window: CycleRange) -> Self {
         Self { window: LaneWindow(window), totals: StepTotals::default() }
     }
 
-    /// The share of the window that an activity takes.
+    /// The share of the window with an activity.
     pub(crate) fn share(&self, activity: StepActivity) -> Share<LaneWindow> {
         Share::new(self.totals.cycles[activity].as_f64(), self.window)
     }
 
-    /// The share in which nothing is done.
+    /// The share of the window without a step.
     pub(crate) fn idle(&self) -> Share<LaneWindow> {
         Share::new(self.totals.cycles.total().as_f64(), self.window).rest().clamped()
     }

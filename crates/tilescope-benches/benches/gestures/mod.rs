@@ -1,4 +1,4 @@
-//! What somebody does in the window, frame by frame.
+//! Simulates a user of the window, frame by frame.
 
 #![allow(dead_code, reason = "each bench uses its own part")]
 
@@ -19,7 +19,7 @@ fn input(frame: u64, events: Vec<Event>) -> RawInput {
 /// Keys that zoom and pan.
 const KEYS: [Key; 6] = [Key::W, Key::D, Key::W, Key::A, Key::S, Key::D];
 
-/// A key that goes down and up again.
+/// A key that is pressed and released.
 fn pressed(key: Key) -> [Event; 2] {
     [true, false].map(|pressed| Event::Key {
         key,
@@ -30,7 +30,8 @@ fn pressed(key: Key) -> [Event; 2] {
     })
 }
 
-/// A frame of many things at once: the pointer moves, the wheel turns, a key zooms or pans.
+/// Runs a frame with several events at once: the pointer moves, the wheel turns, a key zooms or
+/// pans.
 pub(crate) fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> Duration {
     let place = pos2(500.0 + (number * 7 % 900) as f32, 150.0 + (number * 3 % 250) as f32);
     let turn = if number % 40 < 20 { 12.0 } else { -12.0 };
@@ -46,8 +47,8 @@ pub(crate) fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> D
     frame_of(context, app, number, events).0
 }
 
-/// A frame in which nothing happens but a key that zooms or pans, or nothing at all; and whether it
-/// asks for another one right away.
+/// Runs a frame with only a key that zooms or pans, or without input. Returns whether it requests
+/// another one immediately.
 pub(crate) fn key_frame(
     context: &Context,
     app: &mut TilescopeApp,
@@ -58,7 +59,7 @@ pub(crate) fn key_frame(
     frame_of(context, app, number, key.into_iter().flatten().collect())
 }
 
-/// Layout and tessellation of one frame, as the window does them.
+/// Layout and tessellation of one frame, as in the window.
 fn frame_of(
     context: &Context,
     app: &mut TilescopeApp,

@@ -1,5 +1,4 @@
-//! Results of experiments as commands print them in JSON, files of results keep them and the window
-//! reads them.
+//! Results of experiments, in the form of JSON output, files of results and the window.
 
 mod sensitivity;
 
@@ -9,6 +8,7 @@ use crate::condition::Condition;
 use crate::point::{Point, is_on_front};
 use crate::results_file::SearchedSpec;
 use crate::strategies::guided::{DeadEnd, TuneStep, Untried};
+use crate::strategies::smallest_fit::FitFound;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -19,27 +19,29 @@ use std::collections::BTreeSet;
 pub struct SweepPoint {
     #[serde(flatten)]
     pub point: Point,
-    /// True if no other point is better in time, memory or IPUs without being worse in another.
+    /// True if no other point is better in time, memory or number of IPUs without being worse in
+    /// another.
     pub pareto_front: bool,
 }
 
 /// The result of a sweep, or the contents of a file of results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepAnswer {
-    /// The spec as the user names it.
+    /// The spec in the user's spelling.
     pub spec: String,
     /// The keys that the spec sets, as TOML.
     pub text: String,
-    /// Paths of the keys that vary.
+    /// Paths of the varied keys.
     pub keys: Vec<String>,
     pub points: Vec<SweepPoint>,
-    /// The path of a guided search, where the points are of one.
+    /// The path of a guided search, if the points are those of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Box<TuneAnswer>>,
 }
 
 impl SweepAnswer {
-    /// Points that meet the conditions. Points without figures are kept with their reason.
+    /// Creates the result from the points that meet the conditions. Points without figures are kept
+    /// with their reason.
     #[must_use]
     pub fn new(
         spec: &SearchedSpec,
@@ -59,7 +61,8 @@ impl SweepAnswer {
         Self { spec, text, keys, points, search: None }
     }
 
-    /// Values of a key without duplicates: numbers in ascending order, others as they come.
+    /// Values of a key without duplicates: numbers in ascending order, others in order of
+    /// appearance.
     #[must_use]
     pub fn values_of(&self, key: &str) -> Vec<Value> {
         let mut values: Vec<Value> = Vec::new();
@@ -75,7 +78,7 @@ impl SweepAnswer {
     }
 }
 
-/// Paths of all keys that points change, and the points in the order of the values of these.
+/// Paths of all keys that points change, and the points sorted by the values of these keys.
 #[must_use]
 pub fn sorted_by_keys(points: Vec<Point>) -> (Vec<String>, Vec<Point>) {
     let mut points = points;
@@ -93,7 +96,7 @@ pub fn sorted_by_keys(points: Vec<Point>) -> (Vec<String>, Vec<Point>) {
     (keys, points)
 }
 
-/// A value of a key as it is written in a spec, words without quotes; empty where it is missing.
+/// A value of a key in the notation of a spec, with text unquoted; empty for a missing value.
 #[must_use]
 pub fn value_text(value: Option<&Value>) -> String {
     match value {
@@ -110,7 +113,7 @@ fn value_order(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     }
 }
 
-/// A step of the path of a guided search, with commands that show what it changed.
+/// A step of the path of a guided search, with commands that show its changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneStepAnswer {
     #[serde(flatten)]
@@ -121,40 +124,45 @@ pub struct TuneStepAnswer {
     pub compare: String,
 }
 
-/// The result of a guided search, also while it goes on.
+/// The result of a guided search, possibly while it is in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneAnswer {
-    /// The spec as the user names it.
+    /// The spec in the user's spelling.
     pub spec: String,
     /// Name of the objective.
     pub objective: String,
-    /// Simulations that were asked for.
+    /// Number of requested simulations.
     pub simulations: usize,
-    /// Those of them that were not in the file of results.
+    /// Number of these that were not in the file of results.
     pub simulated_now: usize,
-    /// True if nothing was left to try.
+    /// True if no proposals were left to try.
     pub exhausted: bool,
-    /// The share of the objective that was gained; nothing where the spec did not meet what was asked.
+    /// The gain in the objective, as a share; `None` if the original spec did not meet the
+    /// conditions.
     pub gain: Option<f64>,
     pub base: Point,
-    /// The command that writes the report of the spec as it is.
+    /// The command that writes the report of the original spec.
     pub simulate: String,
     pub path: Vec<TuneStepAnswer>,
     /// The last point of the path.
     pub best: Point,
     pub dead_ends: Vec<DeadEnd>,
     pub untried: Vec<Untried>,
-    /// Proposals beside the path that could not beat it by their bounds.
+    /// Number of proposals beside the path that could not beat it according to their bounds.
     pub hopeless: usize,
-    /// Points whose proposals are not known, because the process that was asked for them died.
+    /// Number of points with unknown proposals, because the process that computes them died.
     pub untold: usize,
     pub pareto_front: Vec<Point>,
-    /// Why the last point is not what was asked for.
+    /// The reason that the last point does not meet the request.
     pub shortfall: Option<String>,
+    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
+    /// else helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits_if_free: Option<FitFound>,
 }
 
 impl TuneAnswer {
-    /// Every point: the spec as it is, those of the path, dead ends.
+    /// Every point: the original spec, those of the path, dead ends.
     pub fn points(&self) -> impl Iterator<Item = &Point> {
         let path = self.path.iter().map(|answer| &answer.step.point);
         let ends = self.dead_ends.iter().map(|end| &end.point);

@@ -1,4 +1,4 @@
-//! The run of a spec on machines that have more of one thing each.
+//! The run of a spec on machines with more of a single resource.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,16 +13,16 @@ use tilescope_sim::sensitivity::{
 /// The run of a spec on other machines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SensitivityAnswer {
-    /// The spec as the user names it.
+    /// The spec in the user's spelling.
     pub spec: String,
     /// The machine of the spec: `mk2`.
     pub machine: String,
-    /// How many times as fast, or as large, each resource is.
+    /// The factor by which each resource is faster or larger.
     pub factor: f64,
     /// The parts that were left out of the run to keep it short.
     pub shortened: Option<String>,
     pub fits: bool,
-    /// The run on the machine of the spec; nothing where it does not fit in memory.
+    /// The run on the machine of the spec; `None` if it does not fit in memory.
     pub run: Option<RunAnswer>,
     pub resources: Vec<ResourceAnswer>,
     pub operations: Vec<OperationAnswer>,
@@ -33,14 +33,14 @@ pub struct SensitivityAnswer {
 pub struct RunAnswer {
     pub cycles: Cycles,
     pub seconds: f64,
-    /// Nothing for a model that works on no samples.
+    /// `None` for a model without samples.
     pub samples_per_second: Option<f64>,
-    /// The same with what the model may be wrong; nothing where that is not known.
+    /// The same with the error band of the model; `None` if it is not known.
     #[serde(default)]
     pub expected: Option<ExpectedRun>,
 }
 
-/// The length of a run, with what the model may be wrong.
+/// The length of a run, with the error band of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedRun {
     pub cycles: Banded,
@@ -48,26 +48,26 @@ pub struct ExpectedRun {
     pub samples_per_second: Option<Banded>,
 }
 
-/// The run on a machine that has more of a resource.
+/// The run on a machine with more of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResourceAnswer {
     /// `exchange`, `host_handshake`, …
     pub name: String,
     /// `exchange x2`
     pub title: String,
-    /// Keys of the spec and their values; empty for what no key changes.
+    /// Keys of the spec and their values; empty for resources without a key.
     pub changes: SpecChanges,
     /// `4 B/cycle to 8 B/cycle`
     pub detail: String,
     pub fits: bool,
-    /// Why there is no such machine.
+    /// The reason that there is no such machine.
     pub refused: Option<String>,
     pub run: Option<RunAnswer>,
-    /// The share by which the run takes longer; nothing where one of both does not run.
+    /// The increase of the time of the run, as a share; `None` if either of the two cannot run.
     pub change: Option<f64>,
 }
 
-/// The run with an operation that is several times as fast.
+/// The run with an operation that is faster by the factor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationAnswer {
     pub name: String,
@@ -75,12 +75,12 @@ pub struct OperationAnswer {
     pub pass: String,
     /// Its cycles in the run.
     pub cycles: Cycles,
-    /// The share of these in the run.
+    /// The share of these cycles in the run.
     pub share: Option<f64>,
     pub run: RunAnswer,
-    /// The share by which the run takes longer.
+    /// The increase of the time of the run, as a share.
     pub change: Option<f64>,
-    /// How many times as fast it must be not to be on the critical path.
+    /// The speedup from which it is off the critical path.
     pub off_path_beyond: Option<f64>,
 }
 
@@ -112,7 +112,7 @@ impl RunAnswer {
 }
 
 impl SensitivityAnswer {
-    /// The answer for the spec that the user calls `spec`.
+    /// Creates the answer for the spec that the user calls `spec`.
     #[must_use]
     pub fn new(spec: &str, found: &ProgramSensitivity) -> Self {
         let base = found.base.figures();
@@ -168,7 +168,7 @@ impl OperationAnswer {
     }
 }
 
-/// The share of time by which a run changes; nothing where one of both does not run.
+/// The change of the time of a run, as a share; `None` if either of the two cannot run.
 fn change(base: Option<&RunFigures>, run: Option<&RunFigures>) -> Option<f64> {
     Some(run?.change_from(base?))
 }

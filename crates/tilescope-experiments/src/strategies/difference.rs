@@ -1,4 +1,4 @@
-//! Simulations of specs between two, for an explanation of their difference.
+//! Simulations of specs between two others, to explain their difference.
 
 use super::explain::{Measure, Measured, UnitSet};
 use crate::budget::SearchBudget;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_report::units::{exact_bytes, grouped_real};
 
-/// The figure that the difference is of.
+/// The figure whose difference is explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DifferenceFigure {
     Cycles,
@@ -21,8 +21,8 @@ pub enum DifferenceFigure {
 impl DifferenceFigure {
     pub const ALL: [Self; 2] = [Self::Cycles, Self::Memory];
 
-    /// Units of a cycle, so small that rounding to them says nothing; a power of two, so that sums of
-    /// them as fractions of a cycle stay exact.
+    /// Units per cycle: small enough for rounding to be negligible, and a power of two to keep sums
+    /// exact as fractions of a cycle.
     const PER_CYCLE: u128 = 1024;
 
     #[must_use]
@@ -62,7 +62,7 @@ impl DifferenceFigure {
         i64::try_from((all + samples / 2) / samples).ok()
     }
 
-    /// Cycles or bytes.
+    /// The value in cycles or bytes.
     #[must_use]
     pub fn value(self, units: i64) -> f64 {
         match self {
@@ -89,16 +89,16 @@ impl DifferenceFigure {
     }
 }
 
-/// Simulates specs between both ends, each in a process of its own.
+/// Simulates specs between both ends, each in a separate process.
 pub struct DifferenceTrials<'a> {
     pub difference: &'a SpecDifference,
     pub figure: DifferenceFigure,
-    /// A directory for their files.
+    /// A directory for the files of the specs.
     pub directory: &'a Path,
-    /// Simulations at once.
+    /// Number of parallel simulations.
     pub jobs: NonZeroUsize,
     pub budget: SearchBudget,
-    /// Simulations so far.
+    /// Number of simulations so far.
     pub done: usize,
     pub progress: &'a ExperimentProgress<'a>,
 }
@@ -123,7 +123,7 @@ impl Measure for DifferenceTrials<'_> {
             let outcome = runner.figures(&SpecChanges::new());
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             (self.progress)(self.budget.share(done));
-            // What is wrong is so of the spec between, which is gone when this ends.
+            // The problem is in a temporary spec, which no longer exists afterwards.
             Ok(without_place(outcome?, &name))
         });
         self.done += sets.len();
@@ -137,7 +137,7 @@ impl Measure for DifferenceTrials<'_> {
     }
 }
 
-/// An outcome whose problem does not name the file that was written for it.
+/// An outcome without the name of the temporary file in its problem.
 fn without_place(outcome: TrialOutcome, file: &str) -> TrialOutcome {
     let short = |problem: String| problem.replace(&format!("{file}:"), "line ").replace(file, "it");
     match outcome {

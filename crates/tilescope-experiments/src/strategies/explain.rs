@@ -1,24 +1,25 @@
-//! Which keys make the difference between two specs, by measuring specs between them.
+//! Explanation of the difference between two specs by keys, from measurements of specs between
+//! them.
 //!
-//! What a key explains is what changing it alone makes of the good spec. Where that cannot be
-//! measured, it is what the bad spec loses when the key alone is put back; keys of which neither can
-//! be measured are changed together. With more keys than the budget has measurements, sets of keys are
-//! halved, those that explain most first, and whatever is left together when the budget is used up is
-//! told together.
+//! The part of a key is the effect of changing it alone in the good spec. If that cannot be
+//! measured, it is the effect of restoring it alone in the bad spec; keys for which neither can be
+//! measured are changed together. With more keys than the budget has measurements, sets of keys are
+//! halved, those with the largest parts first, and sets that remain when the budget is used up are
+//! reported as a whole.
 //!
-//! Parts and what they do together, the interaction, add up to the whole difference: figures are whole
-//! numbers of a small unit, and nothing is rounded on the way.
+//! Parts and their interaction add up to the whole difference: figures are integers in a small
+//! unit, and nothing is rounded in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Units by their places: keys that change together.
+/// Indices of units: keys that change together.
 pub type UnitSet = BTreeSet<usize>;
 
-/// What a spec comes to, in units of the figure.
+/// The figure of a spec, in its unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
     Units(i64),
-    /// Why there is no figure.
+    /// The reason that there is no figure.
     None(String),
 }
 
@@ -31,12 +32,12 @@ impl Measured {
     }
 }
 
-/// How a part was measured.
+/// The way a part was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartOrigin {
     /// Changed alone in the good spec.
     Changed,
-    /// Put back alone in the bad spec.
+    /// Restored alone in the bad spec.
     PutBack,
 }
 
@@ -49,11 +50,11 @@ impl PartOrigin {
     }
 }
 
-/// Keys and what they explain of the difference.
+/// Keys and their part of the difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub units: UnitSet,
-    /// What they explain; why that is not known.
+    /// Their part of the difference, or the reason that it is not known.
     pub explains: Result<i64, String>,
     pub origin: PartOrigin,
 }
@@ -64,23 +65,23 @@ impl Part {
     }
 }
 
-/// What two parts do together beyond what each does alone.
+/// The effect of two parts together beyond the sum of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairInteraction {
-    /// Places of the parts.
+    /// Indices of the parts.
     pub parts: [usize; 2],
     pub units: i64,
 }
 
-/// What the difference between two specs is made of.
+/// The parts of the difference between two specs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     pub good: i64,
     pub bad: i64,
-    /// The largest first; each key is in one of them.
+    /// The parts, the largest first; each key is in one of them.
     pub parts: Vec<Part>,
     pub pairs: Vec<PairInteraction>,
-    /// Whether more measurements would have taken parts further apart.
+    /// True if more measurements would have split parts further.
     pub is_cut_short: bool,
 }
 
@@ -89,36 +90,36 @@ impl Explanation {
         self.bad - self.good
     }
 
-    /// What parts do together, and what those do whose part is not known: the rest of the whole.
+    /// The remainder of the whole: the effect of parts together, and of those that are not known.
     pub fn interaction(&self) -> i64 {
         let known = self.parts.iter().filter_map(|part| part.explains.as_ref().ok());
         self.whole() - known.sum::<i64>()
     }
 
-    /// The interaction without that of the pairs.
+    /// The interaction beyond that of the pairs.
     pub fn rest(&self) -> i64 {
         self.interaction() - self.pairs.iter().map(|pair| pair.units).sum::<i64>()
     }
 }
 
-/// Parts of which pairs are measured.
+/// Number of parts whose pairs are measured.
 const PAIRED: usize = 3;
 
-/// Measures specs between two: those with the keys of each set as the bad one has them.
+/// Measures specs between two others: each has the keys of a set as in the bad spec.
 pub trait Measure {
     type Error;
 
-    /// Measures each of them; as many results, in this order.
+    /// Measures each of the sets; returns the results in the same order.
     fn measure(&mut self, sets: &[UnitSet]) -> Result<Vec<Measured>, Self::Error>;
 
-    /// How many more may be measured.
+    /// The number of remaining measurements.
     fn left(&self) -> usize;
 }
 
-/// Finds what the difference between both ends is made of.
+/// Finds the parts of the difference between both ends.
 ///
 /// # Errors
-/// An end without a figure, and errors of measuring.
+/// An end without a figure, and errors of measurements.
 pub fn explain<M: Measure>(
     count: usize,
     measure: &mut M,
@@ -127,7 +128,7 @@ pub fn explain<M: Measure>(
     let mut known = Known { measure, all: all.clone(), values: BTreeMap::new() };
     known.measure(&[UnitSet::new(), all])?;
     let (good, bad) = known.ends().map_err(ExplainError::End)?;
-    // Both ends are known: as many more say what each key does.
+    // Both ends are known, so one measurement per key is enough.
     let mut parts = match count <= known.measure.left() {
         true => known.one_by_one(count)?,
         false => known.by_halves(count, bad - good)?,
@@ -141,7 +142,7 @@ pub fn explain<M: Measure>(
     Ok(found)
 }
 
-/// The reason why a difference is not explained.
+/// The reason that a difference is not explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExplainError<E> {
     End(EndWithoutFigure),
@@ -154,14 +155,14 @@ impl<E> From<E> for ExplainError<E> {
     }
 }
 
-/// An end of the difference that has no figure, so that there is no difference.
+/// An end of the difference without a figure, so that there is no difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndWithoutFigure {
     pub is_good: bool,
     pub reason: String,
 }
 
-/// What was measured so far.
+/// The measurements so far.
 struct Known<'a, M> {
     measure: &'a mut M,
     all: UnitSet,
@@ -176,7 +177,7 @@ impl<M: Measure> Known<'_, M> {
                 new.push(set.clone());
             }
         }
-        // What there is no budget for stays unknown.
+        // Sets beyond the budget stay unknown.
         new.truncate(self.measure.left());
         if !new.is_empty() {
             let found = self.measure.measure(&new)?;
@@ -198,7 +199,7 @@ impl<M: Measure> Known<'_, M> {
         Ok((end(true, &UnitSet::new())?, end(false, &self.all)?))
     }
 
-    /// What each key explains, and what those do together of which alone it is not known.
+    /// The part of each key, and the common part of those that cannot be measured alone.
     fn one_by_one(&mut self, count: usize) -> Result<Vec<Part>, M::Error> {
         let singles: Vec<UnitSet> = (0..count).map(|at| UnitSet::from([at])).collect();
         let mut parts = self.parts(&singles)?;
@@ -216,7 +217,7 @@ impl<M: Measure> Known<'_, M> {
         })
     }
 
-    /// Halves sets of keys, those that explain most first.
+    /// Halves sets of keys, those with the largest parts first.
     fn by_halves(&mut self, count: usize, whole: i64) -> Result<Vec<Part>, M::Error> {
         let origin = PartOrigin::Changed;
         let mut parts = vec![Part { units: (0..count).collect(), explains: Ok(whole), origin }];
@@ -240,7 +241,7 @@ impl<M: Measure> Known<'_, M> {
         Ok(done)
     }
 
-    /// What sets of keys explain, each by itself.
+    /// The part of each of the sets of keys.
     fn parts(&mut self, sets: &[UnitSet]) -> Result<Vec<Part>, M::Error> {
         self.measure(sets)?;
         let without = |set: &UnitSet| -> UnitSet { self.all.difference(set).copied().collect() };
@@ -262,7 +263,7 @@ impl<M: Measure> Known<'_, M> {
         Ok(sets.iter().map(part).collect())
     }
 
-    /// What the largest parts do in pairs.
+    /// The interactions of the largest parts in pairs.
     fn pairs(&mut self, parts: &[Part], good: i64) -> Result<Vec<PairInteraction>, M::Error> {
         let is_changed =
             |part: &&(usize, &Part)| part.1.origin == PartOrigin::Changed && part.1.size() > 0;
@@ -300,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
-    /// Measures with a function.
+    /// A measurement by a function.
     struct Made<F> {
         value: F,
         left: usize,
@@ -350,8 +351,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_only_go_together_are_told_together() {
-        // A model has sizes that another does not.
+    fn keys_that_only_change_together_are_reported_together() {
+        // A model has sizes that another does not have.
         let value = |set: &UnitSet| {
             let whole = set.contains(&0) == set.contains(&1);
             whole.then(|| 10 + 7 * i64::from(set.contains(&0)) + 2 * i64::from(set.contains(&2)))
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_keys_do_together_is_said() {
+    fn interactions_of_keys_are_reported() {
         let value = |set: &UnitSet| {
             let both = i64::from(set.contains(&0) && set.contains(&1));
             Some(sum(set, &[5, 3, 0]) + 40 * both)
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_figure_has_no_difference() {
+    fn ends_without_a_figure_are_errors() {
         let value = |set: &UnitSet| (set.len() < 2).then_some(1);
         let mut made = Made { value, left: 9, asked: Vec::new() };
         let end = EndWithoutFigure { is_good: false, reason: "refused".to_owned() };
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_refused_alone_is_put_back() {
+    fn keys_refused_alone_are_measured_by_restoring_them() {
         let value =
             |set: &UnitSet| (!(set.len() == 1 && set.contains(&0))).then(|| sum(set, &[9, 4]));
         let (found, _) = explained(2, 9, value);

@@ -1,4 +1,4 @@
-//! Every combination of values of some keys.
+//! All combinations of values of some keys.
 
 use crate::condition::Condition;
 use crate::point::Point;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tilescope_analysis::insights::SpecChanges;
 
-/// The combinations of values that meet the conditions on keys: the last key varies fastest.
+/// The combinations of values that meet the conditions on keys; the last key varies fastest.
 #[must_use]
 pub fn combinations(keys: &[VariedKey], conditions: &[Condition]) -> Vec<SpecChanges> {
     let mut points = vec![SpecChanges::new()];
@@ -40,9 +40,9 @@ pub struct GridRun<'a> {
     pub progress: &'a ExperimentProgress<'a>,
 }
 
-/// Simulates those of the changed specs that have no outcome yet, and writes each to the file of
-/// results as it ends. Returns all outcomes, and the error that kept the others from being begun.
-/// `found` is called with the outcomes so far.
+/// Simulates the changed specs without an outcome, and writes each to the file of results as it
+/// ends. Returns all outcomes, and the error that stopped the rest. `found` is called with the
+/// outcomes so far.
 pub fn simulate(
     changes: &[SpecChanges],
     known: KnownOutcomes,

@@ -1,36 +1,38 @@
-//! The search: from the best point so far to better ones, round by round.
+//! The guided search: proceeds from the best point so far to better ones, round by round.
 //!
-//! A round tries a few changes of the best point; the best of them is the next step. What gained too
-//! is tried together with it in the next round, before what insights propose there, other numbers and
-//! other words. Where nothing gains, proposals at the points that came next are looked at, as far as
-//! their bounds could beat the best. What is tried depends on figures alone, never on how many run at
-//! once or which of them ended first.
+//! A round tries a few changes of the best point; the best of them is the next step. Other changes
+//! that gained are combined with it in the next round, before the proposals of insights at the new
+//! point, other numbers and other options. If nothing gains, the proposals at the next best points
+//! are considered, as far as their bounds could beat the best. The choice depends only on figures,
+//! never on the number of parallel simulations or the order in which they end.
 
 use super::moves::{TuneMove, TuneSpace};
+use super::smallest_fit::{FitFound, smallest_fit};
 use crate::ExperimentError;
 use crate::objective::{Score, ScoreClass, TuneObjective};
 use crate::point::Point;
 use crate::trial::TrialOutcome;
 use crate::trial_store::{TrialStore, TrialTask};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use tilescope_analysis::insights::SpecChanges;
 
-/// Simulations of a round.
+/// Number of simulations of a round.
 const ROUND: usize = 8;
 
-/// Points beside the path whose proposals are looked at.
+/// The largest number of points beside the path whose proposals are considered.
 const MOST_DETOURS: usize = 6;
 
-/// Points whose proposals are asked for at once.
+/// Number of points whose proposals are computed at once.
 const DETOURS_AT_ONCE: usize = 2;
 
-/// Changes that lost least, which are tried two by two in the end.
+/// Number of the changes with the smallest loss that are tried in pairs at the end.
 const PAIRED: usize = 8;
 
-/// The share that a change may lose to be one of them.
+/// The largest loss of a change, as a share, to be one of them.
 const MOST_LOST: f64 = 0.02;
 
-/// A share that a run varies by for no reason.
+/// Share by which runs vary without a reason.
 const SAME: f64 = 1e-4;
 
 /// A step of the path.
@@ -39,68 +41,74 @@ pub struct TuneStep {
     #[serde(flatten)]
     pub moved: TuneMove,
     pub point: Point,
-    /// The share of the objective that it gains; nothing where it makes the program fit.
+    /// Its gain in the objective, as a share; `None` if it makes the program fit.
     pub gain: Option<f64>,
 }
 
-/// A change that was tried in vain.
+/// A change that was tried without success.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadEnd {
     #[serde(flatten)]
     pub moved: TuneMove,
-    /// Steps of the path before it.
+    /// Number of steps of the path before it.
     #[serde(rename = "after_step")]
     pub after: usize,
     pub point: Point,
-    /// The share that it gains over the best point then: nothing, or less than none.
+    /// Its gain over the best point at that time, as a share: zero or negative; `None` if they
+    /// cannot be compared.
     pub gain: Option<f64>,
 }
 
-/// A proposal that was not tried: because of its bound, or of keys that are fixed.
+/// A proposal that was not tried because of its bound, or because of fixed keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Untried {
     #[serde(flatten)]
     pub moved: TuneMove,
-    /// Empty where its bound was too small.
+    /// Fixed keys; empty if its bound was too small.
     #[serde(rename = "fixed")]
     pub forbidden: Vec<String>,
 }
 
-/// What a search found.
+/// The result of a search.
 pub struct TunePath {
     pub base: Point,
     pub steps: Vec<TuneStep>,
     pub dead_ends: Vec<DeadEnd>,
     pub untried: Vec<Untried>,
-    /// Proposals beside the path that could not beat it, whatever they gain.
+    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
+    /// else helps.
+    pub fits_if_free: Option<FitFound>,
+    /// Places of the points, among those of the store, that were tried for it.
+    pub beyond: Range<usize>,
+    /// Number of proposals beside the path that could not beat it, according to their bounds.
     pub hopeless: usize,
-    /// True if nothing was left to try.
+    /// True if no changes were left to try.
     pub exhausted: bool,
 }
 
 impl TunePath {
-    /// The last point.
+    /// The last point of the path, or the original spec.
     pub fn best(&self) -> &Point {
         self.steps.last().map_or(&self.base, |step| &step.point)
     }
 }
 
-/// A search under way.
+/// A search in progress.
 pub struct Tuner<'a, 's> {
     space: &'a TuneSpace,
     store: &'a mut TrialStore<'s>,
     path: TunePath,
     score: Score,
-    /// Changes that gained, and are not on the path.
+    /// Changes that gained but are not on the path.
     gained: Vec<TuneMove>,
-    /// Keys of numbers that proposals named.
+    /// Numeric keys that proposals named.
     proposed: Vec<String>,
-    /// Points beside the path whose proposals were asked for.
+    /// Points beside the path whose proposals were computed.
     detours: Vec<SpecChanges>,
 }
 
 impl<'a, 's> Tuner<'a, 's> {
-    /// Simulates the spec as it is.
+    /// Simulates the original spec.
     ///
     /// # Errors
     /// A spec that cannot be simulated.
@@ -125,6 +133,8 @@ impl<'a, 's> Tuner<'a, 's> {
             steps: Vec::new(),
             dead_ends: Vec::new(),
             untried: Vec::new(),
+            fits_if_free: None,
+            beyond: 0..0,
             hopeless: 0,
             exhausted: false,
         };
@@ -132,12 +142,15 @@ impl<'a, 's> Tuner<'a, 's> {
         Ok(Self { space, store, path, score, gained, proposed, detours })
     }
 
-    /// Searches until the budget is used up or nothing is left to try; gives the path, and what went
-    /// wrong on it. `found` hears of it after each round.
+    /// Searches until the budget is used up or no changes are left. Returns the path, and the error
+    /// that ended it, if any. `found` is called after each round.
     pub fn run(
         mut self,
         mut found: impl FnMut(&TunePath, &TrialStore<'s>),
     ) -> (TunePath, Option<ExperimentError>) {
+        if let Err(error) = self.fit() {
+            return (self.path, Some(error));
+        }
         loop {
             found(&self.path, self.store);
             match self.round() {
@@ -148,7 +161,31 @@ impl<'a, 's> Tuner<'a, 's> {
         }
     }
 
-    /// Tries a few changes; whether there may be more.
+    /// Makes the smallest change with which the spec fits the first step, where it does not fit as it
+    /// is.
+    fn fit(&mut self) -> Result<(), ExperimentError> {
+        if self.score.class != ScoreClass::DoesNotFit {
+            return Ok(());
+        }
+        let allowed = self.space.fit.allowed(self.space);
+        let fit = smallest_fit(self.space, &allowed, self.store)?;
+        let Some(FitFound { moved, point }) = fit.found.into_iter().next() else {
+            if allowed.levers.len() < self.space.fit.levers.len() {
+                let first = self.store.points().len();
+                let fit = smallest_fit(self.space, &self.space.fit, self.store)?;
+                self.path.beyond = first..self.store.points().len();
+                self.path.fits_if_free = fit.found.into_iter().next();
+            }
+            return Ok(());
+        };
+        if let Some(score) = self.space.objective.score(&point, &self.space.conditions) {
+            self.score = score;
+            self.path.steps.push(TuneStep { moved, point, gain: None });
+        }
+        Ok(())
+    }
+
+    /// Tries a few changes; returns true if more may follow.
     fn round(&mut self) -> Result<bool, ExperimentError> {
         let left = self.store.left();
         if left == 0 {
@@ -161,7 +198,7 @@ impl<'a, 's> Tuner<'a, 's> {
         moves.truncate(ROUND.min(left));
         let mut tasks: Vec<TrialTask> = Vec::new();
         if asks {
-            // Its proposals come before what else there is.
+            // Its proposals have priority over other changes.
             tasks.push(TrialTask::Findings(at.clone()));
             moves.truncate(left - 1);
         }
@@ -175,12 +212,12 @@ impl<'a, 's> Tuner<'a, 's> {
         Ok(true)
     }
 
-    /// Remembers which numbers proposals name, and what is not tried of them.
+    /// Records the numeric keys that proposals name, and the proposals that are not tried.
     fn note_proposals(&mut self, at: &SpecChanges) {
         let Some(findings) = self.store.findings(at) else { return };
         for by in self.space.proposals(findings, self.saves_memory()) {
             let forbidden: Vec<String> =
-                self.space.forbidden(&by.changes).into_iter().map(str::to_owned).collect();
+                self.space.forbidden(&by).into_iter().map(str::to_owned).collect();
             let is_untried = !forbidden.is_empty() || self.space.is_hopeless(&by);
             let is_noted = self.path.untried.iter().any(|noted| {
                 noted.moved.reasons[0].rule == by.reasons[0].rule && noted.forbidden == forbidden
@@ -195,12 +232,12 @@ impl<'a, 's> Tuner<'a, 's> {
         }
     }
 
-    /// Whether it is memory that has to be saved.
+    /// True if the search has to save memory.
     fn saves_memory(&self) -> bool {
         self.space.objective == TuneObjective::Memory || self.score.class == ScoreClass::DoesNotFit
     }
 
-    /// What is worth trying from the best point, the most promising first.
+    /// Changes worth trying from the best point, the most promising first.
     fn candidates(&self, at: &SpecChanges) -> Vec<TuneMove> {
         let mut moves = Vec::new();
         if self.gained.len() > 1 {
@@ -214,12 +251,13 @@ impl<'a, 's> Tuner<'a, 's> {
                 moves.extend(proposals.filter(|by| !self.space.is_hopeless(by)));
                 let mut numbers = self.space.neighbours(at, &self.proposed).into_iter();
                 moves.extend(self.space.fewer_ipus(at));
+                moves.extend(self.space.more_replicas(at));
                 moves.extend(numbers.next().unwrap_or_default());
                 moves.extend(self.space.levers(at, saves_memory));
                 moves.extend(self.space.stage_moves(at));
                 moves.extend(numbers.flatten());
             }
-            // Until proposals are there, only what is known to help.
+            // Until proposals are known, only changes that are known to help.
             None => {
                 moves.extend(self.space.neighbours(at, &[]).into_iter().next().unwrap_or_default())
             }
@@ -235,7 +273,8 @@ impl<'a, 's> Tuner<'a, 's> {
         moves
     }
 
-    /// Goes on to the best point of a round, if it is better; the others gained too or are dead ends.
+    /// Proceeds to the best point of a round if it is better; the other changes gained too or are
+    /// dead ends.
     fn judge(&mut self, at: &SpecChanges, moves: Vec<TuneMove>) -> Result<(), ExperimentError> {
         let before = self.score;
         let mut tried: Vec<(TuneMove, Point, Option<Score>)> = Vec::new();
@@ -256,7 +295,7 @@ impl<'a, 's> Tuner<'a, 's> {
             let (moved, point, _) = tried.remove(place);
             let gain = score.gain_over(before);
             self.score = score;
-            // What sets the same keys has nothing to add to it.
+            // A change of the same keys cannot be combined with it.
             self.gained.retain(|by| !by.overlaps(&moved));
             self.path.steps.push(TuneStep { moved: moved.clone(), point, gain });
             moved
@@ -279,7 +318,7 @@ impl<'a, 's> Tuner<'a, 's> {
         }
     }
 
-    /// Takes out of the last step, which is a combination, whatever adds nothing to it.
+    /// Removes all parts from the last step, a combination, that do not contribute to it.
     fn trim(
         &mut self,
         at: &SpecChanges,
@@ -299,7 +338,7 @@ impl<'a, 's> Tuner<'a, 's> {
         self.figures_of(at, std::slice::from_ref(&kept))?;
         let mut idle = idle;
         if !self.is_as_good(at, &kept) {
-            // Each by itself can go, but not all of them.
+            // Each of them can be removed alone, but not all together.
             idle.truncate(1);
             kept = without(&idle);
         }
@@ -322,7 +361,7 @@ impl<'a, 's> Tuner<'a, 's> {
         Ok(())
     }
 
-    /// Simulates changes of a point as far as that was not done yet and the budget goes.
+    /// Simulates changes of a point that are not simulated yet, within the budget.
     fn figures_of(&mut self, at: &SpecChanges, moves: &[TuneMove]) -> Result<(), ExperimentError> {
         let points = moves.iter().map(|by| self.space.moved(at, by));
         let new = points.filter(|to| self.store.point(to).is_none()).take(self.store.left());
@@ -330,7 +369,7 @@ impl<'a, 's> Tuner<'a, 's> {
         self.store.run(tasks)
     }
 
-    /// Whether a change of a point is as good as the best one.
+    /// True if a change of a point is as good as the best one.
     fn is_as_good(&self, at: &SpecChanges, by: &TuneMove) -> bool {
         let Some(point) = self.store.point(&self.space.moved(at, by)) else { return false };
         let score = self.space.objective.score(point, &self.space.conditions);
@@ -340,7 +379,7 @@ impl<'a, 's> Tuner<'a, 's> {
         })
     }
 
-    /// Looks at what is proposed at the points that came next to the best; whether it found any.
+    /// Tries proposals at the next best points; returns true if it found any.
     fn detour(&mut self) -> Result<bool, ExperimentError> {
         let room = MOST_DETOURS.saturating_sub(self.detours.len()).min(DETOURS_AT_ONCE);
         let next: Vec<SpecChanges> = self.next_best().into_iter().take(room).collect();
@@ -362,18 +401,18 @@ impl<'a, 's> Tuner<'a, 's> {
         let tasks = moves.iter().map(|(from, by)| TrialTask::Figures(self.space.moved(from, by)));
         self.store.run(tasks.collect())?;
         let at = self.path.best().changes.clone();
-        // From the best point, such a change is all that leads to the other one.
+        // From the best point, such a change is the only way to the other point.
         let moves =
             moves.into_iter().map(|(from, by)| self.seen_from_best(&at, &from, by)).collect();
         self.judge(&at, moves)?;
         Ok(true)
     }
 
-    /// Tries what lost least two by two; whether there was anything left to try.
+    /// Tries the changes with the smallest loss in pairs; returns true if there were any left.
     fn pairs(&mut self) -> Result<bool, ExperimentError> {
         let at = self.path.best().changes.clone();
         let after = self.path.steps.len();
-        // What changes nothing at all changes nothing in a pair.
+        // A change without any effect has none in a pair either.
         let does_something = |gain: f64| gain.abs() > SAME && gain > -MOST_LOST;
         let single = |end: &&DeadEnd| {
             end.after == after
@@ -401,21 +440,25 @@ impl<'a, 's> Tuner<'a, 's> {
         Ok(tried)
     }
 
-    /// Points beside the path, the best first, whose proposals were not asked for.
+    /// Points beside the path without computed proposals, the best first.
     fn next_best(&self) -> Vec<SpecChanges> {
-        let scored = |point: &Point| {
-            let score = self.space.objective.score(point, &self.space.conditions)?;
+        let mut points: Vec<(SpecChanges, f64)> = Vec::new();
+        for (place, point) in self.store.points().iter().enumerate() {
+            let score = self.space.objective.score(point, &self.space.conditions);
             let is_new = self.store.findings(&point.changes).is_none();
-            (is_new && score.class == self.score.class)
-                .then(|| (point.changes.clone(), score.value))
-        };
-        let mut points: Vec<(SpecChanges, f64)> =
-            self.store.points().iter().filter_map(scored).collect();
+            if let Some(score) = score.filter(|score| score.class == self.score.class)
+                && is_new
+                && !self.path.beyond.contains(&place)
+            {
+                points.push((point.changes.clone(), score.value));
+            }
+        }
         points.sort_by(|a, b| a.1.total_cmp(&b.1));
         points.into_iter().map(|(changes, _)| changes).collect()
     }
 
-    /// Proposals beside the path whose bounds could beat the best point, and how many could not.
+    /// Proposals beside the path whose bounds could beat the best point, and the number of the
+    /// others.
     fn promising(&self) -> (Vec<(SpecChanges, TuneMove)>, usize) {
         let (mut found, mut hopeless) = (Vec::new(), 0);
         for from in &self.detours {
@@ -440,7 +483,7 @@ impl<'a, 's> Tuner<'a, 's> {
         (found, hopeless)
     }
 
-    /// A change of another point as one of the best point.
+    /// A change of another point, expressed as a change of the best point.
     fn seen_from_best(&self, at: &SpecChanges, from: &SpecChanges, by: TuneMove) -> TuneMove {
         let to = self.space.moved(from, &by);
         let keys = at.keys().chain(to.keys());
@@ -450,7 +493,7 @@ impl<'a, 's> Tuner<'a, 's> {
         };
         let changes: SpecChanges = keys.filter_map(value).collect();
         let mut reasons = by.reasons;
-        // It leads there as a whole only.
+        // Only the change as a whole leads there.
         reasons.truncate(1);
         reasons.iter_mut().for_each(|reason| reason.changes.clone_from(&changes));
         TuneMove { changes, reasons }

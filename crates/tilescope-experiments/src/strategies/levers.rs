@@ -1,6 +1,6 @@
-//! What a search may change, and which values are worth trying by themselves.
+//! Keys that a search may change, and values worth trying without a proposal.
 
-/// When a lever does anything.
+/// The condition under which a lever has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeverUse {
     Always,
@@ -9,7 +9,7 @@ pub enum LeverUse {
     Replicas,
 }
 
-/// A key and the values that may help where no insight has proposed them.
+/// A key and the values that may help without a proposal of insights.
 pub struct Lever {
     pub key: &'static str,
     pub used: LeverUse,
@@ -28,7 +28,7 @@ const fn lever(
     Lever { key, used, faster, smaller }
 }
 
-/// Options that change how the same thing is computed.
+/// Options that change the execution but not the result.
 pub static LEVERS: &[Lever] = &[
     lever(
         "options.sync_pattern",
@@ -82,12 +82,12 @@ pub static NUMBERS: &[&str] = &[
     "options.prefetch_depth",
 ];
 
-/// Those that memory depends on.
+/// Numbers that affect memory.
 pub static NUMBERS_OF_MEMORY: &[&str] =
     &["options.available_memory_proportion", "options.num_io_tiles"];
 
-/// Keys, and tables of keys, that say what is computed, on what, or with which digits: another value
-/// is another program. They are left alone unless they are freed.
+/// Keys, and tables of keys, that determine the computation, its machine or its precision: another
+/// value is another program. They are not changed unless they are freed.
 pub static MEANING: &[&str] = &[
     "model",
     "target",
@@ -100,7 +100,7 @@ pub static MEANING: &[&str] = &[
     "options.output_type",
 ];
 
-/// Whether a key is one of a list, or in one of its tables.
+/// True if a key is in a list, or in one of its tables.
 pub fn is_below(path: &str, list: &[impl AsRef<str>]) -> bool {
     list.iter().any(|of| {
         let rest = path.strip_prefix(of.as_ref());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_holds_its_keys_only() {
+    fn tables_match_only_their_own_keys() {
         assert!(is_below("model.batch_size", MEANING));
         assert!(is_below("options.partials_type", MEANING));
         assert!(!is_below("options.num_io_tiles", MEANING));

@@ -1,5 +1,6 @@
 //! Changes that a search tries.
 
+use super::fit_levers::FitLevers;
 use super::levers::{LEVERS, Lever, LeverUse, MEANING, NUMBERS, NUMBERS_OF_MEMORY, is_below};
 use crate::condition::Condition;
 use crate::effective_keys::{EffectiveKeys, value_type};
@@ -7,26 +8,27 @@ use crate::objective::TuneObjective;
 use crate::trial::TrialFinding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tilescope_analysis::insights::{SpecChanges, TriedProposal};
+use tilescope_analysis::insights::{SpecChanges, TriedProposal, divided_replicas};
+use tilescope_sim::specification::Spec;
 use tilescope_sim::specification::keys::SpecKeyType;
 
-/// Most ways to cut a pipeline that are tried from one point.
+/// The largest number of pipeline divisions that are tried from one point.
 const MOST_STAGE_MOVES: usize = 24;
 
-/// Factors of numbers: coarse ones first.
+/// Factors of numbers, coarse ones first.
 const FACTORS: [[f64; 2]; 3] = [[2.0, 0.5], [1.5, 0.75], [1.25, 0.875]];
 
-/// Why a change is tried.
+/// The reason to try a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveReason {
-    /// The rule of insights that proposes it; what it is else: `lever`, `number`, `stages`.
+    /// The rule of insights that proposes it, or the kind of change: `lever`, `number`, `stages`.
     pub rule: String,
     pub sentence: String,
-    /// What is given up for it; empty where nothing is known of that.
+    /// The cost of the change; empty if it is not known.
     pub price: String,
-    /// The share of the time that it gains at most.
+    /// Upper bound of its gain in time, as a share.
     pub bound: Option<f64>,
-    /// What it changes of all that is changed.
+    /// Its part of all changes.
     pub changes: SpecChanges,
 }
 
@@ -35,18 +37,18 @@ pub struct MoveReason {
 pub struct TuneMove {
     #[serde(rename = "change")]
     pub changes: SpecChanges,
-    /// Several for a combination.
+    /// The reasons; several for a combination.
     pub reasons: Vec<MoveReason>,
 }
 
 impl TuneMove {
-    fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
+    pub(super) fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
         let (rule, price) = (rule.to_owned(), String::new());
         let reason = MoveReason { rule, sentence, price, bound: None, changes: changes.clone() };
         Self { changes, reasons: vec![reason] }
     }
 
-    /// What a finding proposes.
+    /// The change that a finding proposes.
     pub fn proposed(finding: &TrialFinding) -> Option<Self> {
         let of_time = ["time", "everything"].contains(&finding.gain.of.as_str());
         let reason = MoveReason {
@@ -60,7 +62,7 @@ impl TuneMove {
         (!changes.is_empty()).then(|| Self { changes, reasons: vec![reason] })
     }
 
-    /// Several at once; those that change a key of one before them are left out.
+    /// Combines several changes; those that change a key of an earlier one are left out.
     pub fn together(parts: &[Self]) -> Self {
         let mut all = Self { changes: SpecChanges::new(), reasons: Vec::new() };
         for part in parts {
@@ -72,7 +74,7 @@ impl TuneMove {
         all
     }
 
-    /// The changes that it is made of, each with its reason.
+    /// The parts of the change, each with its reason.
     pub fn parts(&self) -> Vec<Self> {
         let part = |reason: &MoveReason| Self {
             changes: reason.changes.clone(),
@@ -81,12 +83,12 @@ impl TuneMove {
         self.reasons.iter().map(part).collect()
     }
 
-    /// Whether both change a key.
+    /// True if both change the same key.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.changes.keys().any(|key| other.changes.contains_key(key))
     }
 
-    /// The share of the time that it gains at most; nothing where nobody knows.
+    /// Upper bound of its gain in time, as a share; `None` if it is not known.
     pub fn bound(&self) -> Option<f64> {
         match self.reasons.as_slice() {
             [reason] => reason.bound,
@@ -100,35 +102,54 @@ impl TuneMove {
     }
 }
 
-/// Changes in one line.
+/// Formats changes in one line.
 pub fn changes_words(changes: &SpecChanges) -> String {
     let changes = changes.iter().map(|(key, value)| format!("{key} = {value}"));
     changes.collect::<Vec<_>>().join(", ")
 }
 
-/// The key that says whether gradients and an update follow the forward pass.
+/// The key that determines whether gradients and an update follow the forward pass.
 const TRAINING: &str = "model.training";
-/// The key of the micro-batches per update.
+/// The key of the number of micro-batches per update.
 const ACCUMULATION: &str = "options.gradient_accumulation";
 
-/// What may be changed of a spec.
+/// The rule of insights that divides replicas into more of them.
+const DIVIDED_REPLICAS: &str = "more_replicas";
+
+/// The changes of a spec that a search may try.
 pub struct TuneSpace {
     pub keys: EffectiveKeys,
-    /// Keys and tables that `--free` names.
+    /// Keys and tables named by `--free`.
     pub free: Vec<String>,
-    /// Keys and tables that `--fix` names.
+    /// Keys and tables named by `--fix`.
     pub fixed: Vec<String>,
     pub objective: TuneObjective,
     pub conditions: Vec<Condition>,
+    /// Changes that are tried where the spec does not fit.
+    pub fit: FitLevers,
 }
 
 impl TuneSpace {
+    /// What may be changed of a spec to make an objective small.
+    pub fn new(spec: &Spec, objective: TuneObjective) -> Self {
+        let mut space = Self {
+            keys: EffectiveKeys::of(spec),
+            free: Vec::new(),
+            fixed: Vec::new(),
+            objective,
+            conditions: Vec::new(),
+            fit: FitLevers::default(),
+        };
+        space.fit = FitLevers::of(spec, &space);
+        space
+    }
+
     /// The value of a key at a point.
     pub fn value<'a>(&'a self, at: &'a SpecChanges, path: &str) -> Option<&'a Value> {
         at.get(path).or_else(|| self.keys.value(path))
     }
 
-    /// A point with more changes. Keys that have the value of the spec again are no changes.
+    /// A point with more changes. Keys that return to the value of the spec are removed.
     pub fn moved(&self, from: &SpecChanges, by: &TuneMove) -> SpecChanges {
         let mut changes = from.clone();
         changes.extend(by.changes.clone());
@@ -137,15 +158,24 @@ impl TuneSpace {
     }
 
     /// The keys of a change that must not be touched.
-    pub fn forbidden<'a>(&self, changes: &'a SpecChanges) -> Vec<&'a str> {
-        let is_free = |path: &str| {
-            !is_below(path, &self.fixed) && (is_below(path, &self.free) || !is_below(path, MEANING))
-        };
-        changes.keys().map(String::as_str).filter(|path| !is_free(path)).collect()
+    pub fn forbidden<'a>(&self, by: &'a TuneMove) -> Vec<&'a str> {
+        let mut found = Vec::new();
+        for reason in &by.reasons {
+            // The same samples on the same IPUs, divided in another way.
+            let is_meant = reason.rule == DIVIDED_REPLICAS;
+            for path in reason.changes.keys() {
+                let has_meaning = !is_meant && is_below(path, MEANING);
+                let is_free = is_below(path, &self.free) || !has_meaning;
+                if is_below(path, &self.fixed) || !is_free {
+                    found.push(path.as_str());
+                }
+            }
+        }
+        found
     }
 
-    /// True if a point asks for what no machine does: to accumulate gradients where nothing is trained,
-    /// or to replicate an IPU Model.
+    /// True if a point is not possible on any machine: gradients are accumulated without training,
+    /// or an IPU Model is replicated.
     fn is_of_no_machine(&self, at: &SpecChanges) -> bool {
         let is_trained = self.value(at, TRAINING) != Some(&json!(false));
         let is_model = self.value(at, "target.type") == Some(&json!("ipu_model"));
@@ -153,17 +183,17 @@ impl TuneSpace {
             || is_model && self.is_above_one(at, "options.replication_factor")
     }
 
-    /// Whether conditions on keys are met, and nothing is touched that is fixed.
+    /// True if conditions on keys are met, and no fixed keys are changed.
     pub fn allows(&self, from: &SpecChanges, by: &TuneMove) -> bool {
         let to = self.moved(from, by);
         let meets = |condition: &Condition| condition.of_keys(|path| self.value(&to, path));
-        self.forbidden(&by.changes).is_empty()
+        self.forbidden(by).is_empty()
             && !self.is_of_no_machine(&to)
             && self.conditions.iter().all(|condition| meets(condition) != Some(false))
     }
 
-    /// What findings propose, the largest bound first: what saves memory where that counts, and what
-    /// saves time where that does.
+    /// The proposals of findings, the largest bound first, limited to those that save memory or
+    /// time as the objective requires.
     pub fn proposals(&self, findings: &[TrialFinding], saves_memory: bool) -> Vec<TuneMove> {
         let counts = |finding: &&TrialFinding| match finding.gain.of.as_str() {
             "time" => self.objective != TuneObjective::Memory,
@@ -177,7 +207,7 @@ impl TuneSpace {
         found
     }
 
-    /// Other values of keys that a point has changed, coarse and then finer ones.
+    /// Other values of keys that a point has changed, first coarse and then finer ones.
     pub fn neighbours(&self, at: &SpecChanges, proposed: &[String]) -> Vec<Vec<TuneMove>> {
         let freed = self.free.iter().filter(|path| self.keys.has(path)).map(String::as_str);
         let own = at.keys().map(String::as_str);
@@ -204,13 +234,13 @@ impl TuneSpace {
         FACTORS.iter().map(level).collect()
     }
 
-    /// A number times a factor, within what its key takes.
+    /// A number times a factor, within the range of its key.
     fn number(&self, at: &SpecChanges, path: &str, factor: f64) -> Option<TuneMove> {
         let now = self.value(at, path)?;
         let value = match value_type(path) {
             SpecKeyType::Integer(least, most) => {
                 let whole = now.as_i64()?;
-                // Halves of even numbers stay even as far as they can: I/O tiles come in pairs.
+                // Even numbers stay even if possible: I/O tiles come in pairs.
                 let grain = if whole % 2 == 0 && whole > 2 { 2.0 } else { 1.0 };
                 let value = ((whole as f64 * factor / grain).round() * grain) as i64;
                 json!(value.clamp(least, most))
@@ -222,7 +252,7 @@ impl TuneSpace {
             | SpecKeyType::RealsAboveOr(least, most, _)
             | SpecKeyType::RealFrom(least, most) => {
                 let value = (now.as_f64()? * factor).clamp(least, most);
-                // Few digits: nobody sets a proportion to the billionth.
+                // A few digits: users do not set a proportion to the billionth.
                 json!((value * 1e4).round() / 1e4)
             }
             _ => return None,
@@ -237,7 +267,7 @@ impl TuneSpace {
         is_new.then(|| TuneMove::of("number", [(path.to_owned(), value)].into(), sentence))
     }
 
-    /// Options that are one of several words, and keys of that kind that are freed.
+    /// Other values of levers, and of freed keys of the same kind.
     pub fn levers(&self, at: &SpecChanges, saves_memory: bool) -> Vec<TuneMove> {
         let used = |lever: &&Lever| match lever.used {
             LeverUse::Always => true,
@@ -273,14 +303,14 @@ impl TuneSpace {
             return None;
         }
         let mut changes: SpecChanges = [(path.to_owned(), value)].into();
-        // What is not trained accumulates nothing.
+        // Without training there is no accumulation.
         if path == TRAINING && word == "false" && self.is_above_one(at, ACCUMULATION) {
             changes.insert(ACCUMULATION.to_owned(), json!(1));
         }
         Some(TuneMove::of("lever", changes, sentence))
     }
 
-    /// Fewer stages, and borders of stages one block further; none where stages are not written.
+    /// Fewer stages, and boundaries of stages moved by one block; empty if stages are not given.
     pub fn stage_moves(&self, at: &SpecChanges) -> Vec<TuneMove> {
         const KEY: &str = "options.stages";
         let stages = self.value(at, KEY).and_then(written_stages).unwrap_or_default();
@@ -316,7 +346,8 @@ impl TuneSpace {
         found
     }
 
-    /// Half the IPUs, with blocks dealt to those that are left; where that may be better by itself.
+    /// Half the IPUs, with the blocks distributed over the rest; empty if that cannot be an
+    /// improvement by itself.
     pub fn fewer_ipus(&self, at: &SpecChanges) -> Vec<TuneMove> {
         let ipus = self.value(at, "target.ipus").and_then(Value::as_i64).unwrap_or(1);
         if !self.objective.is_of_machine() || ipus < 2 {
@@ -334,14 +365,37 @@ impl TuneSpace {
         vec![fewer("same_as_ipu"), fewer("balanced")]
     }
 
-    /// Whether a change is worth trying for what it gains at most.
+    /// More replicas of fewer IPUs each, with the same IPUs and the same samples per update.
+    pub fn more_replicas(&self, at: &SpecChanges) -> Vec<TuneMove> {
+        let number = |path: &str| self.value(at, path).and_then(Value::as_u64);
+        let text = |path: &str| self.value(at, path).and_then(Value::as_str);
+        let is_divided = matches!(text("options.execution"), Some("pipelined" | "sharded"));
+        if !is_divided || number("options.tensor_parallel").unwrap_or(1) > 1 {
+            return Vec::new();
+        }
+        let ipus = number("target.ipus").unwrap_or(1);
+        let is_trained = self.value(at, TRAINING) == Some(&json!(true));
+        let mut found = Vec::new();
+        for parts in (2..=ipus).filter(|parts| ipus.is_multiple_of(*parts)) {
+            if let Some(changes) = divided_replicas(parts, number, is_trained) {
+                let sentence = format!(
+                    "A replica has {ipus} IPUs: {parts} replicas of {} each are tried.",
+                    ipus / parts
+                );
+                found.push(TuneMove::of(DIVIDED_REPLICAS, changes, sentence));
+            }
+        }
+        found
+    }
+
+    /// True if the bound of a change is too small to try it.
     pub fn is_hopeless(&self, by: &TuneMove) -> bool {
         self.objective.is_time()
             && by.bound().is_some_and(|bound| bound < TriedProposal::LEAST_GAIN)
     }
 }
 
-/// Stages that are lists of blocks.
+/// Stages given as lists of blocks.
 fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
     serde_json::from_value(value.clone()).ok()
 }
@@ -349,30 +403,25 @@ fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_sim::specification::{Spec, SpecSource};
+    use tilescope_sim::specification::SpecSource;
 
     /// The moves of a bundled spec with some keys freed.
     fn space(name: &str, overrides: &[&str], free: &[&str]) -> TuneSpace {
         let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
         let source = SpecSource::find(name, &overrides).expect("bundled");
         let spec = Spec::build(&source).expect("valid");
-        TuneSpace {
-            keys: EffectiveKeys::of(&spec),
-            free: free.iter().map(ToString::to_string).collect(),
-            fixed: Vec::new(),
-            objective: TuneObjective::Throughput,
-            conditions: Vec::new(),
-        }
+        let free = free.iter().map(ToString::to_string).collect();
+        TuneSpace { free, ..TuneSpace::new(&spec, TuneObjective::Throughput) }
     }
 
     #[test]
-    fn accumulation_goes_with_training() {
+    fn accumulation_requires_training() {
         let start = SpecChanges::new();
         let both = space("mnist_pipeline", &[], &[TRAINING, ACCUMULATION]);
         let off = both.word(&start, TRAINING, "false").expect("a move");
         assert_eq!(off.changes[ACCUMULATION], json!(1));
         assert!(both.allows(&start, &off));
-        // Without a way to drop it, training stays on.
+        // Training stays on unless accumulation can be reset.
         let only = space("mnist_pipeline", &[], &[TRAINING]);
         assert!(!only.allows(&start, &only.word(&start, TRAINING, "false").expect("a move")));
         let inference = ["model.training=false", "options.gradient_accumulation=1"];

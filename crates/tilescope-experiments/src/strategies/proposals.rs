@@ -1,16 +1,21 @@
 //! Proposals of insights that are tried: the spec of a report is simulated with each of them and
 //! without, then the best together.
 
+use super::moves::TuneSpace;
+use super::smallest_fit::{FitFound, most_trials, smallest_fit};
+use crate::budget::SearchBudget;
+use crate::objective::TuneObjective;
 use crate::spec_copy::SpecCopy;
 use crate::trial::{TrialFigures, TrialOutcome, TrialRunner};
+use crate::trial_store::{TrialStore, TrialTask};
 use crate::{ExperimentError, ExperimentProgress};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::insights::{
-    InsightFinding, InsightSubject, Proposal, SpecChanges, TriedProposal, combination,
+    InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, TriedProposal, combination,
     sort_by_measured,
 };
+use tilescope_sim::specification::{Spec, SpecSource};
 
 /// Proposals that are tried together.
 const COMBINED: usize = 3;
@@ -26,9 +31,10 @@ pub struct ProofRequest<'a> {
     pub progress: &'a ExperimentProgress<'a>,
 }
 
-/// Tries the proposals of findings and combinations of the best: the combination that gains most
-/// comes first, then findings that gain, the best of them before the others, then those that propose
-/// nothing, then what was tried in vain.
+/// Tries the proposals of findings. Of a program that fits, the best are tried together too; of one that
+/// does not, the smallest change that makes it fit is searched for. What was found so comes first, then
+/// findings that gain, the best of them before the others, then those that propose nothing, then what
+/// was tried without success.
 ///
 /// # Errors
 /// A spec that cannot be simulated as it is, and children that cannot be started.
@@ -37,68 +43,134 @@ pub fn prove(
     request: &ProofRequest<'_>,
 ) -> Result<Vec<InsightFinding>, ExperimentError> {
     let copy = SpecCopy::write(request.spec, "the spec of the report", request.directory)?;
+    let spec = spec_of(&copy)?;
+    let space = TuneSpace::new(&spec, TuneObjective::Throughput);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let jobs = request.jobs.unwrap_or(cores);
-    let runner = TrialRunner::new(copy.file_name(), Vec::new(), jobs)?;
+    let runner = TrialRunner::new(copy.file_name(), Vec::new(), request.jobs.unwrap_or(cores))?;
     let mut found = found;
-    let changes: Vec<SpecChanges> = found.iter().filter_map(changes_of).collect();
-    let (base, tried) = tried((&runner, &copy), None, &changes, request.progress)?;
-    let proposing = found.iter_mut().filter(|finding| finding.proposal.is_some());
-    for (finding, tried) in proposing.zip(tried) {
-        finding.measured = Some(tried);
-    }
+    let proposals = found.iter().filter(|finding| finding.proposal.is_some()).count();
+    // The spec as it is, its proposals, and combinations of three.
+    let fits = found.iter().all(|finding| finding.gain != InsightGain::Everything);
+    let more = if fits { 4 } else { most_trials(space.fit.levers.len()) };
+    let budget = SearchBudget::Simulations(1 + proposals + more);
+    let mut store = TrialStore::new(runner, copy, None, budget, request.progress)?;
+    let base = base_figures(&mut store)?;
+    try_all(&mut found, &base, &mut store)?;
     sort_by_measured(&mut found);
-    let subject = match base.seconds_per_sample() {
-        Some(_) => InsightSubject::Time,
-        // It does not fit: nothing else counts.
-        None => InsightSubject::Memory,
+    let mut first = match base.seconds_per_sample() {
+        Some(_) => best_together(&found, &base, &mut store)?,
+        None => changes_that_fit(&space, &base, &found, &mut store)?,
     };
-    let gain =
-        |finding: &InsightFinding| finding.measured_gain().filter(|_| finding.subject == subject);
-    let best_alone = found.iter().filter_map(gain).fold(0.0, f64::max);
-    let mut together = combinations(&found, subject);
-    let changes: Vec<SpecChanges> = together.iter().filter_map(changes_of).collect();
-    let (_, outcomes) = self::tried((&runner, &copy), Some(base), &changes, request.progress)?;
-    for (finding, tried) in together.iter_mut().zip(outcomes) {
-        finding.measured = Some(tried);
+    first.extend(found);
+    Ok(first)
+}
+
+fn spec_of(copy: &SpecCopy) -> Result<Spec, ExperimentError> {
+    let wrong = |problem: String| ExperimentError::ReportSpec(copy.named(&problem));
+    let source =
+        SpecSource::find(copy.file_name(), &[]).map_err(|error| wrong(error.to_string()))?;
+    Spec::build(&source).map_err(|error| wrong(error.to_string()))
+}
+
+/// Simulates the spec as it is.
+fn base_figures(store: &mut TrialStore<'_>) -> Result<TrialFigures, ExperimentError> {
+    let unchanged = SpecChanges::new();
+    store.run(vec![TrialTask::Figures(unchanged.clone())])?;
+    match store.point(&unchanged).map(|point| point.outcome.clone()) {
+        Some(TrialOutcome::Figures(figures)) => Ok(figures),
+        Some(TrialOutcome::Refused(problem) | TrialOutcome::Died(problem)) => {
+            Err(ExperimentError::ReportSpec(problem))
+        }
+        None => Err(ExperimentError::NothingSimulated),
     }
-    // What gains no more together than one of its parts alone says nothing new.
+}
+
+/// Simulates the spec with the proposal of each finding.
+fn try_all(
+    found: &mut [InsightFinding],
+    base: &TrialFigures,
+    store: &mut TrialStore<'_>,
+) -> Result<(), ExperimentError> {
+    let mut tasks: Vec<TrialTask> = Vec::new();
+    for changes in found.iter().filter_map(changes_of) {
+        tasks.push(TrialTask::Figures(changes));
+    }
+    store.run(tasks)?;
+    for finding in found {
+        let Some(changes) = changes_of(finding) else { continue };
+        finding.measured = store.point(&changes).map(|point| compared(base, point.outcome.clone()));
+    }
+    Ok(())
+}
+
+/// The best combination of proposals that save time, if it gains more than each alone.
+fn best_together(
+    found: &[InsightFinding],
+    base: &TrialFigures,
+    store: &mut TrialStore<'_>,
+) -> Result<Vec<InsightFinding>, ExperimentError> {
+    let mut best_alone = 0.0;
+    for finding in found.iter().filter(|finding| finding.subject == InsightSubject::Time) {
+        best_alone = finding.measured_gain().unwrap_or(0.0).max(best_alone);
+    }
+    let mut together = combinations(found);
+    try_all(&mut together, base, store)?;
     sort_by_measured(&mut together);
-    let best = together.into_iter().next();
-    let best = best.filter(|finding| finding.measured_gain().is_some_and(|gain| gain > best_alone));
-    Ok(best.into_iter().chain(found).collect())
+    together.truncate(1);
+    // What gains no more together than one of its parts alone says nothing new.
+    together.retain(|finding| finding.measured_gain().is_some_and(|gain| gain > best_alone));
+    Ok(together)
+}
+
+/// The smallest changes with which a program fits that does not; else the one that comes closest.
+fn changes_that_fit(
+    space: &TuneSpace,
+    base: &TrialFigures,
+    found: &[InsightFinding],
+    store: &mut TrialStore<'_>,
+) -> Result<Vec<InsightFinding>, ExperimentError> {
+    let fit = smallest_fit(space, &space.fit, store)?;
+    let mut first = Vec::new();
+    for (number, change) in fit.found.iter().enumerate() {
+        let count = change.moved.reasons.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let words = match number {
+            0 => "The smallest change that fits",
+            _ => "Another change that fits",
+        };
+        let figures = change.point.figures_text();
+        first.push(finding_of(
+            change,
+            base,
+            format!("{words}: {count} setting{plural}, {figures}."),
+        ));
+    }
+    if let Some(closest) = &fit.closest {
+        let sentence = "No change of one, two or three settings makes the program fit; this one comes \
+                        closest.";
+        first.push(finding_of(closest, base, sentence.to_owned()));
+    }
+    // A proposal that is one of them already has a finding.
+    first.retain(|finding| found.iter().all(|other| changes_of(other) != changes_of(finding)));
+    Ok(first)
+}
+
+fn finding_of(found: &FitFound, base: &TrialFigures, sentence: String) -> InsightFinding {
+    let mut costs: Vec<&str> = Vec::new();
+    for reason in &found.moved.reasons {
+        if !reason.price.is_empty() {
+            costs.push(&reason.price);
+        }
+    }
+    let proposal = Proposal { changes: found.moved.changes.clone(), cost: costs.join("; ") };
+    InsightFinding {
+        measured: Some(compared(base, found.point.outcome.clone())),
+        ..combination(InsightSubject::Memory, sentence, proposal)
+    }
 }
 
 fn changes_of(finding: &InsightFinding) -> Option<SpecChanges> {
     finding.proposal.as_ref().map(|proposal| proposal.changes.clone())
-}
-
-/// Runs changed specs beside the unchanged one, whose figures may be known.
-fn tried(
-    (runner, copy): (&TrialRunner, &SpecCopy),
-    base: Option<TrialFigures>,
-    changes: &[SpecChanges],
-    progress: &ExperimentProgress<'_>,
-) -> Result<(TrialFigures, Vec<TriedProposal>), ExperimentError> {
-    let unchanged = base.is_none().then(SpecChanges::new);
-    let trials: Vec<SpecChanges> = unchanged.into_iter().chain(changes.iter().cloned()).collect();
-    let done = AtomicUsize::new(0);
-    let outcomes = runner.run(&trials, |_, _| {
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress(done as f64 / trials.len() as f64);
-    });
-    let mut outcomes = outcomes?.into_iter().map(|outcome| copy.named_outcome(outcome));
-    let base = match base {
-        Some(base) => base,
-        None => match outcomes.next() {
-            Some(TrialOutcome::Figures(figures)) => figures,
-            Some(TrialOutcome::Refused(problem) | TrialOutcome::Died(problem)) => {
-                return Err(ExperimentError::ReportSpec(problem));
-            }
-            None => return Err(ExperimentError::NothingSimulated),
-        },
-    };
-    Ok((base, outcomes.map(|outcome| compared(&base, outcome)).collect()))
 }
 
 /// What a trial says beside the unchanged spec.
@@ -119,25 +191,32 @@ pub fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     }
 }
 
-/// The best proposals together, as findings that were not tried yet: every two of them, and all; for
-/// a program that does not fit also whatever saves memory.
-fn combinations(found: &[InsightFinding], subject: InsightSubject) -> Vec<InsightFinding> {
-    let gains =
-        |finding: &&InsightFinding| finding.subject == subject && finding.measured_gain().is_some();
-    let all: Vec<&InsightFinding> = found.iter().filter(gains).collect();
-    let best: Vec<&InsightFinding> = all.iter().copied().take(COMBINED).collect();
-    let sets = (0_u32..1 << best.len()).filter(|set| set.count_ones() >= 2);
-    let chosen = |set: u32| {
-        let parts = best.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
-        parts.map(|(_, finding)| *finding).collect::<Vec<_>>()
-    };
-    let everything = (subject == InsightSubject::Memory && all.len() > COMBINED).then_some(all);
-    let chosen = sets.map(chosen).chain(everything);
-    chosen.filter_map(|parts| together(&parts, subject)).collect()
+/// The best proposals together, as findings that were not tried yet: every two of them, and all.
+fn combinations(found: &[InsightFinding]) -> Vec<InsightFinding> {
+    let mut best: Vec<&InsightFinding> = Vec::new();
+    for finding in found.iter().filter(|finding| finding.subject == InsightSubject::Time) {
+        if finding.measured_gain().is_some() && best.len() < COMBINED {
+            best.push(finding);
+        }
+    }
+    let mut combined = Vec::new();
+    for set in 0_u32..1 << best.len() {
+        if set.count_ones() < 2 {
+            continue;
+        }
+        let mut parts: Vec<&InsightFinding> = Vec::new();
+        for (at, finding) in best.iter().enumerate() {
+            if set >> at & 1 == 1 {
+                parts.push(finding);
+            }
+        }
+        combined.extend(together(&parts));
+    }
+    combined
 }
 
 /// Several proposals at once; none where they set a key to different values.
-fn together(parts: &[&InsightFinding], subject: InsightSubject) -> Option<InsightFinding> {
+fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
     let mut changes = SpecChanges::new();
     let mut prices = Vec::new();
     for proposal in parts.iter().filter_map(|finding| finding.proposal.as_ref()) {
@@ -155,5 +234,5 @@ fn together(parts: &[&InsightFinding], subject: InsightSubject) -> Option<Insigh
         None => return None,
     };
     let sentence = format!("Combining {names} gains most.");
-    Some(combination(subject, sentence, Proposal { changes, cost: prices.join("; ") }))
+    Some(combination(InsightSubject::Time, sentence, Proposal { changes, cost: prices.join("; ") }))
 }

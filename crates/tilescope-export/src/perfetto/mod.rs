@@ -1,8 +1,8 @@
-//! Traces of Perfetto: a sequence of packets, each a message of protocol buffers.
+//! Writes traces of Perfetto: a sequence of packets, each a message of protocol buffers.
 //!
-//! A lane is a packet sequence of its own. Its first packet describes its track, makes it the track
-//! of all events that name none, and says what numbers stand for: names of categories and
-//! annotations. Names of programs follow when they are first used.
+//! A lane is a packet sequence of its own. Its first packet describes its track, makes it the
+//! default track of events, and defines the numbers of names of categories and annotations. Names
+//! of programs follow on first use.
 
 mod wire;
 
@@ -14,7 +14,7 @@ use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{MarkKind, StepActivity, TraceMark};
 use wire::{Message, NestedMessage};
 
-/// Numbers of fields, message by message, as Perfetto's definitions have them.
+/// Numbers of fields, message by message, as in Perfetto's definitions.
 mod field {
     pub(super) mod trace {
         pub(crate) const PACKET: u64 = 1;
@@ -73,30 +73,31 @@ mod field {
     }
 }
 
-/// What an event is.
+/// Types of events.
 mod event_type {
     pub(super) const BEGIN: u64 = 1;
     pub(super) const END: u64 = 2;
     pub(super) const COUNTER: u64 = 4;
 }
 
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: what numbers stand for is said anew from here on.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: names are defined anew from here on.
 const STATE_CLEARED: u64 = 1;
-/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet is of no use without what was said before.
+/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet depends on earlier definitions.
 const NEEDS_STATE: u64 = 2;
 /// Children are in the order of their ranks.
 const EXPLICIT_ORDER: u64 = 3;
 /// `UNIT_SIZE_BYTES`
 const UNIT_BYTES: u64 = 3;
 
-/// The sequence of tracks that are no lanes.
+/// The sequence of tracks other than lanes.
 const OTHER_SEQUENCE: u64 = 1;
-/// Bytes that are gathered before they are written.
+/// Bytes that are buffered before they are written.
 const GATHERED: usize = 1 << 16;
-/// Names of marks that are told once; further ones are spelled out, so that the table stays small.
+/// Number of mark names that are interned; further ones are written in full, so that the table
+/// stays small.
 const MOST_LABELS: usize = 1 << 12;
 
-/// What is told of a slice beside its name and time.
+/// Annotations of a slice beside its name and time.
 #[derive(Clone, Copy)]
 enum Annotation {
     Cycles,
@@ -144,7 +145,7 @@ fn kind_iid(kind: MarkKind) -> u64 {
     StepActivity::ALL.len() as u64 + kind as u64 + 1
 }
 
-/// Tracks of counters of a lane, where it has them.
+/// Tracks of counters of a lane, if it has any.
 #[derive(Clone, Copy, Default)]
 struct CounterTracks {
     live: u64,
@@ -152,7 +153,7 @@ struct CounterTracks {
     bytes_out: u64,
 }
 
-/// An event in the making, and the packet that it is in.
+/// An event under construction, and its packet.
 struct OpenEvent {
     packet: NestedMessage,
     event: NestedMessage,
@@ -163,7 +164,7 @@ pub(crate) struct PerfettoTrace<'a> {
     output: &'a mut dyn Write,
     facts: &'a StepFacts,
     clock: NanosecondClock,
-    /// The last number of a track, and of a sequence.
+    /// The last number used for a track, and for a sequence.
     last_track: u64,
     last_sequence: u64,
     sequence: u64,
@@ -175,8 +176,8 @@ pub(crate) struct PerfettoTrace<'a> {
     counters: CounterTracks,
     /// Tracks of marks beside the lane, or of the host, by process, kind and row.
     rows: BTreeMap<(Option<(u32, MarkKind)>, usize), u64>,
-    /// Numbers of names of programs in this sequence. A map, since a file may give its programs any
-    /// ids.
+    /// Numbers of names of programs in this sequence. A map, because a file may have any ids of
+    /// programs.
     program_names: HashMap<ProgramId, u64>,
     labels: BTreeMap<String, u64>,
     last_name: u64,
@@ -184,7 +185,7 @@ pub(crate) struct PerfettoTrace<'a> {
     packets: Message,
     inner: Message,
     entry: Message,
-    /// What the event in the making is the first to name.
+    /// Names that the event under construction uses for the first time.
     interned: Message,
 }
 
@@ -232,7 +233,7 @@ impl<'a> PerfettoTrace<'a> {
         self.last_track
     }
 
-    /// Describes a track below another one; what else is to be said of it is in `inner`.
+    /// Describes a track below another one; further fields are in `inner`.
     fn describe(&mut self, track: u64, name: &str, parent: u64, special: Option<u64>) {
         let Self { entry, inner, .. } = self;
         entry.clear();
@@ -248,7 +249,7 @@ impl<'a> PerfettoTrace<'a> {
         entry.number(field::track::SIBLING_ORDER_RANK, track);
     }
 
-    /// Writes the description in the making in a packet of its own.
+    /// Writes the description under construction in a packet of its own.
     fn send_description(&mut self, sequence: u64) -> io::Result<()> {
         let packet = self.begin_packet();
         self.packets.number(field::packet::SEQUENCE_ID, sequence);
@@ -299,7 +300,7 @@ impl<'a> PerfettoTrace<'a> {
         self.annotate(annotation, |inner| inner.number(field::annotation::UINT, value));
     }
 
-    /// Ends an event, and the packet that it is in.
+    /// Ends an event and its packet.
     fn end_event(&mut self, open: OpenEvent, at: u64) -> io::Result<()> {
         let packets = &mut self.packets;
         packets.end(open.event);
@@ -328,7 +329,7 @@ impl<'a> PerfettoTrace<'a> {
         self.end_event(open, at)
     }
 
-    /// Counts bytes that a step moves: they are there from its start to its end.
+    /// Counts bytes that a step moves: the counter has them from its start to its end.
     fn count_moved(&mut self, track: u64, (start, end): (u64, u64), bytes: u64) -> io::Result<()> {
         if bytes == 0 || track == 0 {
             return Ok(());
@@ -337,7 +338,7 @@ impl<'a> PerfettoTrace<'a> {
         self.count(track, end, 0)
     }
 
-    /// Starts a sequence, whose events are on `track` unless they name another one.
+    /// Starts a sequence, whose events are on `track` by default.
     fn start_sequence(&mut self, sequence: u64, track: u64) -> io::Result<()> {
         self.sequence = sequence;
         self.program_names.clear();
@@ -368,7 +369,7 @@ impl<'a> PerfettoTrace<'a> {
         self.end_packet(packet)
     }
 
-    /// Names the event in the making; the name is told once.
+    /// Names the event under construction; a name is interned once.
     fn name_mark(&mut self, label: &str) {
         let known = self.labels.get(label).copied();
         let iid = known.or_else(|| {
@@ -403,7 +404,7 @@ impl<'a> PerfettoTrace<'a> {
         self.end_event(open, self.clock.at(cycles.start))
     }
 
-    /// A whole slice on a track that is no lane.
+    /// Writes a complete slice on a track that is no lane.
     fn mark_on_row(
         &mut self,
         (key, row): (Option<(u32, MarkKind)>, usize),
@@ -425,7 +426,8 @@ impl<'a> PerfettoTrace<'a> {
     }
 
     fn name_step(&mut self, slice: &StepSlice<'_>) {
-        let (id, other) = (slice.step.program, slice.other_name);
+        let id = slice.step.program;
+        let other = slice.other_name;
         let Some(id) = id.filter(|_| other.is_none()) else {
             return self.name_mark(other.unwrap_or_default());
         };

@@ -1,19 +1,19 @@
-//! Messages in the wire format of protocol buffers: fields one after the other, each a number with
-//! a type, then a varint, eight bytes, or a length and so many bytes.
+//! Messages in the wire format of protocol buffers: consecutive fields, each a number with a type,
+//! then a varint, eight bytes, or a length and that many bytes.
 
 /// Types of fields.
 const VARINT: u64 = 0;
 const FIXED_64: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
 
-/// A message in the making. Cleared and filled again and again, so that nothing is allocated for
-/// each.
+/// A message under construction. It is cleared and filled again and again, so that no memory is
+/// allocated per message.
 #[derive(Default)]
 pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
-/// A message within another one that is in the making: where its content begins.
+/// A nested message under construction: the start of its content.
 #[must_use]
 pub(crate) struct NestedMessage(usize);
 
@@ -34,38 +34,38 @@ impl Message {
         self.varint(field << 3 | kind);
     }
 
-    /// A whole number, a flag or a value of an enum. Signed numbers are not negative here.
+    /// Writes an integer, a flag or a value of an enum. Signed numbers are not negative here.
     pub(crate) fn number(&mut self, field: u64, value: u64) {
         self.tag(field, VARINT);
         self.varint(value);
     }
 
-    /// Eight bytes.
+    /// Writes eight bytes.
     pub(crate) fn fixed(&mut self, field: u64, value: u64) {
         self.tag(field, FIXED_64);
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A real number.
+    /// Writes a real number.
     pub(crate) fn real(&mut self, field: u64, value: f64) {
         self.fixed(field, value.to_bits());
     }
 
-    /// A text.
+    /// Writes a text.
     pub(crate) fn text(&mut self, field: u64, text: &str) {
         self.delimited(field, text.as_bytes());
     }
 
-    /// Begins a message within this one: everything up to [`Message::end`] belongs to it, so that it
-    /// is never copied.
+    /// Begins a nested message: everything up to [`Message::end`] belongs to it, so that it is
+    /// never copied.
     pub(crate) fn begin(&mut self, field: u64) -> NestedMessage {
         self.tag(field, LENGTH_DELIMITED);
-        // Most messages are so short that their length is one byte.
+        // Most messages are short enough for a length of one byte.
         self.bytes.push(0);
         NestedMessage(self.bytes.len())
     }
 
-    /// Ends a message within this one.
+    /// Ends a nested message.
     pub(crate) fn end(&mut self, nested: NestedMessage) {
         let NestedMessage(start) = nested;
         let length = self.bytes.len() - start;
@@ -79,7 +79,7 @@ impl Message {
         }
     }
 
-    /// A message within this one that is complete.
+    /// Writes a complete nested message.
     pub(crate) fn message(&mut self, field: u64, inner: &Message) {
         self.delimited(field, &inner.bytes);
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_made_in_place_are_those_that_are_copied() {
+    fn nested_messages_equal_copied_ones() {
         for length in [0, 1, 126, 127, 128, 129, 16_383, 16_384, 100_000] {
             let mut inner = Message::default();
             inner.text(7, &"x".repeat(length));

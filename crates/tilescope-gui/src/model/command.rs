@@ -1,5 +1,4 @@
-//! What the user asks for. Views and menus push commands; the session applies them, and nothing else
-//! acts on them.
+//! Commands of the user. Views and menus push them; only the session applies them.
 
 use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
@@ -18,298 +17,298 @@ use tilescope_report::units::{
     CycleRange, IpuId, OperationId, ProgramId, ReplicaIpu, StepId, TileId, VariableId,
 };
 
-/// Collects what is asked for during a frame, in order.
+/// The commands pushed during a frame, in order.
 ///
-/// It is shared by everything that draws, which therefore needs nothing else that it may change; the
-/// session takes and applies the commands between two frames.
+/// Everything that draws shares the queue and therefore needs no other mutable state. The session
+/// takes and applies the commands between two frames.
 #[derive(Debug, Default)]
 pub(crate) struct CommandQueue(RefCell<Vec<AppCommand>>);
 
 impl CommandQueue {
-    /// Asks for something to be done after this frame.
+    /// Adds a command to be applied after this frame.
     pub(crate) fn push(&self, command: AppCommand) {
         self.0.borrow_mut().push(command);
     }
 
-    /// Asks for all of it, in this order.
+    /// Adds all commands, in this order.
     pub(crate) fn extend(&self, commands: impl IntoIterator<Item = AppCommand>) {
-        // Collected first: the iterator may itself ask for something.
+        // Collected first because the iterator may itself push commands.
         let commands: Vec<AppCommand> = commands.into_iter().collect();
         self.0.borrow_mut().extend(commands);
     }
 
-    /// Whether nothing was asked for.
+    /// Returns true if the queue holds no command.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
-    /// Everything that was asked for since it was last taken.
+    /// Removes and returns all commands pushed since the last call.
     pub(crate) fn take(&self) -> Vec<AppCommand> {
         self.0.take()
     }
 }
 
-/// A step that is chosen in the trace: every tab knows it.
+/// A step selected in the trace. All tabs share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedStep {
-    /// The IPU, and the replicas it is of.
+    /// The IPU and its replicas.
     #[serde(rename = "ipu")]
     pub at: ReplicaIpu,
-    /// Its group of tiles.
+    /// The tile group of the lane.
     pub sub_lane: u8,
-    /// Position on that lane.
+    /// The position of the step on that lane.
     pub position: u64,
     pub step: StepId,
 }
 
-/// What the view that is shown is asked for.
+/// An action that the visible view performs itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewAction {
-    /// Zoom closer.
+    /// Zooms in one step.
     ZoomIn,
-    /// Zoom out.
+    /// Zooms out one step.
     ZoomOut,
-    /// Go to the left: to earlier cycles, to lower tiles.
+    /// Moves left: to earlier cycles or lower tiles.
     PanLeft,
-    /// Go to the right.
+    /// Moves right: to later cycles or higher tiles.
     PanRight,
-    /// Go up.
+    /// Moves up by one step.
     PanUp,
-    /// Go down.
+    /// Moves down by one step.
     PanDown,
-    /// Show the selection, or everything.
+    /// Shows the selection, or everything if nothing is selected.
     ZoomToSelection,
-    /// Choose the next thing.
+    /// Selects the next item.
     SelectNext,
-    /// Choose the thing before.
+    /// Selects the previous item.
     SelectPrevious,
-    /// Choose the next thing beside what is chosen.
+    /// Adds the next item to the selection.
     AddNextToSelection,
-    /// Choose the thing before beside what is chosen.
+    /// Adds the previous item to the selection.
     AddPreviousToSelection,
-    /// Go to an iteration of median length, or what else repeats.
+    /// Goes to an iteration (or another repeated range) of median length.
     GoToTypical,
-    /// Go to the fastest one.
+    /// Goes to the fastest iteration.
     GoToFastest,
-    /// Go to the slowest one.
+    /// Goes to the slowest iteration.
     GoToSlowest,
-    /// Follow the micro-batch of what is chosen, or follow none any more.
+    /// Follows the micro-batch of the selection, or stops following one.
     FollowMicroBatch,
-    /// Highlight the critical path and veil all else, or veil nothing any more.
+    /// Highlights the critical path and dims everything else, or removes the dimming.
     LightPath,
-    /// Choose the next step of the critical path.
+    /// Selects the next step of the critical path.
     SelectNextOnPath,
-    /// Choose the step of the critical path before.
+    /// Selects the previous step of the critical path.
     SelectPreviousOnPath,
-    /// Simulate what is proposed.
+    /// Simulates the proposed changes.
     TryProposals,
-    /// Choose nothing, filter nothing.
+    /// Clears the selection and the filter.
     ClearSelection,
-    /// Type a filter.
+    /// Moves the focus to the filter.
     FocusFilter,
-    /// Mark the selection; a mark before it goes away.
+    /// Marks the selection and removes the previous mark.
     MarkSelection,
-    /// Mark the selection and keep other marks.
+    /// Marks the selection and keeps other marks.
     AddMark,
 }
 
-/// What can lie over the view.
+/// The overlays that can cover the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlayKind {
-    /// The command palette.
+    /// The command palette: a list of all commands.
     CommandPalette,
-    /// Keys and gestures.
+    /// The list of keys and gestures.
     Shortcuts,
-    /// Bookmarks with their notes.
+    /// The bookmarks with their notes.
     Bookmarks,
-    /// What to save where.
+    /// The dialog that saves a picture or a table.
     ExportDialog,
-    /// Preferences.
+    /// The preferences of the user.
     Preferences,
-    /// Pages of help.
+    /// The help pages.
     Help,
 }
 
-/// What a report or a model is chosen for.
+/// The purpose for which a report or a model is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChooserPurpose {
-    /// Open a report, or a model to simulate it.
+    /// Opens a report, or a model to simulate it.
     Open,
-    /// Compare the report that is shown with another one.
+    /// Compares the visible report with another one.
     Compare,
-    /// Simulate a model.
+    /// Simulates a model.
     Model,
-    /// Have the spec that is being changed read another model.
+    /// Makes the spec being edited read another model.
     SpecModel,
-    /// Show all reports of a directory as one series.
+    /// Shows all reports of a directory as one series.
     Series,
 }
 
-/// One thing to do.
+/// A command for the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppCommand {
-    /// Open a report, a directory or a file; or an ONNX file, to simulate it.
+    /// Opens a report (a directory or a file), or an ONNX file to simulate.
     Open(PathBuf),
-    /// Open a report on another machine.
+    /// Opens a report on another machine.
     OpenRemote(RemotePrefs),
-    /// Open several of them: each report in a tab, one model after another.
+    /// Opens several paths: each report in its own tab, and one model after another.
     OpenAll(Vec<PathBuf>),
-    /// Open a report by itself, whatever the baseline is.
+    /// Opens a report without comparing it with the baseline.
     OpenAlone(PathBuf),
-    /// Have reports that are opened compared with this one, or with none.
+    /// Sets the report that newly opened reports are compared with, or clears it.
     PinBaseline(Option<PathBuf>),
-    /// Show the reports of a directory, or several of them, as one series.
+    /// Shows the reports of a directory, or several given reports, as one series.
     ShowSeries(Vec<PathBuf>),
-    /// Show the series that was shown last.
+    /// Shows the series that was shown last.
     ShowLastSeries,
-    /// Close it.
+    /// Closes the series page.
     CloseSeries,
-    /// Ask for a report or a model, or ask no more.
+    /// Opens the dialog that chooses a report or a model, or closes it.
     ChooseReport(ChooserPurpose),
     Compare(PathBuf, PathBuf),
-    /// Compare the report that is shown with another one.
+    /// Compares the visible report with another one.
     CompareWith(PathBuf),
-    /// Tick or untick a report of the home screen for a comparison.
+    /// Selects or deselects a report of the home screen for a comparison.
     ToggleComparisonCandidate(PathBuf),
-    /// Take a comparison off the list of recent ones.
+    /// Removes a comparison from the list of recent ones.
     RemoveRecentComparison(PathBuf, PathBuf),
-    /// Exchange source and target.
+    /// Swaps source and target.
     SwapSides,
-    /// Show the source alone.
+    /// Ends the comparison and shows the source alone.
     EndComparison,
-    /// Choose something in the target of a comparison.
+    /// Applies a selection command to the target of a comparison.
     ApplyToTarget(Box<AppCommand>),
-    /// Show the spec of the report to be changed, or not.
+    /// Shows or hides the editor of the report's spec.
     ToggleWhatIf,
-    /// Show it with a key changed to a value.
+    /// Opens the spec editor with a key set to a value.
     OpenWhatIfWith(&'static str, String),
-    /// Show it with keys changed to values, as `--set` takes them.
+    /// Opens the spec editor with several keys set to values, written as for `--set`.
     OpenWhatIfWithAll(SpecChanges),
-    /// Show it with another text.
+    /// Opens the spec editor with another text.
     OpenWhatIfWithText(String),
-    /// Show it with the cursor on a key.
+    /// Opens the spec editor with the cursor on a key.
     OpenWhatIfAt(&'static str),
-    /// Have the spec that is being changed read another ONNX file.
+    /// Makes the spec being edited read another ONNX file.
     SetSpecModel(PathBuf),
-    /// Simulate the model that the dialog shows.
+    /// Simulates the model that the dialog shows.
     SimulateModel,
-    /// Write the spec of the model that the dialog shows.
+    /// Writes the spec of the model that the dialog shows to a file.
     SaveModelSpec(PathBuf),
-    /// Close the dialog of a model. Its simulation goes on.
+    /// Closes the dialog of a model. Its simulation continues.
     CloseModel,
-    /// Ask what other machines would make of the spec of the report.
+    /// Estimates the spec of the report on other machines.
     TryOtherMachines,
-    /// Show the search from the spec of the report.
+    /// Shows the search that starts from the spec of the report.
     ShowSpecSearch,
-    /// Show the search that was shown last.
+    /// Shows the last search again.
     ShowLastSearch,
-    /// Close it. What it simulates goes on.
+    /// Closes the search page. Its simulations continue.
     CloseSpecSearch,
-    /// End what it simulates.
+    /// Stops the simulations of the search.
     StopSpecSearch,
-    /// Simulate a spec and open its report.
+    /// Simulates a spec and open its report.
     SimulateText(String),
-    /// Open one of the reports of a directory, or none of them.
+    /// Opens one of the reports of a directory, or none of them.
     AnswerReportChoice(Option<PathBuf>),
-    /// Give up opening a report.
+    /// Cancels the opening of a report.
     CancelOpening,
-    /// Simulate the spec as it was changed, and compare the result.
+    /// Simulates the changed spec and compares the result.
     SimulateVariant,
-    /// Show a tab, or the home screen.
+    /// Shows a tab, or the home screen.
     ShowTab(Option<usize>),
-    /// Show the tab after the one that is shown, or the one before.
+    /// Shows the next tab (`true`) or the previous one.
     NextTab(bool),
     CloseTab(usize),
-    /// End the program; what would be lost is asked about first.
+    /// Ends the program, after asking if something would be lost.
     Quit,
-    /// End the program whatever is lost, or do not end it.
+    /// Ends the program even if something is lost, or keeps it running.
     AnswerQuit(bool),
-    /// Read the open report again.
+    /// Reads the open report from disk again.
     Reload,
-    /// Undo: restore the previous view, selection and zoom.
+    /// Restores the previous view, selection and zoom.
     Undo,
     Redo,
-    /// Open another window with the same report and view.
+    /// Opens another window with the same report and view.
     NewWindow,
-    /// Copy a link to the current view.
+    /// Copys a link to the current view.
     CopyLink,
-    /// Go where a link leads.
+    /// Goes to the place that a link leads to.
     OpenLink(String),
-    /// Bookmark the current view.
+    /// Adds a bookmark for the current view.
     AddBookmark,
-    /// Change the list of bookmarks.
+    /// Replaces the list of bookmarks.
     SetBookmarks(Vec<ReportBookmark>),
-    /// Open the find panel.
+    /// Opens the find panel.
     OpenSearch,
-    /// Show statistics of what is selected.
+    /// Shows statistics of the selection.
     ShowSelectionStatistics,
-    /// Go on to a later result, or below 0 to an earlier one.
+    /// Moves by this many search results; a negative number moves back.
     NextSearchResult(i64),
-    /// Write a picture or a table.
+    /// Writes a picture or a table.
     Export(ExportRequest),
-    /// Close the tab that is shown.
+    /// Closes the visible tab.
     CloseReport,
-    /// Show a view of the open report.
+    /// Shows a view of the open report.
     ShowView(ViewId),
     SetTheme(ThemeChoice),
-    /// Choose units, colours, text size and what dragging does.
+    /// Sets units, colours, text size and the effect of dragging.
     SetAppearance(AppearancePrefs),
-    /// Choose the keys of an action, or go back to those of the table.
+    /// Sets the keys of an action, or restores the default keys.
     SetShortcuts(&'static str, Option<Vec<String>>),
-    /// Go back to the preferences of a first start.
+    /// Restores the default preferences.
     ResetPrefs,
-    /// Show the side menu as icons only, or not.
+    /// Toggles the side menu between icons only and full width.
     ToggleMenu,
-    /// Show or close an overlay.
+    /// Shows an overlay, or closes the visible one.
     Overlay(Option<OverlayKind>),
-    /// Show a view, and use a control of its strip as if it were clicked.
+    /// Shows a view and uses a control of its toolbar as if it were clicked.
     UseControl(ViewId, &'static str),
-    /// Show a view, and one of the tabs of its tables.
+    /// Shows a view and one of the tabs of its tables.
     ShowTables(ViewId, &'static str),
-    /// Have the shown view perform an action.
+    /// Sends an action to the visible view.
     SendToView(ViewAction),
-    /// Simulate a bundled spec.
+    /// Simulates a bundled spec.
     Simulate(String),
     CancelSimulation,
-    /// Take a report off the list of recent ones.
+    /// Removes a report from the list of recent ones.
     RemoveRecentReport(PathBuf),
     SelectTiles(Vec<TileId>),
-    /// Choose a step, or none.
+    /// Selects a step, or clears the selected step.
     SelectStep(Option<SelectedStep>),
-    /// Let the trace show these cycles, or say that it does.
+    /// Makes the trace show these cycles; `None` acknowledges that it does.
     ZoomToCycles(Option<CycleRange>),
-    /// Choose a node of the compiled program, or none.
+    /// Selects a node of the compiled program, or clears it.
     SelectProgram(Option<ProgramId>),
-    /// Choose an operation of the model, or none.
+    /// Selects an operation of the model, or clears it.
     SelectOperation(Option<OperationId>),
-    /// Choose a variable, or none.
+    /// Selects a variable, or clears it.
     SelectVariable(Option<VariableId>),
-    /// Choose an IPU, or none.
+    /// Selects an IPU, or clears it.
     SelectIpu(Option<IpuId>),
-    /// Change choices of the execution trace.
+    /// Sets the preferences of the execution trace.
     SetTracePrefs(TracePrefs),
-    /// Change choices of the memory view.
+    /// Sets the preferences of the memory view.
     SetMemoryPrefs(MemoryPrefs),
-    /// Change choices of the liveness view.
+    /// Sets the preferences of the liveness view.
     SetLivenessPrefs(LivenessPrefs),
-    /// Change choices of the operations view.
+    /// Sets the preferences of the operations view.
     SetOperationPrefs(OperationPrefs),
-    /// Change choices of the operations graph.
+    /// Sets the preferences of the operations graph.
     SetGraphPrefs(OperationsGraphPrefs),
-    /// Fold or unfold a block of the summary.
+    /// Folds or unfolds a block of the summary.
     ToggleBlock(&'static str),
-    /// Change the filter of the options table.
+    /// Sets the filter of the options table.
     SetOptionFilter(String),
-    /// Tell the user something.
+    /// Shows a message to the user.
     ShowMessage(StatusMessage),
-    /// The message has been read.
+    /// Removes a message that the user has read.
     DismissMessage(usize),
-    /// All messages have been read.
+    /// Removes all messages.
     DismissMessages,
 }
 
 impl AppCommand {
-    /// The commands that select what a place is about.
+    /// Returns the commands that select the objects a place refers to.
     pub(crate) fn select_insight_location(place: &ViewLocation) -> Vec<Self> {
         let mut commands = Vec::new();
         if !place.tiles.is_empty() {

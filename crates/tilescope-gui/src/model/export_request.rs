@@ -1,10 +1,10 @@
-//! A picture or a table that is to be written.
+//! A request to write a picture or a table.
 
 use crate::model::preferences::AppearancePrefs;
 use std::path::PathBuf;
 use tilescope_analysis::compare::ComparisonTable;
 
-/// What can be saved of a view.
+/// The content of a view that can be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportContent {
     /// The view as pixels.
@@ -18,7 +18,7 @@ pub enum ExportContent {
 }
 
 impl ExportContent {
-    /// Words for people.
+    /// The title for menus and dialogs.
     pub(crate) fn title(&self) -> String {
         match self {
             Self::Png => "PNG picture".to_owned(),
@@ -28,7 +28,7 @@ impl ExportContent {
         }
     }
 
-    /// A name for the file.
+    /// The default name for the file.
     pub(crate) fn file_name(&self, report: &str, view: &str) -> String {
         match self {
             Self::Png => format!("{report}-{view}.png"),
@@ -41,17 +41,17 @@ impl ExportContent {
     }
 }
 
-/// What is to be saved where.
+/// A request to save content to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportRequest {
-    /// What.
+    /// The content to save.
     pub what: ExportContent,
-    /// Where.
+    /// The path of the file.
     pub path: PathBuf,
     /// Width and height of pictures in pixels.
     pub size: (u32, u32),
     /// Units, colours and the size of text in pictures.
     pub look: AppearancePrefs,
-    /// Whether pictures are light on dark.
+    /// True for pictures with light text on a dark background.
     pub dark: bool,
 }

@@ -1,21 +1,21 @@
-//! What the window tells its user.
+//! Messages of the window to its user.
 
-/// How a message is meant.
+/// The severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
-    /// What was asked for is done.
+    /// The request was completed.
     Done,
-    /// It is done, but not quite as asked, or something wants attention.
+    /// The request was completed with a deviation, or something needs attention.
     Warning,
-    /// It could not be done.
+    /// The request failed.
     Error,
 }
 
 impl MessageKind {
-    /// Every kind.
+    /// All kinds of messages.
     pub const ALL: [Self; 3] = [Self::Done, Self::Warning, Self::Error];
 
-    /// The word before the message: nothing is told by a colour alone.
+    /// The word before the message, so that colour is not the only sign of its kind.
     pub fn word(self) -> &'static str {
         match self {
             Self::Done => "Done",
@@ -25,27 +25,27 @@ impl MessageKind {
     }
 }
 
-/// Something to tell the user.
+/// A message to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusMessage {
-    /// How it is meant.
+    /// The severity of the message.
     pub kind: MessageKind,
-    /// What it says.
+    /// The text of the message.
     pub text: String,
 }
 
 impl StatusMessage {
-    /// What was asked for is done.
+    /// A message that a request was completed.
     pub fn done(text: impl Into<String>) -> Self {
         Self { kind: MessageKind::Done, text: text.into() }
     }
 
-    /// Something wants attention.
+    /// A message about something that needs attention.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { kind: MessageKind::Warning, text: text.into() }
     }
 
-    /// Something could not be done.
+    /// A message about a failure.
     pub fn error(text: impl Into<String>) -> Self {
         Self { kind: MessageKind::Error, text: text.into() }
     }
@@ -63,13 +63,13 @@ impl MessageList {
         &self.messages
     }
 
-    /// Adds a message after the others. One that says the same goes: it is said once.
+    /// Adds a message at the end. An older message with the same text is removed.
     pub fn push(&mut self, message: StatusMessage) {
         self.messages.retain(|other| *other != message);
         self.messages.push(message);
     }
 
-    /// Removes a message that has been read; one that is gone already is no error.
+    /// Removes a message that has been read. A missing index is no error.
     pub(crate) fn dismiss(&mut self, index: usize) {
         if index < self.messages.len() {
             self.messages.remove(index);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_dismissed_once() {
+    fn a_message_can_be_dismissed_only_once() {
         let mut list = MessageList::default();
         list.extend(["a", "b"].map(StatusMessage::done));
         list.dismiss(0);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_said_once() {
+    fn equal_messages_are_shown_once() {
         let mut list = MessageList::default();
         list.extend(["a", "b", "a"].map(StatusMessage::done));
         list.push(StatusMessage::error("a"));

@@ -1,5 +1,5 @@
-//! What a window is about, as plain data: reports, selection, navigation, preferences, commands.
-//! Nothing here knows how it is shown.
+//! The state of a window as plain data: reports, selection, navigation, preferences, commands.
+//! Nothing here depends on how it is displayed.
 
 pub(crate) mod command;
 pub(crate) mod export_request;

@@ -1,4 +1,4 @@
-//! A report that is open.
+//! An open report.
 
 use crate::model::navigation::notes_name;
 use std::path::{Path, PathBuf};
@@ -8,32 +8,32 @@ use tilescope_analysis::imported_model::imported_model;
 use tilescope_report::remote::{absolute_path, is_remote};
 use tilescope_report::{ProgramOutcome, Report, ReportError, ReportOrigin, Target, TargetKind};
 
-/// A report and what every view needs to know of it.
+/// A report and the data that every view needs about it.
 #[derive(Clone)]
 pub struct OpenReport {
-    /// As the user named it.
+    /// The path as the user gave it.
     pub path: PathBuf,
-    /// The report.
+    /// The report itself.
     pub report: Arc<Report>,
-    /// Its machine.
+    /// The machine that the report is for.
     pub target: Arc<Target>,
-    /// How far the program got.
+    /// The outcome of the program.
     pub outcome: ProgramOutcome,
-    /// What rests on operators of an imported model that are not modelled, in words, if there are
-    /// any.
+    /// A warning about figures that depend on unmodelled operators of an imported model, if any.
     pub unmodelled: Option<String>,
-    /// The file of bookmarks beside a report on another machine, if there is one, or why it cannot be
-    /// read.
+    /// The text of the bookmark file beside a report on another machine, if there is one, or the
+    /// error from reading it.
     pub(crate) notes_there: Result<Option<String>, String>,
 }
 
 impl OpenReport {
-    /// Opens a report, and reads what is shown of it at once.
+    /// Opens a report and reads the data that is shown immediately.
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         Self::read_watched(path, &mut |_| {}, &AtomicBool::new(false))
     }
 
-    /// The same where that may take long: `progress` is told what it waits for, `cancel` ends it.
+    /// Opens a report like [`Self::read`]. `progress` receives the state of slow steps, and
+    /// `cancel` ends them.
     pub(crate) fn read_watched(
         path: &Path,
         progress: &mut dyn FnMut(&str),
@@ -42,22 +42,25 @@ impl OpenReport {
         Self::of(path.to_owned(), Report::open_watched(path, progress, cancel)?)
     }
 
-    /// A report that was opened under a path, with what is shown of it at once.
+    /// Wraps a report that was opened under a path, and reads the data that is shown immediately.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// Returns an error if parts of the file cannot be read.
     pub fn of(path: PathBuf, report: Report) -> Result<Self, ReportError> {
         let target = report.target()?;
         let outcome = report.outcome()?;
         let unmodelled = imported_model(&report)?.and_then(|model| model.unmodelled_words());
-        let notes = || report.sidecar_text(&notes_name(report.path()).to_string_lossy());
-        let notes_there = if is_remote(report.path()) { notes() } else { Ok(None) };
+        let notes_there = if is_remote(report.path()) {
+            report.sidecar_text(&notes_name(report.path()).to_string_lossy())
+        } else {
+            Ok(None)
+        };
         let notes_there = notes_there.map_err(|error| error.to_string());
         let report = Arc::new(report);
         Ok(Self { path, report, target, outcome, unmodelled, notes_there })
     }
 
-    /// Its machine, and how far the program got: `4 IPUs · Mk2 model`.
+    /// The machine and, unless the program was executed, its outcome: `4 IPUs · Mk2 model`.
     pub(crate) fn machine(&self) -> String {
         let target = &self.target;
         let ipus = match target.num_ipus {
@@ -81,12 +84,12 @@ impl OpenReport {
         }
     }
 
-    /// Where it is, whichever directory a window is started in.
+    /// The absolute path, independent of the working directory of a window.
     pub(crate) fn absolute_path(&self) -> PathBuf {
         absolute_path(&self.path)
     }
 
-    /// A short name: that of its directory, or of the file if it has a name of its own.
+    /// A short name: the name of the directory, or of the file if it is not called `profile.pop`.
     pub fn name(&self) -> String {
         let path = self.absolute_path();
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! Preferences, remembered between starts: theme, recent reports, settings of views.
+//! Preferences kept between starts: theme, recent reports, settings of views.
 
 use crate::model::command::AppCommand;
 use serde::{Deserialize, Serialize};
@@ -9,26 +9,26 @@ use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::remote::{RemoteAddress, RemoteAddressError};
 use tilescope_report::units::{ByteUnits, NumberFormat};
 
-/// Most recent reports that are remembered.
+/// The largest number of remembered recent reports.
 pub(crate) const MAX_RECENT: usize = 64;
 
 /// Light, dark, or the system setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThemeChoice {
-    /// As the system says.
+    /// The setting of the system.
     #[default]
     System,
-    /// Dark on light.
+    /// Dark text on a light background.
     Light,
-    /// Light on dark.
+    /// Light text on a dark background.
     Dark,
 }
 
 impl ThemeChoice {
     pub(crate) const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
 
-    /// The choice that a click goes to.
+    /// The choice that follows on a click.
     pub(crate) fn next(self) -> Self {
         match self {
             Self::System => Self::Light,
@@ -37,7 +37,7 @@ impl ThemeChoice {
         }
     }
 
-    /// A word for people.
+    /// The title for the user.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::System => "System",
@@ -47,19 +47,19 @@ impl ThemeChoice {
     }
 }
 
-/// Which colours stand for things.
+/// The palette of colours with a meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaletteChoice {
-    /// As IPU profilers have always shown them.
+    /// The usual colours of IPU profilers.
     #[default]
     Classic,
-    /// Told apart whatever colours somebody sees.
+    /// Colours that people with any colour vision can distinguish.
     ColourBlindSafe,
 }
 
 impl PaletteChoice {
-    /// All choices, in the order they are offered.
+    /// All choices, in the order of menus.
     pub const ALL: [Self; 2] = [Self::Classic, Self::ColourBlindSafe];
 
     /// Its name on the command line.
@@ -78,14 +78,14 @@ impl PaletteChoice {
     }
 }
 
-/// What dragging the trace without a key does; with Shift it does the other.
+/// The effect of dragging the trace without a key. Shift selects the other effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceDragMode {
-    /// Moves what is shown.
+    /// Moves the visible range.
     #[default]
     Pans,
-    /// Chooses a range to zoom to.
+    /// Selects a range to zoom to.
     Selects,
 }
 
@@ -100,17 +100,17 @@ impl TraceDragMode {
     }
 }
 
-/// Look and feel of all views.
+/// The appearance of all views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AppearancePrefs {
-    /// Units of bytes.
+    /// The units of bytes.
     pub units: ByteUnits,
-    /// Which colours stand for things.
+    /// The palette of colours with a meaning.
     pub palette: PaletteChoice,
     /// The effect of dragging the trace.
     pub drag: TraceDragMode,
-    /// Size of text and everything else, in percent.
+    /// The size of text and of everything else, in percent.
     pub text_percent: u16,
 }
 
@@ -126,51 +126,53 @@ impl Default for AppearancePrefs {
 }
 
 impl AppearancePrefs {
-    /// How numbers are written.
+    /// The format of numbers.
     pub(crate) fn numbers(self) -> NumberFormat {
         NumberFormat { byte_units: self.units }
     }
 }
 
-/// Least and most percent that text may have.
+/// The smallest and largest text size in percent.
 pub const TEXT_PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
 
-/// A report that was open.
+/// A recently opened report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecentReport {
-    /// As it was opened.
+    /// The path under which it was opened.
     pub path: PathBuf,
-    /// When, in seconds since 1970.
+    /// The time of opening, in seconds since 1970.
     pub opened_unix_seconds: u64,
 }
 
-/// Choices of the execution trace.
+/// The preferences of the execution trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TracePrefs {
     pub style: TraceLaneStyle,
-    /// Show the parts of an operation as one.
+    /// Shows the parts of an operation as one bar.
     pub group_executions: bool,
-    /// Show syncs that follow one another as one.
+    /// Shows consecutive syncs as one bar.
     pub group_syncs: bool,
-    /// Shade bars by tile balance.
+    /// Shades bars by tile balance.
     pub tile_balance: bool,
-    /// Far out, show lanes as shares of what they spend their time on.
+    /// Shows lanes as shares of time per activity when zoomed far out.
     pub shares: bool,
-    /// Show rows of runs, iterations and stages.
+    /// Shows rows for runs, iterations and stages.
     pub marks: bool,
-    /// Show where data goes between IPUs.
+    /// Shows transfers between IPUs as arrows.
     pub arrows: bool,
-    /// Show the lane of the critical path.
+    /// Shows the lane of the critical path.
     pub path: bool,
-    /// Show the lanes of all replicas, where they are alike.
+    /// Shows the lanes of all replicas if they are alike.
     pub replicas: bool,
-    /// Show what the links of each IPU carry below the bars.
+    /// Shows the load of each IPU's links below the bars.
     pub links: bool,
-    /// Show what every tile does below the bars.
+    /// Shows the activity of every tile below the bars.
     pub tiles: bool,
-    /// Height of that, in points.
+    /// The height of the tile area, in points.
     pub tiles_height: u16,
+    /// The ruler counts time instead of cycles.
+    pub ruler_in_time: bool,
 }
 
 impl TracePrefs {
@@ -196,19 +198,20 @@ impl Default for TracePrefs {
             links: false,
             tiles: false,
             tiles_height: 120,
+            ruler_in_time: false,
         }
     }
 }
 
-/// Choices of the memory view.
+/// The preferences of the memory view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryPrefs {
-    /// Count gaps between variables, as what a tile needs does.
+    /// Counts gaps between variables as memory that a tile needs.
     pub include_gaps: bool,
-    /// Show the line of a tile's capacity; not chosen means: where tiles are nearly full.
+    /// Shows the line of a tile's capacity. `None` shows it only if tiles are nearly full.
     pub max_memory: Option<bool>,
-    /// Show variables at their addresses instead of as a table.
+    /// Shows variables at their addresses instead of as a table.
     pub variable_map: bool,
 }
 
@@ -218,13 +221,13 @@ impl Default for MemoryPrefs {
     }
 }
 
-/// Choices of the liveness view.
+/// The preferences of the liveness view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LivenessPrefs {
-    /// Show always-live memory below the rest.
+    /// Shows always-live memory below the rest.
     pub always_live: bool,
-    /// Show the line of the memory there is; not chosen means: where it is nearly full.
+    /// Shows the line of the available memory. `None` shows it only if memory is nearly full.
     pub max_memory: Option<bool>,
 }
 
@@ -234,39 +237,39 @@ impl Default for LivenessPrefs {
     }
 }
 
-/// Choices of the operations view.
+/// The preferences of the operations view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperationPrefs {
-    /// Keys of columns that are switched the other way than they are at first.
+    /// The keys of columns whose visibility differs from the default.
     pub switched: Vec<String>,
 }
 
-/// What colours of the operations graph mean.
+/// The metric that the colours of the operations graph show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationsGraphMetric {
-    /// Forward, backward or update.
+    /// The pass: forward, backward or update.
     #[default]
     Pass,
-    /// Cycles in the run.
+    /// The cycles in the run.
     Elapsed,
-    /// Code over all tiles.
+    /// The bytes of code over all tiles.
     Code,
     Flops,
-    /// Bytes of variables.
+    /// The bytes of variables.
     Memory,
 }
 
-/// Choices of the operations graph.
+/// The preferences of the operations graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperationsGraphPrefs {
     pub metric: OperationsGraphMetric,
-    /// Show the backward pass.
+    /// Shows the backward pass.
     pub backward: bool,
     pub updates: bool,
-    /// Let arrows say what they carry.
+    /// Shows what each arrow carries.
     pub edge_labels: bool,
 }
 
@@ -281,21 +284,21 @@ impl Default for OperationsGraphPrefs {
     }
 }
 
-/// A report on another machine, as it is typed.
+/// The address of a report on another machine, as typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RemotePrefs {
     /// `user@host:port`, or a name of the user's `~/.ssh/config`.
     pub host: String,
-    /// Where it is there.
+    /// The path on that machine.
     pub path: String,
 }
 
 impl RemotePrefs {
-    /// The address that is meant.
+    /// The parsed address.
     ///
     /// # Errors
-    /// Host or path cannot be what is typed.
+    /// Returns an error if the host or the path is invalid.
     pub fn address(&self) -> Result<RemoteAddress, RemoteAddressError> {
         let host = self.host.trim();
         let host = host.strip_prefix("ssh://").unwrap_or(host).trim_end_matches('/');
@@ -304,45 +307,45 @@ impl RemotePrefs {
     }
 }
 
-/// All preferences.
+/// All preferences of the user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserPreferences {
     pub theme: ThemeChoice,
-    /// Side menu shows icons only.
+    /// True if the side menu shows only icons.
     pub narrow_menu: bool,
-    /// Reports that were open, newest first.
+    /// The reports that were open, newest first.
     pub recent: Vec<RecentReport>,
-    /// Source and target of comparisons, newest first.
+    /// The source and target of recent comparisons, newest first.
     pub recent_comparisons: Vec<(PathBuf, PathBuf)>,
-    /// Links to the tabs of the window that was closed last, in their order.
+    /// The links to the tabs of the last closed window, in order.
     pub open_tabs: Vec<String>,
-    /// Which of them was shown; none for the home screen.
+    /// The index of the tab that was visible; `None` for the home screen.
     pub shown_tab: Option<usize>,
-    /// Titles of summary blocks that are folded.
+    /// The titles of folded summary blocks.
     pub folded_blocks: Vec<String>,
-    /// Filter of the options table.
+    /// The filter of the options table.
     pub option_filter: String,
-    /// Choices of the execution trace.
+    /// The preferences of the execution trace.
     pub trace: TracePrefs,
-    /// Choices of the memory view.
+    /// The preferences of the memory view.
     pub memory: MemoryPrefs,
-    /// Choices of the liveness view.
+    /// The preferences of the liveness view.
     pub liveness: LivenessPrefs,
-    /// Choices of the operations view.
+    /// The preferences of the operations view.
     pub operations: OperationPrefs,
-    /// Choices of the operations graph.
+    /// The preferences of the operations graph.
     pub operations_graph: OperationsGraphPrefs,
-    /// The report on another machine that was asked for last.
+    /// The last opened report on another machine.
     pub remote: RemotePrefs,
-    /// Units, colours, text size.
+    /// Units, colours and text size.
     pub look: AppearancePrefs,
-    /// Keys of actions, by name, where they are not those of the table.
+    /// The keys of actions, by name, that differ from the defaults.
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl UserPreferences {
-    /// Those of a first start; lists of what was open stay.
+    /// Restores the defaults; the lists of opened reports stay.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             recent: std::mem::take(&mut self.recent),
@@ -354,7 +357,7 @@ impl UserPreferences {
         };
     }
 
-    /// Puts a report on top of the list.
+    /// Moves a report to the top of the list.
     pub fn remember(&mut self, path: &Path) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.forget(path);
@@ -362,24 +365,24 @@ impl UserPreferences {
         self.recent.truncate(MAX_RECENT);
     }
 
-    /// Puts a comparison on top of the list.
+    /// Moves a comparison to the top of the list.
     pub(crate) fn remember_comparison(&mut self, source: &Path, target: &Path) {
         self.forget_comparison(source, target);
         self.recent_comparisons.insert(0, (source.to_owned(), target.to_owned()));
         self.recent_comparisons.truncate(MAX_RECENT);
     }
 
-    /// Takes a comparison off the list.
+    /// Removes a comparison from the list.
     pub(crate) fn forget_comparison(&mut self, source: &Path, target: &Path) {
         self.recent_comparisons.retain(|(a, b)| (a.as_path(), b.as_path()) != (source, target));
     }
 
-    /// Takes a report off the list.
+    /// Removes a report from the list.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.recent.retain(|recent| recent.path != path);
     }
 
-    /// Changes what a command says; others say nothing about preferences.
+    /// Applies a command that changes preferences; others have no effect.
     pub(crate) fn apply(&mut self, command: AppCommand) {
         match command {
             AppCommand::SetTracePrefs(prefs) => self.trace = prefs,
@@ -415,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_folded_and_unfolded() {
+    fn blocks_fold_and_unfold() {
         let mut prefs = UserPreferences::default();
         prefs.apply(AppCommand::ToggleBlock("Notes"));
         assert_eq!(prefs.folded_blocks, ["Notes"]);
@@ -424,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_keys_can_be_given_up() {
+    fn custom_keys_can_be_reset() {
         let mut prefs = UserPreferences::default();
         prefs.apply(AppCommand::SetShortcuts("find", Some(vec!["J".to_owned()])));
         assert_eq!(prefs.keys["find"], ["J"]);

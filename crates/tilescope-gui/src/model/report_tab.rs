@@ -5,15 +5,15 @@ use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 
-/// What is looked at in a tab, and what is kept of it: everything but the views themselves.
+/// The state of a tab without the views themselves: place, history, notes.
 pub(crate) struct ReportTab {
     pub opened: OpenReport,
-    /// The view that is shown.
+    /// The visible view.
     pub view: ViewId,
     pub selection: Selection,
     /// Undo and redo history of places.
     pub history: NavigationHistory,
-    /// Bookmarks, and what was tried with the spec.
+    /// The bookmarks and the simulated spec changes.
     pub notes: ReportNotes,
 }
 

@@ -5,28 +5,29 @@ use serde::{Deserialize, Serialize};
 use tilescope_report::Target;
 use tilescope_report::units::{CycleRange, IpuId, OperationId, ProgramId, TileId, VariableId};
 
-/// What the user has chosen; shared by all tabs and kept when a report is read again.
+/// The objects that the user has selected. All tabs share them, and they stay when a report is read
+/// again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selection {
-    /// Tiles of the replica, in the order in which they were chosen.
+    /// The tiles of the replica, in the order of selection.
     pub tiles: Vec<TileId>,
-    /// A step of the trace.
+    /// The step of the trace.
     pub step: Option<SelectedStep>,
-    /// Cycles that the trace is to show next; it takes them off once it does.
+    /// The cycles that the trace shows next. The trace clears the field once it shows them.
     pub cycles: Option<CycleRange>,
-    /// A node of the compiled program.
+    /// The node of the compiled program.
     pub program: Option<ProgramId>,
-    /// An operation of the model.
+    /// The operation of the model.
     pub operation: Option<OperationId>,
     pub variable: Option<VariableId>,
-    /// An IPU of the replica.
+    /// The IPU of the replica.
     pub ipu: Option<IpuId>,
 }
 
 impl Selection {
-    /// What is left of it in a report that was just opened. Ids of another report mean other
-    /// things; tiles and IPUs mean the same where they exist.
+    /// Keeps the parts that are valid in a newly opened report. Ids of another report refer to
+    /// other objects; tiles and IPUs keep their meaning if they exist.
     pub(crate) fn retain_existing(self, target: &Target) -> Self {
         let mut tiles = self.tiles;
         tiles.retain(|tile| target.has_tile(*tile));
@@ -34,7 +35,7 @@ impl Selection {
         Self { tiles, ipu, ..Self::default() }
     }
 
-    /// Chooses what a command says; others say nothing about what is chosen.
+    /// Applies a command that changes the selection; others have no effect.
     pub(crate) fn apply(&mut self, command: AppCommand) {
         match command {
             AppCommand::SelectTiles(tiles) => self.tiles = tiles,

@@ -1,4 +1,4 @@
-//! Statistics of what is selected: the query that finds just that.
+//! The query for statistics of the selection.
 
 use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
@@ -8,18 +8,17 @@ use tilescope_analysis::find::{
 use tilescope_report::Report;
 use tilescope_report::units::{IpuId, ProgramId};
 
-/// A query for what is selected: the executed steps of a program, an operation, a variable, what
-/// lies on tiles, or the steps of an IPU; the first of these that is selected.
+/// Returns a query for the selection: the executed steps of a program, an operation, a variable,
+/// the contents of tiles, or the steps of an IPU. The first of these that is selected counts.
 pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Option<SearchQuery> {
     let report = &opened.report;
-    let name = |name: &str| QueryCondition::Name(TextPattern::Equals(name.to_owned()));
     let tests = if let Some(program) = selection.program {
         program_tests(report, program, selection.ipu)?
     } else if let Some(id) = selection.operation {
         let operations = report.operations().ok()?;
-        vec![QueryCondition::In(SearchList::Operations), name(&operations.get(id.index())?.name)]
+        vec![QueryCondition::In(SearchList::Operations), named(&operations.get(id.index())?.name)]
     } else if let Some(id) = selection.variable {
-        vec![QueryCondition::In(SearchList::Variables), name(&report.variable(id).ok()??.name)]
+        vec![QueryCondition::In(SearchList::Variables), named(&report.variable(id).ok()??.name)]
     } else if !selection.tiles.is_empty() {
         let spans = selection.tiles.iter().map(|tile| NumberRange { first: tile.0, last: tile.0 });
         vec![QueryCondition::In(SearchList::Variables), QueryCondition::Tile(spans.collect())]
@@ -28,6 +27,10 @@ pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Opt
     };
     let terms = tests.into_iter().map(|test| QueryTerm { negated: false, test }).collect();
     Some(SearchQuery { terms })
+}
+
+fn named(name: &str) -> QueryCondition {
+    QueryCondition::Name(TextPattern::Equals(name.to_owned()))
 }
 
 fn program_tests(

@@ -1,11 +1,10 @@
-//! Tabs, and which of them is shown.
+//! The list of tabs and the visible one.
 
-/// Tabs in the order in which they were opened; one of them is shown, or none, which stands for the
-/// home screen.
+/// The tabs in the order of opening. One of them is visible, or none if the home screen is.
 #[derive(Debug)]
 pub(crate) struct TabList<T> {
     tabs: Vec<T>,
-    /// Always below the number of tabs.
+    /// Always less than the number of tabs.
     shown: Option<usize>,
 }
 
@@ -20,33 +19,34 @@ impl<T> TabList<T> {
         self.tabs.len()
     }
 
-    /// Every tab, whether it is shown or not.
+    /// All tabs, visible or not.
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
         self.tabs.iter()
     }
 
-    /// Index of the tab that is shown.
+    /// The index of the visible tab.
     pub(crate) fn shown_index(&self) -> Option<usize> {
         self.shown
     }
 
-    /// The tab that is shown.
+    /// The visible tab, if any.
     pub(crate) fn shown(&self) -> Option<&T> {
         self.tabs.get(self.shown?)
     }
 
-    /// The tab that is shown, to change it.
+    /// The visible tab for changes, if any.
     pub(crate) fn shown_mut(&mut self) -> Option<&mut T> {
         self.tabs.get_mut(self.shown?)
     }
 
-    /// Adds a tab after the others and shows it.
+    /// Adds a tab at the end and shows it.
     pub(crate) fn open(&mut self, tab: T) {
         self.shown = Some(self.tabs.len());
         self.tabs.push(tab);
     }
 
-    /// Shows a tab, or none; whether that changes anything. A tab that does not exist is not shown.
+    /// Shows a tab, or the home screen for `None`. A missing tab is ignored. Returns true if
+    /// anything changed.
     pub(crate) fn show(&mut self, index: Option<usize>) -> bool {
         if index == self.shown || index.is_some_and(|index| index >= self.tabs.len()) {
             return false;
@@ -55,7 +55,7 @@ impl<T> TabList<T> {
         true
     }
 
-    /// Index of the tab after the one that is shown, or of the one before; the ends are neighbours.
+    /// The index of the next tab, or of the previous one. The list wraps around at its ends.
     pub(crate) fn neighbour(&self, forwards: bool) -> Option<usize> {
         let count = self.tabs.len();
         match (self.shown, forwards) {
@@ -67,8 +67,8 @@ impl<T> TabList<T> {
         }
     }
 
-    /// Closes a tab. Its right neighbour is shown if it was shown itself, or the last tab, or none
-    /// after the only one.
+    /// Closes a tab. If it was visible, its right neighbour becomes visible, or the last tab, or
+    /// the home screen if no tab is left.
     pub(crate) fn close(&mut self, index: usize) -> Option<T> {
         if index >= self.tabs.len() {
             return None;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_neighbours_and_the_home_screen_is_between_them() {
+    fn neighbours_wrap_around_through_the_home_screen() {
         assert_eq!(tabs("abc", Some(2)).neighbour(true), Some(0));
         assert_eq!(tabs("abc", Some(0)).neighbour(false), Some(2));
         assert_eq!(tabs("abc", None).neighbour(true), Some(0));
@@ -123,7 +123,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn what_is_shown_exists(steps in proptest::collection::vec((0u8..4, 0usize..5), 0..40)) {
+        fn the_visible_tab_exists(steps in proptest::collection::vec((0u8..4, 0usize..5), 0..40)) {
             let mut tabs = TabList::default();
             for (step, index) in steps {
                 match step {

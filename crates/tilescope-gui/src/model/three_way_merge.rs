@@ -1,8 +1,8 @@
-//! Lists that several windows have changed, such as bookmarks: merged of three versions, the one that a
-//! window began with, its own and the one that is in the file by now.
+//! A three-way merge of lists that several windows change, such as bookmarks. The versions are the
+//! common base, the window's own list and the list now in the file.
 
-/// A list with the entries that either side has added, and without those that either has taken
-/// away; those of the window come first.
+/// Merges two lists. The result has the entries that either side added and lacks those that either
+/// side removed; the window's entries come first.
 pub(crate) fn merged_list<T: PartialEq + Clone>(known: &[T], mine: &[T], there: &[T]) -> Vec<T> {
     let kept = mine.iter().filter(|entry| there.contains(entry) || !known.contains(entry));
     let theirs = there.iter().filter(|entry| !mine.contains(entry) && !known.contains(entry));
@@ -18,7 +18,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn a_side_that_changed_nothing_changes_nothing(
+        fn an_unchanged_side_leaves_the_other_as_it_is(
             known in proptest::collection::vec(0..9u8, 0..6),
             other in proptest::collection::vec(0..9u8, 0..6),
         ) {

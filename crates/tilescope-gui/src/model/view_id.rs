@@ -1,4 +1,4 @@
-//! Which views there are, and what they are called.
+//! The views and their names.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -7,35 +7,35 @@ use std::str::FromStr;
 /// A view of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ViewId {
-    /// What the report is about, in figures.
+    /// The key figures of the report.
     #[default]
     Summary,
-    /// What is worth doing about the program.
+    /// Possible improvements of the program.
     Insights,
-    /// Memory of every tile.
+    /// The memory of every tile.
     Memory,
-    /// Memory over the steps of the program.
+    /// The memory over the steps of the program.
     Liveness,
-    /// The compiled program.
+    /// The tree of the compiled program.
     ProgramTree,
-    /// Operations of the model, as a table.
+    /// The operations of the model, as a table.
     Operations,
-    /// How good it is: what operations could cost at least.
+    /// The lower bounds of operations: how much faster they could be.
     Limits,
-    /// Operations of the model, as a graph.
+    /// The operations of the model, as a graph.
     OperationsGraph,
-    /// What ran when.
+    /// The timeline of the run.
     ExecutionTrace,
-    /// Who sends to whom, and the code that takes.
+    /// The traffic between tiles, and the code for it.
     ExchangeCode,
-    /// Where tensors and vertices lie.
+    /// The placement of tensors and vertices on tiles.
     TileMapping,
     /// All facts, figures and tables, topic by topic.
     Topics,
 }
 
 /// Every view with its name in links, preferences and on the command line, and its title in menus;
-/// in the order of the menu.
+/// in menu order.
 const VIEW_NAMES: [(ViewId, &str, &str); 12] = [
     (ViewId::Summary, "summary", "Summary"),
     (ViewId::Insights, "insights", "Insights"),
@@ -52,7 +52,7 @@ const VIEW_NAMES: [(ViewId, &str, &str); 12] = [
 ];
 
 impl ViewId {
-    /// Every view, in the order of the menu.
+    /// All views, in menu order.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         VIEW_NAMES.iter().map(|(id, ..)| *id)
     }
@@ -62,7 +62,7 @@ impl ViewId {
         VIEW_NAMES[self as usize].1
     }
 
-    /// Words in the menu.
+    /// The title in the menu.
     pub(crate) const fn title(self) -> &'static str {
         VIEW_NAMES[self as usize].2
     }
@@ -74,12 +74,12 @@ impl fmt::Display for ViewId {
     }
 }
 
-/// A name that no view has.
+/// A name that belongs to no view.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown view {0:?}; known: {known}", known = known_view_names())]
 pub struct UnknownViewName(pub String);
 
-/// Names of all views, with commas between them.
+/// The names of all views, separated by commas.
 pub(crate) fn known_view_names() -> String {
     ViewId::all().map(ViewId::name).collect::<Vec<_>>().join(", ")
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_view_stands_in_its_place_of_the_table_and_is_found_by_its_name() {
+    fn views_match_the_table_and_are_found_by_name() {
         for (at, id) in ViewId::all().enumerate() {
             assert_eq!(id as usize, at, "{id}");
             assert_eq!(id.name().parse(), Ok(id));

@@ -1,13 +1,13 @@
-//! What a view shows, as plain data: the fields of its struct that are not skipped.
+//! The state of a view as plain data: the fields of its struct that are not skipped.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Names and values of what differs from a fresh view.
+/// The names and values of the fields that differ from a new view.
 pub(crate) type ViewState = Map<String, Value>;
 
-/// What differs between `view` and a fresh one.
+/// Returns the fields of `view` that differ from a new one.
 pub(crate) fn to_view_state<T: Serialize + Default>(view: &T) -> ViewState {
     let fresh = fields(&T::default());
     let mut state = fields(view);
@@ -15,12 +15,13 @@ pub(crate) fn to_view_state<T: Serialize + Default>(view: &T) -> ViewState {
     state
 }
 
-/// A fresh view with everything in `state` that can be understood, and the names of the rest.
+/// Returns a new view with all valid fields of `state`, and the names of the others.
 pub(crate) fn from_view_state<T: Serialize + DeserializeOwned + Default>(
     state: &ViewState,
 ) -> (T, Vec<String>) {
     let mut known = fields(&T::default());
-    let (mut view, mut strange) = (T::default(), Vec::new());
+    let mut view = T::default();
+    let mut strange = Vec::new();
     for (name, value) in state {
         let before = known.insert(name.clone(), value.clone());
         let whole = Value::Object(known.clone());
@@ -38,12 +39,12 @@ pub(crate) fn from_view_state<T: Serialize + DeserializeOwned + Default>(
     (view, strange)
 }
 
-/// Data behind an [`Arc`](std::sync::Arc), written as it is.
+/// Serialization of the data behind an [`Arc`](std::sync::Arc).
 pub(crate) mod shared {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
 
-    /// Writes what it points to.
+    /// Serializes the value that it points to.
     pub(crate) fn serialize<T: Serialize, S: Serializer>(
         data: &Arc<T>,
         serializer: S,
@@ -51,7 +52,7 @@ pub(crate) mod shared {
         data.as_ref().serialize(serializer)
     }
 
-    /// Reads what it is to point to.
+    /// Deserializes the value and wraps it.
     pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Arc<T>, D::Error> {
@@ -62,7 +63,7 @@ pub(crate) mod shared {
 fn fields<T: Serialize>(view: &T) -> ViewState {
     match serde_json::to_value(view) {
         Ok(Value::Object(fields)) => fields,
-        // Only maps with keys other than text cannot be written.
+        // Only maps with keys other than text cannot be serialized.
         _ => ViewState::new(),
     }
 }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_kept_and_comes_back() {
+    fn only_differences_are_saved_and_restored() {
         let view = SampleViewSettings { zoom: Some(0.1 + 0.2), ..SampleViewSettings::default() };
         let state = to_view_state(&view);
         assert_eq!(state.len(), 1);
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_strange_is_named_and_the_rest_is_used() {
+    fn unknown_fields_are_reported_and_the_rest_is_used() {
         let state = serde_json::json!({"filter": "a", "zoom": "banana", "other": 7});
         let (view, strange) = from_view_state::<SampleViewSettings>(state.as_object().unwrap());
         assert_eq!(view.filter, "a");

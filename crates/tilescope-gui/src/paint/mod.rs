@@ -1,4 +1,4 @@
-//! Draws what egui would hand to a graphics card, on the CPU: no display, no driver, and the same
+//! A software renderer for egui's output. It needs no display and no driver, and draws the same
 //! pixels on every machine.
 //!
 //! It follows egui's own OpenGL backend: colours are multiplied and blended in gamma space with
@@ -21,13 +21,13 @@ use std::collections::HashMap;
 use texture::CpuTexture;
 use triangle::PixelRowBand;
 
-/// Rows one thread paints at a time.
+/// The rows that one thread paints at a time.
 const BAND_ROWS: usize = 64;
 
 /// An opaque picture, 8 bits per channel, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderedImage {
-    /// Pixels of a row.
+    /// The pixels of a row.
     pub width: usize,
     pub height: usize,
     /// The pixels; alpha is always 255.
@@ -49,12 +49,12 @@ pub(crate) struct SoftwareRenderer {
 }
 
 impl SoftwareRenderer {
-    /// Takes over new and changed textures; to be called for every frame, in order.
+    /// Applies new and changed textures. Call it for every frame, in order.
     #[expect(clippy::iter_over_hash_type, reason = "textures do not depend on each other")]
     pub(crate) fn update(&mut self, delta: &mut TexturesDelta) {
         for (id, changes) in delta.set.drain() {
-            // A change without a place is the whole texture; with one it is a part, such as new
-            // glyphs.
+            // A change without a position replaces the whole texture; with one it replaces a part,
+            // such as new glyphs.
             for change in changes {
                 match change.pos {
                     None => {
@@ -73,7 +73,7 @@ impl SoftwareRenderer {
         }
     }
 
-    /// Draws one frame on a ground of one colour.
+    /// Draws one frame on a background of one colour and returns it.
     pub(crate) fn paint(
         &self,
         size: [usize; 2],
@@ -105,16 +105,18 @@ impl SoftwareRenderer {
         // Callbacks draw with a graphics card; none of our views has one.
         let Primitive::Mesh(mesh) = &clipped.primitive else { return };
         let Some(texture) = self.textures.get(&mesh.texture_id) else { return };
-        // Scissor rectangles of a graphics card are whole pixels; egui's backend rounds the same
+        // Scissor rectangles of a graphics card are in whole pixels; egui's backend rounds the same
         // way.
         let clip = (clipped.clip_rect * pixels_per_point).round();
         if !band.clip_to(clip) {
             return;
         }
         for corners in mesh.triangles() {
-            // Indices come from tessellation; one out of range loses a triangle instead of a frame.
-            let vertex = |index: u32| mesh.vertices.get(index as usize);
-            if let [Some(a), Some(b), Some(c)] = corners.map(vertex) {
+            // Indices come from tessellation. An index out of range loses a triangle, not the
+            // frame.
+            if let [Some(a), Some(b), Some(c)] =
+                corners.map(|index| mesh.vertices.get(index as usize))
+            {
                 band.triangle([a, b, c], pixels_per_point, texture);
             }
         }

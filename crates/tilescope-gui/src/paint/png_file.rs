@@ -1,17 +1,17 @@
-//! Pictures as PNG files.
+//! PNG encoding of pictures.
 
 use super::RenderedImage;
 
-/// Why a PNG could not be made.
+/// An error from encoding a PNG.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot encode the picture: {0}")]
 pub struct PngEncodeError(#[from] png::EncodingError);
 
 impl RenderedImage {
-    /// The bytes of a PNG file; same pixels, same bytes.
+    /// Returns the bytes of a PNG file. Equal pixels give equal bytes.
     ///
     /// # Errors
-    /// A picture that cannot be encoded, say because it is empty.
+    /// Returns an error if the picture cannot be encoded, for example because it is empty.
     pub fn png(&self) -> Result<Vec<u8>, PngEncodeError> {
         let bytes: Vec<u8> = self.pixels.iter().flat_map(|[r, g, b, _]| [*r, *g, *b]).collect();
         encode_png([self.width as u32, self.height as u32], png::ColorType::Rgb, &bytes)

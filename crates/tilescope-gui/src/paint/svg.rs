@@ -1,5 +1,5 @@
-//! A frame as SVG: made of what egui is asked to paint, before it becomes triangles. Shapes stay
-//! shapes, text stays text, and images are embedded as PNG.
+//! SVG output of a frame. It is made from egui's shapes before tessellation. Shapes and text stay
+//! as they are, and images are embedded as PNG.
 
 use super::texture::CpuTexture;
 use super::{SoftwareRenderer, encode_png};
@@ -11,11 +11,11 @@ use egui::epaint::{
 use egui::{Color32, CornerRadius, FontFamily, Pos2, Rect, Shape, Stroke, StrokeKind, TextureId};
 use std::fmt::Write;
 
-/// Most triangles of a mesh without an image that become polygons.
+/// The largest number of triangles of a mesh without an image that become polygons.
 const MAX_TRIANGLES: usize = 20_000;
 
 impl SoftwareRenderer {
-    /// One frame of so many pixels, on a ground of one colour; lengths are points.
+    /// Returns one frame of this many pixels on a background of one colour. Lengths are in points.
     pub(crate) fn svg(
         &self,
         [width, height]: [u32; 2],
@@ -42,12 +42,13 @@ impl SoftwareRenderer {
     }
 }
 
-/// A drawing under way. Writing into a text cannot fail, so results of `write!` are not looked at.
+/// A drawing in progress. Writing into a `String` cannot fail, so the results of `write!` are
+/// ignored.
 struct SvgWriter<'a> {
     painter: &'a SoftwareRenderer,
     body: String,
     clips: Vec<Rect>,
-    /// What the open group is clipped to.
+    /// The clip rectangle of the open group.
     clip: Option<Rect>,
 }
 
@@ -117,15 +118,19 @@ impl SvgWriter<'_> {
     }
 
     fn circle(&mut self, circle: &CircleShape) {
-        let (x, y, radius) = (number(circle.center.x), number(circle.center.y), circle.radius);
+        let x = number(circle.center.x);
+        let y = number(circle.center.y);
+        let radius = circle.radius;
         let paint = fill(circle.fill) + &outline(&stroke_of(circle.stroke));
         let _ =
             writeln!(self.body, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\"{paint}/>", number(radius));
     }
 
     fn ellipse(&mut self, ellipse: &EllipseShape) {
-        let (x, y) = (number(ellipse.center.x), number(ellipse.center.y));
-        let (across, down) = (number(ellipse.radius.x), number(ellipse.radius.y));
+        let x = number(ellipse.center.x);
+        let y = number(ellipse.center.y);
+        let across = number(ellipse.radius.x);
+        let down = number(ellipse.radius.y);
         let turn = rotate_attribute(ellipse.angle, ellipse.center);
         let paint = fill(ellipse.fill) + &outline(&stroke_of(ellipse.stroke)) + &turn;
         let _ = writeln!(
@@ -145,7 +150,7 @@ impl SvgWriter<'_> {
         if let Some(brush) = shape.brush.as_ref().filter(|brush| brush.uv != Rect::ZERO) {
             self.image(brush.fill_texture_id, shape.rect, brush.uv, shape.fill);
         } else if shape.blur_width > 0.0 {
-            // A shadow: its soft edge is drawn as a few fainter outlines.
+            // The soft edge of a shadow is drawn as a few fainter outlines.
             for step in 1..=4u8 {
                 let wide = shape.rect.expand(shape.blur_width * (0.5 - f32::from(step) / 4.0));
                 let faint = shape.fill.gamma_multiply(0.25);
@@ -159,7 +164,7 @@ impl SvgWriter<'_> {
             }
             return;
         }
-        // SVG strokes lie on the edge, half in and half out.
+        // SVG centres strokes on the edge, half inside and half outside.
         let shift = match shape.stroke_kind {
             StrokeKind::Inside => -shape.stroke.width / 2.0,
             StrokeKind::Middle => 0.0,
@@ -176,8 +181,8 @@ impl SvgWriter<'_> {
         }
     }
 
-    /// Text as text: one element for each piece of a row in one font and colour, as wide as it is
-    /// on the screen even where the font is missing.
+    /// Writes text as one element for each piece of a row in one font and colour. Each piece is as
+    /// wide as on the screen even if the font is missing.
     fn text(&mut self, shape: &TextShape) {
         let job = &shape.galley.job;
         let mut byte = 0;
@@ -223,14 +228,16 @@ impl SvgWriter<'_> {
 
     fn run(&mut self, run: Option<SvgTextRun>, shape: &TextShape) {
         let Some(run) = run.filter(|run| !run.text.trim().is_empty()) else { return };
-        let ((font, colour), text) = (run.style, escaped(run.text.trim_end()));
+        let (font, colour) = run.style;
+        let text = escaped(run.text.trim_end());
         let spaces = run.text.chars().count() - run.text.trim_end().chars().count();
         let family = match &font.family {
             FontFamily::Monospace => " font-family=\"monospace\"",
             FontFamily::Proportional => "",
             FontFamily::Name(_) => " font-weight=\"600\"",
         };
-        let (x, y) = (number(run.left), number(run.baseline));
+        let x = number(run.left);
+        let y = number(run.baseline);
         let length = if spaces == 0 && text.chars().count() > 1 {
             format!(
                 " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"",
@@ -261,11 +268,12 @@ impl SvgWriter<'_> {
             }
             return;
         }
-        // Neighbours would show a seam if their edges were smoothed.
+        // Antialiased edges would leave a seam between neighbours.
         self.body.push_str("<g shape-rendering=\"crispEdges\">\n");
         for corners in mesh.triangles().take(MAX_TRIANGLES) {
-            let vertex = |index: u32| mesh.vertices.get(index as usize);
-            if let [Some(a), Some(b), Some(c)] = corners.map(vertex) {
+            if let [Some(a), Some(b), Some(c)] =
+                corners.map(|index| mesh.vertices.get(index as usize))
+            {
                 let path = path_of([a.pos, b.pos, c.pos].into_iter(), true);
                 let colour = mean([a.color, b.color, c.color]);
                 self.path(&path, colour, &PathStroke::NONE);
@@ -288,7 +296,7 @@ impl SvgWriter<'_> {
     }
 }
 
-/// Neighbouring letters in one font and colour.
+/// Adjacent letters in one font and colour.
 struct SvgTextRun {
     style: (egui::FontId, Color32),
     left: f32,
@@ -297,9 +305,10 @@ struct SvgTextRun {
     text: String,
 }
 
-/// The rectangle, part of the image and colour of a mesh that is an upright image.
+/// The rectangle, part of the image and colour of a mesh that is an axis-aligned image.
 fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
-    let (first, last) = (mesh.vertices.first()?, mesh.vertices.last()?);
+    let first = mesh.vertices.first()?;
+    let last = mesh.vertices.last()?;
     let corners = |at: fn(&egui::epaint::Vertex) -> Pos2| {
         mesh.vertices.iter().fold(Rect::NOTHING, |mut rect, vertex| {
             rect.extend_with(at(vertex));
@@ -307,16 +316,22 @@ fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
         })
     };
     let even = mesh.vertices.len() == 4 && first.color == last.color;
-    even.then(|| (corners(|vertex| vertex.pos), corners(|vertex| vertex.uv), first.color))
+    if even {
+        Some((corners(|vertex| vertex.pos), corners(|vertex| vertex.uv), first.color))
+    } else {
+        None
+    }
 }
 
-/// The pixels of a part of a texture, straight alpha.
+/// The pixels of a part of a texture, with straight alpha.
 fn cut(texture: &CpuTexture, uv: Rect, tint: Color32) -> Option<([u32; 2], Vec<u8>)> {
     let [width, height] = texture.size();
     let column = |u: f32| ((u * width as f32).round() as usize).min(width);
     let row = |v: f32| ((v * height as f32).round() as usize).min(height);
-    let (left, right) = (column(uv.min.x), column(uv.max.x));
-    let (top, bottom) = (row(uv.min.y), row(uv.max.y));
+    let left = column(uv.min.x);
+    let right = column(uv.max.x);
+    let top = row(uv.min.y);
+    let bottom = row(uv.max.y);
     if right <= left || bottom <= top {
         return None;
     }
@@ -342,7 +357,7 @@ fn stroke_of(stroke: Stroke) -> PathStroke {
     PathStroke::new(stroke.width, stroke.color)
 }
 
-/// Two decimals: a hundredth of a point cannot be seen.
+/// Formats a number with two decimals: a hundredth of a point is invisible.
 fn number(value: f32) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -366,8 +381,10 @@ fn path_of(points: impl Iterator<Item = Pos2>, closed: bool) -> String {
 }
 
 fn place(rect: Rect) -> String {
-    let (x, y) = (number(rect.min.x), number(rect.min.y));
-    let (width, height) = (number(rect.width().max(0.0)), number(rect.height().max(0.0)));
+    let x = number(rect.min.x);
+    let y = number(rect.min.y);
+    let width = number(rect.width().max(0.0));
+    let height = number(rect.height().max(0.0));
     format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
 }
 
@@ -412,7 +429,7 @@ fn outline(stroke: &PathStroke) -> String {
     format!("{} stroke-width=\"{}\"", paint("stroke", colour), number(stroke.width))
 }
 
-/// Text as XML has it; letters that XML cannot hold are left out.
+/// Escapes text for XML. Characters that XML cannot represent are dropped.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -428,7 +445,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Bytes as RFC 4648 writes them in base 64.
+/// Encodes bytes in base64 (RFC 4648).
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -448,7 +465,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_written_as_the_standard_says() {
+    fn base64_matches_the_standard() {
         let cases =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (bytes, text) in cases {
@@ -457,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_text_and_marks_are_escaped() {
+    fn text_stays_text_and_is_escaped() {
         let context = egui::Context::default();
         crate::theme::install(&context);
         let mut output = context.run_ui(egui::RawInput::default(), |ui| {

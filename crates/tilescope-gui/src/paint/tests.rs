@@ -32,7 +32,7 @@ fn rect_mesh(rect: Rect, colour: Color32) -> Mesh {
 }
 
 #[test]
-fn a_rectangle_covers_the_pixels_whose_centre_it_holds() {
+fn a_rectangle_covers_the_pixels_whose_centre_it_contains() {
     let rect = Rect::from_min_max(pos2(1.0, 1.0), pos2(3.0, 2.4));
     let picture = drawn([4, 4], vec![(everywhere(), rect_mesh(rect, Color32::WHITE))]);
     let painted: Vec<(usize, usize)> = (0..16)
@@ -44,7 +44,7 @@ fn a_rectangle_covers_the_pixels_whose_centre_it_holds() {
 
 #[test]
 fn triangles_that_share_an_edge_paint_no_pixel_twice() {
-    // Half transparent: a pixel painted twice would be brighter, one left out would be black.
+    // Half transparent: a pixel painted twice would be brighter, and a missing one would be black.
     let colour = Color32::from_rgba_premultiplied(100, 100, 100, 128);
     let rect = Rect::from_min_max(pos2(0.3, 0.7), pos2(60.2, 41.9));
     let picture = drawn([61, 42], vec![(everywhere(), rect_mesh(rect, colour))]);
@@ -72,7 +72,7 @@ fn clip_rectangles_are_rounded_to_pixels() {
 }
 
 #[test]
-fn colours_run_smoothly_between_corners() {
+fn colours_are_interpolated_between_corners() {
     let mut mesh = Mesh::default();
     let corner = |x: f32, y: f32, v: u8| Vertex::untextured(pos2(x, y), Color32::from_gray(v));
     mesh.vertices = vec![
@@ -107,7 +107,7 @@ fn nearest_textures_keep_their_pixels_when_enlarged() {
 }
 
 #[test]
-fn hopeless_triangles_are_left_out() {
+fn degenerate_triangles_are_skipped() {
     for bad in [f32::NAN, f32::INFINITY, 1e30] {
         let rect = Rect::from_min_max(pos2(bad, 0.0), pos2(1.0, bad));
         let mesh = rect_mesh(rect, Color32::WHITE);

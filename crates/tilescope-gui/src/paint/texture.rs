@@ -3,7 +3,7 @@
 use egui::epaint::{ImageData, ImageDelta};
 use egui::{Color32, TextureFilter, TextureOptions, TextureWrapMode};
 
-/// An image and how to read it between its pixels.
+/// An image and its sampling options.
 pub(super) struct CpuTexture {
     width: usize,
     height: usize,
@@ -21,21 +21,21 @@ impl CpuTexture {
         Self { width, height, pixels: image.pixels.clone(), options: delta.options }
     }
 
-    /// Width and height in pixels.
+    /// The width and height in pixels.
     pub(super) fn size(&self) -> [usize; 2] {
         [self.width, self.height]
     }
 
-    /// One pixel; nothing where there is none.
+    /// Returns one pixel, transparent outside the image.
     pub(super) fn pixel(&self, x: usize, y: usize) -> Color32 {
         self.pixels.get(y * self.width + x).copied().unwrap_or(Color32::TRANSPARENT)
     }
 
-    /// Overwrites a part; what would lie outside is left out.
+    /// Overwrites a part of the image. Pixels outside are ignored.
     pub(super) fn replace(&mut self, [left, top]: [usize; 2], delta: &ImageDelta) {
         let ImageData::Color(image) = &delta.image;
         let [width, height] = image.size;
-        // A part that is too wide would run on into the next row, or behind the last one.
+        // A part that is too wide would continue in the next row, or past the last one.
         let columns = width.min(self.width.saturating_sub(left));
         for row in 0..height.min(self.height.saturating_sub(top)) {
             let from = &image.pixels[row * width..row * width + columns];
@@ -44,21 +44,25 @@ impl CpuTexture {
         }
     }
 
-    /// The colour at a place given in shares of the image's width and height.
+    /// The colour at a position given as fractions of the image's width and height.
     pub(super) fn sample(&self, u: f32, v: f32) -> GammaRgba {
-        let (x, y) = (u * self.width as f32, v * self.height as f32);
+        let x = u * self.width as f32;
+        let y = v * self.height as f32;
         match self.options.magnification {
             TextureFilter::Nearest => self.texel(x.floor() as i64, y.floor() as i64),
-            // Texel centres are at halves: without the shift the image would lie half a texel off.
+            // Texel centres are at halves: without the shift the image would be half a texel off.
             TextureFilter::Linear => self.between(x - 0.5, y - 0.5),
         }
     }
 
     fn between(&self, x: f32, y: f32) -> GammaRgba {
-        // A cast would round towards zero and take texel 0 for the one before it, which wraps.
-        let (left, top) = (x.floor(), y.floor());
-        let (right_share, lower_share) = (x - left, y - top);
-        let (left, top) = (left as i64, top as i64);
+        // A cast would round towards zero and mistake the texel before 0, which wraps, for texel 0.
+        let left = x.floor();
+        let top = y.floor();
+        let right_share = x - left;
+        let lower_share = y - top;
+        let left = left as i64;
+        let top = top as i64;
         let upper = mix(self.texel(left, top), self.texel(left + 1, top), right_share);
         let lower = mix(self.texel(left, top + 1), self.texel(left + 1, top + 1), right_share);
         mix(upper, lower, lower_share)
@@ -75,7 +79,7 @@ impl CpuTexture {
 }
 
 fn wrapped(at: i64, size: usize, mode: TextureWrapMode) -> usize {
-    // Of an empty texture `clamp` would panic and `rem_euclid` divide by zero.
+    // On an empty texture `clamp` would panic and `rem_euclid` would divide by zero.
     let size = (size as i64).max(1);
     let inside = match mode {
         TextureWrapMode::ClampToEdge => at.clamp(0, size - 1),

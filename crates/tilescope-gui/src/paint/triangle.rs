@@ -1,15 +1,15 @@
-//! Filling triangles.
+//! Rasterization of triangles.
 
 use super::texture::{CpuTexture, GammaRgba};
 use egui::Rect;
 use egui::epaint::Vertex;
 
-/// Steps of a pixel that corners are rounded to.
+/// The fractions of a pixel that corners are rounded to.
 const SUB_PIXELS: f32 = 256.0;
-/// Corners farther out than this many pixels are pulled in, so that products stay in 64 bits.
+/// The limit for corners, in pixels. Farther ones are moved in so that products fit in 64 bits.
 const FAR: f32 = 65_536.0;
 
-/// Some consecutive rows of a picture, and the part of them that may be painted on.
+/// Consecutive rows of a picture, and the part of them that may be painted.
 pub(super) struct PixelRowBand<'a> {
     pixels: &'a mut [[u8; 4]],
     width: i64,
@@ -29,23 +29,24 @@ struct PixelClip {
 
 /// A directed edge: positive on the inner side, zero on it.
 struct TriangleEdge {
-    /// Change from one column to the next, in sub-pixels squared.
+    /// The change from one column to the next, in sub-pixels squared.
     per_column: i64,
-    /// Change from one row to the next.
+    /// The change from one row to the next, in sub-pixels squared.
     per_row: i64,
-    /// Value at the centre of pixel (0, 0), less what makes the rule of shared edges.
+    /// The value at the centre of pixel (0, 0), less the correction for shared edges.
     origin: i64,
 }
 
 impl TriangleEdge {
     fn between([ax, ay]: [i64; 2], [bx, by]: [i64; 2]) -> Self {
-        let (dx, dy) = (bx - ax, by - ay);
+        let dx = bx - ax;
+        let dy = by - ay;
         let scale = SUB_PIXELS as i64;
         let centre = scale / 2;
-        // A pixel centre on an edge belongs to the triangle right of, or below, that edge.
+        // A pixel centre on an edge belongs to the triangle to the right of the edge, or below it.
         let owns_edge = dy < 0 || (dy == 0 && dx > 0);
-        // All integers: two triangles that share an edge get the same values with opposite signs,
-        // and the one subtracted decides which of them paints a centre exactly on it.
+        // All integers: two triangles that share an edge get the same values with opposite signs.
+        // The subtracted one decides which of them paints a centre exactly on the edge.
         let origin = dx * (centre - ay) - dy * (centre - ax) - i64::from(!owns_edge);
         Self { per_column: -dy * scale, per_row: dx * scale, origin }
     }
@@ -54,7 +55,7 @@ impl TriangleEdge {
     fn narrow(&self, y: i64, from: &mut i64, to: &mut i64) {
         let at_first = self.origin + self.per_row * y;
         match self.per_column {
-            // A level edge has all columns of a row on one side of it.
+            // A horizontal edge has all columns of a row on one side of it.
             0 if at_first < 0 => *to = *from,
             0 => {}
             // `div_euclid` rounds towards minus infinity for both signs; `/` would round towards
@@ -74,10 +75,11 @@ struct AttributePlane {
 }
 
 impl AttributePlane {
-    /// Through the values at three corners.
+    /// The plane through the values at three corners.
     fn through(corners: &[[f32; 2]; 3], doubled_area: f32, values: [f32; 3]) -> Self {
         let [[ax, ay], [bx, by], [cx, cy]] = *corners;
-        let (first, second) = (values[1] - values[0], values[2] - values[0]);
+        let first = values[1] - values[0];
+        let second = values[2] - values[0];
         let per_column = (first * (cy - ay) - second * (by - ay)) / doubled_area;
         let per_row = (second * (bx - ax) - first * (cx - ax)) / doubled_area;
         // Planes are sampled at pixel centres, half a pixel from the corner of pixel (0, 0).
@@ -93,16 +95,19 @@ impl AttributePlane {
 impl<'a> PixelRowBand<'a> {
     pub(super) fn new(pixels: &'a mut [[u8; 4]], width: usize, first_row: usize) -> Self {
         let rows = pixels.len() / width.max(1);
-        let (width, first_row, rows) = (width as i64, first_row as i64, rows as i64);
+        let width = width as i64;
+        let first_row = first_row as i64;
+        let rows = rows as i64;
         let clip = PixelClip { left: 0, right: width, top: first_row, bottom: first_row + rows };
         Self { pixels, width, first_row, rows, clip }
     }
 
-    /// Paints only inside `rect` (in pixels) from now on; whether anything is left of the band.
+    /// Restricts painting to `rect` (in pixels). Returns true if a part of the band is left.
     pub(super) fn clip_to(&mut self, rect: Rect) -> bool {
-        let (top, bottom) = (self.first_row, self.first_row + self.rows);
+        let top = self.first_row;
+        let bottom = self.first_row + self.rows;
         self.clip = PixelClip {
-            // The casts saturate: egui's clip rectangle of everything is infinite.
+            // The casts saturate: egui's unlimited clip rectangle is infinite.
             left: (rect.left() as i64).clamp(0, self.width),
             right: (rect.right() as i64).clamp(0, self.width),
             top: (rect.top() as i64).clamp(top, bottom),
@@ -115,13 +120,13 @@ impl<'a> PixelRowBand<'a> {
         let mut corners = vertices.map(|vertex| {
             [vertex.pos.x, vertex.pos.y].map(|at| snapped(at * scale).clamp(-FAR, FAR))
         });
-        // NaN passes through `clamp`, and every comparison with it would be false below.
+        // NaN passes through `clamp`, and every comparison with it below would be false.
         if corners.iter().flatten().any(|at| !at.is_finite()) || !self.may_touch(&corners) {
             return;
         }
         let mut vertices = vertices;
         let area = doubled_area(&corners);
-        // Degenerate after snapping: covers no pixel centre, and planes would divide by zero.
+        // Degenerate after snapping: it covers no pixel centre, and planes would divide by zero.
         if area == 0.0 {
             return;
         }
@@ -134,10 +139,12 @@ impl<'a> PixelRowBand<'a> {
     }
 
     fn may_touch(&self, corners: &[[f32; 2]; 3]) -> bool {
-        // Most triangles of a frame lie in other bands: they must not cost the setup of edges.
+        // Most triangles of a frame are in other bands; skip the setup of their edges.
         let [a, b, c] = corners;
-        let (top, bottom) = (a[1].min(b[1]).min(c[1]), a[1].max(b[1]).max(c[1]));
-        let (left, right) = (a[0].min(b[0]).min(c[0]), a[0].max(b[0]).max(c[0]));
+        let top = a[1].min(b[1]).min(c[1]);
+        let bottom = a[1].max(b[1]).max(c[1]);
+        let left = a[0].min(b[0]).min(c[0]);
+        let right = a[0].max(b[0]).max(c[0]);
         top < self.clip.bottom as f32
             && bottom > self.clip.top as f32
             && left < self.clip.right as f32
@@ -155,14 +162,15 @@ impl<'a> PixelRowBand<'a> {
         let lowest = corners.iter().map(|corner| corner[1]).fold(f32::MIN, f32::max);
         let top = self.clip.top.max(highest.floor() as i64);
         let bottom = self.clip.bottom.min(lowest.ceil() as i64);
-        // Row by row the three edges leave one range of columns: no test per pixel.
+        // In each row the three edges leave one range of columns, so no pixel is tested by itself.
         for y in top..bottom {
-            let (mut from, mut to) = (self.clip.left, self.clip.right);
+            let mut from = self.clip.left;
+            let mut to = self.clip.right;
             for edge in &edges {
                 edge.narrow(y, &mut from, &mut to);
             }
             if from < to {
-                // Edges only narrow the clip, and the clip lies within the band: the slice is in
+                // Edges only narrow the clip, and the clip is within the band: the slice is in
                 // range.
                 let start = (y - self.first_row) * self.width;
                 let row = &mut self.pixels[(start + from) as usize..(start + to) as usize];
@@ -172,7 +180,7 @@ impl<'a> PixelRowBand<'a> {
     }
 }
 
-/// How the pixels of one triangle get their colour.
+/// The source of the pixel colours of one triangle.
 enum TriangleShading<'a> {
     Flat(GammaRgba),
     Smooth([AttributePlane; 4]),
@@ -195,8 +203,8 @@ impl<'a> TriangleShading<'a> {
         let colours = vertices.map(|vertex| vertex.color.to_array().map(f32::from));
         let plane = |values| AttributePlane::through(corners, area, values);
         let colour = || std::array::from_fn(|i| plane(colours.map(|colour| colour[i])));
-        // egui's filled shapes point all corners at the white texel: most triangles need no
-        // texture.
+        // The corners of egui's filled shapes all point at the white texel, so most triangles need
+        // no texture.
         if a.uv == b.uv && b.uv == c.uv {
             let texel = texture.sample(a.uv.x, a.uv.y);
             if texel == [255.0; 4] && !(a.color == b.color && b.color == c.color) {
@@ -213,7 +221,7 @@ impl<'a> TriangleShading<'a> {
 
     fn paint_row(&self, row: &mut [[u8; 4]], first: i64, y: i64) {
         match self {
-            // Opaque ground and panels are most of the pixels of a frame.
+            // Most pixels of a frame are opaque backgrounds and panels.
             Self::Flat(colour) if colour[3] >= 255.0 => {
                 row.fill([to_byte(colour[0]), to_byte(colour[1]), to_byte(colour[2]), 255]);
             }
@@ -226,7 +234,7 @@ impl<'a> TriangleShading<'a> {
             Self::Textured { colour, u, v, texture } => {
                 for (x, pixel) in (first..).zip(row) {
                     let texel = texture.sample(u.at(x, y), v.at(x, y));
-                    // Around glyphs most of a textured rectangle is transparent.
+                    // Most of a textured rectangle around a glyph is transparent.
                     if texel != [0.0; 4] {
                         blend(pixel, product(colour.map(|plane| plane.at(x, y)), texel));
                     }
@@ -248,11 +256,11 @@ fn product(a: GammaRgba, b: GammaRgba) -> GammaRgba {
     std::array::from_fn(|i| a[i] * b[i] / 255.0)
 }
 
-/// Premultiplied "over" in gamma space, as egui's backends blend.
+/// Blends with premultiplied "over" in gamma space, as egui's backends do.
 fn blend(pixel: &mut [u8; 4], colour: GammaRgba) {
     let kept = 1.0 - colour[3] / 255.0;
     for (channel, value) in pixel.iter_mut().zip(colour).take(3) {
-        // Alpha is left alone: the picture is opaque from the start and stays so.
+        // Alpha is left unchanged: the picture is opaque from the start.
         *channel = to_byte(value + f32::from(*channel) * kept);
     }
 }

@@ -1,4 +1,4 @@
-//! The window: takes in what has happened, then paints.
+//! The window: it processes events, then paints.
 
 use super::{
     action, home, messages_ui, model_dialog, overlay, quit_dialog, report_check, report_choice,
@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 pub struct TilescopeApp {
     session: AppSession,
     commands: CommandQueue,
-    /// Title of the window.
+    /// The title of the window.
     title: String,
     /// The egui context that all frames share.
     context: Context,
 }
 
 impl TilescopeApp {
-    /// The user's app: on a report, on a place in it that a link leads to, on two of them compared,
-    /// or on the tabs that were open when the last window was closed.
+    /// The user's app. It shows a report, the place in a report that a link leads to, a comparison
+    /// of two reports, or the tabs of the last closed window.
     pub(crate) fn for_user(
         context: &Context,
         report: Option<&Path>,
@@ -37,7 +37,7 @@ impl TilescopeApp {
     ) -> Self {
         let mut app = Self::new(context, AppSession::for_user());
         context.add_font_provider(std::sync::Arc::new(fonts::SystemFontFallback));
-        // A covered window is painted all the same: some servers report every window as covered.
+        // A covered window is painted too: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
         match (report.zip(compare), at) {
             (Some((source, target)), None) => app.compare_at(source, target),
@@ -47,7 +47,7 @@ impl TilescopeApp {
         app
     }
 
-    /// Opens a report, beside another one if there is one, and in it the place that a link leads to.
+    /// Opens a report, compared with another one if given, at the place that a link leads to.
     pub fn open_at(
         &mut self,
         context: &Context,
@@ -73,7 +73,7 @@ impl TilescopeApp {
         }
     }
 
-    /// An app that remembers nothing, on a report or on the home screen.
+    /// An app without stored preferences, on a report or on the home screen.
     pub fn detached(context: &Context, opened: Option<OpenReport>) -> Self {
         let mut session = AppSession::detached();
         if let Some(opened) = opened {
@@ -90,7 +90,7 @@ impl TilescopeApp {
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| {
             options.zoom_with_keyboard = true;
-            // Quitting is an action of ours, which asks about what would be lost.
+            // Quitting is our own action, which asks before something is lost.
             options.quit_shortcuts.clear();
         });
         Self {
@@ -101,7 +101,7 @@ impl TilescopeApp {
         }
     }
 
-    /// Opens two reports, compared.
+    /// Opens two reports as a comparison.
     pub fn compare_at(&mut self, source: &Path, target: &Path) {
         self.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
     }
@@ -116,17 +116,17 @@ impl TilescopeApp {
         self.commands.extend(name.parse().map(AppCommand::ShowView));
     }
 
-    /// The session, read-only.
+    /// The session, for reading.
     pub fn session(&self) -> &AppSession {
         &self.session
     }
 
-    /// The session, to change it.
+    /// The session, for changes.
     pub fn session_mut(&mut self) -> &mut AppSession {
         &mut self.session
     }
 
-    /// Takes in the results of background work and applies commands.
+    /// Receives the results of background work and applies commands.
     pub fn logic(&mut self, context: &Context) {
         self.session.poll_background_work(context);
         self.session.hold_back_closing(context);
@@ -144,7 +144,7 @@ impl TilescopeApp {
         }
     }
 
-    /// Runs one frame: takes input, paints the window.
+    /// Runs one frame: handles input and paints the window.
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
         session.prefs().look.hand_down(ui.ctx());
@@ -172,7 +172,7 @@ impl TilescopeApp {
     }
 }
 
-/// A report, or two of them compared: the shown view, and the find panel if it is open.
+/// Paints a report or a comparison: the visible view, and the find panel if it is open.
 fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
     let ShownPage { page, prefs, workers, actions } = shown;
     let context = ViewContext {
@@ -205,7 +205,7 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
     });
 }
 
-/// What is to be done with the files and directories that were dropped on the window.
+/// The command for files and directories that were dropped on the window.
 fn dropped(context: &Context) -> Option<AppCommand> {
     let mut paths: Vec<PathBuf> =
         context.input(|i| i.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect());

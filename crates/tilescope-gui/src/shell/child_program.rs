@@ -1,5 +1,5 @@
-//! What all questions to this very program as a child have in common: waiting for its end, and
-//! answers that are bounded.
+//! Shared parts of queries to this program as a child process: waiting for its end, and bounded
+//! answers.
 
 use crate::views::what_if::spec_keys::Cancelled;
 use std::io::{self, Read};
@@ -7,16 +7,16 @@ use std::process::{Child, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest answer that is taken: a file that names millions of inputs is no model.
+/// The largest accepted answer: a file that names millions of inputs is not a model.
 const MAX_ANSWER_BYTES: u64 = 1 << 26;
 
-/// How often it is looked whether somebody still waits.
+/// The interval between checks for cancellation.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Waits for the end of a child, or kills it once nobody waits any more.
+/// Waits for the end of a child, or kills it once it is cancelled.
 ///
 /// # Errors
-/// The child cannot be asked or killed.
+/// Returns an error if the child cannot be queried or killed.
 pub(crate) fn wait_or_kill(child: &mut Child, cancelled: &Cancelled) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -30,15 +30,15 @@ pub(crate) fn wait_or_kill(child: &mut Child, cancelled: &Cancelled) -> io::Resu
     }
 }
 
-/// All that a child writes to a pipe.
+/// Reads all that a child writes to a pipe.
 ///
 /// # Errors
-/// The pipe breaks, or the answer is longer than any that makes sense.
+/// Returns an error if the pipe breaks or the answer is too long.
 pub(crate) fn read_answer(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
     let Some(mut pipe) = pipe else { return Ok(answer) };
     let length = pipe.by_ref().take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
-    // Read to the end all the same, so that the child can end.
+    // Drain the pipe anyway, so that the child can end.
     let more = io::copy(&mut pipe, &mut io::sink())?;
     if more > 0 {
         let problem = format!("the answer has {} bytes", length as u64 + more);

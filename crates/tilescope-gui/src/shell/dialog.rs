@@ -1,4 +1,4 @@
-//! Parts of all dialogs: a frame over everything else, and a title with a cross.
+//! Shared parts of dialogs: a frame over everything else, and a title with a close button.
 
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
@@ -7,19 +7,19 @@ use egui::{
     Ui,
 };
 
-/// Space between the edge of a dialog and what is in it.
+/// The space between the edge of a dialog and its contents.
 pub(super) const MARGIN: i8 = 20;
-/// The same of large dialogs in a narrow window.
+/// The margin of large dialogs in a narrow window.
 const NARROW_MARGIN: i8 = 10;
-/// Height of the title of a large dialog and of what is around it.
+/// The height of the title of a large dialog and its surroundings.
 const AROUND: f32 = 96.0;
 
-/// The margin of a dialog that needs all the room it can get.
+/// The margin of a dialog that needs all available space.
 pub(super) fn large_margin(context: &Context) -> i8 {
     if context.content_rect().width() < 600.0 { NARROW_MARGIN } else { MARGIN }
 }
 
-/// Shows a dialog over everything else, as wide as there is room up to `width`.
+/// Shows a dialog over everything else, at most `width` wide.
 pub(super) fn dialog_ui<R>(
     context: &Context,
     name: &'static str,
@@ -34,7 +34,7 @@ pub(super) fn dialog_ui<R>(
     })
 }
 
-/// A heading with a cross at the right, which closes the dialog.
+/// A heading with a button at the right that closes the dialog.
 pub(super) fn heading_ui(ui: &mut Ui, title: &str, close: &str) {
     ui.horizontal(|ui| {
         ui.heading(title);
@@ -42,7 +42,7 @@ pub(super) fn heading_ui(ui: &mut Ui, title: &str, close: &str) {
     });
 }
 
-/// The same with a title that may be longer than there is room.
+/// A heading with a title that may be longer than the available width.
 pub(super) fn long_heading_ui(ui: &mut Ui, title: String, close: &str) {
     ui.horizontal(|ui| {
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -60,7 +60,7 @@ fn cross_ui(ui: &mut Ui, close: &str) {
     }
 }
 
-/// A large dialog with a title, whose contents scroll; whether it is to be closed.
+/// Shows a large dialog with a title and scrolling contents. Returns true if it should be closed.
 pub(super) fn large_dialog_ui(
     context: &Context,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Writing pictures and tables on a thread of its own.
+//! Saving of pictures and tables on a separate thread.
 
 use crate::GuiError;
 use crate::model::export_request::{ExportContent, ExportRequest};
@@ -15,10 +15,10 @@ use tilescope_analysis::tables::{self, UnknownTableError};
 use tilescope_report::ReportError;
 use tilescope_report::atomic_file::{AtomicFileError, write_whole};
 
-/// Where something was saved, or why not.
+/// The path of a saved file, or the error.
 pub(crate) type ExportResult = Result<PathBuf, SavingError>;
 
-/// Why something could not be saved.
+/// An error from saving a picture or a table.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SavingError {
     #[error(transparent)]
@@ -37,24 +37,24 @@ pub(crate) enum SavingError {
     NoComparison,
 }
 
-/// What is on the screen when something is saved.
+/// The state of the screen at the time of saving.
 pub(crate) struct ExportSource {
     pub opened: OpenReport,
-    /// The report it is compared with.
+    /// The report of the comparison, if any.
     pub compared: Option<PathBuf>,
-    /// What figures of two runs are told per.
+    /// The unit of work for figures of two runs.
     pub unit: WorkUnit,
-    /// The view.
+    /// The view to save.
     pub view: ViewId,
-    /// A link to the place in it.
+    /// The link to the place in the view.
     pub link: String,
 }
 
 impl ExportRequest {
-    /// Starts to write; words about how it went come later.
+    /// Starts saving. The result arrives later.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// Returns an error if no thread can be started.
     pub(crate) fn start(
         self,
         context: &Context,

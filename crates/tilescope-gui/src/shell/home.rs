@@ -21,9 +21,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tilescope_report::remote::absolute_path;
 use tilescope_report::units::format_timestamp;
 
-/// Width at which cards stand beside each other.
+/// The width from which cards are side by side.
 const TWO_COLUMNS: f32 = 820.0;
-/// Widest the content gets.
+/// The largest width of the content.
 const MAX_WIDTH: f32 = 1080.0;
 const SIMULATE_CARD: &str = "Simulate a model";
 
@@ -114,7 +114,7 @@ fn cards_ui(
     });
 }
 
-/// Ways to words about everything; nothing of it needs a network.
+/// Links to the documentation; all of it works without a network.
 fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
     let entries = [
         (
@@ -132,7 +132,7 @@ fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
     }
 }
 
-/// How to get a report out of an SDK, or out of a spec.
+/// Instructions for getting a report from an SDK or from a spec.
 fn capture_card_ui(ui: &mut Ui) {
     let palette = ThemePalette::for_ui(ui);
     let lines = [
@@ -173,7 +173,7 @@ fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
         });
 }
 
-/// A row with a drawing, words and, below them, smaller words.
+/// A row with an icon, a title and smaller text below it.
 fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Response {
     let palette = ThemePalette::for_ui(ui);
     let height = if about.is_empty() { 36.0 } else { 46.0 };
@@ -250,7 +250,7 @@ const PATH_TEXTS: PathInputTexts = PathInputTexts {
     button: "Open",
     hint: ListedFiles::ReportsAndModels.hint(),
 };
-/// Height of the list of what a typed path could mean.
+/// The height of the list of completions of a typed path.
 const OFFERED: f32 = 220.0;
 
 fn simulate_card_ui(
@@ -269,11 +269,13 @@ fn simulate_card_ui(
     let wanted = home.spec_filter().trim().to_lowercase();
     let is_listed = home.specs_are_listed();
     let specs = home.bundled_specs(ui.ctx(), context.workers);
-    let contains = |spec: &&BundledSpec| {
+    let mut found: Vec<&BundledSpec> = Vec::new();
+    for spec in specs {
         let BundledSpec { group, name, about } = spec;
-        [group, name, about].iter().any(|text| text.to_lowercase().contains(&wanted))
-    };
-    let found: Vec<&BundledSpec> = specs.iter().filter(contains).collect();
+        if [group, name, about].iter().any(|text| text.to_lowercase().contains(&wanted)) {
+            found.push(spec);
+        }
+    }
     for group in found.chunk_by(|a, b| a.group == b.group) {
         ui.add_space(spacing::M);
         if let Some(first) = group.first() {
@@ -294,7 +296,7 @@ fn simulate_card_ui(
     ui.weak(text);
 }
 
-/// A spec to be simulated: its name, and below it all that is said about it.
+/// A spec to simulate: its name, with its description below.
 fn spec_ui(ui: &mut Ui, spec: &BundledSpec, enabled: bool) -> Response {
     let palette = ThemePalette::for_ui(ui);
     let indent = 34.0;
@@ -352,7 +354,7 @@ fn recent_card_ui(
     comparisons_ui(ui, home, context, commands);
 }
 
-/// Comparing the two reports that are ticked, and comparisons of before.
+/// The comparison of the two selected reports, and earlier comparisons.
 fn comparisons_ui(
     ui: &mut Ui,
     home: &HomeScreen,
@@ -385,7 +387,7 @@ fn comparisons_ui(
     }
 }
 
-/// Comparisons of before that are listed.
+/// The number of earlier comparisons in the list.
 const MAX_COMPARISONS: usize = 8;
 
 fn recent_ui(
@@ -397,7 +399,7 @@ fn recent_ui(
 ) {
     let palette = ThemePalette::for_ui(ui);
     let (name, place) = names(&recent.path);
-    // A model has nothing to compare before it is simulated.
+    // A model cannot be compared before it is simulated.
     let is_model = is_model(&recent.path);
     let place = if is_model { format!("ONNX model in {place}") } else { place };
     ui.horizontal(|ui| {
@@ -446,7 +448,7 @@ fn recent_ui(
     });
 }
 
-/// Last part of a path, and the rest.
+/// The last part of a path, and the rest.
 fn names(path: &std::path::Path) -> (String, String) {
     let path = absolute_path(path);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -454,7 +456,7 @@ fn names(path: &std::path::Path) -> (String, String) {
     (name.unwrap_or_else(|| path.display().to_string()), place.unwrap_or_default())
 }
 
-/// How long ago a time was, in words.
+/// The time since a moment, in words.
 fn age(unix_seconds: u64) -> String {
     let then = UNIX_EPOCH + Duration::from_secs(unix_seconds);
     let seconds = SystemTime::now().duration_since(then).map_or(0, |since| since.as_secs());
@@ -462,17 +464,18 @@ fn age(unix_seconds: u64) -> String {
 }
 
 fn age_in_words(seconds: u64) -> String {
-    let counted = |count: u64, unit: &str| {
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{count} {unit}{plural} ago")
-    };
     match seconds {
         0..60 => "just now".to_owned(),
-        60..3_600 => counted(seconds / 60, "minute"),
-        3_600..86_400 => counted(seconds / 3_600, "hour"),
-        86_400..5_184_000 => counted(seconds / 86_400, "day"),
-        _ => counted(seconds / 2_592_000, "month"),
+        60..3_600 => ago(seconds / 60, "minute"),
+        3_600..86_400 => ago(seconds / 3_600, "hour"),
+        86_400..5_184_000 => ago(seconds / 86_400, "day"),
+        _ => ago(seconds / 2_592_000, "month"),
     }
+}
+
+fn ago(count: u64, unit: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural} ago")
 }
 
 #[cfg(test)]
@@ -480,7 +483,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_one_unit() {
+    fn ages_have_one_unit() {
         let cases = [(0, "just now"), (60, "1 minute ago"), (7_200, "2 hours ago")];
         for (seconds, words) in cases {
             assert_eq!(age_in_words(seconds), words);

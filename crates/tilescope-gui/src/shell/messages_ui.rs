@@ -9,10 +9,10 @@ use crate::widgets::icons::{self, Icon};
 use egui::accesskit::{Live, Role};
 use egui::{Align, Color32, Frame, Label, Layout, Margin, Panel, Sense, Ui, WidgetInfo, vec2};
 
-/// Messages that are shown at once; older ones come up when newer ones are dismissed.
+/// The number of messages shown at once. Older ones appear when newer ones are dismissed.
 const MAX_SHOWN: usize = 4;
 
-/// How a kind of message looks.
+/// The appearance of a kind of message.
 impl MessageKind {
     fn icon(self) -> Icon {
         match self {
@@ -30,7 +30,7 @@ impl MessageKind {
         }
     }
 
-    /// How readers of the screen announce it, and whether at once.
+    /// The role for screen readers, and the urgency of the announcement.
     fn accessibility_role(self) -> (Role, Live) {
         match self {
             Self::Done => (Role::Status, Live::Polite),
@@ -40,7 +40,7 @@ impl MessageKind {
     }
 }
 
-/// Messages above the view, each with a cross to close it.
+/// The messages above the view, each with a close button.
 pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &CommandQueue) {
     if messages.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! The window: opens and saves, keeps the session, carries out commands, and puts menus, panels and
-//! dialogs round the views.
+//! The window: it opens and saves reports, owns the session, applies commands, and arranges menus,
+//! panels and dialogs around the views.
 
 pub mod action;
 pub mod app;

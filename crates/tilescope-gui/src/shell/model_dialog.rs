@@ -1,4 +1,4 @@
-//! The dialog that simulates an ONNX file: the form of its spec, what the check says, and the
+//! The dialog that simulates an ONNX file: the form of its spec, the result of the check, and the
 //! simulation with its progress.
 
 use crate::model::command::{AppCommand, CommandQueue};
@@ -16,56 +16,57 @@ use egui::{
 };
 use std::path::{Path, PathBuf};
 
-/// Widest the dialog gets.
+/// The largest width of the dialog.
 const WIDTH: f32 = 900.0;
-/// Most height of what the check says where the form scrolls by itself; the rest is scrolled to.
+/// The largest height of the check result if the form scrolls by itself; the rest is reached by
+/// scrolling.
 const MOST_SAID: f32 = 90.0;
-/// Height of gaps and lines between the parts of the dialog.
+/// The height of gaps and lines between the parts of the dialog.
 const BETWEEN_PARTS: f32 = 30.0;
-/// Least height of a form that scrolls by itself.
+/// The smallest height of a form that scrolls by itself.
 const LEAST_FORM: f32 = 120.0;
-/// Least height of a dialog whose form scrolls by itself: with all that stands around it.
+/// The smallest height of a dialog whose form scrolls by itself, with its surroundings.
 const LEAST_ROOM: f32 = 380.0;
-/// Height around all of it: margins and a gap.
+/// The height around the contents: margins and a gap.
 const AROUND_ALL: f32 = 60.0;
 
-/// The dialog, while it is open, and what it shows when it is opened again.
+/// The dialog, and the state that it keeps while it is closed.
 pub(crate) struct ModelDialog {
     pub form: ModelForm,
-    /// The report that is being made.
+    /// The report of the running simulation.
     running: Option<PathBuf>,
-    /// Why the last simulation left no report.
+    /// The error of the last simulation, if it left no report.
     failed: Option<String>,
     saving: Option<SpecSaving>,
-    /// How saving the spec went.
+    /// The result of saving the spec.
     saved: Option<StatusMessage>,
-    /// Whether the file has been read, and whether that was told.
+    /// True if the file has been read, and true if that was reported.
     is_read: (bool, bool),
-    /// Whether something has had the focus.
+    /// True if a widget has had the focus.
     had_focus: bool,
     heights: PartHeights,
 }
 
-/// Heights of what stands around the form, as they were last laid out.
+/// The heights of the parts around the form in the last layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PartHeights {
     header: f32,
-    /// What the check says, all of it.
+    /// The height of the whole check result.
     said: f32,
-    /// What can be done.
+    /// The height of the row of buttons.
     foot: f32,
 }
 
-/// Where the spec is to be written.
+/// The target file of the spec.
 struct SpecSaving {
     typed: String,
-    /// Whether there is such a file.
+    /// Checks if that file exists.
     exists: BackgroundQuery<PathBuf, bool>,
     had_focus: bool,
 }
 
 impl ModelDialog {
-    /// The dialog of a file; specs that are checked are written to a directory.
+    /// The dialog of a file. Specs are written to the directory `checks` for checking.
     pub(crate) fn new(path: PathBuf, checks: PathBuf) -> Self {
         Self {
             form: ModelForm::new(path, checks),
@@ -79,35 +80,35 @@ impl ModelDialog {
         }
     }
 
-    /// It is not shown any more; what was chosen is kept.
+    /// Hides the dialog and keeps its choices.
     pub(crate) fn close(&mut self) {
         self.form.stop_asking();
         (self.saving, self.saved, self.had_focus) = (None, None, false);
     }
 
-    /// The spec is being simulated; its report will be at `place`.
+    /// Records that the simulation has started; its report will be at `place`.
     pub(crate) fn started(&mut self, place: PathBuf) {
         (self.failed, self.saved, self.saving) = (None, None, None);
         self.running = Some(place);
     }
 
-    /// Whether its spec is being simulated.
+    /// Returns true while its spec is being simulated.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// It could not be simulated.
+    /// Records why the spec could not be simulated.
     pub(crate) fn failed(&mut self, words: String) {
         self.failed = Some(words);
     }
 
-    /// The spec was written, or not.
+    /// Records the result of saving the spec.
     pub(crate) fn saved(&mut self, message: StatusMessage) {
         self.saved = Some(message);
         self.saving = None;
     }
 
-    /// A simulation has ended: whether it was that of this dialog.
+    /// Records the end of a simulation. Returns true if it was the simulation of this dialog.
     pub(crate) fn ended(&mut self, ended: &SimulationOutcome) -> bool {
         let was_running = self.running.take().is_some();
         if let (true, SimulationOutcome::Failed(words)) = (was_running, ended) {
@@ -116,25 +117,25 @@ impl ModelDialog {
         was_running
     }
 
-    /// The file, once it has been read.
+    /// Returns the file once, after it has been read.
     pub(crate) fn take_newly_read(&mut self) -> Option<PathBuf> {
         let (is_read, was_told) = self.is_read;
         self.is_read.1 = is_read;
-        (is_read && !was_told).then(|| self.form.path().to_owned())
+        if is_read && !was_told { Some(self.form.path().to_owned()) } else { None }
     }
 }
 
-/// What the dialog shows of the rest of the session.
+/// The parts of the session that the dialog shows.
 struct DialogContext<'a> {
     workers: &'a BackgroundWorkers,
-    /// The simulation that is running, of whatever.
+    /// The running simulation, of this model or another.
     simulation: Option<&'a SimulationProcess>,
-    /// Models that wait for this dialog.
+    /// The number of models that wait for this dialog.
     waiting: usize,
     commands: &'a CommandQueue,
 }
 
-/// The dialog, over everything else, while it is open.
+/// Shows the dialog over everything else, while it is open.
 pub(crate) fn model_dialog_ui(
     context: &Context,
     session: &mut AppSession,
@@ -172,7 +173,7 @@ impl ModelDialog {
             let form_height = (room - around_form).max(LEAST_FORM);
             self.parts_ui(ui, &answers, (Some(form_height), true), around);
         } else {
-            // In a low window all scrolls but what can be done.
+            // In a low window everything scrolls except the buttons.
             scroll_area("dialog", room - before.foot - spacing::M)
                 .show(ui, |ui| self.parts_ui(ui, &answers, (None, true), around));
         }
@@ -187,8 +188,8 @@ impl ModelDialog {
         }
     }
 
-    /// Header, form and, where there is one, what the check says of it; a form of a height scrolls
-    /// by itself.
+    /// The header, the form and, if there is one, the check result. A form of a given height
+    /// scrolls by itself.
     fn parts_ui(
         &mut self,
         ui: &mut Ui,
@@ -240,7 +241,7 @@ impl ModelDialog {
         ui.add(Label::new(words).truncate()).on_hover_text(place);
     }
 
-    /// What the check says, how the last simulation failed, and how saving went.
+    /// The check result, the error of the last simulation, and the result of saving.
     fn said_ui(&self, ui: &mut Ui, answers: &SpecAnswers) {
         let palette = ThemePalette::for_ui(ui);
         match &self.failed {
@@ -257,16 +258,16 @@ impl ModelDialog {
         }
     }
 
-    /// What can be done.
+    /// The row of buttons.
     fn foot_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, around: &DialogContext<'_>) {
         let is_busy = around.simulation.is_some();
-        // What is not refused may be simulated while it is still being checked.
+        // A spec without errors may be simulated while it is still being checked.
         let ready = !is_busy && answers.problem().is_none();
         let entered =
             ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::Enter)) && ready;
         ui.horizontal_wrapped(|ui| {
             let simulate = ui.add_enabled(ready, Button::new("Simulate"));
-            // In a low window what the check says may have to be scrolled to.
+            // In a low window the check result may need scrolling.
             let hint = match answers.problem() {
                 _ if is_busy => "Another simulation is running",
                 Some(problem) => problem.message.as_str(),
@@ -297,14 +298,14 @@ impl ModelDialog {
     }
 }
 
-/// As high as what is in it, up to a height. The window of the dialog only knows how high it was
-/// before: while the file was read that was a line.
+/// A scroll area as high as its contents, up to `height`. The window of the dialog only knows its
+/// previous height, which was one line while the file was read.
 fn scroll_area(name: &str, height: f32) -> ScrollArea {
     let area = ScrollArea::vertical().id_salt(name).max_height(height);
     area.min_scrolled_height(height).auto_shrink([false, true])
 }
 
-/// Progress of the simulation, and how to stop it.
+/// The progress of the simulation, and its stop button.
 fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQueue) {
     ui.horizontal_wrapped(|ui| {
         let bar = ProgressBar::new(simulation.progress()).desired_width(240.0).show_percentage();
@@ -318,7 +319,7 @@ fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQue
 }
 
 impl SpecSaving {
-    /// Beside the model, under its name.
+    /// The default path beside the model, with the model's name.
     fn new(model: &Path) -> Self {
         let typed = model.with_extension("toml").display().to_string();
         Self { typed, exists: BackgroundQuery::default(), had_focus: false }
@@ -336,13 +337,14 @@ impl SpecSaving {
             let path = PathBuf::from(self.typed.trim());
             let exists = self.exists.compute(ui.ctx(), around.workers, &path, |path| path.exists());
             let exists = exists.fresh_only().answer().is_some_and(|exists| **exists);
-            let (word, hint) = match exists {
-                true => ("Replace", "There is such a file"),
-                false => ("Save", "Write the spec"),
+            let (word, hint) = if exists {
+                ("Replace", "There is such a file")
+            } else {
+                ("Save", "Write the spec")
             };
             let is_named = !self.typed.trim().is_empty();
             let save = ui.add_enabled(is_named, Button::new(word)).on_hover_text(hint);
-            // Enter replaces nothing.
+            // Enter does not replace an existing file.
             if is_named && (save.clicked() || entered && !exists) {
                 around.commands.push(AppCommand::SaveModelSpec(path));
             }

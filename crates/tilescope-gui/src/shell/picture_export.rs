@@ -1,5 +1,5 @@
-//! Views as pictures, without a display: the very code that paints the window, run until all its
-//! questions are answered, drawn by [`paint`](crate::paint) or written down as SVG.
+//! Pictures of views without a display. The code that paints the window runs until all its queries
+//! are answered; [`paint`](crate::paint) draws the result or writes it as SVG.
 
 use crate::GuiError;
 use crate::model::navigation::{ReportLink, ReportLinkError};
@@ -15,33 +15,33 @@ use std::path::Path;
 use std::time::Duration;
 use tilescope_experiments::answers::{SensitivityAnswer, SweepAnswer, TuneAnswer};
 
-/// Frames after which a picture is taken even if something still moves.
+/// The number of frames after which a picture is taken even if it still changes.
 const MAX_FRAMES: usize = 200;
-/// Frames in a row without open questions that mean everything is there.
+/// The number of consecutive frames without open queries that mark the end.
 const IDLE_FRAMES: usize = 6;
-/// Longest time to wait for answers between two frames.
+/// The longest wait for answers between two frames.
 const MAX_ANSWER_WAIT: Duration = Duration::from_secs(600);
 
-/// The longest side of a picture in pixels.
+/// The longest side of a picture, in pixels.
 const MAX_SIDE: u16 = 16_384;
 
-/// Kinds of files that hold pictures.
+/// The file formats of pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PictureFormat {
     Png,
     Svg,
 }
 
-/// What is to be drawn, and how.
+/// The options of a picture.
 #[derive(Clone, Debug)]
 pub struct PictureOptions<'a> {
-    /// Name of the view.
+    /// The name of the view.
     pub view: &'a str,
-    /// The report to compare it with.
+    /// The report to compare with, if any.
     pub compare: Option<&'a Path>,
-    /// A link to the place in the view; without one, the view as it is at first.
+    /// The link to the place in the view; `None` for the initial view.
     pub at: Option<&'a str>,
-    /// Width and height in pixels.
+    /// The width and height in pixels.
     pub size: (u32, u32),
     /// Units, colours and the size of text; at 100 percent a point is a pixel.
     pub look: AppearancePrefs,
@@ -49,10 +49,10 @@ pub struct PictureOptions<'a> {
     pub format: PictureFormat,
 }
 
-/// The bytes of a file with a picture of a view: the same for the same report and export.
+/// Returns the bytes of a picture file. The same report and options give the same bytes.
 ///
 /// # Errors
-/// A link that leads nowhere, a picture that cannot be encoded.
+/// Returns an error if the link is invalid or the picture cannot be encoded.
 pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<Vec<u8>, GuiError> {
     let (context, mut app) = prepared(Some(opened), export.view, export.theme);
     app.session_mut().prefs_mut().look = export.look;
@@ -63,7 +63,7 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     };
     let beside = link.as_mut().and_then(|link| link.place.target.as_mut());
     if let (Some(path), Some(beside)) = (export.compare, beside) {
-        // The place counts, whatever report it was beside.
+        // Only the place counts; the report in the link may be another one.
         path.clone_into(&mut beside.report);
     }
     let linked = link.as_ref().and_then(|link| link.place.target.as_ref());
@@ -90,16 +90,19 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     }
 }
 
-/// Widths of pictures of what the program found about a spec, and the room around what is on them.
+/// The width of pictures of a sensitivity analysis.
 const SENSITIVITY_WIDTH: f32 = 900.0;
+/// The width of pictures of a sweep.
 const SWEEP_WIDTH: f32 = 1100.0;
+/// The margin around the contents of these pictures.
 const PAGE_MARGIN: i8 = 20;
 
-/// The bytes of a file with a picture of what `tilescope sensitivity --json` says of a spec, as high
-/// as it takes.
+/// Returns the bytes of a picture file for the answer of `tilescope sensitivity --json`. The
+/// picture is as high as its contents.
 ///
 /// # Errors
-/// More lines than a picture has room for, a picture that cannot be encoded.
+/// Returns an error if there are more lines than a picture can hold or the picture cannot be
+/// encoded.
 pub fn sensitivity_picture(
     answer: &SensitivityAnswer,
     format: PictureFormat,
@@ -107,25 +110,26 @@ pub fn sensitivity_picture(
     page_picture(SENSITIVITY_WIDTH, format, |ui| sensitivity_page_ui(ui, &answer.spec, answer))
 }
 
-/// The bytes of a file with the plots of what `tilescope sweep --format json` says.
+/// Returns the bytes of a picture file with the plots of `tilescope sweep --format json`.
 ///
 /// # Errors
-/// A picture that cannot be encoded.
+/// Returns an error if the picture cannot be encoded.
 pub fn sweep_picture(answer: &SweepAnswer, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
     let found = FoundPoints::new(SearchAnswer::Sweep(answer.clone()));
     page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 
-/// The bytes of a file with the path that `tilescope tune --json` says.
+/// Returns the bytes of a picture file with the path of `tilescope tune --json`.
 ///
 /// # Errors
-/// More steps than a picture has room for, a picture that cannot be encoded.
+/// Returns an error if there are more steps than a picture can hold or the picture cannot be
+/// encoded.
 pub fn tune_picture(answer: &TuneAnswer, format: PictureFormat) -> Result<Vec<u8>, GuiError> {
     let found = FoundPoints::new(SearchAnswer::tune(answer.clone()));
     page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 
-/// A page as a picture, as high as what is on it.
+/// Returns the bytes of a picture of a page, as high as its contents.
 fn page_picture(
     width: f32,
     format: PictureFormat,
@@ -135,7 +139,7 @@ fn page_picture(
     crate::theme::install(&context);
     context.set_theme(Theme::Light);
     let mut painter = SoftwareRenderer::default();
-    let mut frame = |time: f64, height: f32| {
+    let mut run_frame = |time: f64, height: f32| {
         let input = RawInput {
             screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(width, height))),
             max_texture_side: Some(MAX_SIDE.into()),
@@ -153,13 +157,14 @@ fn page_picture(
         painter.update(&mut output.textures_delta);
         (output, end + f32::from(PAGE_MARGIN))
     };
-    // The first frame says how high the picture is.
-    let (_, height) = frame(0.0, MAX_SIDE.into());
+    // The first frame determines the height of the picture.
+    let (_, height) = run_frame(0.0, MAX_SIDE.into());
     if height > MAX_SIDE.into() {
         return Err(GuiError::PictureHeight);
     }
-    let (output, _) = frame(1.0, height.ceil());
-    let (ground, density) = (context.global_style().visuals.panel_fill, output.pixels_per_point);
+    let (output, _) = run_frame(1.0, height.ceil());
+    let ground = context.global_style().visuals.panel_fill;
+    let density = output.pixels_per_point;
     let size = [width, height].map(whole_pixels);
     match format {
         PictureFormat::Png => {
@@ -171,13 +176,13 @@ fn page_picture(
     }
 }
 
-/// Pixels that a length needs.
+/// The number of whole pixels that covers a length.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "up to MAX_SIDE")]
 fn whole_pixels(length: f32) -> u32 {
     length.ceil() as u32
 }
 
-/// Draws the home screen, or a view of a report.
+/// Returns a picture of the home screen, or of a view of a report.
 pub fn picture(
     opened: Option<OpenReport>,
     view: &str,
@@ -197,7 +202,7 @@ fn prepared(opened: Option<OpenReport>, view: &str, theme: Theme) -> (Context, T
     (context, app)
 }
 
-/// Draws an app as it is, once it has come to rest.
+/// Returns a picture of an app in its current state, once it is idle.
 pub fn draw(
     context: &Context,
     app: &mut TilescopeApp,
@@ -211,7 +216,7 @@ pub fn draw(
     })
 }
 
-/// Runs an app until it has come to rest, and takes its last frame.
+/// Runs an app until it is idle, and returns its last frame.
 fn run_until_idle<T>(
     context: &Context,
     app: &mut TilescopeApp,
@@ -220,7 +225,8 @@ fn run_until_idle<T>(
 ) -> T {
     let pixels = Vec2::new(width as f32, height as f32);
     let mut painter = SoftwareRenderer::default();
-    let (mut calm, mut frame) = (0, 0);
+    let mut calm = 0;
+    let mut frame = 0;
     loop {
         let points = pixels / context.zoom_factor();
         let input = RawInput {
@@ -248,7 +254,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Gains of a spec with so many operations.
+    /// The gains of a spec with this number of operations.
     fn answer(operations: usize) -> SensitivityAnswer {
         let run = json!({ "cycles": 10_000, "seconds": 0.01, "samples_per_second": 1e5 });
         let operation = |number: usize| {
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_as_high_as_what_is_on_them_or_refused() {
+    fn pictures_fit_their_contents_or_fail() {
         let height = |operations: usize| {
             let svg = sensitivity_picture(&answer(operations), PictureFormat::Svg)?;
             let svg = String::from_utf8(svg).expect("text");
@@ -274,7 +280,8 @@ mod tests {
             let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next());
             Ok::<u32, GuiError>(height.and_then(|of| of.parse().ok()).expect("a height"))
         };
-        let (few, more) = (height(10).expect("drawn"), height(500).expect("drawn"));
+        let few = height(10).expect("drawn");
+        let more = height(500).expect("drawn");
         assert_eq!(more - few, 490 * 22);
         assert!(matches!(height(1000), Err(GuiError::PictureHeight)));
     }

@@ -1,15 +1,16 @@
-//! The file that preferences live in: one JSON file below the user's configuration directory, which
-//! all windows share. A window writes the keys that it has changed; of a key that several windows
-//! change, the last writer wins.
+//! The preferences file: one JSON file in the user's configuration directory, which all windows
+//! share. A window writes the keys that it has changed. If several windows change a key, the last
+//! writer wins.
 //!
-//! Nothing here may fail the app: garbage means defaults and is moved aside, a directory that cannot
-//! be written means nothing is remembered, and both are said once. Writing happens on a thread: other
-//! windows and slow disks keep no frame waiting.
+//! No error here stops the app. An invalid file is moved aside and the defaults apply; an
+//! unwritable directory means that nothing is stored; the user is informed once of both. Writing
+//! runs on a separate thread, so other windows and slow disks delay no frame.
 
 use crate::model::preferences::{MAX_RECENT, UserPreferences};
 use crate::widgets::background_task::BackgroundTask;
 use egui::Context;
 use serde_json::{Map, Value};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,14 +19,15 @@ use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 
-/// How long a window waits for another one that is writing: as many tries, with a pause after each.
+/// The number of attempts to lock the file while another window writes.
 const TRIES: u32 = 100;
+/// The pause after each attempt.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long the end of the program waits for what is being written.
+/// The longest time that the end of the program waits for pending writes.
 const MAX_EXIT_WAIT: Duration = Duration::from_secs(2);
 
-/// Why preferences could not be read or written.
+/// An error from reading or writing preferences.
 #[derive(Debug, thiserror::Error)]
 enum PrefsFileError {
     #[error(transparent)]
@@ -36,19 +38,19 @@ enum PrefsFileError {
     Write(#[from] AtomicFileError),
 }
 
-/// A message for the user, if there is one.
+/// A message for the user, if any.
 type PreferencesWriteResult = Result<Option<String>, PrefsFileError>;
 
-/// The file, and what this window last read from it or wrote to it.
+/// The file, and the contents last read or written by this window.
 pub(crate) struct PreferencesFile {
     path: Option<PathBuf>,
     last_synced: UserPreferences,
-    /// What is being written.
+    /// The preferences being written, and the task that writes them.
     writing: Option<(UserPreferences, BackgroundTask<PreferencesWriteResult>)>,
 }
 
 impl PreferencesFile {
-    /// Preferences that are kept nowhere, for pictures and tests.
+    /// Preferences that are not stored, for pictures and tests.
     pub(crate) fn in_memory() -> (Self, UserPreferences) {
         (
             Self { path: None, last_synced: UserPreferences::default(), writing: None },
@@ -56,7 +58,7 @@ impl PreferencesFile {
         )
     }
 
-    /// The user's file, what it says, and a message if it could not be understood.
+    /// Opens the user's file. Returns its contents, and a message if it is invalid.
     pub(crate) fn open() -> (Self, UserPreferences, Option<String>) {
         match directory() {
             Some(directory) => Self::open_file(directory.join("preferences.json")),
@@ -83,14 +85,15 @@ impl PreferencesFile {
         (Self { path: Some(path), last_synced: prefs.clone(), writing: None }, prefs, message)
     }
 
-    /// Takes note of what was written, and starts to write what has changed since. Returns a message
-    /// for the user, if there is one.
+    /// Receives the result of the last write and starts to write later changes. Returns a message
+    /// for the user, if any.
     pub(crate) fn save(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
         let message = self.receive(Duration::ZERO);
         message.or(self.start(context, prefs))
     }
 
-    /// Writes what has changed, for as long as the end of the program may wait.
+    /// Writes pending changes, within the time that the end of the program may take. Returns a
+    /// message for the user, if any.
     pub(crate) fn finish(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
         let end = Instant::now() + MAX_EXIT_WAIT;
         let mut message = None;
@@ -104,7 +107,7 @@ impl PreferencesFile {
         }
     }
 
-    /// Takes note of what was written, if that is done within `wait`.
+    /// Receives the result of the last write, if it arrives within `wait`.
     fn receive(&mut self, wait: Duration) -> Option<String> {
         let (mine, written) = self.writing.take()?;
         match written.wait(wait) {
@@ -129,23 +132,23 @@ impl PreferencesFile {
             self.last_synced = prefs.clone();
             return None;
         };
-        let (known, mine) = (self.last_synced.clone(), prefs.clone());
-        let work = move || write(&path, &known, &mine);
-        match BackgroundTask::start("preferences", context, work) {
+        let known = self.last_synced.clone();
+        let mine = prefs.clone();
+        match BackgroundTask::start("preferences", context, move || write(&path, &known, &mine)) {
             Ok(written) => self.writing = Some((prefs.clone(), written)),
             Err(error) => return self.give_up(&error.to_string()),
         }
         None
     }
 
-    /// Once is enough: what cannot be written now cannot be written later either.
+    /// Stops storing preferences and reports it once: later writes would fail too.
     fn give_up(&mut self, problem: &str) -> Option<String> {
         self.path = None;
         Some(format!("Preferences cannot be saved: {problem}"))
     }
 }
 
-/// Writes what has changed since `known`. Returns a message for the user, if there is one.
+/// Writes the changes since `known`. Returns a message for the user, if any.
 fn write(path: &Path, known: &UserPreferences, prefs: &UserPreferences) -> PreferencesWriteResult {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
@@ -167,7 +170,7 @@ fn write(path: &Path, known: &UserPreferences, prefs: &UserPreferences) -> Prefe
         _ => known.clone(),
     };
     for (name, value) in keys_of(prefs)? {
-        // What this window has not changed, and what a newer version has written, stays.
+        // Keys that this window has not changed, or that a newer version has written, stay.
         if known.get(&name) != Some(&value) || !keys.contains_key(&name) {
             keys.insert(name, value);
         }
@@ -183,10 +186,10 @@ fn keys_of(prefs: &UserPreferences) -> Result<Map<String, Value>, serde_json::Er
     }
 }
 
-/// Longer files are not read.
+/// The largest preferences file that is read.
 const MAX_PREFERENCES_BYTES: Bytes = Bytes(16 << 20);
 
-/// What a file says, as it is and as this version understands it; nothing if there is none.
+/// The contents of a file, raw and parsed; `None` if the file does not exist.
 fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, PrefsFileError> {
     let text = match read_text(path, MAX_PREFERENCES_BYTES) {
         Ok(text) => text,
@@ -200,8 +203,9 @@ fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, PrefsFileError>
     Ok(Some((value, prefs)))
 }
 
-/// Keeps other windows from writing until it is dropped. Where files cannot be locked, or another
-/// window takes too long, writing goes on without: the file is replaced whole in any case.
+/// Locks the file against other windows until the lock is dropped. Without support for locks, or if
+/// another window takes too long, writing continues without: the file is replaced as a whole
+/// anyway.
 fn lock(path: &Path) -> Option<File> {
     let file = File::create(path.with_extension("lock")).ok()?;
     for _ in 0..TRIES {
@@ -214,12 +218,15 @@ fn lock(path: &Path) -> Option<File> {
 }
 
 fn directory() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let base = set("XDG_CONFIG_HOME")
+    let base = nonempty_variable("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+        .or_else(|| nonempty_variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
     Some(base.join("tilescope"))
+}
+
+fn nonempty_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]
@@ -228,7 +235,7 @@ mod tests {
     use crate::model::preferences::{PaletteChoice, ThemeChoice};
 
     #[test]
-    fn preferences_come_back() {
+    fn preferences_persist() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/preferences.json");
         let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
@@ -245,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_means_defaults_and_a_message() {
+    fn invalid_files_give_defaults_and_a_message() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         for garbage in ["", "[7", "{\"theme\": 7}", "\u{0}\u{1}"] {
@@ -264,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_said_once() {
+    fn an_unwritable_directory_is_reported_once() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -286,12 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn two_windows_keep_what_each_has_changed() {
+    fn changes_of_two_windows_are_merged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         let (mut first, mut one, _) = PreferencesFile::open_file(path.clone());
         let (mut second, mut two, _) = PreferencesFile::open_file(path.clone());
-        let (a, b) = (Path::new("a"), Path::new("b"));
+        let a = Path::new("a");
+        let b = Path::new("b");
         one.theme = ThemeChoice::Dark;
         one.remember(a);
         one.remember_comparison(a, b);
@@ -304,7 +312,7 @@ mod tests {
         two.folded_blocks.push("Target".to_owned());
         assert_eq!(second.finish(&Context::default(), &two), None);
         assert_eq!(two.theme, ThemeChoice::System, "a window's own look stays until it is closed");
-        // The first one goes on, and takes back what it had changed.
+        // The first window continues, and reverts its change.
         one.keys.clear();
         one.narrow_menu = true;
         assert_eq!(first.finish(&Context::default(), &one), None);
@@ -318,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_version_has_written_stays() {
+    fn keys_of_newer_versions_are_preserved() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         std::fs::write(&path, r#"{"theme": "dark", "hologram": {"depth": 3}}"#).unwrap();
@@ -349,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn many_windows_at_once_leave_a_whole_file() {
+    fn concurrent_writes_leave_a_valid_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         std::thread::scope(|scope| {

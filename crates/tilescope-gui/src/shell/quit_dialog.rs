@@ -1,4 +1,4 @@
-//! Asking before something is lost.
+//! The question before something is lost.
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::dialog::{MARGIN, dialog_ui};
@@ -6,7 +6,7 @@ use crate::shell::session::AppSession;
 use crate::theme::spacing;
 use egui::{Context, Label};
 
-/// The question whether to quit, while it is asked: what would be lost, and both answers.
+/// Asks before quitting while the question is open: the losses and both answers.
 pub(crate) fn quit_dialog_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
     if !session.dialogs().asks_to_quit() {
         return;
@@ -19,7 +19,7 @@ pub(crate) fn quit_dialog_ui(context: &Context, session: &AppSession, commands: 
         ui.add_space(spacing::S);
         ui.horizontal(|ui| {
             let stay = ui.button("Keep working");
-            // Enter and Escape lose nothing.
+            // Neither Enter nor Escape loses anything.
             if ui.memory(|memory| memory.focused().is_none()) {
                 stay.request_focus();
             }

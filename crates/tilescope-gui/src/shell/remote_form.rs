@@ -1,4 +1,4 @@
-//! The remote tab of the home screen: which report on which machine, and what became of it.
+//! The remote tab of the home screen: the address of a report, and the result of opening it.
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::preferences::{RemotePrefs, UserPreferences};
@@ -8,30 +8,30 @@ use egui::{Button, Key, Label, Margin, RichText, TextEdit, Ui, vec2};
 use std::path::{Path, PathBuf};
 use tilescope_report::remote::{RemoteAddress, is_remote};
 
-/// What is typed into the remote tab.
+/// The text typed into the remote tab.
 #[derive(Default)]
 pub(crate) struct RemoteForm {
-    /// `None` until it is shown: then it begins as it was left.
+    /// `None` until the tab is shown; then it starts with the last address.
     typed: Option<RemotePrefs>,
-    /// The report that could not be opened last, and why.
+    /// The last report that failed to open, and the error.
     failed: Option<(PathBuf, String)>,
 }
 
-/// Reports on other machines that are listed.
+/// The number of listed reports on other machines.
 const MAX_RECENT: usize = 6;
 
 impl RemoteForm {
-    /// Tells why a report on another machine could not be opened.
+    /// Records why a report on another machine could not be opened.
     pub(crate) fn tell_failure(&mut self, path: PathBuf, why: String) {
         self.failed = Some((path, why));
     }
 
-    /// Forgets what failed before.
+    /// Clears the last failure.
     pub(crate) fn clear_failure(&mut self) {
         self.failed = None;
     }
 
-    /// The form, what failed, and reports that were open.
+    /// The form, the last failure, and earlier reports.
     pub(crate) fn ui(&mut self, ui: &mut Ui, prefs: &UserPreferences, commands: &CommandQueue) {
         let palette = ThemePalette::for_ui(ui);
         ui.add_space(spacing::S);
@@ -77,7 +77,7 @@ impl RemoteForm {
     }
 }
 
-/// Reports on other machines that were open before.
+/// The reports on other machines that were open before.
 fn recent_ui(ui: &mut Ui, prefs: &UserPreferences, commands: &CommandQueue) {
     let recent = prefs.recent.iter().map(|recent| recent.path.as_path());
     for path in recent.filter(|path| is_remote(path)).take(MAX_RECENT) {

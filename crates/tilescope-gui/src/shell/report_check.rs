@@ -1,5 +1,5 @@
-//! Checking the laws of a report beside other work, and the line above every view of one that
-//! breaks them.
+//! The check of a report's invariants in the background, and the line above every view of a report
+//! that violates them.
 
 use crate::model::open_report::OpenReport;
 use crate::theme::fonts::strong;
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tilescope_report::{InvariantViolation, ReportError};
 
-/// Height of the list of broken laws, in points.
+/// The height of the list of violations, in points.
 const DETAILS_HEIGHT: f32 = 160.0;
-/// Side of the sign at the start of the line.
+/// The side of the icon at the start of the line, in points.
 const ICON: f32 = 18.0;
-/// Width of a name in it.
+/// The width of a name in the line, in points.
 const NAME_WIDTH: f32 = 320.0;
 
 /// The check of one report.
@@ -39,25 +39,27 @@ enum CheckState {
 }
 
 impl ReportCheck {
-    /// A check that waits until the first view is painted.
+    /// A check that starts after the first view is painted.
     pub(crate) fn new(opened: OpenReport) -> Self {
-        let (state, cancelled) = (CheckState::Waiting, Arc::default());
+        let state = CheckState::Waiting;
+        let cancelled = Arc::default();
         Self { opened, state, cancelled, shows_details: false }
     }
 
-    /// Starts once no question of a view is open, and takes in what was found.
+    /// Starts the check once no query of a view is open, and receives its result.
     fn update(&mut self, context: &Context, workers: &BackgroundWorkers) {
         match &self.state {
             CheckState::Waiting if !workers.busy() => {
-                let (report, cancelled) = (self.opened.report.clone(), self.cancelled.clone());
-                // A thread of its own: it must not stand in the queue before questions of views.
+                let report = self.opened.report.clone();
+                let cancelled = self.cancelled.clone();
+                // A separate thread: the check must not delay queries of views.
                 let task = BackgroundTask::start("check", context, move || {
                     report.verify_apart(&cancelled)
                 });
                 self.state = task.map_or(CheckState::Done(Vec::new()), CheckState::Running);
             }
             CheckState::Running(task) => {
-                // What cannot be read, the views say when they read it.
+                // The views report unreadable parts when they read them.
                 let found = task.poll().map(|ended| ended.ok().and_then(Result::ok));
                 if let Some(found) = found {
                     self.state = CheckState::Done(found.unwrap_or_default());
@@ -75,14 +77,14 @@ impl ReportCheck {
     }
 }
 
-/// Nobody looks at the report any more.
+/// Cancels the check when the report is closed.
 impl Drop for ReportCheck {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-/// A line for each report that breaks its own laws.
+/// A line for each report that violates its invariants.
 pub(crate) fn broken_reports_ui(
     ui: &mut Ui,
     checks: &mut [ReportCheck],
@@ -104,10 +106,7 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
         several => format!("{several} findings"),
     };
     let told = check.broken().iter().any(|found| found.law == "content_is_as_written");
-    let problem = match told {
-        true => "is not as it was written",
-        false => "contradicts itself",
-    };
+    let problem = if told { "is not as it was written" } else { "contradicts itself" };
     let rest = format!("{problem} ({findings}): its figures may be wrong.");
     let words = format!("{} {rest}", check.opened.name());
     Panel::top(format!("broken report {at}")).resizable(false).frame(frame).show(ui, |ui| {
@@ -119,7 +118,7 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
                 if ui.add(button).on_hover_text("What `tilescope verify` says of it").clicked() {
                     check.shows_details = !check.shows_details;
                 }
-                // A long name is cut, not what is said of it.
+                // A long name is shortened; the text after it is not.
                 let name = check.opened.name();
                 let font = TextStyle::Body.resolve(ui.style());
                 let short = without_middle(ui.painter(), &name, font, palette.error, NAME_WIDTH);
@@ -134,7 +133,7 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
         ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
         if check.shows_details {
             ui.add_space(spacing::XS);
-            // Begins where the sentence does.
+            // Aligned with the start of the sentence.
             let left = (ICON + ui.spacing().item_spacing.x) as i8;
             let indent = Margin { left, ..Margin::ZERO };
             ScrollArea::vertical().max_height(DETAILS_HEIGHT).auto_shrink([false, true]).show(

@@ -1,4 +1,4 @@
-//! Which report of a directory is meant that holds several, or all of them.
+//! The choice between the reports of a directory that holds several.
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::dialog::{MARGIN, dialog_ui};
@@ -7,18 +7,18 @@ use crate::theme::spacing;
 use egui::{Align, Button, Context, Label, Layout, ScrollArea};
 use std::path::PathBuf;
 
-/// A directory and the reports in it.
+/// A directory and its reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportChoice {
     pub directory: PathBuf,
-    /// Names in the directory; each can be opened.
+    /// The names in the directory; each can be opened.
     pub names: Vec<String>,
 }
 
-/// Tallest the list gets before it scrolls.
+/// The largest height of the list before it scrolls.
 const LIST_HEIGHT: f32 = 320.0;
 
-/// The question which report to open, while it is asked.
+/// Asks which report to open, while the question is open.
 pub(crate) fn report_choice_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
     let Some(choice) = session.dialogs().report_choice() else { return };
     let answer = |path| commands.push(AppCommand::AnswerReportChoice(path));

@@ -1,5 +1,5 @@
-//! Choosing a report or a model: those at hand and those in a directory, with a preview of the one
-//! that Enter takes.
+//! The dialog that chooses a report or a model from known ones or a directory, with a preview of
+//! the one that Enter opens.
 
 use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::model::open_report::OpenReport;
@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
 use tilescope_report::{REPORT_FILE, ReportError, ReportOrigin, holds_report};
 
-/// Widest the dialog gets.
+/// The largest width of the dialog.
 const WIDTH: f32 = 780.0;
-/// Width of the preview; below twice as much it lies under the list.
+/// The width of the preview. In a dialog less than twice as wide it is below the list.
 const PREVIEW: f32 = 250.0;
 
 /// The dialog, while it is open.
@@ -32,17 +32,17 @@ pub(crate) struct ReportChooser {
     input: PathInput,
     preview: BackgroundQuery<PathBuf, ReportPreview>,
     model_preview: BackgroundQuery<ModelQuestion, ModelFile>,
-    /// The system's dialog, once it was asked for; why it cannot be shown.
+    /// The system's dialog, once it was opened, or the reason it cannot be shown.
     system_dialog: Option<Result<BackgroundTask<Option<PathBuf>>, String>>,
-    /// Whether it has been painted before.
+    /// True if the dialog has been painted before.
     was_painted: bool,
 }
 
-/// What a report is, in a few lines.
+/// The key facts of a report, in a few lines.
 struct ReportPreview {
     name: String,
     machine: String,
-    /// Length of the run, and in seconds where the clock is known; `None` without a run, and in
+    /// The length of the run, and in seconds if the clock is known. `None` without a run, and for
     /// reports of other tools, whose steps would have to be read first.
     run: Option<(Cycles, f64)>,
     origin: ReportOrigin,
@@ -70,7 +70,7 @@ impl ReportPreview {
         })
     }
 
-    /// Its name, and what is told of it.
+    /// The title and the lines of the preview.
     fn lines(&self) -> (String, Vec<String>) {
         let run = match self.run {
             Some((cycles, time)) if time > 0.0 => format!("{cycles} cycles, {}", seconds(time)),
@@ -87,7 +87,7 @@ impl ReportPreview {
 }
 
 impl ReportChooser {
-    /// A dialog that lists a directory, or the working directory.
+    /// A dialog that lists the given directory, or the working directory.
     pub(crate) fn new(purpose: ChooserPurpose, directory: Option<PathBuf>) -> Self {
         Self {
             purpose,
@@ -122,7 +122,7 @@ impl ChooserPurpose {
         PathInputTexts { label, button, hint: self.listed().hint() }
     }
 
-    /// What can be chosen.
+    /// The kinds of files that can be chosen.
     fn listed(self) -> ListedFiles {
         match self {
             Self::Open => ListedFiles::ReportsAndModels,
@@ -141,7 +141,7 @@ impl ChooserPurpose {
     }
 }
 
-/// The dialog, over everything else, while it is open.
+/// Shows the dialog over everything else, while it is open.
 pub(crate) fn report_chooser_ui(
     context: &Context,
     session: &mut AppSession,
@@ -149,7 +149,7 @@ pub(crate) fn report_chooser_ui(
 ) {
     let Some(mut chooser) = session.dialogs_mut().take_chooser() else { return };
     let known = match chooser.purpose {
-        // Of folders none is at hand.
+        // No directory is among the known reports.
         ChooserPurpose::Series => Vec::new(),
         purpose => known(session, purpose.listed()),
     };
@@ -166,7 +166,7 @@ pub(crate) fn report_chooser_ui(
 }
 
 impl ReportChooser {
-    /// Shows it; the report that was chosen.
+    /// Shows the dialog. Returns the chosen report.
     fn ui(
         &mut self,
         ui: &mut Ui,
@@ -186,7 +186,9 @@ impl ReportChooser {
             if self.purpose == ChooserPurpose::Series {
                 let hint = "Show the reports in the folder that is listed, and up to two below it";
                 let clicked = ui.button("Show this folder").on_hover_text(hint).clicked();
-                taken = taken.take().or(clicked.then(|| self.input.directory()));
+                if clicked && taken.is_none() {
+                    taken = Some(self.input.directory());
+                }
             } else {
                 taken = taken.take().or(self.system_dialog_ui(ui));
             }
@@ -217,29 +219,30 @@ impl ReportChooser {
         taken.map(|path| self.meant(path))
     }
 
-    /// What is meant by what was taken: a report stands for the folder that it is listed in, where a
-    /// folder is asked for.
+    /// The path that a choice stands for: the report's parent directory, if a directory is chosen.
     fn meant(&self, taken: PathBuf) -> PathBuf {
         let is_report = taken.is_file() || holds_report(&taken);
-        match self.purpose == ChooserPurpose::Series && is_report {
-            true => self.input.directory(),
-            false => taken,
+        if self.purpose == ChooserPurpose::Series && is_report {
+            self.input.directory()
+        } else {
+            taken
         }
     }
 
-    /// The button of the system's dialog; the directory that was chosen there, once.
+    /// The button of the system's dialog. Returns the directory chosen there, once.
     fn system_dialog_ui(&mut self, ui: &mut Ui) -> Option<PathBuf> {
         let hint = "Choose a file in the dialog of your desktop";
         let is_open = matches!(self.system_dialog, Some(Ok(_)));
         let button = ui.add_enabled(!is_open, Button::new("System dialog…"));
         if button.on_hover_text(hint).clicked() {
-            let (title, ends) = (self.purpose.title(), self.purpose.listed().extensions());
-            // It may hang where there is no portal: it gets a thread, and the list stays usable.
-            let choose = move || {
+            let title = self.purpose.title();
+            let ends = self.purpose.listed().extensions();
+            // The dialog may block if no portal runs, so it gets a thread and the list stays
+            // usable.
+            let started = BackgroundTask::start("dialog", ui.ctx(), move || {
                 let dialog = rfd::FileDialog::new().set_title(title);
                 dialog.add_filter("Files", ends).pick_file().map(report_of_file)
-            };
-            let started = BackgroundTask::start("dialog", ui.ctx(), choose);
+            });
             self.system_dialog = Some(started.map_err(|error| error.to_string()));
         }
         match self.system_dialog.as_ref()? {
@@ -263,7 +266,7 @@ impl ReportChooser {
         self.input.list_ui(ui, offers, height)
     }
 
-    /// What the report or model is that Enter takes.
+    /// The preview of the report or model that Enter opens.
     fn preview_ui(&mut self, ui: &mut Ui, offers: &PathOffers, workers: &BackgroundWorkers) {
         let Some(path) = self.input.highlighted_file(offers).map(Path::to_owned) else { return };
         let found = if is_model(&path) {
@@ -295,7 +298,7 @@ impl ReportChooser {
     }
 }
 
-/// The name of an ONNX file, and what it holds.
+/// The name of an ONNX file, and a summary of its contents.
 fn model_lines(path: &Path, model: &ModelFile) -> (String, Vec<String>) {
     let inputs = match model.inputs.len() {
         1 => "1 input".to_owned(),
@@ -307,31 +310,31 @@ fn model_lines(path: &Path, model: &ModelFile) -> (String, Vec<String>) {
     (name, vec![opset, model.producer.clone(), nodes])
 }
 
-/// The directory that is a report, for the file in it.
+/// The report directory that contains a file.
 fn report_of_file(file: PathBuf) -> PathBuf {
     let is_report = file.file_name().is_some_and(|name| name == REPORT_FILE);
     file.parent().filter(|_| is_report).map_or(file.clone(), Path::to_owned)
 }
 
-/// What is at hand, by where it is known from; not the report that is shown.
+/// The known reports by source, without the visible one.
 fn known(session: &AppSession, listed: ListedFiles) -> Vec<KnownReports> {
     let own = session.page().map(|page| page.opened().absolute_path());
     let mut seen: Vec<PathBuf> = own.into_iter().collect();
-    let mut fresh = |heading, paths: Vec<PathBuf>| {
-        let mut found = Vec::new();
+    let open = session.workspace().pages().map(|page| page.opened().absolute_path()).collect();
+    let recent = session.prefs().recent.iter().map(|recent| recent.path.clone()).collect();
+    let demos = session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect();
+    let mut groups: Vec<KnownReports> = Vec::new();
+    let all: [(&str, Vec<PathBuf>); 3] =
+        [("Open", open), ("Recent", recent), ("Demo reports", demos)];
+    for (heading, paths) in all {
+        let mut fresh = Vec::new();
         for path in paths {
             if !seen.contains(&path) && listed.contains(&path) {
                 seen.push(path.clone());
-                found.push(path);
+                fresh.push(path);
             }
         }
-        KnownReports { heading, paths: found }
-    };
-    let pages = session.workspace().pages();
-    let open = fresh("Open", pages.map(|page| page.opened().absolute_path()).collect());
-    let recent = session.prefs().recent.iter().map(|recent| recent.path.clone()).collect();
-    let recent = fresh("Recent", recent);
-    let demos = session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect();
-    let demos = fresh("Demo reports", demos);
-    vec![open, recent, demos]
+        groups.push(KnownReports { heading, paths: fresh });
+    }
+    groups
 }

@@ -1,7 +1,7 @@
-//! Notices that the file of a report has changed, without waiting for a slow disk.
+//! A watcher for changes of a report file that never waits for a slow disk.
 //!
-//! The system tells when something happens to the file, so that a window in which nothing happens
-//! paints nothing. Where it cannot tell, the file is looked at now and then.
+//! The system reports changes of the file, so an idle window paints nothing. If the system cannot,
+//! the file is polled.
 
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::Context;
@@ -13,45 +13,47 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time between two looks.
+/// The time between two polls.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// When a file was written, and its size.
+/// The time a file was written, and its size.
 type FileStamp = Option<(SystemTime, u64)>;
 
 /// An event of a file since it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileEvent {
-    /// It is another one than it was, and has come to rest.
+    /// The file has changed and is stable.
     Changed,
-    /// It has been deleted or renamed.
+    /// The file has been deleted or renamed.
     Gone,
 }
 
-/// Counts what the system says has happened to a file.
+/// A counter of the system's change events for a file.
 struct FileEventCounter {
     count: Arc<AtomicU64>,
-    /// Tells as long as it lives.
+    /// Reports events until it is dropped.
     _watcher: RecommendedWatcher,
 }
 
 impl FileEventCounter {
-    /// Asks the system to tell, and to have a frame painted when it does; `None` where it cannot.
+    /// Subscribes to change events, each of which requests a frame; `None` if the system cannot
+    /// report them.
     fn new(path: &Path, context: &Context) -> Option<Self> {
         let name = path.file_name()?.to_owned();
         let count = Arc::new(AtomicU64::new(0));
-        let (counted, context) = (count.clone(), context.clone());
-        let tell = move |event: notify::Result<Event>| {
-            // Events that got lost may have been of the file.
+        let counted = count.clone();
+        let context = context.clone();
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // Lost events may have concerned the file.
             if event.map_or(true, |event| changes(&event, &name)) {
                 // The count orders no other memory.
                 counted.fetch_add(1, Ordering::Relaxed);
                 context.request_repaint();
             }
-        };
-        let mut watcher = notify::recommended_watcher(tell).ok()?;
-        // The directory: a new report takes the name of the old one, and a watch on the file would
-        // stay with the old one.
+        })
+        .ok()?;
+        // The directory is watched: a new report takes the name of the old one, and a watch on the
+        // file would stay with the old one.
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
@@ -59,7 +61,7 @@ impl FileEventCounter {
     }
 }
 
-/// Whether an event changes the file of this name. Reading does not.
+/// Returns true if an event changes the file of this name. Reading does not.
 fn changes(event: &Event, name: &OsStr) -> bool {
     let writes = match event.kind {
         EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
@@ -68,28 +70,28 @@ fn changes(event: &Event, name: &OsStr) -> bool {
     writes && event.paths.iter().any(|path| path.file_name() == Some(name))
 }
 
-/// Looks at a file when something has happened to it.
+/// Checks a file after an event.
 pub(crate) struct ReportFileWatcher {
     path: PathBuf,
     since: Instant,
-    /// `Some(None)` where the system cannot tell; `None` before the first frame.
+    /// `Some(None)` if the system cannot report events; `None` before the first frame.
     events: Option<Option<FileEventCounter>>,
-    /// The events there were at the last look; `None` while the file is looked at.
+    /// The number of events at the last check; `None` while the file is being checked.
     judged: Option<u64>,
-    /// By turn and events.
+    /// The file stamp, by round and number of events.
     stamp: BackgroundQuery<(u64, u64), FileStamp>,
-    /// Looking is no work that anyone waits for.
+    /// Nothing waits for these checks.
     workers: BackgroundWorkers,
-    /// The file as it was opened.
+    /// The stamp of the file when it was opened.
     opened: Option<FileStamp>,
-    /// The file as it was last seen, if it has changed since it was opened.
+    /// The last stamp, if the file has changed since it was opened.
     changed: Option<(u64, FileStamp)>,
-    /// True once it was told that the file is gone, until it is back.
+    /// True after the loss of the file was reported, until the file is back.
     is_gone: bool,
 }
 
 impl ReportFileWatcher {
-    /// Watches a file from now on.
+    /// Starts watching a file.
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -104,12 +106,12 @@ impl ReportFileWatcher {
         }
     }
 
-    /// The file that is watched.
+    /// The path of the watched file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The last event that was not told yet.
+    /// The latest event that was not returned yet.
     pub(crate) fn event(&mut self, context: &Context) -> Option<FileEvent> {
         let events = self.events.get_or_insert_with(|| FileEventCounter::new(&self.path, context));
         let count = events.as_ref().map(|events| events.count.load(Ordering::Relaxed));
@@ -117,14 +119,15 @@ impl ReportFileWatcher {
             return None;
         }
         let turn = self.since.elapsed().as_secs() / PERIOD.as_secs();
-        let (path, key) = (self.path.clone(), (turn, count.unwrap_or(0)));
+        let path = self.path.clone();
+        let key = (turn, count.unwrap_or(0));
         let asked = self.stamp.compute(context, &self.workers, &key, move |_| stamp(&path));
         let QueryState::Fresh(stamp) = asked else {
             context.request_repaint_after(PERIOD);
             return None;
         };
         let told = self.judge(turn, *stamp);
-        // A file that is being written is looked at until it rests.
+        // A file that is being written is checked until it is stable.
         self.judged = count.filter(|_| self.changed.is_none());
         if self.judged.is_none() {
             context.request_repaint_after(PERIOD);
@@ -142,7 +145,7 @@ impl ReportFileWatcher {
             self.is_gone = false;
             return None;
         }
-        // A file that is gone may be on its way back, and one that is written may not be whole.
+        // A missing file may come back, and a file being written may be incomplete.
         let rests = self.changed.is_some_and(|(before, same)| same == stamp && before < turn);
         if !rests {
             if self.changed.is_none_or(|(_, seen)| seen != stamp) {
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_and_other_files_change_nothing() {
+    fn reads_and_other_files_are_ignored() {
         let event = |kind, name: &str| Event::new(kind).add_path(Path::new("out").join(name));
         let written = EventKind::Access(AccessKind::Close(AccessMode::Write));
         let renamed = EventKind::Modify(notify::event::ModifyKind::Any);
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_in_which_nothing_happens_asks_for_no_frame() {
+    fn an_idle_window_requests_no_frame() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("profile.pop");
         std::fs::write(&path, "old").expect("written");
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_once_when_the_file_rests() {
+    fn a_change_is_reported_once_the_file_is_stable() {
         let mut watch = ReportFileWatcher::new(Path::new("a"));
         let at =
             |seconds, size| Some((SystemTime::UNIX_EPOCH + Duration::from_secs(seconds), size));

@@ -1,14 +1,15 @@
-//! Where reports and what belongs to them lie: samples, simulated reports, notes.
+//! The locations of reports and related files: samples, simulated reports, notes.
 
 use crate::model::navigation::notes_name;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tilescope_report::REPORT_FILE;
 use tilescope_report::remote::{absolute_path, is_remote};
 
-/// A report that comes with the program.
+/// A sample report that ships with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SampleReport {
-    /// Its directory's name.
+    /// The name of its directory.
     pub name: String,
     /// What it shows, in a line; empty for reports that were added by hand.
     pub about: &'static str,
@@ -51,24 +52,28 @@ fn demos_in(place: &Path) -> Vec<SampleReport> {
     demos
 }
 
-/// Where simulated reports are kept.
+/// The directory for simulated reports.
 pub(crate) fn simulated_reports() -> PathBuf {
     data_directory().join("simulated")
 }
 
-/// The program's part of the user's data directory, or else of the temporary one.
+/// The program's directory below the user's data directory, or below the temporary directory if
+/// there is none.
 fn data_directory() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let base = set("XDG_DATA_HOME")
+    let base = nonempty_variable("XDG_DATA_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")))
+        .or_else(|| nonempty_variable("HOME").map(|home| PathBuf::from(home).join(".local/share")))
         .unwrap_or_else(std::env::temp_dir);
     base.join("tilescope")
 }
 
-/// Where the notes of a report are kept, the best place first: beside the report if it is on this
-/// machine, and in the user's data directory under a number made of its path.
+fn nonempty_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The candidate paths for the notes of a report, the preferred one first: beside the report if it
+/// is on this machine, and in the user's data directory under a hash of its path.
 pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
     let report = absolute_path(report);
     let beside = report.with_file_name(notes_name(&report));
@@ -78,7 +83,7 @@ pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
     if is_remote(&report) { vec![own] } else { vec![beside, own] }
 }
 
-/// FNV-1a: the same number for the same bytes, in every version.
+/// The FNV-1a hash: equal bytes have equal hashes in every version.
 pub(crate) fn stable_number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! The tabs above everything else: the home screen, one for each report that is open, and for each
+//! The tab bar above everything else: the home screen, and one tab for each open report and
 //! comparison.
 
 use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
@@ -13,10 +13,10 @@ use egui::{
     pos2, vec2,
 };
 
-/// Widest name of a tab, in points.
+/// The largest width of a tab's name, in points.
 const WIDEST: f32 = 220.0;
 
-/// The tabs above everything else, and a button to open another report.
+/// The tab bar, with a button to open another report.
 pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let workspace = session.workspace();
     let palette = ThemePalette::for_ui(ui);
@@ -44,7 +44,7 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
 
 fn report_tab_ui(ui: &mut Ui, at: usize, title: &str, chosen: bool, commands: &CommandQueue) {
     let tab = tab_ui(ui, title, chosen);
-    // Told once: the user may scroll it away again.
+    // Scrolls once per change: the user may scroll the tab out of sight again.
     let told = Id::unique("tab that was shown");
     if chosen && ui.data(|data| data.get_temp(told)) != Some(at) {
         tab.scroll_to_me(None);

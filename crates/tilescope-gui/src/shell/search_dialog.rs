@@ -6,10 +6,10 @@ use crate::shell::session::AppSession;
 use crate::shell::spec_queries::SPEC_QUERIES;
 use egui::Context;
 
-/// Widest the dialog gets.
+/// The largest width of the dialog.
 const WIDTH: f32 = 1100.0;
 
-/// The dialog, over everything else, while it is open.
+/// Shows the dialog over everything else, while it is open.
 pub(crate) fn search_dialog_ui(
     context: &Context,
     session: &mut AppSession,

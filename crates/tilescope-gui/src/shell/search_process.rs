@@ -1,5 +1,5 @@
-//! Searches, run by this very program as a child process: `tilescope tune` and `tilescope sweep`. They
-//! end with the window, and what is finished is kept in a file of results.
+//! Searches in a child process of this program: `tilescope tune` and `tilescope sweep`. They end
+//! with the window; finished points stay in a file of results.
 
 use crate::shell::child_program::{read_answer, wait_or_kill};
 use crate::shell::simulation_process::{ChildProgramError, PROGRESS_VARIABLE, program};
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tilescope_experiments::answers::SweepAnswer;
 
-/// Tells a child that it ends when its standard input does: with this window.
+/// Makes the child end when its standard input closes, and so with this window.
 const PARENT_VARIABLE: &str = "TILESCOPE_ENDS_WITH_INPUT";
 
-/// What stands before what was found so far.
+/// The prefix of lines with intermediate results.
 const FOUND: &str = "found ";
 
 /// Runs a search, or reads a file of results.
@@ -32,7 +32,7 @@ pub(crate) fn search(
     let said = command(question).and_then(|command| run(command, kind, progress, cancelled));
     match said {
         Ok((output, problem)) => {
-            // What met no condition is told all the same.
+            // Points that met no condition are reported too.
             let found = parsed(kind, &output).ok();
             let unreadable = "The simulator's answer cannot be read.";
             let problem = match (&found, problem) {
@@ -47,7 +47,7 @@ pub(crate) fn search(
     }
 }
 
-/// The words of the child; the spec that it is asked about is written.
+/// The command line of the child. Writes the spec that it reads.
 fn command(question: &SearchQuestion) -> Result<Command, ChildProgramError> {
     let mut command = program()?;
     match question {
@@ -58,7 +58,8 @@ fn command(question: &SearchQuestion) -> Result<Command, ChildProgramError> {
         }
         SearchQuestion::Search { form, spec } => {
             let place = &spec.place;
-            let (file, results) = (place.with_extension("toml"), place.with_extension("db"));
+            let file = place.with_extension("toml");
+            let results = place.with_extension("db");
             let directory = place.parent().unwrap_or(Path::new(""));
             std::fs::create_dir_all(directory)
                 .map_err(|error| ChildProgramError::spec(error, &file))?;
@@ -73,8 +74,8 @@ fn command(question: &SearchQuestion) -> Result<Command, ChildProgramError> {
     Ok(command)
 }
 
-/// Runs the child to its end, or kills it once nobody waits any more: what it printed, and its last
-/// words if something went wrong.
+/// Runs the child to its end, or kills it once it is cancelled. Returns its output and, after a
+/// failure, its last lines on stderr.
 fn run(
     mut command: Command,
     kind: SearchKind,
@@ -84,16 +85,16 @@ fn run(
     command.env(PROGRESS_VARIABLE, "1").env(PARENT_VARIABLE, "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(ChildProgramError::SimulationProcess)?;
-    // Closed when this ends, also if the window is killed.
+    // Closed when this function ends, also if the window is killed.
     let _held = child.stdin.take();
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let output = child.stdout.take();
+    let errors = child.stderr.take();
     let ended = std::thread::scope(|scope| {
         let output = scope.spawn(move || read_answer(output));
         let errors = scope.spawn(move || told(errors, kind, progress));
         let status = wait_or_kill(&mut child, cancelled)?;
-        let lost = |_| io::Error::other("reading the answer failed");
-        let output = output.join().map_err(lost)??;
-        let words = errors.join().map_err(lost)?;
+        let output = output.join().map_err(lost_answer)??;
+        let words = errors.join().map_err(lost_answer)?;
         let failed = match (status.success(), words) {
             (true, _) => None,
             (false, words) if words.is_empty() => Some(format!("The search ended with {status}.")),
@@ -104,18 +105,22 @@ fn run(
     ended.map_err(ChildProgramError::Question)
 }
 
-/// Hands on what the child says while it runs; its other words are given back.
+fn lost_answer(_: Box<dyn std::any::Any + Send>) -> io::Error {
+    io::Error::other("reading the answer failed")
+}
+
+/// Forwards intermediate results while the child runs. Returns the other lines of its stderr.
 fn told(errors: Option<impl Read>, kind: SearchKind, progress: &SearchProgress) -> String {
     let mut words: Vec<String> = Vec::new();
     let Some(errors) = errors else { return String::new() };
-    // Lossy: the last words of a program need not be UTF-8.
+    // Lossy: the last lines of a program need not be UTF-8.
     for line in BufReader::new(errors).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         let percent = line.strip_prefix("progress ").and_then(|rest| rest.trim().parse().ok());
         if let Some(percent) = percent {
             progress.at(percent);
         } else if let Some(answer) = line.strip_prefix(FOUND) {
-            // What cannot be read is told when it ends.
+            // An unreadable line is ignored here; the error appears at the end.
             if let Ok(answer) = parsed(kind, answer.as_bytes()) {
                 progress.found(answer);
             }

@@ -5,10 +5,10 @@ use crate::shell::dialog::large_dialog_ui;
 use crate::shell::session::AppSession;
 use egui::Context;
 
-/// Widest the dialog gets.
+/// The largest width of the dialog.
 const WIDTH: f32 = 1160.0;
 
-/// The dialog, over everything else, while it is open.
+/// Shows the dialog over everything else, while it is open.
 pub(crate) fn series_dialog_ui(
     context: &Context,
     session: &mut AppSession,

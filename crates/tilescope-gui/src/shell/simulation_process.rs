@@ -1,5 +1,5 @@
-//! Simulations, run by this very program as a child process: cancelling is killing it, and running
-//! out of memory there does not take the window along.
+//! Simulations in a child process of this program. Cancelling kills the child, and a child that
+//! runs out of memory does not take down the window.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tilescope_experiments::program_error::{ERRORS_VARIABLE, ProgramError};
 use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
-/// Asks the child for `progress N` lines on stderr.
+/// Makes the child write `progress N` lines to stderr.
 pub(super) const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
-/// Lines of a failed child that are shown.
+/// The number of shown lines of a failed child.
 const MAX_ERROR_LINES: usize = 6;
 
-/// Why this program could not be started again as a child, or gave no answer.
+/// An error from starting this program as a child, or from its answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChildProgramError {
-    /// Nobody has said which program simulates.
+    /// The path of the simulating program was not set.
     #[error("The path of this program is not known")]
     UnknownPath,
     #[error("The simulator cannot be started: {0}")]
@@ -28,31 +28,32 @@ pub(crate) enum ChildProgramError {
     SimulationThread(io::Error),
     #[error("Another window cannot be opened: {0}")]
     Window(io::Error),
-    /// There is no thread that takes notice of the window's end.
+    /// No thread can be started to wait for the end of the new window.
     #[error("{0}")]
     WindowThread(io::Error),
     #[error("The simulator cannot be asked: {0}")]
     Question(io::Error),
-    /// What the child said instead of an answer.
+    /// The message of a child that gave no answer.
     #[error("{0}")]
     Refused(String),
     #[error("The simulator's answer cannot be read: {0}")]
     Answer(serde_json::Error),
-    /// There is no place for the spec.
+    /// The directory for the spec cannot be created.
     #[error(transparent)]
     Directory(#[from] TemporaryDirectoryError),
-    /// The child reads specs from files.
+    /// The spec file for the child cannot be written.
     #[error("The spec cannot be written: {source}: {}", path.display())]
     Spec { path: PathBuf, source: io::Error },
 }
 
 impl ChildProgramError {
-    /// The system's answer to writing a spec, or its directory.
+    /// The error from writing a spec or creating its directory.
     pub(crate) fn spec(source: io::Error, path: &Path) -> Self {
         Self::Spec { path: path.to_owned(), source }
     }
 
-    /// The same without the path of the file that it is about: whoever shows it shows the path.
+    /// The error without the path of the file it is about, for places that show the path
+    /// themselves.
     pub(crate) fn about(self, file: &Path) -> Self {
         match self {
             Self::Refused(said) => {
@@ -64,18 +65,18 @@ impl ChildProgramError {
     }
 }
 
-/// How a simulation ended.
+/// The outcome of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SimulationOutcome {
-    /// The directory of the report.
+    /// The simulation succeeded; the directory of the report.
     Done(PathBuf),
-    /// It failed; the last lines the child wrote to stderr.
+    /// The simulation failed; the last lines that the child wrote to stderr.
     Failed(String),
-    /// Cancelled by the user.
+    /// The user cancelled the simulation.
     Cancelled,
 }
 
-/// A simulation under way.
+/// A running simulation.
 pub struct SimulationProcess {
     pub spec: String,
     percent: Arc<AtomicU64>,
@@ -122,12 +123,12 @@ impl SimulationProcess {
         Ok(Self { spec: spec.to_owned(), percent, cancelled, child, ended })
     }
 
-    /// Share of the work that is done, 0 to 1.
+    /// The completed share of the work, 0 to 1.
     pub(crate) fn progress(&self) -> f32 {
         self.percent.load(Ordering::Relaxed) as f32 / 100.0
     }
 
-    /// How it ended, if it has.
+    /// The outcome, if the simulation has ended.
     pub(crate) fn ended(&self) -> Option<SimulationOutcome> {
         self.ended.try_recv().ok()
     }
@@ -137,7 +138,7 @@ impl SimulationProcess {
         self.cancelled.store(true, Ordering::SeqCst);
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(child) = child.as_mut() {
-            // It may have ended by itself in this moment.
+            // It may have ended by itself just now.
             let _ = child.kill();
         }
     }
@@ -160,7 +161,7 @@ impl SimulationWatcher {
     fn watch(&self, errors: Option<impl Read>, directory: PathBuf) -> SimulationOutcome {
         let mut words: Vec<String> = Vec::new();
         if let Some(errors) = errors {
-            // Lossy: the last words of a program need not be UTF-8.
+            // Lossy: the last lines of a program need not be UTF-8.
             for line in BufReader::new(errors).split(b'\n').map_while(Result::ok) {
                 self.handle_stderr_line(
                     String::from_utf8_lossy(&line).trim().to_owned(),
@@ -202,36 +203,37 @@ impl SimulationWatcher {
     }
 }
 
-/// Opens another window of this program, on a report if one is given. It lives on by itself.
+/// Opens another window of this program, on a report if one is given. The window is an independent
+/// process.
 ///
 /// # Errors
-/// It cannot be started.
+/// Returns an error if the process cannot be started.
 pub(crate) fn new_window(place: Option<(&Path, &str)>) -> Result<(), ChildProgramError> {
     let mut program = program()?;
-    // Its errors are for people.
+    // A person reads its errors.
     program.env_remove(ERRORS_VARIABLE);
     if let Some((report, link)) = place {
         program.arg(report).args(["--at", link]);
     }
     let child = program.stdin(Stdio::null()).spawn();
     let mut child = child.map_err(ChildProgramError::Window)?;
-    // Somebody has to take notice of its end.
+    // The ended process has to be reaped.
     let waiting = std::thread::Builder::new().name("window".to_owned());
     waiting.spawn(move || child.wait()).map(drop).map_err(ChildProgramError::WindowThread)
 }
 
-/// A spec that comes with the program.
+/// A bundled spec of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BundledSpec {
-    /// The heading that it is listed under.
+    /// The heading that lists the spec.
     pub group: String,
     /// `mnist_pipeline`
     pub name: String,
-    /// One line about it.
+    /// A description in one line.
     pub about: String,
 }
 
-/// Asks the program for its bundled specs.
+/// Runs the program to list its bundled specs.
 pub(crate) fn bundled_specs() -> Vec<BundledSpec> {
     let Ok(mut program) = program() else { return Vec::new() };
     let output = program.arg("specs").stdin(Stdio::null()).output();
@@ -243,7 +245,8 @@ pub(crate) fn bundled_specs() -> Vec<BundledSpec> {
     parse_specs(&lines)
 }
 
-/// The list that the program prints: headings, and below each of them indented names and words.
+/// Parses the list that the program prints: headings, and below each of them indented names and
+/// descriptions.
 fn parse_specs(list: &str) -> Vec<BundledSpec> {
     let mut group = "";
     let mut specs = Vec::new();
@@ -260,27 +263,27 @@ fn parse_specs(list: &str) -> Vec<BundledSpec> {
     specs
 }
 
-/// The program that simulates: this one, whatever its file is called.
+/// The program that simulates: this one, under any file name.
 static SIMULATOR_EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Names the running program as the one that simulates. Only the app does; the test runner must
-/// never start itself.
+/// Sets the running program as the simulator. Only the app calls this; the test runner must never
+/// start itself.
 ///
 /// # Errors
 ///
-/// The system does not know the path of this program.
+/// Returns an error if the system does not know the path of this program.
 pub(crate) fn simulate_with_this_program() -> std::io::Result<()> {
     let path = std::env::current_exe()?;
     SIMULATOR_EXECUTABLE.get_or_init(|| path);
     Ok(())
 }
 
-/// Names the program that simulates, where it is not the one that runs.
+/// Sets the program that simulates, if it is not the running one.
 pub fn simulate_with(path: &Path) {
     SIMULATOR_EXECUTABLE.get_or_init(|| path.to_owned());
 }
 
-/// The program that simulates, to be given arguments.
+/// The command of the simulating program, without arguments.
 pub(super) fn program() -> Result<Command, ChildProgramError> {
     let path = SIMULATOR_EXECUTABLE.get().ok_or(ChildProgramError::UnknownPath)?;
     let mut command = Command::new(path);
@@ -293,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_list_is_a_name_and_words_below_a_heading() {
+    fn spec_lists_are_parsed_by_heading_name_and_description() {
         let specs =
             parse_specs("Examples\n  mnist_pipeline  MNIST, four stages\nMore\n  a   b  c\n");
         let spec = |group: &str, name: &str, about: &str| BundledSpec {
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_and_last_words_are_told_apart() {
+    fn progress_lines_are_separated_from_errors() {
         let watcher = SimulationWatcher {
             percent: Arc::default(),
             cancelled: Arc::default(),

@@ -1,4 +1,4 @@
-//! Asks the simulator about specs and models, through a child process as for everything else.
+//! Queries to the simulator about specs and models, each through a child process.
 
 use crate::shell::child_program::{read_answer, wait_or_kill};
 use crate::shell::search_process::search;
@@ -21,10 +21,10 @@ use tilescope_experiments::answers::SensitivityAnswer;
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 
-/// Longer files are no specs.
+/// The largest spec file that is read.
 const MAX_SPEC_BYTES: Bytes = Bytes(1 << 20);
 
-/// Asks this program.
+/// The queries that this program answers.
 pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
     keys: || load_spec_keys().map_err(BackgroundQueryError::failed),
     check: |directory, text, cancelled| {
@@ -44,20 +44,20 @@ pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
     prove: |report, cancelled| prove(report, cancelled).map_err(BackgroundQueryError::failed),
 };
 
-/// Every key that specs may have.
+/// Lists every key that specs may have.
 ///
 /// # Errors
-/// The program could not be asked, or its answer not be read.
+/// Returns an error if the program cannot be run or its answer cannot be read.
 fn load_spec_keys() -> Result<Vec<SpecKeyInfo>, ChildProgramError> {
     let mut question = program()?;
     question.args(["specs", "--keys", "--json"]);
     answer(question, &Cancelled::default())?.parsed()
 }
 
-/// What an ONNX file holds, with sizes for its dimensions.
+/// Describes the contents of an ONNX file, with sizes for its dimensions.
 ///
 /// # Errors
-/// The program could not be asked; or what is wrong with the file or the sizes.
+/// Returns an error if the program cannot be run, or if the file or the sizes are invalid.
 fn ask_model(
     question: &ModelQuestion,
     cancelled: &Cancelled,
@@ -72,10 +72,10 @@ fn ask_model(
     answer(asked, cancelled)?.parsed().map_err(|error| error.about(&question.file))
 }
 
-/// Asks about a text: it is written to a file of its own in a directory.
+/// Checks the text of a spec. The text is written to its own file in a directory.
 ///
 /// # Errors
-/// The file cannot be written, or the simulator not be asked.
+/// Returns an error if the file cannot be written or the simulator cannot be run.
 fn check_text(
     directory: &Path,
     text: &str,
@@ -84,10 +84,11 @@ fn check_text(
     with_spec_file(directory, text, |file| check_spec(file, cancelled))
 }
 
-/// Asks what other machines would make of a text.
+/// Estimates a spec on other machines.
 ///
 /// # Errors
-/// The file cannot be written, the simulator not be asked, or its answer not be read.
+/// Returns an error if the file cannot be written, the simulator cannot be run or its answer cannot
+/// be read.
 fn ask_sensitivity(
     directory: &Path,
     text: &str,
@@ -100,11 +101,10 @@ fn ask_sensitivity(
     })
 }
 
-/// The text of a spec: of a file, whose model it names in a way that holds elsewhere too, or of one
-/// that comes with the program.
+/// The text of a spec file, with the path of its model made absolute, or of a bundled spec.
 ///
 /// # Errors
-/// The file cannot be read, or there is no such spec.
+/// Returns an error if the file cannot be read or there is no such spec.
 fn spec_text(name: &str, cancelled: &Cancelled) -> Result<String, ChildProgramError> {
     let path = Path::new(name);
     if path.is_file() {
@@ -122,10 +122,11 @@ fn spec_text(name: &str, cancelled: &Cancelled) -> Result<String, ChildProgramEr
     }
 }
 
-/// Asks what a change would make of a measured run.
+/// Predicts the effect of a spec change on a measured run.
 ///
 /// # Errors
-/// Files cannot be written, the simulator not be asked, or its answer not be read.
+/// Returns an error if the files cannot be written, the simulator cannot be run or its answer
+/// cannot be read.
 fn ask_prediction(
     directory: &Path,
     question: &MeasuredQuestion,
@@ -146,13 +147,13 @@ fn ask_prediction(
     })
 }
 
-/// Tries the proposals of insights into a report.
+/// Simulates the proposals of insights into a report.
 ///
 /// # Errors
-/// The program could not be asked, a report whose spec cannot be simulated, or an answer that cannot
-/// be read.
+/// Returns an error if the program cannot be run, the spec of the report cannot be simulated or the
+/// answer cannot be read.
 fn prove(report: &Path, cancelled: &Cancelled) -> Result<Vec<TriedFinding>, ChildProgramError> {
-    /// A finding; only those that were tried are more than a name.
+    /// A finding. Findings that were not tried have only a name.
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum FindingAnswer {
@@ -169,30 +170,30 @@ fn prove(report: &Path, cancelled: &Cancelled) -> Result<Vec<TriedFinding>, Chil
     Ok(tried.collect())
 }
 
-/// Writes a text to a file while something is asked about it.
+/// Writes a text to a file for the duration of a query.
 ///
 /// # Errors
-/// The file cannot be written, or what the question fails with.
+/// Returns an error if the file cannot be written, or the error of the query.
 fn with_spec_file<T>(
     directory: &Path,
     text: &str,
     ask: impl FnOnce(&Path) -> Result<T, ChildProgramError>,
 ) -> Result<T, ChildProgramError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // What is asked meanwhile about another text or report has a file of its own.
+    // A concurrent query about another text or report has its own file.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let file = directory.join(format!("question-{number}.toml"));
     write_spec(&file, text)?;
     let answer = ask(&file);
-    // The directory goes with the session; so would the file.
+    // The session removes the directory, and this file with it.
     let _ = std::fs::remove_file(&file);
     answer
 }
 
-/// Asks the simulator about the spec in a file.
+/// Checks the spec in a file with the simulator.
 ///
 /// # Errors
-/// The simulator could not be asked.
+/// Returns an error if the simulator cannot be run.
 fn check_spec(file: &Path, cancelled: &Cancelled) -> Result<CheckedSpec, ChildProgramError> {
     let mut question = program()?;
     question.arg("simulate").arg(file).args(["--check", "--json"]);
@@ -203,7 +204,7 @@ fn check_spec(file: &Path, cancelled: &Cancelled) -> Result<CheckedSpec, ChildPr
     }
 }
 
-/// What a child wrote, and how it ended.
+/// The output of a child, and its exit status.
 struct ChildAnswer {
     status: ExitStatus,
     output: Vec<u8>,
@@ -211,13 +212,15 @@ struct ChildAnswer {
 }
 
 impl ChildAnswer {
-    /// What is wrong with a spec that the child was asked about, where it gave no answer.
+    /// The problem of a spec for which the child gave no answer.
     fn refusal(&self, file: &Path) -> Option<SpecProblem> {
-        let said = || problem(&String::from_utf8_lossy(&self.errors), file);
-        (!self.status.success()).then(said)
+        if self.status.success() {
+            return None;
+        }
+        Some(problem(&String::from_utf8_lossy(&self.errors), file))
     }
 
-    /// The same of a spec that is not the one in the panel, if the child names its file.
+    /// The problem of a spec that is not the one in the panel, if the child names its file.
     fn refusal_naming(&self, file: &Path, title: &str) -> Option<String> {
         let is_named = String::from_utf8_lossy(&self.errors).contains(&*file.to_string_lossy());
         let SpecProblem { line, message } = self.refusal(file).filter(|_| is_named)?;
@@ -225,7 +228,7 @@ impl ChildAnswer {
         Some(format!("{title}{place}: {message}"))
     }
 
-    /// The output as JSON, where the child was asked about the spec in a file.
+    /// Parses the output as JSON. Errors omit the path of the spec file.
     fn parsed_about<T: DeserializeOwned>(self, file: &Path) -> Result<T, ChildProgramError> {
         match self.refusal(file) {
             Some(problem) => Err(ChildProgramError::Refused(problem.message)),
@@ -233,7 +236,7 @@ impl ChildAnswer {
         }
     }
 
-    /// The output as JSON.
+    /// Parses the output as JSON.
     fn parsed<T: DeserializeOwned>(self) -> Result<T, ChildProgramError> {
         if !self.status.success() {
             let said = String::from_utf8_lossy(&self.errors);
@@ -243,28 +246,32 @@ impl ChildAnswer {
     }
 }
 
-/// Runs a child to its end, or kills it once nobody waits any more.
+/// Runs a child to its end, or kills it once it is cancelled.
 fn answer(mut question: Command, cancelled: &Cancelled) -> Result<ChildAnswer, ChildProgramError> {
     question.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = question.spawn().map_err(ChildProgramError::Question)?;
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
-    // Both are read while it runs: a child whose pipe is full waits.
+    let output = child.stdout.take();
+    let errors = child.stderr.take();
+    // Both pipes are read while the child runs, because it waits if one is full.
     let answer = std::thread::scope(|scope| {
         let output = scope.spawn(move || read_answer(output));
         let errors = scope.spawn(move || read_answer(errors));
         let status = wait_or_kill(&mut child, cancelled)?;
-        let read = |thread: std::thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("reading the answer failed")))
-        };
-        Ok(ChildAnswer { status, output: read(output)?, errors: read(errors)? })
+        Ok(ChildAnswer { status, output: join_reader(output)?, errors: join_reader(errors)? })
     });
     answer.map_err(ChildProgramError::Question)
 }
 
-/// Writes a spec.
+fn join_reader(
+    thread: std::thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>,
+) -> io::Result<Vec<u8>> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("reading the answer failed")))
+}
+
+/// Writes a spec to a file.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Returns an error if the file cannot be written.
 pub(crate) fn write_spec(path: &Path, text: &str) -> Result<(), ChildProgramError> {
     std::fs::write(path, text).map_err(|error| ChildProgramError::spec(error, path))
 }

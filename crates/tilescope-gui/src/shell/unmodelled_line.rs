@@ -1,14 +1,14 @@
-//! The line above every view of a report whose figures rest on operators that are not modelled.
+//! The line above every view of a report with figures that depend on unmodelled operators.
 
 use crate::model::open_report::OpenReport;
 use crate::theme::ThemePalette;
 use crate::widgets::icons::{self, Icon};
 use egui::{Frame, Label, Margin, Panel, RichText, Sense, Ui, Vec2};
 
-/// Side of the sign at the start of the line.
+/// The side of the icon at the start of the line, in points.
 const ICON: f32 = 18.0;
 
-/// A line for each report with operators that are not modelled: which share of its figures rests on
+/// A line for each report with unmodelled operators, with the share of its figures that depends on
 /// them.
 pub(crate) fn unmodelled_lines_ui<'a>(ui: &mut Ui, reports: impl Iterator<Item = &'a OpenReport>) {
     for (at, opened) in reports.enumerate() {

@@ -6,7 +6,7 @@ use crate::shell::spec_queries::SPEC_QUERIES;
 use crate::theme::ThemePalette;
 use egui::{Frame, Margin, Panel, ScrollArea, Ui};
 
-/// The panel beside the view, if it is open.
+/// Shows the panel beside the view, if it is open.
 pub(crate) fn what_if_panel_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     if session.page().is_none() {
         return;

@@ -16,15 +16,18 @@ use egui::{
     ScrollArea, Stroke, Ui, vec2,
 };
 
-/// Height of the name of the report, and least gap between views and what is below them.
+/// The height of the report's name.
 const MENU_NAME: f32 = 52.0;
+/// The smallest gap between the views and the entries below.
 const MENU_GAP: f32 = 10.0;
+/// The width of the side menu with titles.
 const WIDE_MENU: f32 = 196.0;
+/// The width of the side menu without titles.
 const NARROW_MENU: f32 = 52.0;
-/// A window narrower than this shows the menu as icons only.
+/// The window width below which the menu shows only icons.
 const NARROW_WINDOW: f32 = 760.0;
 
-/// The menu on the left: views above, what concerns the report and the window below.
+/// The menu on the left: views above, entries for the report and the window below.
 pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let Some(page) = session.page() else { return };
     let palette = ThemePalette::for_ui(ui);
@@ -51,19 +54,19 @@ pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &Command
     });
 }
 
-/// How many entries there are below the views.
+/// The number of entries below the views.
 fn foot_entries() -> usize {
     actions().iter().filter(|action| action.menu.is_some()).count()
 }
 
-/// Height of entries: less than usual where all of them would not fit.
+/// The height of entries, reduced if not all of them fit.
 fn entry_height(ui: &Ui) -> f32 {
     let entries = (VIEWS.len() + foot_entries()) as f32;
     let room = ui.available_height() - MENU_NAME - spacing::M - MENU_GAP - 4.0;
     (room / entries - ui.spacing().item_spacing.y).clamp(LOW_MENU_ENTRY, MENU_ENTRY)
 }
 
-/// Actions with a drawing, below the views.
+/// The actions with an icon, below the views.
 fn menu_foot_ui(
     ui: &mut Ui,
     session: &AppSession,
@@ -72,7 +75,7 @@ fn menu_foot_ui(
 ) {
     for action in actions() {
         let Some(icon) = action.menu else { continue };
-        // A window too narrow for words shows drawings whatever was chosen.
+        // A window too narrow for titles shows icons in any case.
         let icon = if icon == Icon::Collapse && narrow { Icon::Expand } else { icon };
         let words = action.menu_text(session.prefs());
         let entry = menu_entry_ui(ui, icon, &words, (false, narrow), height);
@@ -88,7 +91,7 @@ fn menu_foot_ui(
     }
 }
 
-/// Which report this is, and on which machine.
+/// The name of the report and its machine.
 fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
     let palette = ThemePalette::for_ui(ui);
     let name = page.opened().name();
@@ -120,7 +123,7 @@ fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
     response.on_hover_text(format!("{name}\n{}\n{path}", page.opened().machine()));
 }
 
-/// The find panel, at the right of the view.
+/// The find panel at the right of the view.
 pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &ViewContext<'_>) {
     let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
@@ -153,9 +156,10 @@ pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &Co
                 ui.horizontal(|ui| {
                     ui.spinner();
                     let path = path.unwrap_or_default();
-                    ui.label(match step.is_empty() {
-                        true => format!("Opening {path}"),
-                        false => format!("Opening {path}: {step}"),
+                    ui.label(if step.is_empty() {
+                        format!("Opening {path}")
+                    } else {
+                        format!("Opening {path}: {step}")
                     });
                     if ui.button("Cancel").clicked() {
                         commands.push(AppCommand::CancelOpening);
@@ -165,7 +169,7 @@ pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &Co
         }
         return;
     };
-    // The dialog that began it says so itself.
+    // The dialog that started it shows its own progress.
     if session.dialogs().model().is_some_and(ModelDialog::is_running) {
         return;
     }
@@ -205,7 +209,7 @@ fn card(context: &Context, contents: impl FnOnce(&mut Ui)) {
         });
 }
 
-/// Hint while a file is dragged over the window.
+/// A hint shown while a file is dragged over the window.
 pub(crate) fn drop_hint_ui(context: &Context) {
     if context.input(|i| i.raw.hovered_files.is_empty()) {
         return;

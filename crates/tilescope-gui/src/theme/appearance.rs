@@ -1,22 +1,22 @@
-//! What the user chose of how things look, handed down to everything that is painted.
+//! The user's choices of appearance, passed to all painting code.
 //!
-//! It lies in the egui context, of which every window and every picture has its own.
+//! They are stored in the egui context; every window and every picture has its own.
 
 use super::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE, ThemePalette};
 use egui::{Context, Id, Ui};
 use tilescope_report::units::NumberFormat;
 
-/// Choices that hold for everything in an egui context.
+/// The choices for everything in an egui context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Appearance {
-    /// Whether colours are those that everybody can tell apart.
+    /// True for the palette that people with any colour vision can distinguish.
     pub colour_blind_safe: bool,
-    /// How numbers are written.
+    /// The format of numbers.
     pub numbers: NumberFormat,
 }
 
 impl Appearance {
-    /// Makes it so for everything that is painted in this context from now on.
+    /// Applies the choices to everything painted in this context from now on.
     pub(crate) fn install(self, context: &Context) {
         context.data_mut(|data| data.insert_temp(Id::NULL, self));
     }
@@ -26,35 +26,36 @@ impl Appearance {
     }
 }
 
-/// How numbers are written in the window of `ui`.
+/// The format of numbers in the window of `ui`.
 pub(crate) fn numbers(ui: &Ui) -> NumberFormat {
     Appearance::of(ui.ctx()).numbers
 }
 
-/// Which of the palettes things are painted in: a key for images that are kept.
+/// The choice of palette; also the key of cached images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ColourScheme {
-    /// Light on dark.
+    /// True for light on dark.
     pub dark: bool,
-    /// Colours that everybody can tell apart, not those that IPU profilers have always shown.
+    /// True for colours that people with any colour vision can distinguish, false for the usual
+    /// colours of IPU profilers.
     pub colour_blind_safe: bool,
 }
 
 impl ColourScheme {
-    /// That of a `Ui`.
+    /// The scheme of a `Ui`.
     pub(crate) fn of(ui: &Ui) -> Self {
         let colour_blind_safe = Appearance::of(ui.ctx()).colour_blind_safe;
         Self { dark: ui.visuals().dark_mode, colour_blind_safe }
     }
 
-    /// That of what is painted over a whole window.
+    /// The scheme for painting over a whole window.
     pub(crate) fn of_window(context: &Context) -> Self {
         let colour_blind_safe = Appearance::of(context).colour_blind_safe;
         Self { dark: context.global_style().visuals.dark_mode, colour_blind_safe }
     }
 
-    /// The one of four things that goes with it: on a light and on a dark ground, then those that
-    /// everybody can tell apart.
+    /// Chooses one of four values: light and dark, then light and dark with distinguishable
+    /// colours.
     pub(crate) fn choose<T>(self, [light, dark, light_safe, dark_safe]: [T; 4]) -> T {
         match (self.dark, self.colour_blind_safe) {
             (false, false) => light,
@@ -64,7 +65,7 @@ impl ColourScheme {
         }
     }
 
-    /// Its colours.
+    /// The palette of the scheme.
     pub(crate) fn palette(self) -> &'static ThemePalette {
         self.choose([&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE])
     }

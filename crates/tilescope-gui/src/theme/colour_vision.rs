@@ -1,9 +1,9 @@
-//! How colours look to people with any kind of colour vision, for tests of palettes.
+//! A simulation of colour vision deficiencies, for tests of palettes.
 
 use egui::Color32;
 
-/// How people without one kind of cones see linear light, after Machado, Oliveira and Fernandes
-/// (2009), table 1, severity 1.0; and how people with all of them do.
+/// The perception of linear light by people without one kind of cones, after Machado, Oliveira and
+/// Fernandes (2009), table 1, severity 1.0; and by people with all of them.
 const COLOUR_VISION_MATRICES: [(&str, [[f32; 3]; 3]); 4] = [
     ("all cones", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     (
@@ -32,13 +32,10 @@ const COLOUR_VISION_MATRICES: [(&str, [[f32; 3]; 3]); 4] = [
     ),
 ];
 
-/// A colour as somebody sees it, in Oklab (Ottosson 2020), where distances are differences.
+/// A perceived colour in Oklab (Ottosson 2020), where distances are differences.
 fn perceived_colour(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
     let [r, g, b, _] = egui::Rgba::from(colour).to_array();
-    let times = |rows: &[[f32; 3]; 3], v: [f32; 3]| {
-        rows.map(|row| row[0] * v[0] + row[1] * v[1] + row[2] * v[2])
-    };
-    let light = times(sight, [r, g, b]).map(|value| value.clamp(0.0, 1.0));
+    let light = product(sight, [r, g, b]).map(|value| value.clamp(0.0, 1.0));
     let cones = [
         [0.412_221_46, 0.536_332_55, 0.051_445_995],
         [0.211_903_5, 0.680_699_5, 0.107_396_96],
@@ -49,23 +46,29 @@ fn perceived_colour(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
         [1.977_998_5, -2.428_592_2, 0.450_593_7],
         [0.025_904_037, 0.782_771_77, -0.808_675_77],
     ];
-    times(&lab, times(&cones, light).map(f32::cbrt))
+    product(&lab, product(&cones, light).map(f32::cbrt))
+}
+
+fn product(rows: &[[f32; 3]; 3], v: [f32; 3]) -> [f32; 3] {
+    rows.map(|row| row[0] * v[0] + row[1] * v[1] + row[2] * v[2])
 }
 
 /// The difference of two colours for a person with all kinds of cones.
 pub(crate) fn difference(a: Color32, b: Color32) -> f32 {
     let [(_, all_cones), ..] = COLOUR_VISION_MATRICES;
-    let (a, b) = (perceived_colour(a, &all_cones), perceived_colour(b, &all_cones));
+    let a = perceived_colour(a, &all_cones);
+    let b = perceived_colour(b, &all_cones);
     a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt()
 }
 
-/// The smallest difference between two of the colours, for the person who sees the least.
+/// The smallest difference between two of the colours, over all kinds of colour vision.
 pub(crate) fn least_difference(colours: &[Color32]) -> f32 {
     let mut least = f32::MAX;
     for (_, sight) in COLOUR_VISION_MATRICES {
         for (at, a) in colours.iter().enumerate() {
             for b in &colours[..at] {
-                let (a, b) = (perceived_colour(*a, &sight), perceived_colour(*b, &sight));
+                let a = perceived_colour(*a, &sight);
+                let b = perceived_colour(*b, &sight);
                 let squares = (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f32>();
                 least = least.min(squares.sqrt());
             }

@@ -1,7 +1,8 @@
 //! The typefaces: Inter with digits of one width, so that columns of numbers line up.
 //!
-//! Text is drawn from these bytes alone, which makes pictures the same on every machine. Only a
-//! window looks further, and only for characters the bundled faces lack (see [`SystemFontFallback`]).
+//! Text is drawn from these bytes alone, so pictures are the same on every machine. Only a window
+//! uses further fonts, and only for characters that the bundled faces lack (see
+//! [`SystemFontFallback`]).
 
 use egui::epaint::text::{
     FallbackRequest, FontInsert, FontPriority, FontProvider, InsertFontFamily,
@@ -24,7 +25,7 @@ pub(crate) fn strong(text: impl Into<String>) -> RichText {
     RichText::new(text).family(strong_family())
 }
 
-/// The bundled faces in front of egui's own.
+/// The bundled faces, followed by egui's own.
 pub(crate) fn definitions() -> FontDefinitions {
     let mut fonts = FontDefinitions::default();
     for (name, bytes) in [("inter", REGULAR), ("inter-strong", STRONG)] {
@@ -38,10 +39,10 @@ pub(crate) fn definitions() -> FontDefinitions {
     fonts
 }
 
-/// Finds a font of the system for names in scripts that the bundled faces lack, once.
+/// A system font for scripts that the bundled faces lack. It is looked up once.
 pub(crate) struct SystemFontFallback;
 
-/// Where distributions put fonts that cover Chinese, Japanese and Korean.
+/// The usual paths of fonts that cover Chinese, Japanese and Korean.
 const WIDE_FONTS: [&str; 8] = [
     "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
     "/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc",

@@ -1,4 +1,4 @@
-//! Every colour, font, text size and gap of the app, and how widgets look.
+//! The colours, fonts, text sizes and gaps of the app, and the style of widgets.
 
 mod appearance;
 #[cfg(test)]
@@ -18,18 +18,18 @@ use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
 pub use widget_style::install;
 
-/// Colours of one theme.
+/// The colours of one theme.
 #[derive(Debug)]
 pub struct ThemePalette {
-    /// Ground of pages and tables.
+    /// The background of pages and tables.
     pub page: Color32,
-    /// Ground of menus, bars and cards that stand off the page.
+    /// The background of menus, bars and cards that stand out from the page.
     pub raised: Color32,
-    /// Ground of every second table row.
+    /// The background of every second table row.
     pub stripe: Color32,
-    /// Ground of rows and buttons under the pointer.
+    /// The background of rows and buttons under the pointer.
     pub hover: Color32,
-    /// Ground of the chosen row, tab or menu entry.
+    /// The background of the selected row, tab or menu entry.
     pub chosen: Color32,
     /// Ground of rows of the same operation as the chosen row.
     pub related: Color32,
@@ -38,68 +38,68 @@ pub struct ThemePalette {
     /// Arrows of graphs.
     pub edge: Color32,
     pub text: Color32,
-    /// Text that supports other text.
+    /// The colour of secondary text.
     pub weak_text: Color32,
-    /// Links, the active tab, focus.
+    /// The colour of links, the active tab and focus.
     pub accent: Color32,
-    /// Something works or is there.
+    /// The colour of success or presence.
     pub good: Color32,
     pub warning: Color32,
     pub error: Color32,
-    /// Ground of a trace lane.
+    /// The background of a trace lane.
     pub lane: Color32,
-    /// Ground of the part of an overview that is not in the window.
+    /// The background of the part of an overview outside the window.
     pub shade: Color32,
     pub compute: Color32,
-    /// Executions shown as one, and parents in the flame view.
+    /// The colour of grouped executions, and of parents in the flame view.
     pub group: Color32,
-    /// Exchange inside an IPU.
+    /// The colour of exchange inside an IPU.
     pub internal_exchange: Color32,
     pub global_exchange: Color32,
-    /// Sync of the tiles of an IPU.
+    /// The colour of syncs between the tiles of an IPU.
     pub internal_sync: Color32,
-    /// Sync with other IPUs or the host.
+    /// The colour of syncs with other IPUs or the host.
     pub external_sync: Color32,
-    /// A whole stream copy.
+    /// The colour of a whole stream copy.
     pub stream_copy: Color32,
     /// Waiting for the host: the begin of a stream copy, and syncs for a host call.
     pub stream_begin: Color32,
-    /// Transfer of a stream copy with the host.
+    /// The colour of the transfer of a stream copy with the host.
     pub stream_mid: Color32,
-    /// Transfer of a stream copy with a remote buffer.
+    /// The colour of the transfer of a stream copy with a remote buffer.
     pub remote_mid: Color32,
-    /// End of a stream copy.
+    /// The colour of the end of a stream copy.
     pub stream_end: Color32,
-    /// Steps of unknown kind.
+    /// The colour of steps of unknown kind.
     pub other: Color32,
-    /// Bar of an engine run.
+    /// The colour of the bar of an engine run.
     pub run: Color32,
-    /// Marks of iterations and slots.
+    /// The colour of marks for iterations and slots.
     pub mark: Color32,
-    /// Marks of forward passes.
+    /// The colour of marks for forward passes.
     pub forward: Color32,
-    /// Marks of backward passes.
+    /// The colour of marks for backward passes.
     pub backward: Color32,
-    /// Marks of weight updates.
+    /// The colour of marks for weight updates.
     pub update: Color32,
-    /// Outline of the selection.
+    /// The outline of the selection.
     pub selection: Color32,
-    /// Bars of tile balance.
+    /// The colour of tile balance bars.
     pub balance: Color32,
     pub memory_line: Color32,
-    /// Line of the memory a tile has.
+    /// The colour of the line for a tile's memory capacity.
     pub max_memory: Color32,
     pub always_live: Color32,
     pub not_always_live: Color32,
-    /// Steps of a scale from little to much.
+    /// The steps of a colour scale from low to high.
     pub heat: [Color32; 5],
-    /// What the idle share of a bar is mixed with.
+    /// The colour mixed into the idle share of a bar.
     pub idle: Color32,
-    /// How far it is mixed.
+    /// The share of the mixture, 0 to 1.
     pub dimming: f32,
-    /// Dark ink for labels on bars.
+    /// The dark text colour for labels on bars.
     pub dark_label_text: Color32,
-    /// Light ink for labels on bars.
+    /// The light text colour for labels on bars.
     pub light_label_text: Color32,
 }
 
@@ -114,7 +114,7 @@ impl ThemePalette {
         ColourScheme::of(ui).palette()
     }
 
-    /// What a pixel of a trace stands for.
+    /// The colour of an activity in a trace.
     pub(crate) fn activity(&self, activity: StepActivity) -> Color32 {
         match activity {
             StepActivity::Compute => self.compute,
@@ -127,7 +127,7 @@ impl ThemePalette {
         }
     }
 
-    /// What the cycles of an operation go into.
+    /// The colour of a class of an operation's cycles.
     pub(crate) fn cycle_class(&self, class: CycleClass) -> Color32 {
         match class {
             CycleClass::Compute => self.compute,
@@ -143,7 +143,7 @@ impl ThemePalette {
         }
     }
 
-    /// Where the cycles of a run go.
+    /// The colour of a step of the run's waterfall.
     pub(crate) fn waterfall(&self, step: WaterfallStep) -> Color32 {
         match step {
             WaterfallStep::Idle => self.idle,
@@ -165,7 +165,7 @@ impl ThemePalette {
         }
     }
 
-    /// Parts of tile memory.
+    /// The colour of a region of tile memory.
     pub(crate) fn region(&self, region: MemoryRegion) -> Color32 {
         match region {
             MemoryRegion::NonInterleaved => rgb(0x5b8def),
@@ -174,7 +174,8 @@ impl ThemePalette {
         }
     }
 
-    /// Memory categories: data in reds and yellows, code in blues and greens, the rest greyer.
+    /// The colour of a memory category: data in reds and yellows, code in blues and greens, the
+    /// rest greyer.
     pub(crate) fn category(&self, category: MemoryCategory) -> Color32 {
         rgb(match category {
             MemoryCategory::Variable => 0xef7f8b,
@@ -202,7 +203,7 @@ impl ThemePalette {
         })
     }
 
-    /// Colours of curves over tiles.
+    /// The colour of a curve over tiles.
     pub(crate) fn layer(&self, layer: TileCurveLayer) -> Color32 {
         match layer {
             TileCurveLayer::Total => self.memory_line,
@@ -218,13 +219,13 @@ impl ThemePalette {
         }
     }
 
-    /// Colours of several things beside each other; the last one stands for all the rest.
+    /// The colours of categories side by side. The last one stands for all others.
     pub(crate) fn categorical_colour(&self, place: usize) -> Color32 {
         self.category(category_apart(place))
     }
 
-    /// A share of the largest value, 0 to 1: pale to strong on a light ground, dark to bright on a
-    /// dark one. Brightness alone tells values apart.
+    /// The colour of a share of the largest value, 0 to 1: pale to strong on a light background,
+    /// dark to bright on a dark one. Brightness alone distinguishes values.
     pub(crate) fn heat(&self, share: f32) -> Color32 {
         let share = share.clamp(0.0, 1.0) * (self.heat.len() - 1) as f32;
         let below = (share as usize).min(self.heat.len() - 2);
@@ -236,7 +237,7 @@ impl ThemePalette {
         mix(bar, self.idle, self.dimming)
     }
 
-    /// The ink that can be read on `ground`.
+    /// The text colour that is readable on `ground`.
     pub(crate) fn label_text_on(&self, ground: Color32) -> Color32 {
         let better_dark =
             contrast(self.dark_label_text, ground) >= contrast(self.light_label_text, ground);
@@ -244,7 +245,7 @@ impl ThemePalette {
     }
 }
 
-/// `share` of the way from one colour to another, in gamma space.
+/// The colour at `share` of the way from one colour to another, in gamma space.
 #[expect(clippy::disallowed_methods, reason = "where colours are mixed")]
 pub(crate) fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
     let channel = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * share + 0.5) as u8;
@@ -255,9 +256,10 @@ pub(crate) fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
     )
 }
 
-/// Contrast of two colours, 1 to 21, as the web's accessibility guidelines define it.
+/// The contrast of two colours, 1 to 21, as defined by the Web Content Accessibility Guidelines.
 pub(crate) fn contrast(a: Color32, b: Color32) -> f32 {
-    let (a, b) = (luminance(a), luminance(b));
+    let a = luminance(a);
+    let b = luminance(b);
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
@@ -271,7 +273,7 @@ mod tests {
     use super::*;
     use crate::theme::colour_vision::{difference, least_difference};
 
-    /// Colours of a palette with the names of their fields.
+    /// Lists the colours of a palette with the names of their fields.
     macro_rules! fields {
         ($palette:ident, $($name:ident)*) => { [$((stringify!($name), $palette.$name)),*] };
     }
@@ -279,7 +281,7 @@ mod tests {
     const ALL: [&ThemePalette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 
     #[test]
-    fn safe_colours_are_told_apart_with_any_colour_vision() {
+    fn safe_colours_are_distinct_with_any_colour_vision() {
         let activities =
             |palette: &ThemePalette| StepActivity::ALL.map(|activity| palette.activity(activity));
         for (safe, classic) in [(&LIGHT_SAFE, &LIGHT), (&DARK_SAFE, &DARK)] {
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_can_be_read_on_every_bar() {
+    fn labels_are_readable_on_every_bar() {
         for palette in ALL {
             let bars = fields!(
                 palette,
@@ -337,9 +339,9 @@ mod tests {
         }
     }
 
-    /// The idle share of a bar is neither the busy share nor empty ground.
+    /// The idle share of a bar differs from the busy share and from the empty background.
     #[test]
-    fn tile_balance_can_be_read_on_every_bar() {
+    fn tile_balance_is_readable_on_every_bar() {
         for palette in ALL {
             for activity in StepActivity::ALL {
                 let bar = palette.activity(activity);
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_told_from_less_by_brightness_alone() {
+    fn brightness_alone_distinguishes_amounts() {
         for palette in ALL {
             let scale: Vec<f32> =
                 (0..=20u8).map(|i| luminance(palette.heat(f32::from(i) / 20.0))).collect();
@@ -363,9 +365,9 @@ mod tests {
         }
     }
 
-    /// Pages of reports are made without a window: their colours are the same all the same.
+    /// Pages of reports are made without a window but use the same colours.
     #[test]
-    fn pages_have_the_colours_of_the_window() {
+    fn report_pages_use_the_colours_of_the_window() {
         use tilescope_html::colours::{self, COLOURS};
         use tilescope_report::TrainingPass;
         for (palette, on_page) in [(&LIGHT, 0), (&DARK, 1)] {
@@ -411,7 +413,8 @@ mod tests {
 
     #[test]
     fn mixing_ends_at_both_colours() {
-        let (a, b) = (rgb(0x102030), rgb(0xf0e0d0));
+        let a = rgb(0x102030);
+        let b = rgb(0xf0e0d0);
         assert_eq!((mix(a, b, 0.0), mix(a, b, 1.0)), (a, b));
     }
 }

@@ -1,8 +1,8 @@
-//! The colours of each theme.
+//! The colour palettes of the themes.
 
 use super::{ThemePalette, rgb};
 
-/// Colours on a light ground.
+/// The colours on a light background.
 pub static LIGHT: ThemePalette = LIGHT_COLOURS;
 
 const LIGHT_COLOURS: ThemePalette = ThemePalette {
@@ -53,7 +53,7 @@ const LIGHT_COLOURS: ThemePalette = ThemePalette {
     light_label_text: rgb(0xffffff),
 };
 
-/// Colours on a dark ground.
+/// The colours on a dark background.
 pub static DARK: ThemePalette = DARK_COLOURS;
 
 const DARK_COLOURS: ThemePalette = ThemePalette {
@@ -104,7 +104,7 @@ const DARK_COLOURS: ThemePalette = ThemePalette {
     light_label_text: rgb(0xffffff),
 };
 
-/// Colours on a light ground that can be told apart with any kind of colour vision.
+/// The colours on a light background that people with any colour vision can distinguish.
 pub static LIGHT_SAFE: ThemePalette = ThemePalette {
     compute: rgb(0xf9b41d),
     group: rgb(0xfde3b0),
@@ -121,7 +121,7 @@ pub static LIGHT_SAFE: ThemePalette = ThemePalette {
     ..LIGHT_COLOURS
 };
 
-/// The same on a dark ground.
+/// The colours on a dark background that people with any colour vision can distinguish.
 pub static DARK_SAFE: ThemePalette = ThemePalette {
     compute: rgb(0xc66a09),
     group: rgb(0xe6b98c),

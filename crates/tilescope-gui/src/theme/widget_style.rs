@@ -1,4 +1,4 @@
-//! The style of widgets.
+//! The style of all widgets.
 
 use super::{ColourScheme, ThemePalette, spacing, text_size};
 use crate::theme::fonts;
@@ -16,11 +16,10 @@ pub fn install(context: &Context) {
 }
 
 fn style(theme: Theme) -> Style {
-    // Palettes differ in what stands for data only: widgets look the same in all of them.
+    // Palettes differ only in the colours of data, so widgets look the same in all of them.
     let scheme = ColourScheme { dark: theme == Theme::Dark, colour_blind_safe: false };
     let palette = scheme.palette();
     let mut style = Style { visuals: visuals(theme, palette), ..Style::default() };
-    let proportional = |size| FontId::new(size, FontFamily::Proportional);
     style.text_styles = [
         (TextStyle::Small, proportional(text_size::CAPTION)),
         (TextStyle::Body, proportional(text_size::BODY)),
@@ -42,6 +41,10 @@ fn style(theme: Theme) -> Style {
     style.interaction.tooltip_delay = 0.35;
     style.interaction.selectable_labels = false;
     style
+}
+
+fn proportional(size: f32) -> FontId {
+    FontId::new(size, FontFamily::Proportional)
 }
 
 fn visuals(theme: Theme, palette: &ThemePalette) -> Visuals {

@@ -1,4 +1,4 @@
-//! The views of a report: one file and one line in [`VIEWS`] each.
+//! The views of a report. Each has a file or folder and one line in [`VIEWS`].
 
 pub(crate) mod compare;
 mod cycle_axis;
@@ -44,27 +44,28 @@ use tilescope_report::units::{CycleRange, Cycles, IpuId};
 use tilescope_report::{Report, ReportError};
 pub(crate) use trace_jump::TraceJump;
 
-/// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
-/// it says, and the session does it once the frame is over.
+/// The inputs of a view, and the queue for its commands. A view cannot change the state itself: it
+/// pushes commands, and the session applies them after the frame.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewContext<'a> {
     pub opened: &'a OpenReport,
     pub selection: &'a Selection,
     pub prefs: &'a UserPreferences,
-    /// Counts background work.
+    /// The counter of background work.
     pub workers: &'a BackgroundWorkers,
-    /// Actions from keys and menus since the last frame, for the view to perform.
+    /// The actions from keys and menus since the last frame, which the view performs.
     pub actions: &'a [ViewAction],
-    /// Commands to apply after the frame.
+    /// The commands to apply after the frame.
     pub commands: &'a CommandQueue,
-    /// How the simulator is asked.
+    /// The queries to the simulator.
     pub spec_queries: SpecQueries,
-    /// What it matches of the same view of another report beside it; none where it is alone.
+    /// The properties shared with the same view of another report beside it; `None` without a
+    /// comparison.
     pub pane: Option<ComparedPane>,
 }
 
 impl ViewContext<'_> {
-    /// Asks a question about the report off the UI thread, unless it is answered already.
+    /// Queries the report off the UI thread, unless the answer is known already.
     pub(crate) fn ask<K, T>(
         &self,
         ui: &egui::Context,
@@ -80,7 +81,7 @@ impl ViewContext<'_> {
         query.ask(ui, self.workers, key, move |key| question(&report, key))
     }
 
-    /// Reads what depends on nothing but the report off the UI thread.
+    /// Reads data that depends only on the report, off the UI thread.
     pub(crate) fn read<T: Send + Sync + 'static>(
         &self,
         ui: &egui::Context,
@@ -90,51 +91,51 @@ impl ViewContext<'_> {
         self.ask(ui, query, &(), |report, ()| question(report))
     }
 
-    /// Has the session show a message.
+    /// Makes the session show a message.
     pub(crate) fn tell(&self, message: StatusMessage) {
         self.commands.push(AppCommand::ShowMessage(message));
     }
 
-    /// A value that graphs reach up to, so that those beside each other have one scale.
+    /// The value that graphs must include, so that those side by side have one scale.
     pub(crate) fn least_graph_top(&self) -> u64 {
         self.pane.map_or(0, |pane| pane.graph_top)
     }
 
-    /// The scale of colours of this view, over what the one beside it shows as well.
+    /// The colour scale of this view, extended to the values of the view beside it.
     pub(crate) fn shared_scale(&self, own: HeatScale) -> HeatScale {
         self.pane.and_then(|pane| pane.heat_scale).map_or(own, |both| own.joined(both))
     }
 }
 
-/// The cycles that are on the screen.
+/// The visible cycles and their position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct VisibleTimeline {
     pub axis: PanZoomAxis,
-    /// Points that they take.
+    /// The width of the cycles in points.
     pub width: f32,
-    /// Where they are on the screen, with the ruler above them.
+    /// The area of the lanes on the screen, with the ruler above them.
     pub lanes: Rect,
-    /// The run of the report.
+    /// The cycles of the report's run.
     pub run: CycleRange,
 }
 
 impl VisibleTimeline {
-    /// The cycles on the screen, also those beside the run.
+    /// The visible cycles, including those outside the run.
     pub(crate) fn cycles(&self) -> CycleRange {
         cycles_on_screen(self.axis, self.width)
     }
 }
 
-/// Which lanes and bars of a trace are shown.
+/// The filter for lanes and bars of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LaneFilter {
-    /// None stands for all of them.
+    /// The visible IPUs; empty for all of them.
     pub ipus: BTreeSet<IpuId>,
-    /// What the names of bars hold.
+    /// The text that names of bars must contain.
     pub text: String,
 }
 
-/// The scales of what a view shows, so that two views beside each other can share them.
+/// The scales of a view, which two views side by side can share.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ViewScales {
     /// The highest value of its graph.
@@ -143,12 +144,12 @@ pub(crate) struct ViewScales {
     pub heat: Option<(&'static str, HeatScale)>,
 }
 
-/// The settings of a view, as places keep them: its fields that are not skipped.
+/// The settings of a view as stored in places: its fields that are not skipped.
 pub(crate) trait SavedSettings {
-    /// Its settings, as far as they differ from a fresh view of its kind.
+    /// Returns the settings that differ from a new view of its kind.
     fn state(&self) -> ViewState;
 
-    /// Takes over what a state says; names of what it does not understand.
+    /// Applies a state. Returns the names of unknown settings.
     fn take_state(&mut self, state: &ViewState) -> Vec<String>;
 }
 
@@ -164,87 +165,87 @@ impl<V: Default + Serialize + DeserializeOwned> SavedSettings for V {
     }
 }
 
-/// State and looks of a view of one report.
+/// The state and appearance of a view of one report.
 pub(crate) trait ReportView: SavedSettings + Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>);
 
-    /// Takes note that its settings were restored where `selection` is chosen.
+    /// Notifies the view that its settings were restored together with `selection`.
     fn notice_restored(&mut self, _selection: &Selection) {}
 
-    /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
+    /// Restores a state together with `selection`. Returns the names of unknown settings.
     fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
         let strange = self.take_state(state);
         self.notice_restored(selection);
         strange
     }
 
-    /// Commands that clear this view's selection.
+    /// Returns the commands that clear this view's selection.
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
         Vec::new()
     }
 
-    /// The scales of what it shows, as of the last frame.
+    /// Returns the scales of the last frame.
     fn scales(&self) -> ViewScales {
         ViewScales::default()
     }
 
-    /// Itself, if it has lanes over time.
+    /// Returns the view itself if it has lanes over time.
     fn as_timeline(&mut self) -> Option<&mut dyn TimelineView> {
         None
     }
 }
 
-/// A view with lanes over time, which can stand above those of another report.
+/// A view with lanes over time, which can be stacked with those of another report.
 pub(crate) trait TimelineView {
-    /// The cycles on the screen, once it has been painted.
+    /// Returns the visible cycles, once the view has been painted.
     fn timeline(&self) -> Option<VisibleTimeline>;
 
-    /// Shows these cycles from the next frame on; zooming out reaches `reach`.
+    /// Shows these cycles from the next frame on. Zooming out covers `reach`.
     fn show_timeline(&mut self, axis: PanZoomAxis, reach: CycleRange);
 
-    /// Cycles of a pixel from which on its lanes are shares.
+    /// Returns the cycles per pixel from which its lanes show shares.
     fn narrow_steps(&self) -> Option<Cycles>;
 
-    /// The lanes and bars that are shown.
+    /// Returns the filter of lanes and bars.
     fn lane_filter(&self) -> LaneFilter;
 
-    /// Shows the same lanes and bars as another one.
+    /// Sets the filter of lanes and bars.
     fn filter_lanes(&mut self, filter: LaneFilter);
 
-    /// Shows details of what is chosen.
+    /// Shows the details of the selection.
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool);
 }
 
-/// A view as menus see it.
+/// The description of a view for menus.
 pub(crate) struct ViewDescriptor {
-    /// Which it is.
+    /// The id of the view.
     pub id: ViewId,
-    /// What there is to know about it: a heading, a sentence, then more.
+    /// The help text: a heading, a sentence, then more.
     pub help: &'static str,
-    /// Drawing in the menu.
+    /// The icon in the menu.
     pub icon: Icon,
-    /// Parts of its state that say how to look rather than at what: a report that is opened beside
-    /// another one is looked at in the same way.
+    /// The parts of its state that describe appearance rather than position. They are applied to a
+    /// report that is opened for a comparison.
     pub settings: &'static [&'static str],
-    /// Makes its state for a report.
+    /// Creates the state of the view for a report.
     pub create: fn() -> Box<dyn ReportView>,
 }
 
 impl ViewDescriptor {
-    /// The part of a state that carries over to another report.
+    /// Returns the part of a state that applies to another report.
     pub(crate) fn settings_of(&self, mut state: ViewState) -> ViewState {
         state.retain(|name, _| self.settings.contains(&name.as_str()));
         state
     }
 
-    /// The sentence below the heading of its help.
+    /// Returns the sentence below the heading of its help.
     pub(crate) fn about(&self) -> &'static str {
         self.help.split("\n\n").nth(1).unwrap_or_default()
     }
 }
 
-/// Every view, in the order of the menu.
+/// All views, in menu order.
 pub(crate) static VIEWS: &[ViewDescriptor] = &[
     summary::VIEW,
     insights::VIEW,

@@ -1,4 +1,4 @@
-//! The panel that finds: a query, what it finds with totals, and statistics of that.
+//! The find panel: a query, its results with totals, and their statistics.
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
@@ -22,10 +22,10 @@ use tilescope_analysis::statistics::spread;
 use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide};
 use tilescope_report::{Report, ReportError};
 
-/// Height of a result.
+/// The height of a result.
 const ROW: f32 = 38.0;
 
-/// The lower part of the panel.
+/// The tabs in the lower part of the panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SearchPanelTab {
     #[default]
@@ -33,7 +33,7 @@ enum SearchPanelTab {
     Statistics,
 }
 
-/// Figures of one list of results.
+/// The statistics of one list of results.
 struct SearchStatistics {
     statistics: ValueStatistics,
     bars: Vec<HistogramBar>,
@@ -48,13 +48,13 @@ struct SearchStatisticsKey {
     amount: QueryAmount,
 }
 
-/// State of the panel.
+/// The state of the panel.
 #[derive(Default)]
 pub struct SearchPanel {
-    /// Whether it is shown.
+    /// True if the panel is visible.
     pub open: bool,
     pub text: String,
-    /// The result that was gone to.
+    /// The current result, if any.
     pub current_result: Option<usize>,
     focus: bool,
     tab: SearchPanelTab,
@@ -63,36 +63,36 @@ pub struct SearchPanel {
     catalogue: BackgroundQuery<(), SearchCatalogue>,
     results: BackgroundQuery<String, SearchResults>,
     statistics: BackgroundQuery<SearchStatisticsKey, SearchStatistics>,
-    /// Results to go on by, once they are known.
+    /// The number of results to move by once they are known.
     steps: i64,
     jump: TraceJump,
 }
 
 impl SearchPanel {
-    /// Shows the panel and lets the user type.
+    /// Shows the panel and focuses its text box.
     pub(crate) fn start(&mut self) {
         self.open = true;
         self.focus = true;
     }
 
-    /// Shows statistics of what a query finds.
+    /// Shows statistics of the results of a query.
     pub(crate) fn measure(&mut self, query: &SearchQuery) {
         self.text = query.to_string();
         (self.open, self.tab, self.current_result) = (true, SearchPanelTab::Statistics, None);
         (self.source, self.amount) = (None, None);
     }
 
-    /// Goes on to a later (or, below 0, an earlier) result.
+    /// Moves by this many results; a negative number moves back.
     pub(crate) fn step(&mut self, by: i64) {
         self.steps += by;
     }
 
-    /// Whether there is something to go on in.
+    /// Returns true if there is a query whose results can be stepped through.
     pub(crate) fn has_query(&self) -> bool {
         !self.text.trim().is_empty()
     }
 
-    /// Does what keys ask for, whether or not the panel is shown.
+    /// Applies pending key actions, even if the panel is hidden.
     pub(crate) fn update(&mut self, ui: &Ui, context: &ViewContext<'_>) {
         self.jump.update(ui.ctx(), context);
         if self.steps == 0 || !self.has_query() {
@@ -135,7 +135,7 @@ impl SearchPanel {
             self.open = false;
         }
         if !self.has_query() {
-            // All names are at hand once the first word is typed.
+            // All names are loaded once the first word is typed.
             self.ask_catalogue(ui, context);
             return examples_ui(ui, &mut self.text);
         }
@@ -150,11 +150,10 @@ impl SearchPanel {
 
     fn ask_catalogue(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<SearchCatalogue> {
         let report = context.opened.report.clone();
-        let read = move |(): &()| SearchCatalogue::read(&report);
-        self.catalogue.ask(ui.ctx(), context.workers, &(), read)
+        self.catalogue.ask(ui.ctx(), context.workers, &(), move |()| SearchCatalogue::read(&report))
     }
 
-    /// What is found, as far as it is known; nothing if the query means nothing.
+    /// The results so far; `None` if the query is invalid.
     fn ask(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<QueryState<SearchResults>> {
         let query: SearchQuery = self.text.parse().ok()?;
         let catalogue = match self.ask_catalogue(ui, context) {
@@ -201,7 +200,7 @@ impl SearchPanel {
         }
     }
 
-    /// Shows a result where it belongs.
+    /// Shows a result in its view.
     fn show_result(&mut self, at: usize, found: &SearchResults, context: &ViewContext<'_>) {
         let Some(hit) = found.hits.get(at) else { return };
         self.current_result = Some(at);
@@ -285,8 +284,8 @@ fn compute_statistics(
     key: &SearchStatisticsKey,
 ) -> Result<SearchStatistics, ReportError> {
     let figures = values(report, query, found, key.source, key.amount)?;
-    let of_source = |hit: &&CatalogueItem| hit.thing.source() == key.source;
-    let things: Vec<CatalogueItem> = found.hits.iter().filter(of_source).cloned().collect();
+    let things: Vec<CatalogueItem> =
+        found.hits.iter().filter(|hit| hit.thing.source() == key.source).cloned().collect();
     let tiles = spread(report, &catalogue.runs, &things)?;
     Ok(SearchStatistics { statistics: figures.statistics(), bars: figures.bars(), tiles })
 }
@@ -309,7 +308,7 @@ fn examples_ui(ui: &mut Ui, text: &mut String) {
     }
 }
 
-/// The query with the letter that cannot be understood.
+/// The query with its invalid character marked.
 fn error_ui(ui: &mut Ui, text: &str, error: &SearchQueryError) {
     let palette = ThemePalette::for_ui(ui);
     let pointer = format!("{text}\n{}^", " ".repeat(error.at));
@@ -345,8 +344,13 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
     let words = format!("{} {}", hit.kind, hit.name);
     response.widget_info(|| WidgetInfo::selected(Role::ListItem, true, chosen, &words));
-    let ground =
-        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else {
+        None
+    };
     if let Some(ground) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(4), ground);
     }
@@ -373,7 +377,7 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     response.on_hover_text(&hit.name)
 }
 
-/// Statistics; the bar that was clicked.
+/// Shows statistics. Returns the clicked bar.
 fn measured_ui(
     ui: &mut Ui,
     measured: &SearchStatistics,
@@ -420,11 +424,11 @@ pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bo
     });
 }
 
-/// How evenly the tiles share it: a strip of all tiles, and the figures of it.
+/// The distribution over tiles: a strip of all tiles, and its figures.
 fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
     let palette = ThemePalette::for_ui(ui);
-    let (max, used) =
-        (tiles.iter().copied().max().unwrap_or(0), tiles.iter().filter(|of| **of > 0));
+    let max = tiles.iter().copied().max().unwrap_or(0);
+    let used = tiles.iter().filter(|of| **of > 0);
     if max == 0 {
         return;
     }

@@ -1,5 +1,5 @@
-//! What the tables of views show is what is saved of them: every table of the list, column by
-//! column and cell by cell.
+//! Tests that the tables of views equal the saved ones: every table of the list, column by column
+//! and cell by cell.
 
 use super::{
     exchange_code, execution_trace, limits, liveness, memory, operations, tile_mapping, topics,
@@ -16,7 +16,7 @@ use tilescope_report::{
     VertexTypeInfo,
 };
 
-/// Rows of each table that are compared.
+/// The number of rows of each table that are compared.
 const ROWS: usize = 8;
 
 fn report() -> (tempfile::TempDir, Report) {
@@ -54,7 +54,7 @@ fn report() -> (tempfile::TempDir, Report) {
     (directory, report)
 }
 
-/// A table as its view has it; `None` for what is drawn.
+/// A table as its view shows it; `None` for views that draw it.
 fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
     Some(match (view, name) {
         ("memory", "tiles")
@@ -99,9 +99,9 @@ fn fields(csv: &str) -> Vec<Vec<String>> {
     lines
 }
 
-/// Whether the text on the screen says what the field of the file says.
+/// Returns true if the text on the screen equals the field of the file.
 fn says_the_same(cell: &TableCell, field: &str) -> bool {
-    let text = cell.text();
+    let text = cell.exact();
     match cell {
         TableCell::Text(_) | TableCell::Id(_) => text == field,
         TableCell::Missing => field.is_empty(),
@@ -121,13 +121,13 @@ fn says_the_same(cell: &TableCell, field: &str) -> bool {
 }
 
 #[test]
-fn every_table_shows_what_is_saved_of_it() {
+fn every_table_equals_its_saved_file() {
     let (_directory, report) = report();
     for table in all() {
         let place = format!("{} {}", table.view, table.name);
         let seen = seen(&report, table.view, table.name);
         assert_eq!(seen.is_some(), table.on_screen, "{place}");
-        // The view of topics has all of them.
+        // The topics view has all of them.
         let seen = seen.unwrap_or_else(|| topics::seen(&report, table));
         let saved = fields(&(table.read)(&report).unwrap().csv());
         let (heads, rows) = saved.split_first().unwrap();

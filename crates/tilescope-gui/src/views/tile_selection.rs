@@ -1,4 +1,4 @@
-//! Widgets over tiles, in step with the selection that all views share.
+//! Widgets over tiles that follow the selection shared by all views.
 
 use super::ViewContext;
 use crate::model::command::AppCommand;
@@ -15,13 +15,13 @@ use egui::{Response, Ui};
 use tilescope_report::ReportPart;
 use tilescope_report::units::TileId;
 
-/// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
+/// Selects a tile alone, or adds it to the selection. A selected tile is deselected.
 pub(crate) fn select_tile(context: &ViewContext<'_>, tile: TileId, add: bool) {
     let tiles = toggled_tiles(&context.selection.tiles, tile, add);
     context.commands.push(AppCommand::SelectTiles(tiles));
 }
 
-/// The box for tile numbers.
+/// The text box for tile numbers.
 pub(crate) fn tile_picker_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -33,8 +33,8 @@ pub(crate) fn tile_picker_ui(
     shown
 }
 
-/// A button that leads to the floor plan which follows the time cursor of the execution trace: only
-/// there a pointer is at a cycle, and what this view shows is of the whole program.
+/// A button that leads to the floor plan of the execution trace, which follows the time cursor.
+/// Only there does the pointer select a cycle; this view shows the whole program.
 pub(crate) fn trace_cursor_button_ui(bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
     let hint = "The activity of tiles at the cycle under the pointer is on the floor plan below \
                 the execution trace";
@@ -48,8 +48,8 @@ fn show_tiles_of_trace(context: &ViewContext<'_>) {
     context.commands.push(AppCommand::ShowTables(ViewId::ExecutionTrace, "Tiles"));
 }
 
-/// Below the words about what a profile of measured tiles does not have: a button that leads to what
-/// it has.
+/// A button below the text about the data that a profile of measured tiles lacks. It leads to the
+/// data that the profile has.
 pub(crate) fn measured_tiles_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     if !context.opened.report.has_tile_samples() {
         return;
@@ -64,7 +64,7 @@ pub(crate) fn measured_tiles_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     });
 }
 
-/// A graph over tiles or IPUs; a click chooses.
+/// A graph over tiles or IPUs. A click selects a tile.
 pub(crate) fn tile_graph_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -89,7 +89,7 @@ pub(crate) fn tile_graph_ui(
     }
 }
 
-/// A value per tile on the floor plan of the chips; a click chooses.
+/// A value per tile on the floor plan of the chips. A click selects a tile.
 pub(crate) fn floor_plan_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,

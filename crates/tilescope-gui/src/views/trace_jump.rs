@@ -1,5 +1,5 @@
-//! Links to the execution trace: from programs to where they ran, from findings to the steps they
-//! speak of.
+//! Links to the execution trace: from programs to their first steps, and from findings to the steps
+//! that they name.
 
 use super::ViewContext;
 use crate::model::command::{AppCommand, SelectedStep};
@@ -11,7 +11,7 @@ use tilescope_analysis::trace::{LaneStepLocation, LocatedStep, located_step};
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::ProgramId;
 
-/// A way to the trace that is being looked for.
+/// A pending link to the trace.
 #[derive(Default)]
 pub(crate) struct TraceJump {
     wanted: Option<(ViewLocation, u64)>,
@@ -20,18 +20,18 @@ pub(crate) struct TraceJump {
 }
 
 impl TraceJump {
-    /// Goes to the first step of a program, once it is found.
+    /// Starts to look up the first step of a program, to go there.
     pub(crate) fn start(&mut self, program: ProgramId) {
         self.start_at(ViewLocation { program: Some(program), ..ViewLocation::default() });
     }
 
-    /// Goes to the step that a place speaks of, once it is found.
+    /// Starts to look up the step of a place, to go there.
     pub(crate) fn start_at(&mut self, place: ViewLocation) {
         self.presses += 1;
         self.wanted = Some((place, self.presses));
     }
 
-    /// Goes there if it has been found.
+    /// Goes to the place once it is found.
     pub(crate) fn update(&mut self, ui: &Context, context: &ViewContext<'_>) {
         let Some(wanted) = self.wanted.clone() else { return };
         let asked = context

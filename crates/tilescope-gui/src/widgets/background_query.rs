@@ -1,12 +1,12 @@
-//! Asking slow questions off the UI thread.
+//! Slow queries off the UI thread.
 //!
-//! A [`BackgroundQuery`] holds the answer to one changing question. Views ask on every frame; the
-//! query works on one question at a time, skips those that were overtaken while it worked, and
-//! keeps the last answer until a newer one is there, so that a view never falls back to nothing.
+//! A [`BackgroundQuery`] holds the answer to one changing query. Views call it in every frame. It
+//! works on one query at a time, skips those that were replaced while it worked, and keeps the last
+//! answer until a newer one is available, so that a view never becomes empty again.
 //!
-//! What comes back is a [`QueryState`]: it owns its answer, so that the view is free to change while
-//! it shows it, and [`QueryState::show`] draws whatever there is. Answers are [`Versioned`]: what is
-//! made of one, a texture or a sorted table, is kept under its version.
+//! The result is a [`QueryState`]. It owns its answer, so the view can change while it shows it,
+//! and [`QueryState::show`] draws the available data. Answers are [`Versioned`]: derived data, such
+//! as a texture or a sorted table, is cached under the version.
 
 use std::fmt;
 use std::ops::Deref;
@@ -17,10 +17,10 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tilescope_report::ReportError;
 
-/// After this long without an answer, views say that they are waiting.
+/// The time without an answer after which views show that they are waiting.
 const OVERDUE_AFTER: Duration = Duration::from_millis(150);
 
-/// Counts questions being worked on; shared by all queries of a window.
+/// The number of running queries, shared by all queries of a window.
 #[derive(Clone, Default)]
 pub struct BackgroundWorkers(Arc<BackgroundWorkerState>);
 
@@ -32,17 +32,16 @@ struct BackgroundWorkerState {
 }
 
 impl BackgroundWorkers {
-    /// Whether a question is being worked on.
+    /// Returns true while a query is running.
     pub fn busy(&self) -> bool {
         self.0.busy.load(Ordering::SeqCst) > 0
     }
 
-    /// Waits until no question is being worked on, or `limit` has passed.
+    /// Waits until no query is running, or until `limit` has passed.
     pub fn wait(&self, limit: Duration) {
         let end = Instant::now() + limit;
         let mut guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Looked at under the lock that workers count down under: no end is missed before the
-        // sleep.
+        // Checked under the lock that workers hold to count down: no end is missed before the wait.
         while self.busy() {
             let Some(left) = end.checked_duration_since(Instant::now()) else { return };
             guard = match self.0.finished.wait_timeout(guard, left) {
@@ -58,7 +57,7 @@ impl BackgroundWorkers {
     }
 }
 
-/// Counts down when it goes out of scope, however the work ended.
+/// Counts down when dropped, however the work ended.
 struct RunningQueryGuard(Arc<BackgroundWorkerState>);
 
 impl Drop for RunningQueryGuard {
@@ -69,23 +68,23 @@ impl Drop for RunningQueryGuard {
     }
 }
 
-/// A value that is shared, told from every other by its version.
+/// A shared value with a version that distinguishes it from every other value.
 ///
-/// The address of a value would not do: another one may have it once the first is gone.
+/// The address of a value would not work: another one may have it once the first is freed.
 pub(crate) struct Versioned<T> {
     version: u64,
     value: Arc<T>,
 }
 
 impl<T> Versioned<T> {
-    /// A value with a version of its own.
+    /// Wraps a value and gives it a new version.
     pub(crate) fn new(value: T) -> Self {
-        // Numbers only have to differ; they order no other memory, so `Relaxed` is enough.
+        // Versions only have to differ; they order no other memory, so `Relaxed` is enough.
         static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
         Self { version: NEXT_VERSION.fetch_add(1, Ordering::Relaxed), value: Arc::new(value) }
     }
 
-    /// What no other value has.
+    /// The version, which no other value has.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
@@ -111,16 +110,16 @@ impl<T: fmt::Debug> fmt::Debug for Versioned<T> {
     }
 }
 
-/// Why a question has no answer.
+/// The reason that a query has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum BackgroundQueryError {
-    /// The work met something that it cannot go on with.
+    /// The work failed with an error.
     #[error("{0}")]
     Failed(Arc<dyn std::error::Error + Send + Sync>),
-    /// Whoever asked wants no answer any more.
+    /// The answer is no longer needed.
     #[error("This was cancelled.")]
     Cancelled,
-    /// The work broke down; a bug of ours.
+    /// The work panicked, which is a bug of ours.
     #[error("Something in this program broke down here; please report this.")]
     Panicked,
 }
@@ -135,35 +134,35 @@ impl From<ReportError> for BackgroundQueryError {
 }
 
 impl BackgroundQueryError {
-    /// Work that met this error.
+    /// An error from the work.
     pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Failed(Arc::new(error))
     }
 }
 
-/// How a question stands.
+/// The state of a query.
 #[derive(Debug)]
 pub(crate) enum QueryState<T> {
-    /// The answer to this very question.
+    /// The answer to the current query.
     Fresh(Versioned<T>),
-    /// The answer to an earlier question, while this one is worked on.
+    /// The answer to an earlier query, while the current one is running.
     Stale {
         /// The earlier answer.
         answer: Versioned<T>,
-        /// Whether this has taken long enough to say so.
+        /// True if the query has run long enough to show that.
         overdue: bool,
     },
-    /// No answer yet.
+    /// No answer is available yet.
     Waiting {
-        /// Whether this has taken long enough to say so.
+        /// True if the query has run long enough to show that.
         overdue: bool,
     },
-    /// There is no answer to this very question, and why.
+    /// The current query has no answer, for this reason.
     Failed(BackgroundQueryError),
 }
 
 impl<T> QueryState<T> {
-    /// The newest answer there is.
+    /// The newest available answer.
     pub(crate) fn answer(&self) -> Option<&Versioned<T>> {
         match self {
             Self::Fresh(answer) | Self::Stale { answer, .. } => Some(answer),
@@ -171,7 +170,7 @@ impl<T> QueryState<T> {
         }
     }
 
-    /// How the work on this very question ended; `None` while it goes on.
+    /// The outcome of the current query; `None` while it is running.
     pub(crate) fn finished(self) -> Option<Result<Versioned<T>, BackgroundQueryError>> {
         match self {
             Self::Fresh(answer) => Some(Ok(answer)),
@@ -180,7 +179,7 @@ impl<T> QueryState<T> {
         }
     }
 
-    /// The same, where the answer to an earlier question is no stand-in for this one.
+    /// The same state without stale answers, for queries whose earlier answers must not stand in.
     pub(crate) fn fresh_only(self) -> Self {
         match self {
             Self::Stale { overdue, .. } => Self::Waiting { overdue },
@@ -188,13 +187,13 @@ impl<T> QueryState<T> {
         }
     }
 
-    /// Whether there is nothing to show, and has not been for long enough to say so.
+    /// Returns true if there is nothing to show, for long enough to show that.
     pub(crate) fn is_overdue(&self) -> bool {
         matches!(self, Self::Waiting { overdue: true })
     }
 }
 
-/// A question that is worked on.
+/// A running query.
 struct PendingQuery<K, T> {
     key: K,
     since: Instant,
@@ -208,17 +207,17 @@ impl<K, T> PendingQuery<K, T> {
     }
 }
 
-/// Nobody waits for the answer any more.
+/// Cancels the work, because its answer is no longer needed.
 impl<K, T> Drop for PendingQuery<K, T> {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::SeqCst);
     }
 }
 
-/// A question, and how the work on it ended.
+/// A query key, and the outcome of the work.
 type AnsweredQuery<K, T> = (K, Result<Versioned<T>, BackgroundQueryError>);
 
-/// One changing question and its newest answer.
+/// One changing query and its newest answer.
 pub(crate) struct BackgroundQuery<K, T> {
     answer: Option<AnsweredQuery<K, T>>,
     pending: Option<PendingQuery<K, T>>,
@@ -231,12 +230,12 @@ impl<K, T> Default for BackgroundQuery<K, T> {
 }
 
 impl<K, T> BackgroundQuery<K, T> {
-    /// The newest answer, whatever was asked since.
+    /// The newest answer, even if it belongs to an earlier query.
     pub(crate) fn latest(&self) -> Option<&Versioned<T>> {
         self.answer.as_ref().and_then(|(_, answer)| answer.as_ref().ok())
     }
 
-    /// Why the question that was answered last has no answer.
+    /// The error of the last answered query, if it failed.
     pub(crate) fn latest_error(&self) -> Option<&BackgroundQueryError> {
         self.answer.as_ref().and_then(|(_, answer)| answer.as_ref().err())
     }
@@ -247,7 +246,7 @@ where
     K: Clone + PartialEq + Send + 'static,
     T: Send + Sync + 'static,
 {
-    /// Asks `question` about `key`, unless that is known already or other work is under way.
+    /// Runs `question` for `key`, unless the answer is known already or other work is running.
     pub(crate) fn ask<E: Into<BackgroundQueryError>>(
         &mut self,
         context: &egui::Context,
@@ -258,7 +257,7 @@ where
         self.ask_cancellable(context, workers, key, |key, _| question(key))
     }
 
-    /// Asks a question that always has an answer.
+    /// Runs a query that cannot fail.
     pub(crate) fn compute(
         &mut self,
         context: &egui::Context,
@@ -269,7 +268,7 @@ where
         self.ask(context, workers, key, |key| Ok::<T, BackgroundQueryError>(question(key)))
     }
 
-    /// Asks a question that looks now and then whether anyone still waits for its answer.
+    /// Runs a query that checks from time to time if its answer is still needed.
     pub(crate) fn ask_cancellable<E: Into<BackgroundQueryError>>(
         &mut self,
         context: &egui::Context,
@@ -279,14 +278,14 @@ where
     ) -> QueryState<T> {
         self.receive();
         let known = self.answer.as_ref().is_some_and(|(answered, _)| answered == key);
-        // One question at a time: panning asks faster than answers come, and a queue would be
-        // worked off when all in it is out of date.
+        // One query at a time: panning asks faster than answers arrive, and a queue would only hold
+        // outdated work.
         if !known && self.pending.is_none() {
             self.start(context, workers, key.clone(), question);
         }
         if let Some(pending) = &self.pending {
             let wait = OVERDUE_AFTER.saturating_sub(pending.since.elapsed());
-            // Without input egui paints no frame, and nobody would say that the answer is overdue.
+            // Without input egui paints no frame, and the overdue state would never show.
             if !wait.is_zero() {
                 context.request_repaint_after(wait);
             }
@@ -294,7 +293,7 @@ where
         self.state_of(key)
     }
 
-    /// Asks a question that is being typed: work on what was asked before is given up for it.
+    /// Runs a query that the user is still typing. It cancels the running query.
     pub(crate) fn ask_newest<E: Into<BackgroundQueryError>>(
         &mut self,
         context: &egui::Context,
@@ -307,21 +306,21 @@ where
         self.ask_cancellable(context, workers, key, question)
     }
 
-    /// Gives up what is worked on; it stays unanswered until [`Self::retry`].
+    /// Cancels the running query. It stays unanswered until [`Self::retry`].
     pub(crate) fn cancel(&mut self) {
         if let Some(pending) = self.pending.take() {
-            // Kept as an answer: views ask on every frame and would start the same work again at
-            // once.
+            // Stored as an answer: views call this in every frame and would restart the same work
+            // at once.
             self.answer = Some((pending.key.clone(), Err(BackgroundQueryError::Cancelled)));
         }
     }
 
-    /// Whether the question that was worked on last was given up.
+    /// Returns true if the last query was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         matches!(self.latest_error(), Some(BackgroundQueryError::Cancelled))
     }
 
-    /// Forgets why there was no answer, so that the question is worked on once more.
+    /// Discards the last error, so that the query runs again.
     pub(crate) fn retry(&mut self) {
         self.answer.take_if(|(_, answer)| answer.is_err());
     }
@@ -332,7 +331,7 @@ where
             Some((answered, Ok(answer))) if answered == key => QueryState::Fresh(answer.clone()),
             Some((answered, Err(error))) if answered == key => QueryState::Failed(error.clone()),
             Some((_, Ok(answer))) => QueryState::Stale { answer: answer.clone(), overdue },
-            // Also after an earlier question failed: its error says nothing about this one.
+            // Also after an earlier query failed: its error does not apply to this one.
             _ => QueryState::Waiting { overdue },
         }
     }
@@ -341,12 +340,12 @@ where
         let Some(pending) = &self.pending else { return };
         match pending.receiver.try_recv() {
             Ok(answer) => {
-                // Freeing a large answer takes longer than painting a frame.
+                // Freeing a large answer may take longer than painting a frame.
                 let overtaken = self.answer.replace((pending.key.clone(), answer));
                 in_background(move || drop(overtaken));
             }
             Err(TryRecvError::Empty) => return,
-            // The work ended without a word: ask again instead of waiting for ever.
+            // The work ended without a result: run it again instead of waiting forever.
             Err(TryRecvError::Disconnected) => {}
         }
         self.pending = None;
@@ -360,32 +359,36 @@ where
         question: impl FnOnce(&K, &Arc<AtomicBool>) -> Result<T, E> + Send + 'static,
     ) {
         let (sender, receiver) = channel();
-        let (context, job) = (context.clone(), workers.start());
+        let context = context.clone();
+        let job = workers.start();
         let cancelled = Arc::new(AtomicBool::new(false));
-        let (asked, flag) = (key.clone(), cancelled.clone());
+        let asked = key.clone();
+        let flag = cancelled.clone();
         self.pending = Some(PendingQuery { key, since: Instant::now(), receiver, cancelled });
         in_background(move || {
-            // A panic inside rayon would take the whole app along.
+            // A panic inside rayon would take down the whole app.
             let ended = catch_unwind(AssertUnwindSafe(|| question(&asked, &flag)));
             let answer = match ended {
                 Ok(Ok(answer)) => Ok(Versioned::new(answer)),
                 Ok(Err(error)) => Err(error.into()),
                 Err(_) => Err(BackgroundQueryError::Panicked),
             };
-            // Nobody listens any more once the view is closed.
+            // The receiver is gone once the view is closed.
             let _ = sender.send(answer);
-            // Only after the answer was sent: who waits for the workers finds it in the channel.
+            // Only after the answer was sent: a caller that waits for the workers finds it in the
+            // channel.
             drop(job);
             context.request_repaint();
         });
     }
 }
 
-/// Runs work on threads of its own, one fewer than there are processors: the window keeps one.
+/// Runs work on a separate pool with one thread fewer than there are processors: the window keeps
+/// one.
 fn in_background(work: impl FnOnce() + Send + 'static) {
     static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
     let pool = POOL.get_or_init(|| {
-        // Not rayon's own pool: that has a thread for every processor, and frames would stutter.
+        // Not rayon's global pool: it has a thread for every processor, and frames would stutter.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = processors.saturating_sub(1).max(1);
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()
@@ -400,7 +403,7 @@ fn in_background(work: impl FnOnce() + Send + 'static) {
 mod tests {
     use super::*;
 
-    /// What is asked, and what it is asked with.
+    /// A query and its workers.
     struct Asking {
         context: egui::Context,
         workers: BackgroundWorkers,
@@ -409,7 +412,8 @@ mod tests {
 
     impl Asking {
         fn new() -> Self {
-            let (context, workers) = (egui::Context::default(), BackgroundWorkers::default());
+            let context = egui::Context::default();
+            let workers = BackgroundWorkers::default();
             Self { context, workers, query: BackgroundQuery::default() }
         }
 
@@ -428,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_stays_until_a_newer_one_is_there() {
+    fn an_answer_stays_until_a_newer_one_arrives() {
         let mut asking = Asking::new();
         assert!(matches!(asking.tenfold(1), QueryState::Waiting { .. }));
         asking.settle();
@@ -441,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_change_with_answers_only() {
+    fn versions_change_only_with_answers() {
         let mut asking = Asking::new();
         let mut version = |key| {
             asking.tenfold(key);
@@ -453,12 +457,12 @@ mod tests {
         assert_eq!(version(1), first);
         let second = version(2);
         assert_ne!(second, first);
-        // What was forgotten meanwhile is a new answer.
+        // A forgotten answer is computed anew.
         assert!(![first, second].contains(&version(1)));
     }
 
     #[test]
-    fn questions_overtaken_while_working_are_skipped() {
+    fn outdated_queries_are_skipped() {
         let mut asking = Asking::new();
         let count = Arc::new(AtomicUsize::new(0));
         let mut ask = |key| {
@@ -472,14 +476,14 @@ mod tests {
         (0..100).for_each(|key| drop(ask(key)));
         asking.settle();
         assert!(count.load(Ordering::SeqCst) < 10);
-        // The last one has not been worked on yet.
+        // The last query has not run yet.
         assert!(!matches!(asking.tenfold(99), QueryState::Fresh(_)));
         asking.settle();
         assert!(matches!(asking.tenfold(99), QueryState::Fresh(answer) if *answer == 990));
     }
 
     #[test]
-    fn an_error_answers_its_own_question_only() {
+    fn an_error_applies_only_to_its_own_query() {
         let mut asking = Asking::new();
         let mut ask = |key| {
             let question = |_: &u32| {
@@ -496,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_panics_is_an_answer_too() {
+    fn a_panic_is_an_answer_too() {
         let mut asking = Asking::new();
         let question = |_: &u32| std::panic::resume_unwind(Box::new("test"));
         asking.query.compute(&asking.context, &asking.workers, &1, question);
@@ -506,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_question_ends_and_can_be_asked_again() {
+    fn a_cancelled_query_ends_and_can_be_retried() {
         let mut asking = Asking::new();
         let until_cancelled = |_: &u32, cancelled: &Arc<AtomicBool>| -> Result<u32, ReportError> {
             while !cancelled.load(Ordering::SeqCst) {
@@ -528,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_question_ends_the_work_on_an_older_one() {
+    fn a_newer_query_cancels_an_older_one() {
         let mut asking = Asking::new();
         let until_cancelled =
             |key: &u32, cancelled: &Arc<AtomicBool>| -> Result<u32, ReportError> {
@@ -547,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_may_go_away_while_it_is_asked() {
+    fn a_running_query_can_be_dropped() {
         let mut asking = Asking::new();
         asking.query.compute(&asking.context, &asking.workers, &1, |_| {
             std::thread::sleep(Duration::from_millis(20));

@@ -1,22 +1,22 @@
-//! Work on a thread of its own that gives one result: opening, saving, the system's dialogs.
+//! Work on a separate thread that yields one result: opening, saving, the system's dialogs.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// The system has no thread for work beside the window.
+/// An error if the system cannot start another thread.
 #[derive(Debug, thiserror::Error)]
 #[error("No thread for this: {0}")]
 pub(crate) struct PendingStartError(io::Error);
 
-/// Work on a thread of its own, with a result some time.
+/// Work on a separate thread that yields a result later.
 pub(crate) struct BackgroundTask<T> {
     since: Instant,
     receiver: Receiver<T>,
 }
 
 impl<T: Send + 'static> BackgroundTask<T> {
-    /// Starts `work`; the window is painted again when it is done.
+    /// Starts `work`. The window is repainted when it is done.
     pub(crate) fn start(
         name: &str,
         context: &egui::Context,
@@ -27,7 +27,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
-                // Nobody listens any more if the user was faster.
+                // The receiver is gone if the user cancelled.
                 let _ = sender.send(work());
                 context.request_repaint();
             })
@@ -35,7 +35,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
         Ok(Self { since: Instant::now(), receiver })
     }
 
-    /// The result, once; `Err` if the worker panicked.
+    /// Returns the result once; `Err` if the worker panicked.
     pub(crate) fn poll(&self) -> Option<Result<T, ()>> {
         match self.receiver.try_recv() {
             Ok(result) => Some(Ok(result)),
@@ -44,7 +44,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
         }
     }
 
-    /// Waits so long for the result, where that is more important than the next frame.
+    /// Waits this long for the result, if it matters more than the next frame.
     pub(crate) fn wait(&self, time: Duration) -> Option<Result<T, ()>> {
         match self.receiver.recv_timeout(time) {
             Ok(result) => Some(Ok(result)),
@@ -53,7 +53,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
         }
     }
 
-    /// For how long it has been at work.
+    /// The time since the start of the work.
     pub(crate) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }

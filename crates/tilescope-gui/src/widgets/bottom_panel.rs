@@ -1,5 +1,5 @@
-//! A panel of tables below a graph. Where the graph would have too little room, or the tables have
-//! nothing to show yet, the panel is no more than its tabs; a button opens and closes it.
+//! A panel of tables below a graph. If the graph would have too little space, or the tables have
+//! nothing to show yet, the panel shrinks to its tabs. A button opens and closes it.
 
 use super::{ICON_BUTTON, icon_button_ui};
 use crate::theme::{ThemePalette, spacing};
@@ -7,16 +7,17 @@ use crate::widgets::icons::Icon;
 use egui::{Frame, Label, Panel, Rect, RichText, Ui, UiBuilder, vec2};
 use serde::{Deserialize, Serialize};
 
-/// Height of tabs alone.
+/// The height of the tabs alone.
 const TABS: f32 = 36.0;
-/// Least height of the panel when it is open, and of the graph above it.
+/// The smallest height of the open panel.
 const LEAST: f32 = 60.0;
+/// The smallest height of the graph above the panel.
 const LEAST_ABOVE: f32 = 120.0;
 
-/// A view lower than this begins with its tables closed.
+/// The height below which a view starts with its tables closed.
 pub(crate) const LOW: f32 = 360.0;
 
-/// A panel, and whether the user has opened or closed it.
+/// A panel, and the user's choice to open or close it.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct BottomPanel {
@@ -24,19 +25,20 @@ pub(crate) struct BottomPanel {
 }
 
 impl BottomPanel {
-    /// A panel that the user has opened or closed, or neither.
+    /// A panel with the user's choice to open or close it, if any.
     pub(crate) fn of(open: Option<bool>) -> Self {
         Self { open }
     }
 
-    /// Whether the user has opened or closed it.
+    /// Returns the user's choice to open or close it, if any.
     pub(crate) fn choice(self) -> Option<bool> {
         self.open
     }
 
-    /// Shows the panel at the bottom of `ui`, at first as high as `height`; closed where graph and
-    /// panel together are lower than `low`. `contents` is told whether there is more than tabs, and
-    /// says so to open it. The panel as the user has left it.
+    /// Shows the panel at the bottom of `ui`. `room` holds its initial height, and the height of
+    /// graph and panel together below which it starts closed. `contents` receives a flag that is
+    /// true if more than the tabs is visible, and sets the flag to open the panel. Returns the
+    /// panel with the user's choice.
     #[must_use]
     pub(crate) fn ui(
         self,
@@ -48,7 +50,8 @@ impl BottomPanel {
         self.ui_when(true, ui, name, room, contents)
     }
 
-    /// The same, closed as long as it has nothing to show and the user does not open it.
+    /// Shows the panel like [`Self::ui`], but closed while it has nothing to show and the user has
+    /// not opened it.
     #[must_use]
     pub(crate) fn ui_when(
         self,
@@ -64,7 +67,7 @@ impl BottomPanel {
             let most = (room - LEAST_ABOVE).max(LEAST + 1.0);
             Panel::bottom(name).resizable(true).default_size(height).size_range(LEAST..=most)
         } else {
-            // The size that the user has given to the open one is not touched.
+            // The user's size of the open panel stays unchanged.
             Panel::bottom((name, "tabs")).resizable(false).default_size(TABS).min_size(TABS)
         };
         let mut wanted = open;
@@ -88,7 +91,7 @@ impl BottomPanel {
     }
 }
 
-/// A sentence in place of what is in such a panel, while it is closed and has no tabs.
+/// A sentence in place of the contents of such a panel, while it is closed and has no tabs.
 pub(crate) fn closed_ui(ui: &mut Ui, sentence: &str) {
     tabs_row_ui(ui, |ui| {
         ui.add_space(spacing::S);
@@ -98,7 +101,7 @@ pub(crate) fn closed_ui(ui: &mut Ui, sentence: &str) {
     });
 }
 
-/// Tabs at the top of such a panel; the button is beside them.
+/// The tabs at the top of such a panel, with the button beside them.
 pub(crate) fn tabs_row_ui<R>(ui: &mut Ui, tabs: impl FnOnce(&mut Ui) -> R) -> R {
     ui.horizontal(|ui| {
         ui.set_max_width(ui.available_width() - ICON_BUTTON - 8.0);

@@ -1,13 +1,13 @@
-//! Text that is cut to a width, with a point of omission where something is missing.
+//! Text that is shortened to a width, with an ellipsis for the omitted part.
 
 use egui::text::{LayoutJob, TextFormat, TextWrapping};
 use egui::{Color32, FontId, Galley, Painter};
 use std::sync::Arc;
 
-/// Share of the room that the beginning of a text gets when its middle is left out.
+/// The share of the width for the beginning of a text whose middle is omitted.
 const HEAD_SHARE: f32 = 0.4;
 
-/// A name in at most so many letters.
+/// A name of at most this many characters.
 pub(crate) fn shortened(name: &str, letters: usize) -> String {
     if name.chars().count() > letters {
         return name.chars().take(letters.saturating_sub(1)).chain(['…']).collect();
@@ -15,7 +15,7 @@ pub(crate) fn shortened(name: &str, letters: usize) -> String {
     name.to_owned()
 }
 
-/// Lays `text` out in one line of at most `width` points.
+/// Lays out `text` in one line of at most `width` points.
 pub(crate) fn elided(
     painter: &Painter,
     text: &str,
@@ -23,7 +23,7 @@ pub(crate) fn elided(
     colour: Color32,
     width: f32,
 ) -> Arc<Galley> {
-    // Names have up to hundreds of letters; more than fit need not be looked at.
+    // Names have up to hundreds of characters; those that cannot fit are not measured.
     let most = (width / 3.0) as usize + 8;
     let shortened: String = text.chars().take(most).collect();
     let mut job = LayoutJob::single_section(shortened, TextFormat::simple(font, colour));
@@ -36,7 +36,7 @@ pub(crate) fn elided(
     painter.layout_job(job)
 }
 
-/// `text` with its middle left out, so that one line of it is at most `width` points wide; `None`
+/// Omits the middle of `text` so that it fits on one line of at most `width` points. Returns `None`
 /// if all of it fits.
 pub(crate) fn without_middle(
     painter: &Painter,
@@ -53,7 +53,7 @@ pub(crate) fn without_middle(
     let room = (width - dots).max(0.0);
     let ends: Vec<f32> =
         all.rows.iter().flat_map(|row| &row.glyphs).map(|glyph| glyph.max_x()).collect();
-    // The end tells more than the beginning.
+    // The end is more informative than the beginning.
     let head = ends.iter().take_while(|end| **end <= room * HEAD_SHARE).count();
     let used = head.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0.0);
     let from = all.size().x - (room - used);
@@ -64,8 +64,8 @@ pub(crate) fn without_middle(
     Some(format!("{head}…{tail}"))
 }
 
-/// The same for one of several texts that stand below each other: what tells it from the others is kept,
-/// and as much of its beginning as there is room for.
+/// Omits the middle of one of several texts below each other. The part that distinguishes it from
+/// the others is kept, with as much of its beginning as fits.
 pub(crate) fn with_difference(
     painter: &Painter,
     text: &str,
@@ -73,19 +73,20 @@ pub(crate) fn with_difference(
     (font, colour): (FontId, Color32),
     width: f32,
 ) -> Option<String> {
-    let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), colour).size().x;
-    if wide(text) <= width {
+    let measure =
+        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), colour).size().x;
+    if measure(text) <= width {
         return None;
     }
     let tail: String = text.chars().skip(difference(text, others)).collect();
-    let room = width - wide(&tail) - wide("…");
+    let room = width - measure(&tail) - measure("…");
     if tail.is_empty() || room < 0.0 {
         return without_middle(painter, text, font, colour, width);
     }
     let mut head = String::new();
     for letter in text.chars() {
         head.push(letter);
-        if wide(&head) > room {
+        if measure(&head) > room {
             head.pop();
             break;
         }
@@ -93,11 +94,14 @@ pub(crate) fn with_difference(
     Some(format!("{head}…{tail}"))
 }
 
-/// How many letters a text shares with the other that begins most like it, up to the end of a part of
-/// its name.
+/// The number of characters that a text shares with the most similar of the others, up to the end
+/// of a part of its name.
 fn difference(text: &str, others: &[&str]) -> usize {
-    let shared = |other: &&str| text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let most = others.iter().filter(|other| **other != text).map(shared).max().unwrap_or(0);
+    let mut most = 0;
+    for other in others.iter().filter(|other| **other != text) {
+        let shared = text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        most = most.max(shared);
+    }
     let parts = text.chars().take(most).collect::<Vec<char>>();
     let ends = parts.iter().rposition(|letter| !letter.is_alphanumeric());
     ends.unwrap_or(0)
@@ -108,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_differ_after_what_they_share() {
+    fn the_shared_start_of_texts_is_measured() {
         let texts = ["layer3+layer4/fwd", "layer3+layer4/bwd", "layer9/fwd"];
         let tail = |at: usize| &texts[at][difference(texts[at], &texts)..];
         assert_eq!([tail(0), tail(1)], ["/fwd", "/bwd"]);
@@ -117,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_shown_in_any_room() {
+    fn the_difference_is_shown_at_any_width() {
         let context = egui::Context::default();
         let mut shown = Vec::new();
         let mut output = context.run_ui(egui::RawInput::default(), |ui| {

@@ -1,5 +1,5 @@
-//! A value per tile on the floor plan of the chips: the chips of a replica side by side, every
-//! tile a cell, brightness is the value. Tiles can be clicked.
+//! A value per tile on the floor plan of the chips. The chips of a replica are side by side, every
+//! tile is a cell, and brightness shows the value. Tiles can be clicked.
 
 use super::heat_scale::HeatScale;
 use super::split_texture::TextureOwner;
@@ -15,21 +15,22 @@ use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
 use tilescope_report::units::{IpuId, TileId, grouped};
 
-/// Room for the name of a chip above it.
+/// The space for the name of a chip above it.
 const NAME: f32 = 16.0;
+/// The gap between two chips.
 const GAP: f32 = 10.0;
-/// Height of a tile to its width, at most and at least.
+/// The smallest and largest ratio of a tile's height to its width.
 const STRETCH: (f32, f32) = (0.35, 1.4);
 
 #[derive(Clone, Copy)]
 pub(crate) struct FloorPlanValues<'a> {
-    /// Name for readers of the accessibility tree.
+    /// The name for screen readers.
     pub name: &'a str,
-    /// One value per tile.
+    /// The values, one per tile.
     pub values: &'a [u64],
-    /// Tells these values from others: the version of what they are of, and which part of it.
+    /// A key for the values: the version of their data, and the part of it.
     pub generation: (u64, u64),
-    /// What colours stand for; tiles with 0 have the colour of nothing.
+    /// The colour scale; tiles with 0 have the colour of nothing.
     pub scale: HeatScale,
     pub unit: TileCurveUnit,
 }
@@ -43,27 +44,27 @@ impl FloorPlanValues<'_> {
     }
 }
 
-/// What was drawn: which values, and the colours they were drawn in.
+/// The key of a texture: the values and their colours.
 type FloorPlanTextureKey = ((u64, u64), HeatScale, ColourScheme);
 
-/// Chips that are drawn already.
+/// The chips that are drawn already.
 #[derive(Default)]
 pub(crate) struct FloorPlanWidget {
     chips: Option<(FloorPlanTextureKey, TextureOwner, Vec<TextureHandle>)>,
-    /// The values in words, and which values those are.
+    /// The description of the values, with their key.
     words: ((u64, u64), FloorPlanDescription),
 }
 
-/// Values for readers of the accessibility tree.
+/// The description of the values for screen readers.
 #[derive(Default)]
 struct FloorPlanDescription {
     all: String,
-    /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
+    /// The name and value of every column of tiles, by IPU and column; of whole chips if there are
     /// too many columns.
     parts: Vec<(IpuId, Option<usize>, String, String)>,
 }
 
-/// Most columns with a node of their own.
+/// The largest number of columns with a node of their own.
 const MAX_COLUMNS: usize = 256;
 
 struct FloorPlanLayout {
@@ -74,9 +75,10 @@ struct FloorPlanLayout {
 }
 
 impl FloorPlanLayout {
-    /// As many chips per row as make them largest.
+    /// The layout whose number of chips per row makes them largest.
     fn of(plan: ChipFloorPlan, rect: Rect) -> Self {
-        let (columns, rows) = (plan.columns_per_ipu().max(1) as f32, plan.rows as f32);
+        let columns = plan.columns_per_ipu().max(1) as f32;
+        let rows = plan.rows as f32;
         let chips = plan.ipus as usize;
         let size = |per_row: usize| {
             let lines = chips.div_ceil(per_row) as f32;
@@ -94,14 +96,15 @@ impl FloorPlanLayout {
             size.x * size.y
         };
         let per_row =
-            // Of equal sizes the one with more chips per row wins.
+            // Among equal sizes, the one with more chips per row wins.
             (1..=chips).max_by(|a, b| area(a).total_cmp(&area(b)).then(a.cmp(b))).unwrap_or(1);
         Self { plan, rect, per_row, chip: size(per_row) }
     }
 
     fn chip(&self, ipu: IpuId) -> Rect {
         let ipu = ipu.index();
-        let (column, line) = ((ipu % self.per_row) as f32, (ipu / self.per_row) as f32);
+        let column = (ipu % self.per_row) as f32;
+        let line = (ipu / self.per_row) as f32;
         let corner = self.rect.min
             + vec2(column * (self.chip.x + GAP), line * (self.chip.y + GAP + NAME) + NAME);
         Rect::from_min_size(corner, self.chip)
@@ -122,11 +125,14 @@ impl FloorPlanLayout {
         (0..self.plan.ipus).map(IpuId).find_map(|ipu| {
             let chip = self.chip(ipu);
             let share = (at - chip.min) / chip.size();
-            // `contains` takes in the right and lower edge, where the cell would be one too far.
+            // `contains` includes the right and lower edge, where the cell would be one too far.
             let inside = chip.contains(at) && share.x < 1.0 && share.y < 1.0;
             let column = (share.x * columns as f32) as usize;
             let row = (share.y * self.plan.rows as f32) as usize;
-            inside.then(|| self.plan.tile_at(ipu.index() * (columns + 1) + column, row)).flatten()
+            if !inside {
+                return None;
+            }
+            self.plan.tile_at(ipu.index() * (columns + 1) + column, row)
         })
     }
 }
@@ -137,8 +143,7 @@ impl FloorPlanDescription {
         let most = shown.values.iter().max().copied().unwrap_or(0);
         let all = format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
         let columns = plan.columns_per_ipu();
-        // A column of each chip is a node for readers of the screen, unless there are too many of
-        // them.
+        // Each column of a chip is a node for screen readers, unless there are too many columns.
         let apart = columns * plan.ipus as usize <= MAX_COLUMNS;
         let mut parts = Vec::new();
         for ipu in (0..plan.ipus).map(IpuId) {
@@ -154,9 +159,11 @@ impl FloorPlanDescription {
                 let (Some(low), Some(high)) = (tiles.iter().min(), tiles.iter().max()) else {
                     continue;
                 };
-                let (low, high) = (grouped((*low).into()), grouped((*high).into()));
+                let low = grouped((*low).into());
+                let high = grouped((*high).into());
                 let name = format!("IPU {ipu}, tiles {low} - {high}");
-                let (sum, most) = (values().sum(), values().max().unwrap_or(0));
+                let sum = values().sum();
+                let most = values().max().unwrap_or(0);
                 let value =
                     format!("{} in all, at most {}", shown.unit.exact(sum), shown.unit.exact(most));
                 parts.push((ipu, apart.then_some(part), name, value));
@@ -167,8 +174,8 @@ impl FloorPlanDescription {
 }
 
 impl FloorPlanWidget {
-    /// Shows the chips of a machine, with the tiles that are chosen, in all the room there is; the
-    /// tile that was clicked.
+    /// Shows the chips of a machine in all of `ui`, with the selected tiles. Returns the clicked
+    /// tile.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -193,7 +200,7 @@ impl FloorPlanWidget {
             let font = FontId::proportional(text_size::CAPTION);
             let at = chip.left_top() - vec2(0.0, 3.0);
             let name = painter.layout_no_wrap(name, font, palette.weak_text);
-            // Names of narrow chips would lie on each other; pointing at a tile tells its IPU.
+            // Names of narrow chips would overlap; pointing at a tile shows its IPU.
             if name.size().x < chip.width() + GAP {
                 let at = at - vec2(0.0, name.size().y);
                 painter.galley(at, name, palette.weak_text);
@@ -213,13 +220,17 @@ impl FloorPlanWidget {
             tile_ui(&response, target, shown, tile);
         }
         let by_key = arrows(ui, &response, plan, chosen.last());
-        let clicked = response.clicked().then(|| response.interact_pointer_pos()).flatten();
         let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-        let clicked = clicked.and_then(|at| places.tile_at(at));
-        clicked.map(|tile| TileClick { tile, add }).or(by_key)
+        if response.clicked()
+            && let Some(at) = response.interact_pointer_pos()
+            && let Some(tile) = places.tile_at(at)
+        {
+            return Some(TileClick { tile, add });
+        }
+        by_key
     }
 
-    /// What readers of the accessibility tree find. Counting goes over all tiles: once per map.
+    /// The nodes for screen readers. The counts cover all tiles and are made once per map.
     fn name_ui(
         &mut self,
         ui: &Ui,
@@ -243,8 +254,9 @@ impl FloorPlanWidget {
                 ),
                 None => chip,
             };
-            let told = || (name.clone(), value.clone());
-            node_ui(ui, response.id.with((ipu, column)), rect, Role::Cell, told);
+            node_ui(ui, response.id.with((ipu, column)), rect, Role::Cell, || {
+                (name.clone(), value.clone())
+            });
         }
     }
 
@@ -256,28 +268,25 @@ impl FloorPlanWidget {
         palette: &ThemePalette,
     ) {
         let key = (shown.generation, shown.scale, ColourScheme::of(ui));
-        let known = |(drawn, owner, _): &(FloorPlanTextureKey, TextureOwner, _)| {
-            *drawn == key && owner.is(ui.ctx())
-        };
-        if self.chips.as_ref().is_some_and(known) {
+        if self.chips.as_ref().is_some_and(|(drawn, owner, _)| *drawn == key && owner.is(ui.ctx()))
+        {
             return;
         }
         let options = TextureOptions {
             magnification: egui::TextureFilter::Nearest,
-            // Enlarged, a tile is a sharp square; made smaller, tiles are averaged instead of left
-            // out.
+            // Enlarged, a tile is a sharp square; reduced, tiles are averaged instead of left out.
             ..TextureOptions::LINEAR
         };
-        let chip = |ipu: IpuId| {
+        let mut chips = Vec::new();
+        for ipu in (0..plan.ipus).map(IpuId) {
             let image = image(plan, ipu, shown, palette);
-            ui.ctx().load_texture("floor plan", image, options)
-        };
-        let chips = (0..plan.ipus).map(IpuId).map(chip).collect();
+            chips.push(ui.ctx().load_texture("floor plan", image, options));
+        }
         self.chips = Some((key, TextureOwner::of(ui.ctx()), chips));
     }
 }
 
-/// The tile that an arrow key leads to from the last one chosen, and whether it is added.
+/// The tile that an arrow key moves to from the last selected one, and true if it is added.
 fn arrows(
     ui: &Ui,
     response: &Response,
@@ -288,10 +297,10 @@ fn arrows(
         return None;
     }
     let (right, down, add) = ui.input(|input| {
-        let pressed = |key| i64::from(input.key_pressed(key));
+        let count_presses = |key| i64::from(input.key_pressed(key));
         (
-            pressed(Key::ArrowRight) - pressed(Key::ArrowLeft),
-            pressed(Key::ArrowDown) - pressed(Key::ArrowUp),
+            count_presses(Key::ArrowRight) - count_presses(Key::ArrowLeft),
+            count_presses(Key::ArrowDown) - count_presses(Key::ArrowUp),
             input.modifiers.shift,
         )
     });
@@ -313,13 +322,19 @@ fn image(
     shown: FloorPlanValues<'_>,
     palette: &ThemePalette,
 ) -> ColorImage {
-    let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
+    let columns = plan.columns_per_ipu();
+    let rows = plan.rows as usize;
     let first = ipu.index() * (columns + 1);
-    let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {
-        Some(tile) => shown.colour(palette, tile),
-        None => palette.page,
-    };
-    ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
+    let mut pixels = Vec::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            pixels.push(match plan.tile_at(first + column, row) {
+                Some(tile) => shown.colour(palette, tile),
+                None => palette.page,
+            });
+        }
+    }
+    ColorImage::new([columns, rows], pixels)
 }
 
 fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, tile: TileId) {
@@ -342,7 +357,7 @@ mod tests {
     use tilescope_report::units::TileRange;
 
     #[test]
-    fn every_tile_is_found_where_it_is_drawn() {
+    fn every_tile_is_hit_where_it_is_drawn() {
         for (ipus, tiles) in [(1, 1472), (4, 64), (7, 100)] {
             let target = ReportBuilder::new(ipus, tiles).parts.target;
             let rect = Rect::from_min_size(pos2(30.0, 20.0), vec2(900.0, 500.0));

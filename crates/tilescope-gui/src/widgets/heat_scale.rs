@@ -1,4 +1,4 @@
-//! Colours for amounts: over the range that is there, and the scale that explains them.
+//! Colour scales for amounts: over the present range, with a legend.
 
 use crate::theme::{ThemePalette, text_size};
 use egui::accesskit::Role;
@@ -7,18 +7,17 @@ use egui::{
     vec2,
 };
 
-/// The amounts that colours stand for: from the least that is there, nothing left out of account, to
-/// the largest.
+/// The range of amounts that colours represent: from the smallest nonzero amount to the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeatScale {
     least: u64,
     most: u64,
-    /// Whether colours go by powers.
+    /// True for a logarithmic scale.
     log: bool,
 }
 
 impl HeatScale {
-    /// The scale of these amounts; those that are 0 have no colour of it.
+    /// The scale of these amounts. Zero amounts have no colour on it.
     pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a u64>, log: bool) -> Self {
         let there = values.into_iter().copied().filter(|value| *value > 0);
         let range = there.fold(None, |range: Option<(u64, u64)>, value| match range {
@@ -29,12 +28,12 @@ impl HeatScale {
         Self { least, most, log }
     }
 
-    /// The scale from nothing to the largest amount.
+    /// The scale from zero to the largest amount.
     pub(crate) fn from_zero(most: u64, log: bool) -> Self {
         Self { least: 0, most, log }
     }
 
-    /// The same for the amounts of both; one without amounts adds nothing.
+    /// The scale that covers the amounts of both. A scale without amounts adds nothing.
     pub(crate) fn joined(self, other: Self) -> Self {
         match (self.most, other.most) {
             (_, 0) => self,
@@ -45,7 +44,7 @@ impl HeatScale {
         }
     }
 
-    /// The same with another amount for the strongest colour.
+    /// The scale with another amount for the strongest colour.
     pub(crate) fn with_most(self, most: u64) -> Self {
         Self { least: self.least.min(most), most, ..self }
     }
@@ -58,7 +57,7 @@ impl HeatScale {
         self.most
     }
 
-    /// Where an amount stands, 0 to 1; where all are equal they have the strongest colour.
+    /// The position of an amount, 0 to 1. If all amounts are equal, they have the strongest colour.
     pub(crate) fn share(self, value: u64) -> f32 {
         let range = self.most.saturating_sub(self.least);
         let above = value.saturating_sub(self.least).min(range);
@@ -70,12 +69,12 @@ impl HeatScale {
     }
 }
 
-/// Where an amount stands between nothing and the largest, on a scale of powers.
+/// The position of an amount between zero and the largest, on a logarithmic scale.
 fn log_share(value: f64, max: f64) -> f32 {
     if max <= 0.0 { 0.0 } else { ((1.0 + value.max(0.0)).ln() / (1.0 + max).ln()) as f32 }
 }
 
-/// The scale of colours between its ends.
+/// Shows the colour scale between its ends.
 pub(crate) fn scale_ui(ui: &mut Ui, least: &str, most: &str) {
     let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(least).size(text_size::SMALL));
@@ -112,7 +111,7 @@ mod tests {
     use super::{HeatScale, log_share};
 
     #[test]
-    fn the_scale_spans_what_is_there() {
+    fn the_scale_spans_the_present_amounts() {
         for log in [false, true] {
             let values = [0, 400_000, 609_791, 500_000];
             let scale = HeatScale::of(&values, log);
@@ -127,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_joined_scale_spans_both() {
-        let (few, many) = (HeatScale::of(&[3, 9], false), HeatScale::of(&[5, 70], false));
+        let few = HeatScale::of(&[3, 9], false);
+        let many = HeatScale::of(&[5, 70], false);
         let none = HeatScale::of(&[0], false);
         assert_eq!(few.joined(many), HeatScale::of(&[3, 70], false));
         assert_eq!(few.joined(many), many.joined(few));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_run_from_nothing_to_all_and_never_beyond() {
+    fn shares_stay_between_zero_and_one() {
         assert_eq!((log_share(0.0, 100.0), log_share(100.0, 100.0)), (0.0, 1.0));
         assert_eq!(log_share(5.0, 0.0), 0.0);
         let shares: Vec<f32> = (0..100).map(|value| log_share(f64::from(value), 99.0)).collect();

@@ -5,7 +5,7 @@ use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Vec2, pos2};
 /// The icons of the app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Icon {
-    /// Lines of text behind dots.
+    /// Lines of text after dots.
     List,
     /// A chip with pins.
     Chip,
@@ -15,7 +15,7 @@ pub enum Icon {
     Exchange,
     /// Squares of a floor plan, some of them filled.
     Tiles,
-    /// A circle of an arrow.
+    /// An arrow bent into a circle.
     Reload,
     Close,
     /// A plus sign.
@@ -29,24 +29,24 @@ pub enum Icon {
     Up,
     Down,
     Folder,
-    /// A triangle to start something.
+    /// A triangle for starting something.
     Play,
     Theme,
-    /// A rhombus of tiles: the program's own mark.
+    /// A rhombus of tiles: the program's own icon.
     Mark,
     Find,
-    /// A flask, for examples.
+    /// A flask for examples.
     Flask,
-    /// A curve of steps.
+    /// A stepped curve.
     Steps,
     Bulb,
-    /// Lines set in one below the other.
+    /// Lines with increasing indentation.
     Tree,
-    /// A table with a head.
+    /// A table with a header.
     Table,
     /// Boxes with lines between them.
     Graph,
-    /// Points below a roof.
+    /// Points below a roofline.
     Roofline,
     /// Two links of a chain.
     Link,
@@ -132,7 +132,7 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) 
     }
 }
 
-/// Draws in shares of a square.
+/// Draws in fractions of a square.
 struct IconPainter<'a> {
     painter: &'a Painter,
     square: Rect,

@@ -1,4 +1,4 @@
-//! Parts that several views share.
+//! Widgets shared by several views.
 
 pub(crate) mod background_query;
 pub(crate) mod background_task;
@@ -34,14 +34,15 @@ use icons::Icon;
 use requested_control::{ControlKind, takes_request};
 use tilescope_report::units::IpuId;
 
-/// Space between the edge of a page and what is on it.
+/// The space between the edge of a page and its contents.
 pub(crate) const MARGIN: f32 = 12.0;
 
-/// Height of an entry of the side menu, and in low windows.
+/// The height of an entry of the side menu.
 pub(crate) const MENU_ENTRY: f32 = 32.0;
+/// The height of an entry of the side menu in a low window.
 pub(crate) const LOW_MENU_ENTRY: f32 = 24.0;
 
-/// An entry of the side menu: drawing and words, the chosen one stands out.
+/// An entry of the side menu with icon and text; the selected one is highlighted.
 pub(crate) fn menu_entry_ui(
     ui: &mut Ui,
     icon: Icon,
@@ -53,8 +54,13 @@ pub(crate) fn menu_entry_ui(
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
     let palette = ThemePalette::for_ui(ui);
-    let ground =
-        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else {
+        None
+    };
     if let Some(colour) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(6), colour);
     }
@@ -72,10 +78,10 @@ pub(crate) fn menu_entry_ui(
     response
 }
 
-/// Side of a small square button.
+/// The side of a small square button.
 pub(crate) const ICON_BUTTON: f32 = 26.0;
 
-/// A small square button with a drawing; `text` is its name and its hint.
+/// A small square button with an icon; `text` is its name and its tooltip.
 pub(crate) fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(ICON_BUTTON), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), text));
@@ -89,7 +95,7 @@ pub(crate) fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
     response.on_hover_text(text)
 }
 
-/// The outline of what the keyboard acts on.
+/// The outline of the widget with the keyboard focus.
 pub(crate) fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     if response.has_focus() {
         let stroke = Stroke::new(2.0, ThemePalette::for_ui(ui).accent);
@@ -97,12 +103,13 @@ pub(crate) fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     }
 }
 
-/// The arrow keys to the sides, and all of them, as a widget keeps them.
+/// The left and right arrow keys, which a widget keeps for itself.
 pub(crate) const SIDE_ARROWS: EventFilter =
     EventFilter { horizontal_arrows: true, vertical_arrows: false, tab: false, escape: false };
+/// All arrow keys, for a widget that keeps them for itself.
 pub(crate) const ALL_ARROWS: EventFilter = EventFilter { vertical_arrows: true, ..SIDE_ARROWS };
 
-/// Whether a widget has the focus; then these keys are its own, and do not move the focus away.
+/// Returns true if a widget has the focus. These keys are then its own and do not move the focus.
 pub(crate) fn keeps_arrows(response: &Response, keys: EventFilter) -> bool {
     let has_focus = response.has_focus();
     if has_focus {
@@ -111,21 +118,22 @@ pub(crate) fn keeps_arrows(response: &Response, keys: EventFilter) -> bool {
     has_focus
 }
 
-/// The row above or below the one at `place` of a list, where that one has the focus and an arrow
-/// key asks for it. Arrows to the sides are left to the row.
+/// The row above or below the one at `place` of a list, if that row has the focus and an arrow key
+/// was pressed. Left and right arrows stay with the row.
 pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Option<usize> {
     if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |key| response.ctx.input(|input| input.key_pressed(key));
-    match (pressed(Key::ArrowUp), pressed(Key::ArrowDown)) {
+    let is_pressed = |key| response.ctx.input(|input| input.key_pressed(key));
+    match (is_pressed(Key::ArrowUp), is_pressed(Key::ArrowDown)) {
         (true, false) => place.checked_sub(1),
         (false, true) => Some(place + 1).filter(|next| *next < count),
         _ => None,
     }
 }
 
-/// Tabs of the view of this name, with a line below the chosen one; whether one was clicked.
+/// Shows the tabs of the view of this name, with a line below the selected one. Returns true if one
+/// was clicked.
 pub(crate) fn tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     view: &str,
@@ -135,7 +143,7 @@ pub(crate) fn tabs_ui<T: Copy + PartialEq>(
     waiting_tabs_ui(ui, view, tabs, current, |_| None)
 }
 
-/// Whether a tab is called so: what it counts stands in brackets behind its name.
+/// Returns true if a tab has this name. A count follows the name in parentheses.
 fn is_tab(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
@@ -198,23 +206,23 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     clicked
 }
 
-/// Shows what takes the room that panels around it leave.
+/// Shows contents in the space that the surrounding panels leave.
 pub(crate) fn central_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
     CentralPanel::default().frame(frame).show(ui, contents);
 }
 
-/// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps
-/// enough to be read.
+/// The height of the tables below a graph: `share` of the available height, limited so that the
+/// graph stays readable.
 pub(crate) fn tables_height(ui: &Ui, share: f32) -> f32 {
     let height = ui.available_height();
     (height * share).min(height - 250.0).clamp(100.0, 460.0)
 }
 
-/// Height of an unfolded choice, from which on it scrolls.
+/// The height of an open drop-down from which it scrolls.
 const CHOICE_HEIGHT: f32 = 420.0;
 
-/// A choice between a few words, with its name in front.
+/// A choice between a few values, with its name in front.
 pub(crate) fn choice_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     name: &str,
@@ -241,14 +249,14 @@ pub(crate) fn ipu_names(count: u32) -> impl Iterator<Item = (IpuId, String)> {
     (0..count).map(IpuId).map(|ipu| (ipu, format!("IPU {ipu}")))
 }
 
-/// Unfolds the choice of this name in the same `ui`, as if it were clicked.
+/// Opens the choice of this name in the same `ui`, as if it were clicked.
 pub(crate) fn open_choice(ui: &Ui, name: &str) {
     let button = ui.make_persistent_id(egui::IdSalt::new(name));
     ui.memory_mut(|memory| memory.request_focus(button));
     egui::Popup::open_id(ui.ctx(), button.with("popup"));
 }
 
-/// A box to type a filter into; whether it changed.
+/// Shows a text box for a filter. The response reports changes.
 pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
     let edit = TextEdit::singleline(text)
         .hint_text(RichText::new(hint).weak())
@@ -257,8 +265,8 @@ pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) 
     ui.add(edit).accessible_name(hint)
 }
 
-/// A box to find something in what is shown, and a button that goes to the next match, as Enter does;
-/// the box, and whether to go on.
+/// Shows a text box that finds text in the view, and a button that goes to the next match, as Enter
+/// does. Returns the response of the box, and true to go to the next match.
 pub(crate) fn find_ui(
     ui: &mut Ui,
     text: &mut String,
@@ -276,7 +284,7 @@ pub(crate) fn find_ui(
     (box_ui, next)
 }
 
-/// A heading and a sentence in the middle: what is missing here, and why.
+/// A centred heading and sentence: the missing data, and the reason.
 pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
     let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
     ui.vertical_centered(|ui| {
@@ -288,8 +296,7 @@ pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
     });
 }
 
-/// A row of a grid: a name, and a value that can be selected; how it is worked out, where that is said,
-/// shows on hovering.
+/// A row of a grid: a name, and a selectable value. Its formula, if any, is shown as a tooltip.
 pub(crate) fn fact_row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
     ui.weak(name);
     let value = ui.add(Label::new(value).selectable(true).extend());
@@ -299,7 +306,7 @@ pub(crate) fn fact_row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
     ui.end_row();
 }
 
-/// A remark below what it is about, in small letters over as many lines as it takes.
+/// A remark below its subject, in small text over several lines if needed.
 pub(crate) fn remark_ui(ui: &mut Ui, words: impl Into<String>) {
     ui.add(Label::new(RichText::new(words).weak().size(text_size::SMALL)).wrap());
 }
@@ -312,13 +319,13 @@ pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
     });
 }
 
-/// Why something is not there, over as many lines as it takes.
+/// An error message, over several lines if needed.
 pub(crate) fn error_ui(ui: &mut Ui, words: impl Into<String>) {
     let colour = ThemePalette::for_ui(ui).error;
     ui.add(Label::new(RichText::new(words).color(colour)).wrap());
 }
 
-/// A spinner with a word beside it.
+/// A spinner with text beside it.
 pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     ui.vertical_centered(|ui| {
         ui.add_space((ui.available_height() * 0.3).clamp(8.0, 200.0));
@@ -346,8 +353,8 @@ pub(crate) fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
     ui.label(RichText::new(text).font(FontId::proportional(text_size::SMALL)));
 }
 
-/// A part of a picture for readers of the accessibility tree; nothing that the pointer meets, so
-/// that hundreds of them cost little.
+/// A part of a picture for screen readers. It does not react to the pointer, so hundreds of them
+/// cost little.
 pub(crate) fn node_ui(
     ui: &Ui,
     id: Id,
@@ -359,24 +366,23 @@ pub(crate) fn node_ui(
     if !is_read {
         return;
     }
-    // Worded before the node is built: meanwhile the egui context is locked, and whoever words may
-    // ask it for the format of numbers.
+    // The text is made before the node: the egui context is locked meanwhile, and `words` may read
+    // the format of numbers from it.
     let (name, value) = words();
     ui.ctx().accesskit_node_builder(id, |node| {
         node.set_role(role);
         node.set_label(name);
         node.set_value(value);
-        let edge = |value: f32| f64::from(value);
         node.set_bounds(egui::accesskit::Rect {
-            x0: edge(rect.left()),
-            y0: edge(rect.top()),
-            x1: edge(rect.right()),
-            y1: edge(rect.bottom()),
+            x0: f64::from(rect.left()),
+            y0: f64::from(rect.top()),
+            x1: f64::from(rect.right()),
+            y1: f64::from(rect.bottom()),
         });
     });
 }
 
-/// Names a region for readers of the accessibility tree.
+/// Names a region for screen readers.
 pub(crate) fn region_ui(ui: &Ui, id: Id, rect: Rect, role: Role, name: &str, value: &str) {
     let response = ui.interact(rect, id, Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(role, true, name));

@@ -1,4 +1,4 @@
-//! The strip above the lanes: the whole run, and which part of it is on the screen.
+//! The overview strip above the lanes: the whole run, with the visible part marked.
 
 use super::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
 use super::split_texture::SplitTexture;
@@ -11,32 +11,32 @@ use egui::{
 };
 use tilescope_report::units::grouped;
 
-/// Height of the strip.
+/// The height of the strip.
 pub(crate) const HEIGHT: f32 = 46.0;
-/// How near a handle the pointer must be to take it.
+/// The distance at which the pointer can grab a handle.
 const REACH: f32 = 7.0;
 
-/// What one press of a key zooms by.
+/// The zoom factor of a key press.
 const KEY_ZOOM: f32 = 1.3;
-/// Share of the window that one press of a key moves it by.
+/// The share of the window that a key press moves it by.
 const KEY_PAN: f32 = 0.08;
 
-/// What is being dragged.
+/// The dragged part of the strip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OverviewDrag {
     Left,
     Right,
-    /// The window between them.
+    /// The window between the handles.
     Window,
 }
 
-/// Identifies the strip of a part of the window.
+/// The id of the strip in a part of the window.
 pub(crate) fn id(ui: &Ui) -> Id {
     ui.scope_id().with("overview")
 }
 
-/// Shows the strip with an image of a part of it, or of all; what the window is now if the user moved
-/// it.
+/// Shows the strip with an image of a part of it or of all. Returns the new window if the user
+/// moved it.
 pub(crate) fn overview_ui(
     ui: &mut Ui,
     rect: Rect,
@@ -57,9 +57,9 @@ pub(crate) fn overview_ui(
     }
     let window = axis.window(limits.width).intersection(limits.range);
     let left = (rect.left() + whole.x_from_position(window.start)).clamp(rect.left(), rect.right());
-    // Handles never leave the strip, and never cross, or they could not be taken again.
+    // Handles never leave the strip and never cross, or they could not be grabbed again.
     let right = (rect.left() + whole.x_from_position(window.end)).clamp(left, rect.right());
-    // A window of a pixel can still be seen and taken.
+    // A window of a pixel stays visible and can be grabbed.
     let right = right.max(left + 2.0);
     shade(&painter, rect, left, right, palette);
     let response = ui.interact(rect, id(ui), Sense::click_and_drag());
@@ -70,7 +70,7 @@ pub(crate) fn overview_ui(
     if let Some(moved) = keys(ui, &response, axis, limits) {
         return Some(moved);
     }
-    let near = |x: f32| {
+    let pick_handle = |x: f32| {
         let pick = if (x - left).abs() <= REACH && (x - left).abs() <= (x - right).abs() {
             OverviewDrag::Left
         } else if (x - right).abs() <= REACH {
@@ -78,7 +78,7 @@ pub(crate) fn overview_ui(
         } else {
             OverviewDrag::Window
         };
-        // In a narrow window, its middle moves it.
+        // In a narrow window, dragging the middle moves it.
         let middle = (left + right) / 2.0;
         if right - left < 2.0 * REACH && (x - middle).abs() < 2.0 {
             OverviewDrag::Window
@@ -87,30 +87,30 @@ pub(crate) fn overview_ui(
         }
     };
     if let Some(at) = response.hover_pos() {
-        let cursor = match grip.unwrap_or(near(at.x)) {
+        let cursor = match grip.unwrap_or(pick_handle(at.x)) {
             OverviewDrag::Left | OverviewDrag::Right => CursorIcon::ResizeHorizontal,
             OverviewDrag::Window => CursorIcon::Grab,
         };
         ui.ctx().set_cursor_icon(cursor);
     }
     let pointer = response.interact_pointer_pos()?;
-    let position = |x: f32| whole.position_from_x(x - rect.left()).max(0) as u64;
+    let to_position = |x: f32| whole.position_from_x(x - rect.left()).max(0) as u64;
     if response.drag_started() || (grip.is_none() && response.dragged()) {
-        *grip = Some(near(pointer.x - response.drag_delta().x));
+        *grip = Some(pick_handle(pointer.x - response.drag_delta().x));
     }
     let moved = match *grip {
         Some(OverviewDrag::Left) if response.dragged() => {
-            AxisRange::new(position(pointer.x).min(window.end.saturating_sub(1)), window.end)
+            AxisRange::new(to_position(pointer.x).min(window.end.saturating_sub(1)), window.end)
         }
         Some(OverviewDrag::Right) if response.dragged() => {
-            AxisRange::new(window.start, position(pointer.x).max(window.start + 1))
+            AxisRange::new(window.start, to_position(pointer.x).max(window.start + 1))
         }
         Some(OverviewDrag::Window) if response.dragged() => {
             let distance = f64::from(response.drag_delta().x) * whole.scale();
             return Some(axis.panned(-(distance / axis.scale()) as f32).clamped_to(limits));
         }
         _ if response.clicked() => {
-            let middle = axis.x_from_position(position(pointer.x)) - limits.width / 2.0;
+            let middle = axis.x_from_position(to_position(pointer.x)) - limits.width / 2.0;
             return Some(axis.panned(-middle).clamped_to(limits));
         }
         _ => {
@@ -121,7 +121,8 @@ pub(crate) fn overview_ui(
     Some(PanZoomAxis::fitting_exactly(moved, limits.width))
 }
 
-/// With the focus, arrows move the window, and those up and down make it narrower and wider.
+/// The window after a key while the strip has the focus: left and right arrows move it, up and down
+/// make it narrower and wider.
 fn keys(
     ui: &Ui,
     response: &Response,
@@ -132,10 +133,10 @@ fn keys(
         return None;
     }
     let (right, up) = ui.input(|input| {
-        let pressed = |key| input.num_presses(key) as f32;
+        let count_presses = |key| input.num_presses(key) as f32;
         (
-            pressed(Key::ArrowRight) - pressed(Key::ArrowLeft),
-            pressed(Key::ArrowUp) - pressed(Key::ArrowDown),
+            count_presses(Key::ArrowRight) - count_presses(Key::ArrowLeft),
+            count_presses(Key::ArrowUp) - count_presses(Key::ArrowDown),
         )
     });
     if right == 0.0 && up == 0.0 {

@@ -1,25 +1,25 @@
-//! From positions on an axis to points on the screen and back.
+//! Conversion between positions on an axis and points on the screen.
 //!
-//! An axis has no unit: its positions are plain integers, and the view that draws it says what they
-//! count (cycles, tiles, addresses, steps). They go up to 2^63, points are 32-bit floats: the origin
-//! is taken off as an integer before anything is scaled, so that bars stay where they are at any
-//! zoom, however far out.
+//! An axis has no unit: its positions are integers, and the view that draws it defines what they
+//! count (cycles, tiles, addresses, steps). Positions go up to 2^63 and points are 32-bit floats:
+//! the origin is subtracted as an integer before anything is scaled, so that bars stay in place at
+//! any zoom and any distance.
 
 use egui::DragValue;
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::grouped;
 
-/// Most points that one position is drawn on.
+/// The largest number of points for one position.
 const MAX_POINTS_PER_POSITION: f64 = 40.0;
-/// Share of the width that may be empty beside what the axis reaches over.
+/// The share of the width that may be empty beside the range of the axis.
 const SLACK: f64 = 0.02;
 
 /// A half-open range of positions, `start..end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AxisRange {
-    /// First position of the range.
+    /// The first position of the range.
     pub start: u64,
-    /// First position after the range; never below `start`.
+    /// The first position after the range; never below `start`.
     pub end: u64,
 }
 
@@ -29,37 +29,37 @@ impl AxisRange {
         Self { start, end: end.max(start) }
     }
 
-    /// Number of positions in the range.
+    /// The number of positions in the range.
     pub(crate) fn length(self) -> u64 {
         debug_assert!(self.start <= self.end, "a range runs forwards: {self:?}");
         self.end - self.start
     }
 
-    /// The part that both ranges cover; empty where they do not meet.
+    /// The part that both ranges cover; empty if they do not overlap.
     pub(crate) fn intersection(self, other: Self) -> Self {
         let start = self.start.max(other.start);
         Self::new(start, self.end.min(other.end))
     }
 }
 
-/// Which positions are on the screen.
+/// The visible positions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PanZoomAxis {
-    /// Position at the left edge, rounded down.
+    /// The position at the left edge, rounded down.
     origin: i64,
-    /// What was rounded off, 0 to 1.
+    /// The fraction lost by rounding, 0 to 1.
     fraction: f64,
-    /// Positions per point.
+    /// The positions per point.
     scale: f64,
 }
 
 impl PanZoomAxis {
-    /// The axis that shows all of `range` on `width` points, with a little air on both sides.
+    /// The axis that shows all of `range` on `width` points, with a small margin on both sides.
     pub(crate) fn fitting(range: AxisRange, width: f32) -> Self {
         let length = (range.length() as f64).max(1.0);
         let scale = length * (1.0 + 2.0 * SLACK) / f64::from(width.max(1.0));
         let scale = scale.max(1.0 / MAX_POINTS_PER_POSITION);
-        // From the limited scale: a range too short for the width stands in its middle.
+        // From the limited scale: a range too short for the width is centred.
         let air = (scale * f64::from(width) - length) / 2.0;
         Self { origin: range.start as i64, fraction: 0.0, scale }.moved(-air)
     }
@@ -71,47 +71,48 @@ impl PanZoomAxis {
         Self { origin: range.start as i64, fraction: 0.0, scale }
     }
 
-    /// Positions per point.
+    /// The positions per point.
     pub(crate) fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// What lies at the left edge, exactly where it is below 2^53.
+    /// The position of the left edge, exact below 2^53.
     pub(crate) fn start(&self) -> f64 {
         self.origin as f64 + self.fraction
     }
 
-    /// Where a position is, in points from the left edge.
+    /// The point of a position, measured from the left edge.
     pub(crate) fn x_from_position(&self, position: u64) -> f32 {
-        // The difference of two integers is exact and small near the screen; only then floats.
+        // The difference of two integers is exact, and small near the screen; only then convert to
+        // floats.
         let distance = (position as i64).saturating_sub(self.origin) as f64 - self.fraction;
         (distance / self.scale) as f32
     }
 
-    /// The position at a point; below 0 left of the first one.
+    /// The position at a point; negative left of the first one.
     pub(crate) fn position_from_x(&self, x: f32) -> i64 {
         let distance = f64::from(x) * self.scale + self.fraction;
-        // A cast alone rounds towards zero: the position left of the origin would be the origin
+        // A cast alone rounds towards zero: the position left of the origin would become the origin
         // too.
         self.origin.saturating_add(distance.floor() as i64)
     }
 
-    /// The positions on `width` points, without those before the first.
+    /// The positions on `width` points, cut off at position 0.
     pub(crate) fn window(&self, width: f32) -> AxisRange {
         let start = self.origin.max(0) as u64;
         // One more position: the one at the right edge is partly visible.
         let end = self.position_from_x(width).saturating_add(1).max(0) as u64;
-        // Never empty, or lanes would be read for a window of nothing.
+        // Never empty, or lanes would be read for an empty window.
         AxisRange::new(start, end.max(start + 1))
     }
 
-    /// How many positions are on the screen.
+    /// The number of visible positions.
     pub(crate) fn count(&self, limits: AxisLimits) -> u64 {
         let shown = (self.scale * f64::from(limits.width)).round() as u64;
         shown.clamp(1, limits.range.length().max(1))
     }
 
-    /// So many positions around the middle of what is shown.
+    /// The axis with this number of visible positions around the same centre.
     pub(crate) fn with_visible_count(self, count: u64, limits: AxisLimits) -> Self {
         let shown = self.scale * f64::from(limits.width);
         let factor = shown / count.max(1) as f64;
@@ -130,33 +131,33 @@ impl PanZoomAxis {
         }
     }
 
-    /// What lies `positions` further along, as wide as before.
+    /// The axis moved by `positions`, at the same scale.
     pub(crate) fn shifted(self, positions: i64) -> Self {
         Self { origin: self.origin.saturating_add(positions), ..self }
     }
 
-    /// Moves what is shown by `points`: dragging to the right shows earlier positions.
+    /// The axis panned by `points`: dragging to the right shows earlier positions.
     pub(crate) fn panned(self, points: f32) -> Self {
         self.moved(-f64::from(points) * self.scale)
     }
 
-    /// Zooms by `factor` (above 1: closer); the position at `x` stays where it is.
+    /// The axis zoomed by `factor` (above 1: closer). The position at `x` stays in place.
     pub(crate) fn zoomed(self, factor: f64, x: f32, limits: AxisLimits) -> Self {
         let widest = limits.widest_scale();
         debug_assert!(factor.is_finite() && factor > 0.0, "a zoom has a factor: {factor}");
         let scale = (self.scale / factor).clamp(1.0 / MAX_POINTS_PER_POSITION, widest);
-        // Solves `start + x * scale` being the same before and after for `start`.
+        // Solves for the `start` that keeps `start + x * scale` the same before and after.
         let shift = f64::from(x) * (self.scale - scale);
         Self { scale, ..self.moved(shift) }
     }
 
-    /// Keeps what the axis reaches over on the screen: at most a little air beside it.
+    /// The axis moved so that its range stays on the screen, with at most a small margin.
     pub(crate) fn clamped_to(self, limits: AxisLimits) -> Self {
         let AxisLimits { range, width } = limits;
         let scale = self.scale.min(limits.widest_scale());
         let shown = scale * f64::from(width);
         let air = shown * SLACK * 4.0;
-        // Integers are subtracted first, as in `x_from_position`: far out floats lose whole
+        // Integers are subtracted first, as in `x_from_position`: large floats lose whole
         // positions.
         let position = (self.origin - range.start as i64) as f64 + self.fraction;
         let length = range.length() as f64;
@@ -169,40 +170,40 @@ impl PanZoomAxis {
     }
 }
 
-/// What an axis reaches over, and the width it is drawn on.
+/// The range of an axis, and the width it is drawn on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AxisLimits {
-    /// From the first position to the last.
+    /// The range from the first position to the last.
     pub range: AxisRange,
-    /// Width in points.
+    /// The width in points.
     pub width: f32,
 }
 
 impl AxisLimits {
     fn widest_scale(self) -> f64 {
         let length = (self.range.length() as f64).max(1.0) * (1.0 + 2.0 * SLACK);
-        // Not below the closest scale: `clamp` in `zoomed` panics where its bounds are reversed.
+        // Not below the closest scale: `clamp` in `zoomed` panics if its bounds are reversed.
         (length / f64::from(self.width.max(1.0))).max(1.0 / MAX_POINTS_PER_POSITION)
     }
 }
 
-/// Distance between labelled ticks that are at least `points` apart: 1, 2 or 5 times a power of
+/// The distance between labelled ticks that are at least `points` apart: 1, 2 or 5 times a power of
 /// ten.
 pub(crate) fn tick_step(scale: f64, points: f32) -> u64 {
     let least = (scale * f64::from(points)).max(1.0);
     let power = 10f64.powf(least.log10().floor());
-    // Rounding may leave `least` a hair above a round number: that one is still meant.
+    // Rounding may leave `least` slightly above a round number, which is still meant.
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|m| m * power >= least * 0.999_999);
     (step.unwrap_or(10.0) * power).round().max(1.0) as u64
 }
 
-/// A box for how many positions are on the screen: to read, to drag, to type.
+/// A drag value for the number of visible positions, to read, drag or type.
 pub(crate) fn count_drag(count: &mut u64, limits: AxisLimits) -> DragValue<'_> {
-    // In proportion: dragging feels the same among ten positions as among a billion.
+    // Proportional: dragging feels the same among ten positions as among a billion.
     let speed = *count as f64 * 0.005;
     DragValue::new(count)
-        // Applied at every letter, the first one alone would be taken for the number, and what
-        // follows be typed behind what that was clamped to.
+        // Applied at every digit, the first digit alone would be clamped, and the next ones would
+        // be appended to the result.
         .update_while_editing(false)
         .range(1..=limits.range.length().max(1))
         .speed(speed)
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_positions_are_shown_as_were_asked_for() {
+    fn the_requested_number_of_positions_is_visible() {
         let limits = AxisLimits { range: AxisRange::new(0, 100_000), width: 830.0 };
         let whole = PanZoomAxis::fitting_exactly(limits.range, limits.width);
         assert_eq!(whole.count(limits), 100_000);
@@ -225,7 +226,7 @@ mod tests {
             let middle = (shown.position_from_x(limits.width / 2.0) - 50_000).unsigned_abs();
             assert!(middle <= 1, "{count}: {middle} from the middle");
         }
-        // A position is never wider than it is useful to see.
+        // The zoom stops where a position reaches its largest useful width.
         assert_eq!(whole.with_visible_count(1, limits).count(limits), 21);
     }
 
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn points_lead_back_to_their_positions() {
+    fn points_convert_back_to_their_positions() {
         for axis in axes() {
             for position in [0.0f32, 400.0, 1599.0].map(|x| axis.position_from_x(x)) {
                 if position < 0 {
@@ -251,7 +252,7 @@ mod tests {
                 }
                 let middle = axis.x_from_position(position as u64) + (0.5 / axis.scale()) as f32;
                 let back = axis.position_from_x(middle);
-                // A point is known to the 32-bit float it is given in.
+                // A point is exact only to the precision of its 32-bit float.
                 let error = 0.001 * axis.scale() + 1.0;
                 let missed = (back - position).unsigned_abs() as f64;
                 assert!(missed <= error, "{axis:?} {position} {back}");
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_positions_are_told_apart_however_far_out() {
+    fn neighbouring_positions_are_distinct_at_any_distance() {
         let far = 1 << 60;
         let axis = PanZoomAxis::fitting(AxisRange::new(far, far + 100), 1600.0);
         let gap = axis.x_from_position(far + 51) - axis.x_from_position(far + 50);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_axis_reaches_over_stays_on_the_screen() {
+    fn the_range_of_the_axis_stays_on_the_screen() {
         let limits = AxisLimits { range: AxisRange::new(1_000, 11_000), width: 1000.0 };
         let axis = PanZoomAxis::fitting(limits.range, limits.width).zoomed(10.0, 500.0, limits);
         for far in [-1e7f32, 1e7] {
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ten_thousand_times_longer_than_the_rest_can_be_zoomed_away() {
+    fn a_dominating_wait_can_be_zoomed_away() {
         let limits = AxisLimits { range: AxisRange::new(0, 350_000_000), width: 1600.0 };
         let mut axis = PanZoomAxis::fitting(limits.range, limits.width);
         for _ in 0..60 {

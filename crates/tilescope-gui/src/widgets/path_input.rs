@@ -1,6 +1,6 @@
-//! A box to type the path of a report or model into, and a list of what it could mean. The arrow
-//! keys go through the list, Enter takes the highlighted entry: a file is taken, a directory is gone
-//! into.
+//! A text box for the path of a report or model, with a list of completions. The arrow keys move
+//! through the list. Enter accepts the highlighted entry: it opens a file and descends into a
+//! directory.
 
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
@@ -17,33 +17,34 @@ use std::path::{Path, PathBuf, is_separator};
 use tilescope_report::remote::is_remote;
 use tilescope_report::{REPORT_FILE, holds_report};
 
-/// Height of an entry of the list.
+/// The height of an entry of the list.
 const ENTRY: f32 = 26.0;
 
-/// What an ONNX file ends in.
+/// The extension of an ONNX file.
 const MODEL_EXTENSION: &str = "onnx";
 
-/// Whether a path is that of an ONNX file, by its name.
+/// Returns true if a path has the name of an ONNX file.
 pub(crate) fn is_model(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case(MODEL_EXTENSION))
 }
 
-/// Whether a path that is there is an ONNX file: a directory is a report's, whatever it is called.
+/// Returns true if an existing path is an ONNX file. A directory belongs to a report, whatever its
+/// name.
 pub(crate) fn is_model_file(path: &Path) -> bool {
     is_model(path) && !path.is_dir()
 }
 
-/// What a file of results of a search ends in.
+/// The extension of a file of search results.
 const RESULTS_EXTENSION: &str = "db";
 
-/// Whether a path is that of a file of results, by its name: a directory is a report's, whatever it
-/// is called.
+/// Returns true if a path has the name of a file of results. A directory belongs to a report,
+/// whatever its name.
 pub(crate) fn is_results_file(path: &Path) -> bool {
     let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case(RESULTS_EXTENSION));
     is_named && !path.is_dir()
 }
 
-/// What a box takes.
+/// The kinds of files that a box accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListedFiles {
     Reports,
@@ -52,7 +53,8 @@ pub(crate) enum ListedFiles {
 }
 
 impl ListedFiles {
-    /// Whether it is a file of this kind, by its name: what is no model may be a report.
+    /// Returns true if a file is of this kind, judged by its name. A file that is no model may be a
+    /// report.
     pub(crate) fn contains(self, path: &Path) -> bool {
         match self {
             Self::Reports => !is_model(path),
@@ -61,7 +63,7 @@ impl ListedFiles {
         }
     }
 
-    /// What names of files end in.
+    /// The extensions of the files.
     pub(crate) fn extensions(self) -> &'static [&'static str] {
         match self {
             Self::Reports => &["pop", "capnp"],
@@ -70,7 +72,7 @@ impl ListedFiles {
         }
     }
 
-    /// What can be typed.
+    /// The hint in the empty box.
     pub(crate) const fn hint(self) -> &'static str {
         match self {
             Self::Reports => "Path of a directory, .pop or .capnp file",
@@ -79,7 +81,7 @@ impl ListedFiles {
         }
     }
 
-    /// What is said where nothing is found.
+    /// The text if nothing is found.
     pub(crate) fn nothing(self) -> &'static str {
         match self {
             Self::Reports => "No report and no directory is called that.",
@@ -89,60 +91,60 @@ impl ListedFiles {
     }
 }
 
-/// Something that can be taken.
+/// An entry that can be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedPath {
     pub path: PathBuf,
-    /// Whether it is what is looked for; otherwise it is a directory to look into.
+    /// True if it is of the accepted kind; otherwise it is a directory to descend into.
     pub is_wanted: bool,
 }
 
-/// Reports that are at hand, below a heading.
+/// A group of known reports below a heading.
 pub(crate) struct KnownReports {
     pub heading: &'static str,
     pub paths: Vec<PathBuf>,
 }
 
-/// Words of a box.
+/// The texts of a box.
 #[derive(Clone, Copy)]
 pub(crate) struct PathInputTexts {
-    /// Its name.
+    /// The name of the box.
     pub label: &'static str,
-    /// On the button beside it.
+    /// The label of the button beside it.
     pub button: &'static str,
-    /// What can be typed.
+    /// The hint in the empty box.
     pub hint: &'static str,
 }
 
-/// What is typed, and what it could mean.
+/// The typed text and its completions.
 pub(crate) struct PathInput {
     pub text: String,
-    /// Tells the box from others.
+    /// The id of the box.
     id: Id,
     listed: ListedFiles,
-    /// The directory that names without one are looked up in.
+    /// The directory for relative paths.
     base: PathBuf,
-    /// Whether the box is to have the focus.
+    /// True if the box takes the focus in the next frame.
     wants_focus: bool,
-    /// The entry that Enter takes, from the top of the list.
+    /// The index of the entry that Enter accepts.
     highlighted: usize,
-    /// What lies in a directory.
+    /// The contents of a directory.
     listing: BackgroundQuery<PathBuf, Vec<OfferedPath>>,
-    /// Which known reports are still there; asking may take long on disks far away.
+    /// The known reports that still exist; the check may be slow on network disks.
     existing: BackgroundQuery<Vec<PathBuf>, Vec<PathBuf>>,
 }
 
 /// A line of the list.
 enum OfferedRow<'a> {
     Heading(String),
-    /// An entry, and its place among entries.
+    /// An entry, and its index among entries.
     Entry(usize, &'a OfferedPath),
 }
 
 impl PathInput {
-    /// A box that looks names up in a directory, or else in the working directory.
+    /// A box that resolves paths relative to a directory, or to the working directory.
     pub(crate) fn new(name: &'static str, base: Option<PathBuf>, listed: ListedFiles) -> Self {
-        // Without a working directory, only whole paths mean something.
+        // Without a working directory, only absolute paths are valid.
         let base = base.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
         Self {
             text: String::new(),
@@ -156,7 +158,7 @@ impl PathInput {
         }
     }
 
-    /// The directory that is listed, and what the names in it have to contain.
+    /// The listed directory, and the filter for the names in it.
     fn place(&self) -> (PathBuf, &str) {
         let typed = self.text.trim();
         let start = typed.rfind(is_separator).map_or(0, |at| at + 1);
@@ -164,7 +166,7 @@ impl PathInput {
         (self.whole(directory), filter)
     }
 
-    /// A typed path, from the root of the file system.
+    /// A typed path as an absolute path.
     fn whole(&self, typed: &str) -> PathBuf {
         match (typed.strip_prefix("~/"), std::env::var_os("HOME")) {
             (Some(rest), Some(home)) => Path::new(&home).join(rest),
@@ -172,17 +174,17 @@ impl PathInput {
         }
     }
 
-    /// The directory that is listed.
+    /// The listed directory.
     pub(crate) fn directory(&self) -> PathBuf {
         self.place().0
     }
 
-    /// Goes to a directory: its entries are listed next.
+    /// Changes to a directory and lists its entries.
     pub(crate) fn look_in(&mut self, ui: &Ui, directory: &Path) {
         self.highlighted = 0;
         match directory.to_str() {
             Some(path) => self.text = format!("{}/", path.trim_end_matches(is_separator)),
-            // What cannot be typed is gone to all the same.
+            // A path that cannot be typed is listed anyway.
             None => {
                 directory.clone_into(&mut self.base);
                 self.text.clear();
@@ -195,7 +197,7 @@ impl PathInput {
         self.focus();
     }
 
-    /// Goes to the directory above the one that is listed.
+    /// Changes to the parent of the listed directory.
     pub(crate) fn look_in_parent(&mut self, ui: &Ui) {
         let (directory, _) = self.place();
         if let Some(parent) = directory.parent() {
@@ -203,18 +205,18 @@ impl PathInput {
         }
     }
 
-    /// Puts the cursor into the box.
+    /// Moves the cursor into the box.
     pub(crate) fn focus(&mut self) {
         self.wants_focus = true;
     }
 
-    /// The report or model that Enter would take; none while that is a directory.
+    /// The report or model that Enter would accept; `None` for a directory.
     pub(crate) fn highlighted_file<'a>(&self, offers: &'a PathOffers) -> Option<&'a Path> {
         let offered = offers.entries().nth(self.highlighted)?;
-        offered.is_wanted.then_some(offered.path.as_path())
+        if offered.is_wanted { Some(offered.path.as_path()) } else { None }
     }
 
-    /// What could be meant: known reports, then what lies in the directory that is typed.
+    /// The completions: known reports, then the contents of the typed directory.
     pub(crate) fn offers(
         &mut self,
         ui: &Ui,
@@ -225,18 +227,17 @@ impl PathInput {
         let filter = filter.to_owned();
         let typed_path = self.text.trim().contains(is_separator);
         let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
-        let still_there = |paths: &Vec<PathBuf>| {
-            let there = |path: &&PathBuf| is_remote(path) || path.exists();
-            paths.iter().filter(there).cloned().collect::<Vec<_>>()
-        };
-        let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
+        let existing = self.existing.compute(ui.ctx(), workers, &paths, existing_paths);
+        let existing = existing.fresh_only();
         let mut groups = Vec::new();
         for group in known.into_iter().filter(|_| !typed_path) {
-            let there =
-                |path: &PathBuf| existing.answer().is_none_or(|existing| existing.contains(path));
-            let wanted = |path: &PathBuf| contains(&path.to_string_lossy(), &filter);
-            let paths = group.paths.into_iter().filter(there).filter(wanted);
-            let entries = paths.map(|path| OfferedPath { path, is_wanted: true }).collect();
+            let mut entries = Vec::new();
+            for path in group.paths {
+                let exists = existing.answer().is_none_or(|existing| existing.contains(&path));
+                if exists && contains(&path.to_string_lossy(), &filter) {
+                    entries.push(OfferedPath { path, is_wanted: true });
+                }
+            }
             groups.push((group.heading.to_owned(), entries));
         }
         let listed = self.listed;
@@ -250,7 +251,7 @@ impl PathInput {
         PathOffers { groups, is_listed }
     }
 
-    /// Shows the box with its button; the path that was entered.
+    /// Shows the box with its button. Returns the accepted path.
     pub(crate) fn box_ui(
         &mut self,
         ui: &mut Ui,
@@ -261,7 +262,7 @@ impl PathInput {
         let last = offers.entries().count().saturating_sub(1);
         let mut entered = false;
         if ui.memory(|memory| memory.has_focus(id)) {
-            // Before the text box takes them.
+            // Handled before the text box receives the keys.
             ui.input_mut(|input| {
                 let mut pressed = |key| input.consume_key(Modifiers::NONE, key);
                 if pressed(Key::ArrowDown) {
@@ -301,7 +302,7 @@ impl PathInput {
         }
     }
 
-    /// What is typed, where the list has nothing like it: opening it tells what is wrong.
+    /// The typed path, if no completion matches it. Opening it shows the error.
     fn typed_path(&self) -> Option<PathBuf> {
         match self.text.trim() {
             "" => None,
@@ -320,7 +321,7 @@ impl PathInput {
         None
     }
 
-    /// Shows the list, at most so high; the report that was clicked.
+    /// Shows the list, up to a height. Returns the clicked report.
     pub(crate) fn list_ui(
         &mut self,
         ui: &mut Ui,
@@ -361,7 +362,7 @@ impl PathInput {
                         OfferedRow::Heading(words) => heading_ui(ui, rect, words),
                         OfferedRow::Entry(index, offered) => {
                             let response = entry_ui(ui, rect, (offered, heading), chosen);
-                            // A pointer that rests does not fight with the arrow keys.
+                            // A pointer at rest does not interfere with the arrow keys.
                             let pointed = ui.input(|input| input.pointer.is_moving());
                             if response.hovered() && pointed || response.has_focus() {
                                 self.highlighted = *index;
@@ -377,11 +378,15 @@ impl PathInput {
     }
 }
 
-/// What a box offers.
+fn existing_paths(paths: &Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.iter().filter(|path| is_remote(path) || path.exists()).cloned().collect()
+}
+
+/// The completions of a box.
 pub(crate) struct PathOffers {
-    /// Headings and what is below them; no group is empty.
+    /// The headings with their entries; no group is empty.
     groups: Vec<(String, Vec<OfferedPath>)>,
-    /// Whether the directory has been read.
+    /// True if the directory has been read.
     pub is_listed: bool,
 }
 
@@ -390,7 +395,7 @@ impl PathOffers {
         self.groups.iter().flat_map(|(_, entries)| entries)
     }
 
-    /// Whether nothing is offered.
+    /// Returns true if there are no completions.
     pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
@@ -419,7 +424,7 @@ fn heading_ui(ui: &Ui, rect: Rect, words: &str) {
     ui.painter().text(at, Align2::LEFT_CENTER, words, font, colour);
 }
 
-/// An entry below a heading; where it lies is told unless the heading says so.
+/// An entry below a heading. Its directory is shown unless the heading names it.
 fn entry_ui(
     ui: &Ui,
     rect: Rect,
@@ -428,7 +433,7 @@ fn entry_ui(
 ) -> egui::Response {
     let palette = ThemePalette::for_ui(ui);
     let name = entry_name(offered);
-    // A recent file is listed once more in its directory.
+    // A recent file appears again in its directory.
     let id = ui.scope_id().with((heading, &offered.path));
     let response = ui.interact(rect, id, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, true, chosen, name.as_str()));
@@ -468,7 +473,7 @@ fn contains(text: &str, filter: &str) -> bool {
     text.to_lowercase().contains(&filter.to_lowercase())
 }
 
-/// Entries whose names contain `filter`: the very name first, then those that begin with it.
+/// The entries whose names contain `filter`: an exact match first, then those that begin with it.
 fn matching(listing: &[OfferedPath], filter: &str) -> Vec<OfferedPath> {
     let wanted = filter.to_lowercase();
     let mut found: Vec<(u8, &OfferedPath)> = listing
@@ -490,21 +495,21 @@ fn matching(listing: &[OfferedPath], filter: &str) -> Vec<OfferedPath> {
     found.into_iter().map(|(_, offered)| offered.clone()).collect()
 }
 
-/// What is looked for and directories in a directory, by name; nothing where it cannot be read.
+/// The accepted files and the directories in a directory, by name; empty if it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "names of one directory, off the UI thread")]
 fn entries_of(directory: &Path, listed: ListedFiles) -> Vec<OfferedPath> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     let offered = paths.into_iter().filter_map(|path| {
-        // Whether it is one shows when it is opened.
+        // Its contents are checked only when it is opened.
         let is_called = listed
             .extensions()
             .iter()
             .any(|wanted| path.extension().is_some_and(|end| end.eq_ignore_ascii_case(wanted)));
         let is_report = listed != ListedFiles::Models && holds_report(&path);
         let is_wanted = is_report || is_called && !path.is_dir();
-        (is_wanted || path.is_dir()).then_some(OfferedPath { path, is_wanted })
+        if is_wanted || path.is_dir() { Some(OfferedPath { path, is_wanted }) } else { None }
     });
     offered.collect()
 }
@@ -527,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_and_reports_with_the_typed_letters_are_offered() {
+    fn directories_and_reports_that_match_the_typed_text_are_offered() {
         let base = tempfile::tempdir().unwrap();
         for name in ["report_a", "report_b", "other", "old_report", ".hidden"] {
             std::fs::create_dir(base.path().join(name)).unwrap();

@@ -1,12 +1,13 @@
-//! Points of plots that are told apart by shape as well as by colour, and what they stand for.
+//! Markers of plots, which differ by shape as well as by colour, and their legends.
 
 use crate::theme::{ThemePalette, text_size};
 use egui::{Align2, Color32, FontId, Pos2, Response, Sense, Shape, Stroke, Ui, pos2, vec2};
 use egui_plot::MarkerShape;
 use tilescope_analysis::figures::Marker;
 
-/// Radius of a point, and width of the line around it: some colours are hardly seen on the page.
+/// The radius of a point.
 pub(crate) const RADIUS: f32 = 4.5;
+/// The width of the line around a point, because some colours are hardly visible on the page.
 pub(crate) const OUTLINE: f32 = 0.7;
 
 /// The shape of a marker in plots.
@@ -24,7 +25,7 @@ pub(crate) fn marker_shape(marker: Marker) -> MarkerShape {
     }
 }
 
-/// A marker outside a plot, as `egui_plot` draws it inside one.
+/// A marker outside a plot, drawn as `egui_plot` draws it inside one.
 fn drawn_marker(marker: Marker, centre: Pos2, radius: f32, colour: Color32) -> Shape {
     let strokes: [[(f32, f32); 2]; 2] = match marker {
         Marker::Circle => return Shape::circle_filled(centre, radius, colour),
@@ -46,7 +47,7 @@ fn drawn_marker(marker: Marker, centre: Pos2, radius: f32, colour: Color32) -> S
     Shape::Vec(lines)
 }
 
-/// A marker and what it stands for.
+/// A marker and its meaning.
 pub(crate) fn marker_label_ui(
     ui: &mut Ui,
     marker: Marker,

@@ -1,28 +1,28 @@
-//! How the state of a question is drawn: alike in every view.
+//! The display of a query's state, identical in every view.
 
 use super::{empty_state_ui, waiting_ui};
 use crate::widgets::background_query::{QueryState, Versioned};
 use egui::Ui;
 
-/// What a view says while there is no answer.
+/// The texts of a view without an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct QueryTexts<'a> {
-    /// What is being done, once that takes long.
+    /// The current activity, shown once it takes long.
     pub waiting: &'a str,
-    /// The heading above why there will be none.
+    /// The heading above the reason of a failure.
     pub failed: &'a str,
 }
 
-/// What lists say.
+/// The texts of lists.
 pub(crate) const LIST_TEXTS: QueryTexts<'static> =
     QueryTexts { waiting: "Reading…", failed: "The list cannot be read" };
 
 impl<T> QueryState<T> {
-    /// Shows the newest answer by `contents`; or that it is being waited for, or why there is none.
+    /// Shows the newest answer with `contents`, or that it is pending, or the error. Returns the
+    /// result of `contents`.
     ///
-    /// A stale answer is shown as a fresh one is: it is about to be replaced, and a sign that comes
-    /// and goes would be all that anyone sees of it. Where it would mislead, see
-    /// [`QueryState::fresh_only`].
+    /// A stale answer looks like a fresh one: it is about to be replaced, and a sign for it would
+    /// only flicker. If stale data would mislead, see [`QueryState::fresh_only`].
     pub(crate) fn show<R>(
         &self,
         ui: &mut Ui,

@@ -1,17 +1,17 @@
-//! A control of a view that somebody has asked for elsewhere, until the view shows it and uses it.
+//! A request to use a control of a view, kept until the view shows the control and uses it.
 
 use egui::{Context, Id};
 
-/// Where a control is.
+/// The location of a control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlKind {
-    /// In the strip above a view, or beside the tabs of its tables.
+    /// In the toolbar above a view, or beside the tabs of its tables.
     Strip,
     /// One of the tabs of its tables.
     Tab,
 }
 
-/// The view that a control is of, by name, and the name of the control.
+/// The name of the control's view, and the name of the control.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct RequestedControl {
     view: &'static str,
@@ -23,7 +23,7 @@ fn request_id() -> Id {
     Id::unique("requested control")
 }
 
-/// Has a control used as if it were clicked, once its view is shown.
+/// Requests that a control be used as if it were clicked, once its view is shown.
 pub(crate) fn request_control(
     context: &Context,
     view: &'static str,
@@ -33,12 +33,12 @@ pub(crate) fn request_control(
     context.data_mut(|data| data.insert_temp(request_id(), request));
 }
 
-/// Forgets a control that was asked for and did not come up.
+/// Discards a request whose control did not appear.
 pub(crate) fn forget_request(context: &Context) {
     context.data_mut(|data| data.remove::<RequestedControl>(request_id()));
 }
 
-/// Whether a control of this kind was asked for that `is_it` of the view; told once.
+/// Returns true once if a control of this kind that satisfies `is_it` was requested for the view.
 pub(crate) fn takes_request(
     context: &Context,
     view: &str,

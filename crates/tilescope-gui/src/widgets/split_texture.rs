@@ -1,4 +1,4 @@
-//! Images of any width as textures: cut into pieces that every graphics card takes.
+//! Images of any size as textures, split into pieces that every graphics card accepts.
 
 use egui::epaint::TextureManager;
 use egui::mutex::RwLock;
@@ -7,11 +7,11 @@ use egui::{
 };
 use std::sync::Arc;
 
-/// Widest and highest piece; what egui promises everywhere.
+/// The largest side of a piece; egui guarantees this everywhere.
 const MAX_PIECE_SIDE: usize = 2048;
 
-/// Whose graphics card textures are on: a picture of a window is drawn in a context of its own, which
-/// knows nothing of the textures of the window.
+/// The owner of textures. A picture of a window is drawn in a context of its own, which does not
+/// have the textures of the window.
 #[derive(Clone)]
 pub(crate) struct TextureOwner(Arc<RwLock<TextureManager>>);
 
@@ -20,13 +20,13 @@ impl TextureOwner {
         Self(context.tex_manager())
     }
 
-    /// Whether textures can be painted in a context.
+    /// Returns true if the textures can be painted in a context.
     pub(crate) fn is(&self, context: &Context) -> bool {
         Arc::ptr_eq(&self.0, &context.tex_manager())
     }
 }
 
-/// An image in pieces. Cutting copies it: work for the background.
+/// An image in pieces. Splitting copies it, so do it in the background.
 pub(crate) struct SplitImage {
     size: [usize; 2],
     pieces: Vec<([usize; 2], Arc<ColorImage>)>,
@@ -60,22 +60,24 @@ pub(crate) struct SplitTexture {
 }
 
 impl SplitTexture {
-    /// Hands an image over.
+    /// Uploads an image.
     pub(crate) fn new(context: &Context, name: &str, image: &SplitImage) -> Self {
-        let load = |(corner, piece): &([usize; 2], Arc<ColorImage>)| {
+        let mut pieces = Vec::new();
+        for (corner, piece) in &image.pieces {
             let data = ImageData::Color(piece.clone());
-            // Mostly one image pixel is one screen pixel: interpolation could only blur it.
+            // Usually one image pixel is one screen pixel: interpolation could only blur it.
             let handle = context.load_texture(name, data, TextureOptions::NEAREST);
-            (*corner, piece.size, handle)
-        };
-        Self { size: image.size, pieces: image.pieces.iter().map(load).collect() }
+            pieces.push((*corner, piece.size, handle));
+        }
+        Self { size: image.size, pieces }
     }
 
     /// Paints the whole image into `rect`.
     pub(crate) fn paint(&self, painter: &Painter, rect: Rect) {
         let scale_x = f64::from(rect.width()) / self.size[0].max(1) as f64;
         let scale_y = f64::from(rect.height()) / self.size[1].max(1) as f64;
-        // Corners from the whole image in f64: pieces share them exactly and leave no seams.
+        // Corners computed from the whole image in f64: pieces share them exactly and leave no
+        // seams.
         let at = |x: usize, y: usize| {
             pos2(
                 (f64::from(rect.left()) + x as f64 * scale_x) as f32,
@@ -85,7 +87,8 @@ impl SplitTexture {
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
         for ([left, top], [width, height], handle) in &self.pieces {
             let piece = Rect::from_min_max(at(*left, *top), at(left + width, top + height));
-            // Zoomed in, most pieces lie beside the screen and would only be sent to be cut away.
+            // When zoomed in, most pieces are outside the screen and would be uploaded only to be
+            // clipped.
             if piece.intersects(painter.clip_rect()) {
                 painter.image(handle.id(), piece, whole, Color32::WHITE);
             }

@@ -1,5 +1,4 @@
-//! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and what
-//! was clicked.
+//! A graph over tiles or IPUs: stacked curves, a call-out at the pointer, and the clicked place.
 
 use super::stack_graph::{
     GraphLevelLine, StackGraph, StackGraphInput, StackGraphResponse, StackLayer, StackedValues,
@@ -13,62 +12,62 @@ use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurve, TileCurveLayer, 
 use tilescope_report::Target;
 use tilescope_report::units::{IpuId, TileId, grouped, percent};
 
-/// What is shown, and how.
+/// The options of the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TileGraphOptions {
-    /// Name for readers of the accessibility tree.
+    /// The name for screen readers.
     pub name: &'static str,
-    /// In which order tiles stand.
+    /// The order of tiles.
     pub order: TileAxisOrder,
-    /// One place per IPU.
+    /// True for one place per IPU.
     pub per_ipu: bool,
-    /// Whether the line of a tile's capacity is shown.
+    /// True if the line of a tile's capacity is shown.
     pub max_memory: bool,
-    /// A value that the axis reaches up to.
+    /// A value that the axis always includes.
     pub least_top: u64,
-    /// The colour of a curve that is the only one, where it has one of its own.
+    /// The colour of a single curve, if it has its own.
     pub only_colour: Option<Color32>,
 }
 
-/// The machine whose tiles are shown, and what of it is chosen.
+/// The machine whose tiles are shown, and the selection.
 #[derive(Clone, Copy)]
 pub(crate) struct ChosenTiles<'a> {
-    /// The machine.
+    /// The machine that the tiles belong to.
     pub target: &'a Target,
-    /// Tiles that are chosen.
+    /// The selected tiles, in order.
     pub tiles: &'a [TileId],
-    /// The IPU that is chosen.
+    /// The selected IPU, if any.
     pub ipu: Option<IpuId>,
 }
 
-/// What was clicked.
+/// The clicked place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TileGraphClick {
-    /// A tile.
+    /// A click on a tile.
     Tile(TileClick),
-    /// An IPU, where there is one place for each.
+    /// A click on an IPU, if there is one place for each.
     Ipu(IpuId),
 }
 
-/// Curves, ready to be drawn; making it is work for the background.
+/// The curves, ready to be drawn. Make them in the background.
 pub(crate) struct StackedTileCurves {
     pub curves: TileCurveStack,
     stack: Versioned<StackedValues>,
 }
 
 impl StackedTileCurves {
-    /// Stacks the curves up; `title` says what each is called.
+    /// Stacks the curves; `title` names each of them.
     pub(crate) fn new(curves: TileCurveStack, title: impl Fn(TileCurveLayer) -> String) -> Self {
-        let layer = |curve: &TileCurve| StackLayer {
-            title: title(curve.layer),
-            values: curve.values.clone(),
-        };
-        let stack = Versioned::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
+        let mut layers = Vec::new();
+        for curve in &curves.layers {
+            layers.push(StackLayer { title: title(curve.layer), values: curve.values.clone() });
+        }
+        let stack = Versioned::new(StackedValues::new(layers));
         Self { curves, stack }
     }
 }
 
-/// What is zoomed to, and what is drawn already.
+/// The zoom state of the graph.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TileGraph(StackGraph);
@@ -79,12 +78,12 @@ impl TileGraph {
         self.0.reset();
     }
 
-    /// The highest value that it showed in the last frame.
+    /// The highest value of the last frame.
     pub(crate) fn highest(&self) -> Option<u64> {
         self.0.highest()
     }
 
-    /// Shows the graph; what was clicked.
+    /// Shows the graph. Returns the clicked place.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -119,9 +118,10 @@ impl TileGraph {
                 _ => format!("{name} (IPU {})", target.ipu_of_tile(tile)),
             }
         };
-        let (value, colour) = (curves.capacity, palette.max_memory);
+        let value = curves.capacity;
+        let colour = palette.max_memory;
         let level = GraphLevelLine { value, name: "Max memory", colour };
-        let level = (look.max_memory && curves.capacity > 0).then_some(level);
+        let level = if look.max_memory && curves.capacity > 0 { Some(level) } else { None };
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let stack_look = StackGraphInput {
             name: look.name,
@@ -149,7 +149,7 @@ impl TileGraph {
     }
 }
 
-/// The values of a place, from the top layer to the lowest.
+/// The values of a place, from the top layer down.
 fn call_out_ui(
     response: &Response,
     shown: &StackedTileCurves,
@@ -157,7 +157,8 @@ fn call_out_ui(
     title: &str,
     place: usize,
 ) {
-    let (curves, stack) = (&shown.curves, &shown.stack);
+    let curves = &shown.curves;
+    let stack = &shown.stack;
     response.clone().on_hover_ui_at_pointer(|ui| {
         let palette = ThemePalette::for_ui(ui);
         ui.label(crate::theme::fonts::strong(title));
@@ -169,7 +170,7 @@ fn call_out_ui(
                     continue;
                 }
                 let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), Sense::hover());
-                // In range: titles and colours are both made of the layers of these curves.
+                // In range: titles and colours are both made from the layers of these curves.
                 ui.painter().rect_filled(dot, 2.0, colours[layer]);
                 ui.label(title);
                 ui.label(curves.unit.exact(value));

@@ -1,4 +1,4 @@
-//! The box for tile numbers, in step with the tiles that are chosen elsewhere.
+//! The text box for tile numbers. It follows the tiles selected elsewhere.
 
 use super::search_ui;
 use crate::theme::ThemePalette;
@@ -9,14 +9,14 @@ use tilescope_report::units::TileId;
 #[derive(Default)]
 pub(crate) struct TilePicker {
     text: String,
-    /// The selection that `text` was last made of, or made.
+    /// The selection that corresponds to `text`.
     tiles: Vec<TileId>,
     problem: Option<String>,
 }
 
 impl TilePicker {
-    /// Shows the box and a button that empties it, where `chosen` of so many tiles are chosen; the
-    /// tiles that are typed, once they change.
+    /// Shows the box and a button that clears it. `chosen` holds the selected tiles out of this
+    /// many. Returns the typed tiles when they change.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -56,17 +56,17 @@ impl TilePicker {
     }
 }
 
-/// A tile that was clicked.
+/// A click on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TileClick {
-    /// The tile.
+    /// The clicked tile.
     pub tile: TileId,
-    /// Whether it is chosen beside those that are.
+    /// True if it is added to the selection.
     pub add: bool,
 }
 
-/// The tiles that are chosen after a click on one, where `chosen` are chosen: that one alone, or
-/// added to them; a chosen one is taken out.
+/// The selected tiles after a click on one: that one alone, or added to `chosen`. A selected tile
+/// is deselected.
 pub(crate) fn toggled_tiles(chosen: &[TileId], tile: TileId, add: bool) -> Vec<TileId> {
     let mut tiles = if add { chosen.to_vec() } else { Vec::new() };
     match tiles.iter().position(|known| *known == tile) {

@@ -1,5 +1,5 @@
-//! Strips of controls. A strip has one row, or more where the view below is high; controls that find
-//! no room in them wait behind a button that unfolds the strip into as many rows as they need.
+//! Toolbars of views. A toolbar has one row, or more if the view below is high. Controls that do
+//! not fit are hidden behind a button that unfolds the toolbar into as many rows as needed.
 
 use super::requested_control::{ControlKind, takes_request};
 use super::{MARGIN, choice_ui, open_choice};
@@ -9,23 +9,23 @@ use egui::{
     Stroke, Ui, UiBuilder, WidgetText, pos2, vec2,
 };
 
-/// Width of the button that unfolds a strip.
+/// The width of the button that unfolds a toolbar.
 const BUTTON: f32 = 30.0;
-/// Space between the rows of an unfolded strip.
+/// The gap between the rows of an unfolded toolbar.
 const BETWEEN_ROWS: f32 = 6.0;
-/// Height of a view for each row of its strip.
+/// The height of a view for each row of its toolbar.
 const PER_ROW: f32 = 320.0;
-/// What a group may take that is measured; none is as wide.
+/// The width for a group that is being measured; no group is as wide.
 const WIDE: f32 = 4000.0;
 
-/// What is known of a strip from the last frame.
+/// The measurements of a toolbar from the last frame.
 #[derive(Clone, Default)]
 struct ToolbarGroupSizes {
-    /// Its groups and how wide they are; those that are hidden, as they were when last seen.
+    /// The groups and their widths; hidden groups keep their last width.
     widths: Vec<(&'static str, f32)>,
-    /// Height of the highest of them.
+    /// The height of the highest group.
     height: f32,
-    /// Whether the user wants to see all of them, in several rows.
+    /// True if the user has unfolded the toolbar.
     unfolded: bool,
 }
 
@@ -34,9 +34,10 @@ impl ToolbarGroupSizes {
         self.widths.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, width)| *width)
     }
 
-    /// How groups are arranged in rows of a width, where as many as `most` rows are no waste.
+    /// Arranges the groups in rows of a width. Up to `most` rows are acceptable.
     fn arranged(&self, width: f32, between: f32, most: usize) -> ToolbarArrangement {
-        let (mut rows, mut at) = (1, 0.0);
+        let mut rows = 1;
+        let mut at = 0.0;
         for (_, group) in &self.widths {
             if at > 0.0 && at + group > width {
                 (rows, at) = (rows + 1, 0.0);
@@ -51,43 +52,45 @@ impl ToolbarGroupSizes {
     }
 }
 
-/// How the groups of a strip are arranged.
+/// The arrangement of a toolbar's groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToolbarArrangement {
-    /// In one row, with room between those at its start and those at its end.
+    /// In one row, with a gap between those at its start and those at its end.
     SingleRow,
     Rows {
-        /// Whether those are left out that do not fit in as many rows as there may be.
+        /// True if groups that do not fit in the allowed rows are hidden.
         folded: bool,
-        /// Whether there is a button to unfold and fold them.
+        /// True if there is a button to unfold and fold them.
         button: bool,
     },
 }
 
-/// A strip that is being filled, the most important controls first.
+/// A toolbar being filled, the most important controls first.
 pub(crate) struct ToolbarBuilder<'a> {
     ui: &'a mut Ui,
-    /// The view that the strip is of.
+    /// The name of the toolbar's view.
     view: &'a str,
     arrangement: ToolbarArrangement,
     before: ToolbarGroupSizes,
     now: ToolbarGroupSizes,
-    /// Edges of the rows.
+    /// The left edge of the rows.
     left: f32,
+    /// The right edge of the rows.
     right: f32,
-    /// Where the next group goes.
+    /// The position of the next group.
     at: Pos2,
-    /// Where groups at the end of the row end.
+    /// The right end of groups aligned to the right.
     end: f32,
     at_end: bool,
-    /// The row that is being filled, and how many there may be.
+    /// The row being filled.
     row: usize,
+    /// The largest number of rows.
     most: usize,
     hidden: Vec<&'static str>,
 }
 
 impl ToolbarBuilder<'_> {
-    /// Adds controls that stay together; not called where there is no room for them.
+    /// Adds controls that stay together. `contents` is not called if they do not fit.
     pub(crate) fn add(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let known = self.before.width(name);
         let mut hidden = false;
@@ -106,12 +109,12 @@ impl ToolbarBuilder<'_> {
         }
     }
 
-    /// What frames have in common.
+    /// The context shared by all frames.
     pub(crate) fn context(&self) -> &Context {
         self.ui.ctx()
     }
 
-    /// A choice between a few words; what was picked.
+    /// Adds a choice between a few values. Returns the selected value.
     pub(crate) fn choice<T: Copy + PartialEq>(
         &mut self,
         name: &'static str,
@@ -123,7 +126,7 @@ impl ToolbarBuilder<'_> {
         picked
     }
 
-    /// A group with a choice of its own making, whose salt is the name.
+    /// Adds a group with its own choice, whose id salt is the name.
     pub(crate) fn add_choice(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let opens = self.takes_request(name);
         if opens {
@@ -137,7 +140,7 @@ impl ToolbarBuilder<'_> {
         });
     }
 
-    /// A button that opens a menu; what its contents say while it is open.
+    /// Adds a button that opens a menu. Returns the result of its contents while it is open.
     pub(crate) fn menu<T>(
         &mut self,
         name: &'static str,
@@ -159,7 +162,7 @@ impl ToolbarBuilder<'_> {
         said
     }
 
-    /// A group with a box to type into, which it returns.
+    /// Adds a group with a text box. Returns its response.
     pub(crate) fn add_box(
         &mut self,
         name: &'static str,
@@ -177,12 +180,12 @@ impl ToolbarBuilder<'_> {
         });
     }
 
-    /// Whether this control was asked for elsewhere; told once.
+    /// Returns true once if this control was requested elsewhere.
     fn takes_request(&self, name: &'static str) -> bool {
         takes_request(self.ui.ctx(), self.view, ControlKind::Strip, |wanted| wanted == name)
     }
 
-    /// A box to tick, with a hint; whether it was ticked or the tick taken away.
+    /// Adds a checkbox with a tooltip. Returns true if it was toggled.
     pub(crate) fn checkbox(&mut self, name: &'static str, value: &mut bool, hint: &str) -> bool {
         let mut changed = self.takes_request(name);
         *value ^= changed;
@@ -193,12 +196,12 @@ impl ToolbarBuilder<'_> {
         changed
     }
 
-    /// A button with a hint; whether it was pressed.
+    /// Adds a button with a tooltip. Returns true if it was pressed.
     pub(crate) fn button(&mut self, name: &'static str, hint: &str) -> bool {
         self.button_if(true, name, hint)
     }
 
-    /// A button that can only be pressed sometimes, but keeps its place.
+    /// Adds a button that keeps its place while it is disabled. Returns true if it was pressed.
     pub(crate) fn button_if(&mut self, enabled: bool, name: &'static str, hint: &str) -> bool {
         let mut pressed = self.takes_request(name) && enabled;
         self.add(name, |ui| {
@@ -208,7 +211,7 @@ impl ToolbarBuilder<'_> {
         pressed
     }
 
-    /// Shows all controls, as one of those that may be hidden is asked for.
+    /// Shows all controls, because one that may be hidden was requested.
     pub(crate) fn unfold(&mut self) {
         self.now.unfolded = true;
         if let ToolbarArrangement::Rows { folded, .. } = &mut self.arrangement {
@@ -216,7 +219,7 @@ impl ToolbarBuilder<'_> {
         }
     }
 
-    /// What is added from here on stands at the right end, the last one first.
+    /// Aligns all later groups to the right, the last one first.
     pub(crate) fn align_right(&mut self) {
         self.at_end = self.arrangement == ToolbarArrangement::SingleRow;
     }
@@ -224,7 +227,7 @@ impl ToolbarBuilder<'_> {
     fn place(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let between = self.ui.spacing().item_spacing.x;
         let height = self.height();
-        // A group's width is known only once it is laid out: it gets more room than any group
+        // The width of a group is known only after layout, so it gets more space than any group
         // takes.
         let (from, to, layout) = if self.at_end {
             (self.end - WIDE, self.end, Layout::right_to_left(Align::Center))
@@ -245,7 +248,7 @@ impl ToolbarBuilder<'_> {
         self.now.height = self.now.height.max(size.y);
     }
 
-    /// Where groups of this row have to end.
+    /// The right limit for groups of this row.
     fn limit(&self) -> f32 {
         match self.arrangement {
             ToolbarArrangement::Rows { button: true, .. } if self.row == 1 => {
@@ -260,12 +263,12 @@ impl ToolbarBuilder<'_> {
         self.row += 1;
     }
 
-    /// Height of a row.
+    /// The height of a row.
     fn height(&self) -> f32 {
         self.before.height.max(self.now.height).max(self.ui.spacing().interact_size.y)
     }
 
-    /// The button that unfolds the strip, or folds it again.
+    /// The button that unfolds or folds the toolbar.
     fn button_ui(&mut self, top: f32, unfolded: bool) {
         let (name, hint): (_, WidgetText) = if unfolded {
             ("Fewer controls", "Make room for the view".into())
@@ -284,11 +287,11 @@ impl ToolbarBuilder<'_> {
     }
 }
 
-/// A strip of controls along the top of the view of this name.
+/// Shows a toolbar along the top of the view of this name.
 pub(crate) fn toolbar_ui(ui: &mut Ui, view: &str, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
     let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
-    // No gap between strip and view: the line below is drawn right at its edge.
+    // No gap between toolbar and view: the line below is drawn right at its edge.
     let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
     frame.show(ui, |ui| {
         ui.spacing_mut().item_spacing = spacing;
@@ -327,16 +330,17 @@ fn rows_ui(ui: &mut Ui, id: Id, view: &str, contents: impl FnOnce(&mut ToolbarBu
     if let ToolbarArrangement::Rows { folded, button: true } = bar.arrangement {
         bar.button_ui(area.top(), !folded);
     }
-    let (bottom, now) = (bar.at.y + bar.height(), bar.now);
+    let bottom = bar.at.y + bar.height();
+    let now = bar.now;
     ui.advance_cursor_after_rect(Rect::from_min_max(area.min, pos2(area.right(), bottom)));
-    // Something has become wider, or is seen for the first time: the frame is laid out again.
+    // A group became wider or appeared for the first time: lay out the frame again.
     if now.arranged(area.width(), between, most) != arrangement {
         ui.ctx().request_discard("controls have found their places");
     }
     ui.data_mut(|data| data.insert_temp(id, now));
 }
 
-/// Words of less weight in a strip of controls; they are never broken in the middle.
+/// Secondary text in a toolbar, which is never broken across lines.
 pub(crate) fn weak_ui(ui: &mut Ui, text: String) {
     let text = RichText::new(text).weak();
     ui.add(egui::Label::new(text).extend());

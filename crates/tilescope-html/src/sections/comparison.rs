@@ -1,4 +1,4 @@
-//! Two reports side by side: what changed, and the gates.
+//! A comparison of two reports: the changes, and the gates.
 
 use super::{PageFacts, SectionEntry};
 use crate::block::Block;
@@ -29,7 +29,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// Gates, and why those are violated that are.
+/// Gates, with the reasons for violations.
 fn gates(gates: &[(String, Option<String>)]) -> Option<Block> {
     if gates.is_empty() {
         return None;
@@ -44,17 +44,17 @@ fn gates(gates: &[(String, Option<String>)]) -> Option<Block> {
     Some(Block::Table { table: HtmlTable::new("compare/gates", caption, &data) })
 }
 
-/// A table of differences, each with a bar of its share of the source: to the right is more.
+/// A table of differences, each with a bar of its share of the source; increases point right.
 fn differences(table: &ComparisonTable) -> HtmlTable {
     let id = format!("compare/{}", table.name());
-    // Figures of the whole run would leave no room for bars; the command line has them.
+    // Figures of the whole run would leave no space for bars; the command line has them.
     let data = table.data().with_columns(|column| column < 5);
     let shares: Vec<Option<f64>> = table.rows.iter().map(ComparisonRow::share).collect();
     let most = shares.iter().flatten().fold(0.0_f64, |most, share| most.max(share.abs()));
     if most == 0.0 {
         return HtmlTable::new(id, table.title, &data);
     }
-    // A change of several times the source would leave nothing to see of all others.
+    // A change of several times the source would make all others invisible.
     let most = most.min(1.0);
     let bar = |at: usize| {
         let share = shares.get(at).copied().flatten().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! What the run waits for: the critical path by kind, by operation and by IPU, and why.
+//! The critical path by kind, by operation and by IPU, with explanations.
 
 use super::{NOT_RUN, PageFacts, SectionEntry};
 use crate::block::{Block, ChainLink, ChainText};
@@ -11,7 +11,7 @@ use tilescope_report::ReportError;
 pub(super) const SECTION: SectionEntry =
     SectionEntry { id: "critical-path", title: "Critical path", build };
 
-/// Things of the path that are explained.
+/// Number of items of the path that are explained.
 const CHAINS: usize = 3;
 
 const ABOUT: &str = "The critical path is the longest chain of steps that wait for one another, \

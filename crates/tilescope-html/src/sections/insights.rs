@@ -1,4 +1,4 @@
-//! What is worth doing, with what came of it where it was tried.
+//! Proposals for improvements, with the result if they were tried.
 
 use super::{PageFacts, SectionEntry};
 use crate::block::{Block, FindingText};
@@ -44,14 +44,13 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// What may be gained, or was.
+/// The possible gain, or the measured one.
 fn share(finding: &InsightFinding) -> Option<f64> {
-    let most = (finding.gain == InsightGain::Everything).then_some(1.0);
+    let most = if finding.gain == InsightGain::Everything { Some(1.0) } else { None };
     finding.measured_gain().or(finding.gain.share()).or(most)
 }
 
 fn words(finding: &InsightFinding, most: f64) -> FindingText {
-    let percent = |share: f64| (share / most.max(f64::MIN_POSITIVE) * 100.0).round() as u32;
     let proposal = finding.proposal.as_ref();
     FindingText {
         subject: match finding.subject {
@@ -65,7 +64,9 @@ fn words(finding: &InsightFinding, most: f64) -> FindingText {
             InsightGain::Everything => finding.gain_text(),
             _ => format!("gain {}", finding.gain_text()),
         },
-        gain_percent: share(finding).filter(|_| !finding.was_in_vain()).map(percent),
+        gain_percent: share(finding)
+            .filter(|_| !finding.was_in_vain())
+            .map(|share| (share / most.max(f64::MIN_POSITIVE) * 100.0).round() as u32),
         proposal: proposal.map(|proposal| prose(&proposal.text())),
         cost: proposal.map(|proposal| prose(&proposal.cost)).filter(|cost| !cost.is_empty()),
         tried: finding.measured.as_ref().map(|tried| prose(&tried.text(finding.subject))),

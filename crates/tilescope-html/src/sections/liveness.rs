@@ -1,4 +1,4 @@
-//! What lives when, step by step of the compiled program.
+//! Live variables, step by step of the compiled program.
 
 use super::{PageFacts, SectionEntry};
 use crate::block::Block;

@@ -1,5 +1,4 @@
-//! The sections of a page, one file each: what they show of a report, and the sentence that says why
-//! they cannot.
+//! The sections of a page, one file each: their content, and the reason if they have none.
 
 mod comparison;
 mod critical_path;
@@ -23,23 +22,27 @@ use tilescope_report::trace::Trace;
 use tilescope_report::units::{Cycles, NumberFormat, seconds};
 use tilescope_report::{ReplicaClasses, Report, ReportError, Target};
 
-/// A section that pages may have: those of reports, where nothing else is said.
+/// A section that pages may have; by default of pages of reports.
 pub(crate) struct SectionEntry<B = fn(&PageFacts<'_>) -> Result<Vec<Block>, ReportError>> {
     /// Its name in links.
     pub id: &'static str,
     pub title: &'static str,
-    /// Makes it; nothing leaves it out.
+    /// Builds the blocks; no blocks leave the section out.
     pub build: B,
 }
 
 impl<B> SectionEntry<B> {
-    /// The section with what it was made to hold; none where that is nothing.
+    /// The section with these blocks; `None` if there are none.
     pub(crate) fn of(&self, blocks: Vec<Block>) -> Option<Section> {
-        (!blocks.is_empty()).then_some(Section { id: self.id, title: self.title, blocks })
+        if blocks.is_empty() {
+            None
+        } else {
+            Some(Section { id: self.id, title: self.title, blocks })
+        }
     }
 }
 
-/// Every section, in the order of a page.
+/// All sections, in the order of a page.
 pub(crate) static SECTIONS: &[SectionEntry] = &[
     comparison::SECTION,
     summary::SECTION,
@@ -52,11 +55,11 @@ pub(crate) static SECTIONS: &[SectionEntry] = &[
     operations::SECTION,
 ];
 
-/// Why what happens in time is absent.
+/// The reason for absent sections about the execution.
 pub(crate) const NOT_RUN: &str = "The report has no executed steps: the program was only compiled, \
     or did not fit in memory.";
 
-/// What all sections draw from.
+/// The data that all sections use.
 pub(crate) struct PageFacts<'a> {
     pub report: &'a Report,
     pub name: &'a str,
@@ -66,7 +69,7 @@ pub(crate) struct PageFacts<'a> {
     pub target: Arc<Target>,
     pub limits: Arc<ReportLimits>,
     pub classes: ReplicaClasses,
-    /// The run; none where the program was only compiled.
+    /// The run; `None` if the program was only compiled.
     pub trace: Option<Trace>,
 }
 
@@ -80,7 +83,7 @@ impl<'a> PageFacts<'a> {
             name,
             compared,
             numbers: NumberFormat::default(),
-            // First: what is found on the way to other parts is not in what `summary` prints.
+            // First: the output of `summary` must not depend on the other parts.
             summary: tilescope_analysis::summary::summary(report)?,
             target: report.target()?,
             limits: tilescope_analysis::limits::limits(report)?,
@@ -100,7 +103,7 @@ impl<'a> PageFacts<'a> {
         Ok(HtmlTable::new(format!("{view}/{name}"), table.about, &data))
     }
 
-    /// Cycles, with the time that they are where the clock is known.
+    /// Cycles, with their time if the clock is known.
     pub(crate) fn cycles_and_time(&self, cycles: Cycles) -> String {
         match self.target.clock.0 {
             0 => format!("{cycles} cycles"),
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_have_names_of_their_own() {
+    fn sections_have_unique_names() {
         check(SECTIONS);
         check(SERIES_SECTIONS);
     }

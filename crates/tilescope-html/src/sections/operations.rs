@@ -1,4 +1,4 @@
-//! What every operation costs.
+//! The costs of every operation.
 
 use super::{PageFacts, SectionEntry};
 use crate::block::Block;
@@ -10,13 +10,14 @@ use tilescope_report::{ReportError, ReportPart};
 pub(super) const SECTION: SectionEntry =
     SectionEntry { id: "operations", title: "Operations", build };
 
-/// Columns beside those that the desktop app shows at first.
+/// Columns beside those that the desktop app shows by default.
 const MORE: [&str; 3] = ["executions", "code", "vertices"];
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
-    let layer = match facts.report.has(ReportPart::Operations) {
-        true => OperationLayer::Model,
-        false => OperationLayer::Library,
+    let layer = if facts.report.has(ReportPart::Operations) {
+        OperationLayer::Model
+    } else {
+        OperationLayer::Library
     };
     let mut blocks = Vec::new();
     if layer == OperationLayer::Library {
@@ -29,19 +30,19 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         return Ok(vec![Block::note("The report has neither operations nor programs with names.")]);
     }
     let mut data = table(&rows, facts.report, layer);
-    // Those that take most come first.
+    // Sorted by elapsed cycles, the most first.
     if let Some(at) = COLUMNS.iter().position(|column| column.key == "elapsed") {
         data.rows.sort_by(|a, b| b[at + 1].compare(&a[at + 1]));
     }
-    // A column that was not recorded would be dashes alone.
+    // A column that was not recorded would only have dashes.
     let is_told = |at: usize| {
         data.rows.iter().any(|row| row[at] != tilescope_analysis::data_table::TableCell::Missing)
     };
-    let wanted = |at: usize| match at.checked_sub(1).and_then(|at| COLUMNS.get(at)) {
-        None => at == 0,
-        Some(column) => (column.shown || MORE.contains(&column.key)) && is_told(at),
-    };
-    let shown = data.clone().with_columns(wanted);
+    let shown =
+        data.clone().with_columns(|at| match at.checked_sub(1).and_then(|at| COLUMNS.get(at)) {
+            None => at == 0,
+            Some(column) => (column.shown || MORE.contains(&column.key)) && is_told(at),
+        });
     let caption = match layer {
         OperationLayer::Model => "What every operation of the model costs",
         _ => "What every library call costs",

@@ -31,12 +31,14 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     if facts.summary.execution.is_some() {
         let costs =
             RunningCosts { energy: facts.summary.energy.clone(), cost: facts.summary.cost.clone() };
-        let row = |row: tilescope_analysis::running_costs::RunningCostRow| Fact {
-            formula: row.explanation,
-            ..Fact::new(row.name, row.value)
-        };
         blocks.push(Block::heading("Energy and cost"));
-        blocks.push(Block::Facts { rows: costs.rows().into_iter().map(row).collect() });
+        blocks.push(Block::Facts {
+            rows: costs
+                .rows()
+                .into_iter()
+                .map(|row| Fact { formula: row.explanation, ..Fact::new(row.name, row.value) })
+                .collect(),
+        });
     }
     if let Some(model) = &facts.summary.model {
         let rows = model.rows().into_iter().map(|(name, text)| Fact::new(name, text));
@@ -52,33 +54,40 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// The machine, the graph, and what the run worked on.
+/// A text, unless the number it is about is zero: files of other tools may lack it.
+fn text_unless_zero(number: u64, text: String) -> String {
+    if number == 0 { "not recorded".to_owned() } else { text }
+}
+
+fn count_text(count: u64) -> String {
+    text_unless_zero(count, grouped(count))
+}
+
+/// The machine, the graph, and the samples of the run.
 fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
-    let (summary, target) = (&facts.summary, &facts.summary.target);
-    // Files of other tools may not say.
-    let known = |count: u64, text: String| match count {
-        0 => "not recorded".to_owned(),
-        _ => text,
-    };
-    let count = |count: u64| known(count, grouped(count));
+    let summary = &facts.summary;
+    let target = &facts.summary.target;
     let mut rows = vec![
         Fact::new("Machine", target.machine.as_deref().unwrap_or("not recorded")),
         Fact::new("IPUs", grouped(target.num_ipus.into())),
         Fact::new("Replicas", grouped(target.replicas.into())),
         Fact::new("IPUs of a replica", grouped(target.ipus_per_replica.into())),
-        Fact::new("Tiles of an IPU", count(target.tiles_per_ipu.into())),
+        Fact::new("Tiles of an IPU", count_text(target.tiles_per_ipu.into())),
         Fact::new(
             "Memory of a tile",
-            known(target.bytes_per_tile.0, binary_bytes(target.bytes_per_tile.0)),
+            text_unless_zero(target.bytes_per_tile.0, binary_bytes(target.bytes_per_tile.0)),
         ),
         Fact::new(
             "Clock",
-            known(target.clock_hz, format!("{} MHz", grouped(target.clock_hz / 1_000_000))),
+            text_unless_zero(
+                target.clock_hz,
+                format!("{} MHz", grouped(target.clock_hz / 1_000_000)),
+            ),
         ),
-        Fact::new("Compute sets", count(summary.graph.compute_sets.unwrap_or(0))),
-        Fact::new("Vertices", count(summary.graph.vertices.unwrap_or(0))),
-        Fact::new("Edges", count(summary.graph.edges.unwrap_or(0))),
-        Fact::new("Variables", count(summary.graph.variables.unwrap_or(0))),
+        Fact::new("Compute sets", count_text(summary.graph.compute_sets.unwrap_or(0))),
+        Fact::new("Vertices", count_text(summary.graph.vertices.unwrap_or(0))),
+        Fact::new("Edges", count_text(summary.graph.edges.unwrap_or(0))),
+        Fact::new("Variables", count_text(summary.graph.variables.unwrap_or(0))),
     ];
     if let Some(batching) = facts.report.batching()? {
         let text = format!(
@@ -104,7 +113,7 @@ fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
     Ok(rows)
 }
 
-/// What the host delivers, and what a call is made of.
+/// The rate of the host, and the parts of a call.
 fn host_rows(host: &HostSummary) -> Vec<Fact> {
     let rates = host.rates.iter().map(|of| {
         let rate = grouped(of.samples_per_second.round() as u64);

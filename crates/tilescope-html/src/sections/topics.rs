@@ -1,4 +1,4 @@
-//! Topics that no other section is about: facts, figures and tables, drawn without knowing them.
+//! Topics without a section of their own: facts, figures and tables, drawn generically.
 
 use super::PageFacts;
 use crate::block::{Block, Card};
@@ -39,9 +39,9 @@ fn blocks(topic: &Topic, facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportErro
 pub(crate) fn card(figure: HeadlineFigure) -> Card {
     Card {
         title: figure.title.to_owned(),
+        formula: figure.hint(),
         value: figure.value,
         about: figure.about,
-        formula: figure.formula.to_owned(),
         bad: figure.bad,
     }
 }

@@ -1,4 +1,4 @@
-//! Where figures change for good, where they drift, and which runs stand out.
+//! Lasting changes and drifts of figures, and runs that stand out.
 
 use super::{SeriesFacts, SeriesSection};
 use crate::block::{Block, Sentence};
@@ -10,11 +10,12 @@ use tilescope_report::units::{fine_percent, grouped};
 pub(super) const SECTION: SeriesSection =
     SeriesSection { id: "change-points", title: "Change points", build };
 
-/// Changes that are told in words; the table has all of them.
+/// The most changes described in words; the table has all of them.
 const MAX_SENTENCES: usize = 20;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let mut changes: Vec<(&SeriesFigure, &ChangePoint)> = Vec::new();
     for (figure, trend) in of.figures() {
         changes.extend(trend.changes.iter().map(|change| (figure, change)));
@@ -26,14 +27,17 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::note(text));
     }
     let count = changes.len();
-    // The largest come first, and what was nothing before is the largest of all.
-    let size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
-    changes.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
-    let sentence = |(figure, change): &(&SeriesFigure, &ChangePoint)| Sentence {
-        subject: figure.title(series, telling),
-        text: format!("{}.", prose(&series.change_words(figure, change))),
-    };
-    let sentences: Vec<Sentence> = changes.iter().take(MAX_SENTENCES).map(sentence).collect();
+    // The largest changes come first; a change from zero is the largest of all.
+    let get_size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
+    changes.sort_by(|a, b| get_size(b.1).total_cmp(&get_size(a.1)));
+    let sentences: Vec<Sentence> = changes
+        .iter()
+        .take(MAX_SENTENCES)
+        .map(|(figure, change)| Sentence {
+            subject: figure.title(series, telling),
+            text: format!("{}.", prose(&series.change_words(figure, change))),
+        })
+        .collect();
     if !sentences.is_empty() {
         blocks.push(Block::Sentences { sentences });
     }

@@ -7,13 +7,14 @@ use tilescope_report::units::{fine_percent, grouped};
 
 pub(super) const SECTION: SeriesSection = SeriesSection { id: "figures", title: "Figures", build };
 
-/// Most points of all plots that say what they are where a pointer rests on them.
+/// The most points, over all plots, with a tooltip.
 const MAX_POINTS: usize = 20_000;
-/// What is told below a plot in words; the tables have all of it.
+/// The most remarks below a plot; the tables have all of them.
 const MAX_WORDS: usize = 4;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let count = series.figures.len();
     let each_is_shown = count * series.runs.len() <= MAX_POINTS;
     let mut blocks = Vec::new();
@@ -26,7 +27,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::note(text));
     }
     for (figure, trend) in of.figures() {
-        let most = (!each_is_shown).then_some(MAX_POINTS / count);
+        let most = if !each_is_shown { Some(MAX_POINTS / count) } else { None };
         let drawn = series.line_figure(figure, trend, telling, most);
         blocks.push(Block::heading(figure.words(series, telling)));
         if drawn.marks.lines.is_empty() {

@@ -1,4 +1,4 @@
-//! The page of a series: what many reports say together, in sections of a file each.
+//! The page of a series of reports, with one file for each section.
 
 mod change_points;
 mod figures;
@@ -12,32 +12,33 @@ use crate::page::{HtmlPageError, PageHead, last, rendered};
 use crate::sections::{SectionEntry, counted};
 use tilescope_analysis::series::{FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
 
-/// Most figures of a page: with the most points of all plots, a bound on its size.
+/// The most figures of a page. Together with the most points of all plots, it bounds the size of
+/// the page.
 const MAX_FIGURES: usize = 40;
 
-/// A series, and how it is told.
+/// A series and its display options.
 #[derive(Clone, Copy)]
 pub struct SeriesPage<'a> {
-    /// Runs with the figures that the page is to show.
+    /// Runs with the figures to show.
     pub series: &'a ReportSeries,
     pub telling: SeriesTelling,
-    /// The directory, or the range of revisions, that it is of; empty where there are several.
+    /// The directory, or the range of revisions, of the series; empty if there are several.
     pub name: &'a str,
 }
 
-/// What all sections draw from.
+/// The data that all sections use.
 pub(crate) struct SeriesFacts<'a> {
     series: &'a ReportSeries,
     telling: SeriesTelling,
     name: &'a str,
-    /// What each figure does.
+    /// The trend of each figure.
     trends: Vec<FigureTrend>,
 }
 
 /// A section of such a page.
 type SeriesSection = SectionEntry<fn(&SeriesFacts<'_>) -> Vec<Block>>;
 
-/// Every section, in the order of a page.
+/// All sections, in the order of a page.
 pub(crate) static SERIES_SECTIONS: &[SeriesSection] = &[
     summary::SECTION,
     change_points::SECTION,
@@ -46,10 +47,10 @@ pub(crate) static SERIES_SECTIONS: &[SeriesSection] = &[
     operations::SECTION,
 ];
 
-/// The page of a series. The same reports make the same bytes.
+/// The page of a series. The same reports give the same bytes.
 ///
 /// # Errors
-/// More figures than a page has room for.
+/// There are more figures than a page can show.
 pub fn series_page(
     SeriesPage { series, telling, name }: SeriesPage<'_>,
 ) -> Result<String, HtmlPageError> {
@@ -70,19 +71,19 @@ impl SeriesFacts<'_> {
         match self.name {
             "" => PageHead { title: format!("Series of {runs}"), subtitle: vec![line] },
             name => {
-                let path = (last(name) != name).then(|| shown(name));
+                let path = if last(name) != name { Some(shown(name)) } else { None };
                 let subtitle = std::iter::once(line).chain(path).collect();
                 PageHead { title: format!("Series: {}", last(name)), subtitle }
             }
         }
     }
 
-    /// Figures, each with what it does.
+    /// Figures, each with its trend.
     fn figures(&self) -> impl Iterator<Item = (&SeriesFigure, &FigureTrend)> {
         self.series.figures.iter().zip(&self.trends)
     }
 
-    /// Name of the run that others are told beside.
+    /// Name of the run that others are compared with.
     fn baseline(&self) -> &str {
         self.series.runs.get(self.telling.baseline).map_or("", |run| &run.name)
     }

@@ -1,4 +1,4 @@
-//! What a series is of, and where its last run stands.
+//! The contents of a series, and the state of its last run.
 
 use super::{SeriesFacts, SeriesSection};
 use crate::block::{Block, Card, Fact};
@@ -11,9 +11,9 @@ use tilescope_report::units::{fine_percent, grouped};
 
 pub(super) const SECTION: SeriesSection = SeriesSection { id: "summary", title: "Summary", build };
 
-/// Figures of the last run that stand out.
+/// Number of figures of the last run on cards.
 const MAX_CARDS: usize = 5;
-/// Notes that stand one below the other; more of them are a table.
+/// The most notes in a list; more notes become a table.
 const MAX_NOTES: usize = 5;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
@@ -40,7 +40,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     blocks
 }
 
-/// A figure of the last run, and how far it is from the baseline.
+/// A figure of the last run, with its distance from the baseline.
 fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
     let (series, telling) = (of.series, of.telling);
     let value = series.told(figure, run, telling.unit);
@@ -77,7 +77,7 @@ fn facts(of: &SeriesFacts<'_>) -> Vec<Fact> {
     ]
 }
 
-/// Reports that are not among the runs, and why.
+/// Reports that could not be read, with the reasons.
 fn unread(of: &SeriesFacts<'_>) -> Option<Block> {
     let unread = &of.series.unread;
     if unread.is_empty() {

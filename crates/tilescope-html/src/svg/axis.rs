@@ -1,4 +1,4 @@
-//! Axes: lines at ticks, and their words.
+//! Axes: lines at ticks, with labels.
 
 use super::{Anchor, Svg};
 use crate::names::shown;
@@ -8,16 +8,16 @@ use tilescope_analysis::figures::FigureAxis;
 const NUMBER: f64 = 110.0;
 const NAME: f64 = 96.0;
 const LINE: f64 = 40.0;
-/// The left edge of plots: room for numbers.
+/// The left edge of plots: space for numbers.
 pub(crate) const LEFT: f64 = 78.0;
 
-/// From positions to places in a picture.
+/// A linear scale from values to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
-    /// Positions at both ends.
+    /// Values at both ends.
     pub low: f64,
     pub high: f64,
-    /// Places of both ends.
+    /// Pixels at both ends.
     pub from: f64,
     pub to: f64,
 }
@@ -28,14 +28,14 @@ impl Scale {
         Self { low, high, from, to }
     }
 
-    /// The place of a position.
+    /// The pixel of a value.
     pub(crate) fn at(&self, position: f64) -> f64 {
         let share = (position - self.low) / (self.high - self.low);
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 }
 
-/// An axis with the places of its values.
+/// An axis with the pixels of its values.
 pub(crate) struct PlacedAxis<'a> {
     axis: &'a FigureAxis,
     /// Values at both ends.
@@ -49,14 +49,15 @@ impl<'a> PlacedAxis<'a> {
         Self { axis, ends, scale: Scale::new(positions, places) }
     }
 
-    /// The place of a value.
+    /// The pixel of a value.
     pub(crate) fn at(&self, value: f64) -> f64 {
         self.scale.at(self.axis.position(value))
     }
 
-    /// Draws it along the bottom: lines up to `top`, words below `bottom`, a title at its end.
+    /// Draws it along the bottom: lines up to `top`, labels below `bottom`, a title at its end.
     pub(crate) fn draw_bottom(&self, svg: &mut Svg, (top, bottom): (f64, f64)) {
-        let (title, Scale { from, to, .. }) = (&self.axis.title, self.scale);
+        let title = &self.axis.title;
+        let Scale { from, to, .. } = self.scale;
         let room = (to - from) - super::width_of(title) - 24.0;
         let has_names = !self.axis.names.is_empty();
         let step = if has_names { NAME } else { NUMBER };
@@ -65,7 +66,7 @@ impl<'a> PlacedAxis<'a> {
             if !has_names {
                 svg.line((x, top), (x, bottom), "grid");
             }
-            // The title stands at the end of the row.
+            // The title is at the end of the row.
             if x - from <= room {
                 svg.text((x, bottom + 15.0), Anchor::Middle, "tick", &shown(&tick.label));
             }
@@ -73,7 +74,7 @@ impl<'a> PlacedAxis<'a> {
         svg.text((to, bottom + 15.0), Anchor::End, "tick", title);
     }
 
-    /// Draws it along the left: lines up to `right`, words left of the plot, a title above them.
+    /// Draws it along the left: lines up to `right`, labels left of the plot, a title above them.
     pub(crate) fn draw_left(&self, svg: &mut Svg, right: f64) {
         let Scale { from, to, .. } = self.scale;
         let most = ((from - to).abs() / LINE).max(2.0) as usize;

@@ -12,25 +12,25 @@ use tilescope_analysis::figures::{
 use tilescope_report::units::grouped;
 
 const WIDTH: f64 = 1080.0;
-/// Height of plots, and of those of points alone.
+/// Height of plots, and of those with points only.
 const HEIGHT: f64 = 290.0;
 const POINTS_HEIGHT: f64 = 440.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 26.0;
 const FOOT: f64 = 24.0;
-/// A row of bars, and room for its name and its number.
+/// Height of a row of bars, and widths for its name and its number.
 const ROW: f64 = 22.0;
 const NAMES: f64 = 240.0;
 const NUMBERS: f64 = 150.0;
-/// Marks that are drawn at most, and those of them with words where a pointer rests on them.
+/// The most marks drawn, and the most with a tooltip.
 const MOST_MARKS: usize = 4_000;
 const MOST_TITLES: usize = 1_000;
 const MOST_BARS: usize = 200;
-/// Points of a line, and columns of layers: more would not be seen.
+/// The most points of a line, and columns of layers: more would not be visible.
 const MOST_OF_LINE: usize = 1_080;
 const COLUMNS: usize = 504;
 const RADIUS: f64 = 6.0;
-/// Width of the strip of points that are infinitely far to the right.
+/// Width of the strip for points at infinity on the right.
 const STRIP: f64 = 70.0;
 
 /// The colour of a shade.
@@ -53,7 +53,7 @@ pub(crate) fn colour(shade: Shade) -> &'static str {
     }
 }
 
-/// A figure with its legend and note; a sentence where there is nothing to draw.
+/// A figure with its legend and note; a sentence if there is nothing to draw.
 pub(crate) fn block(figure: &Figure, about: &str) -> Block {
     if figure.is_empty() {
         let reason = if figure.note.is_empty() { "nothing to draw." } else { &figure.note };
@@ -68,9 +68,15 @@ pub(crate) fn block(figure: &Figure, about: &str) -> Block {
     if left_out > 0 {
         let _ = write!(caption, " {} more are in the table.", grouped(left_out as u64));
     }
-    let svg = if bars.is_empty() { Plot::new(figure).draw() } else { bars_svg(figure, bars) };
+    let svg = drawn(figure);
     let label = format!("{}: {about}", figure.title);
     Block::figure(svg.finish(&shown(&label)), caption, legend(figure))
+}
+
+/// The marks of a figure with their axes.
+pub(super) fn drawn(figure: &Figure) -> Svg {
+    let bars = &figure.marks.bars;
+    if bars.is_empty() { Plot::new(figure).draw() } else { bars_svg(figure, bars) }
 }
 
 /// The range of a column of layers that is more than one place, as a sentence behind others.
@@ -81,7 +87,8 @@ pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
     }
 }
 
-fn legend(figure: &Figure) -> Vec<LegendEntry> {
+/// The colours of a figure with what they mean.
+pub(super) fn legend(figure: &Figure) -> Vec<LegendEntry> {
     let with_signs = !figure.marks.points.is_empty();
     let mut legend = Vec::new();
     for series in figure.legend() {
@@ -116,7 +123,8 @@ fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> Svg {
         );
         let mut end = x.scale.from;
         for part in &bar.parts {
-            let (from, to) = (x.at(part.from), x.at(part.to));
+            let from = x.at(part.from);
+            let to = x.at(part.to);
             end = end.max(to);
             let rect = PxRect { x: from, y: y + 3.0, width: to - from, height: ROW - 6.0 };
             let series = figure.series.get(part.series).map_or("", |series| series.name.as_str());
@@ -168,11 +176,11 @@ impl<'a> Plot<'a> {
             let mut path = String::new();
             for [at, value] in peaks(&line.points, MOST_OF_LINE) {
                 let letter = if path.is_empty() { 'M' } else { 'L' };
-                // Writing into a text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(path, "{letter}{} {}", Px(self.x.at(at)), Px(self.y.at(value)));
             }
             if line.points.len() == 1 {
-                // A point between gaps is a dot.
+                // A point between gaps becomes a dot.
                 path.push_str("h0");
             }
             let is_dashed = self.figure.series.get(line.series).is_some_and(|of| of.dashed);
@@ -183,7 +191,8 @@ impl<'a> Plot<'a> {
         self.points(&mut svg);
         place_names(&mut svg, names);
         for label in &self.figure.labels {
-            let (x, y) = (self.x.at(label.at[0]), self.y.at(label.at[1]) - 5.0);
+            let x = self.x.at(label.at[0]);
+            let y = self.y.at(label.at[1]) - 5.0;
             let fits = x + width_of(&label.text) + 8.0 <= WIDTH;
             let (anchor, x) = if fits { (Anchor::Start, x + 4.0) } else { (Anchor::End, x - 4.0) };
             svg.text((x, y), anchor, "strong", &label.text);
@@ -191,13 +200,13 @@ impl<'a> Plot<'a> {
         svg
     }
 
-    /// Areas that stand on each other, in columns of the fullest places.
+    /// Draws stacked areas, in columns of the fullest places.
     fn layers(&self, svg: &mut Svg) {
         let (each, places) = self.figure.columns(COLUMNS);
         let mut feet = vec![0.0; places.len()];
         for layer in &self.figure.marks.layers {
             let mut path = String::new();
-            // Equal neighbours are one rectangle.
+            // Equal neighbours become one rectangle.
             let mut run: Option<(f64, f64, f64, f64)> = None;
             let mut draw = |run: Option<(f64, f64, f64, f64)>| {
                 if let Some((from, to, low, high)) = run.filter(|run| run.2 - run.3 >= 0.05) {
@@ -207,7 +216,8 @@ impl<'a> Plot<'a> {
             };
             for (at, (place, foot)) in places.iter().zip(&mut feet).enumerate() {
                 let value = layer.values.get(*place).copied().unwrap_or(0.0);
-                let (low, high) = (self.y.at(*foot), self.y.at(*foot + value));
+                let low = self.y.at(*foot);
+                let high = self.y.at(*foot + value);
                 *foot += value;
                 let [from, to] = [at, at + 1].map(|at| self.x.at((at * each) as f64));
                 run = match run {
@@ -225,14 +235,14 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// Draws guides; their names, and where they would like to stand.
+    /// Draws guides. Returns their names with the preferred positions.
     fn guides(&self, svg: &mut Svg) -> Vec<GuideName<'a>> {
         let mut names = Vec::new();
         for guide in &self.figure.guides {
             let ends = [self.x.scale, self.y.scale].map(|scale| (scale.low, scale.high));
             let Some(line) = self.figure.guide_within(guide, ends) else { continue };
-            let place = |at: [f64; 2]| (self.x.scale.at(at[0]), self.y.scale.at(at[1]));
-            let [mut from, mut to] = line.map(place);
+            let [mut from, mut to] =
+                line.map(|at| (self.x.scale.at(at[0]), self.y.scale.at(at[1])));
             if from.0 > to.0 {
                 (from, to) = (to, from);
             }
@@ -259,7 +269,7 @@ impl<'a> Plot<'a> {
         let points = &self.figure.marks.points;
         let names = self.figure.x.names.len().max(1) as f64;
         let radius = RADIUS.min((0.5 * (self.x.scale.to - self.x.scale.from) / names).max(2.0));
-        // The first lie on top.
+        // The first points are drawn last, on top.
         for (place, point) in points.iter().take(MOST_MARKS).enumerate().rev() {
             let words = if place < MOST_TITLES {
                 shown(&format!("{}: {}", point.name, point.about.replace('\n', ", ")))
@@ -287,12 +297,12 @@ impl<'a> Plot<'a> {
 struct GuideName<'a> {
     name: &'a str,
     at: (f64, f64),
-    /// Degrees; none for a name that ends at its place, above a level guide.
+    /// Rotation in degrees; `None` for a name that ends at its position, above a horizontal guide.
     turn: Option<f64>,
 }
 
-/// Writes names of guides: those of level ones below each other where they would lie on each other,
-/// those beside each other where there is room.
+/// Writes names of guides. Names of horizontal guides that would overlap are stacked; those of
+/// others are shifted sideways to free space.
 fn place_names(svg: &mut Svg, names: Vec<GuideName<'_>>) {
     let mut taken: Vec<f64> = Vec::new();
     let mut free = LEFT;

@@ -2,16 +2,17 @@
 
 pub(crate) mod axis;
 pub(crate) mod figure;
+pub(crate) mod standalone;
 
 use crate::names::{escaped, shown};
 use std::fmt::{self, Write};
 
-/// Height of letters, and how wide one is at most in the mean.
+/// Height of letters, and an upper bound on their mean width.
 const LETTER_WIDTH: f64 = 6.4;
-/// Narrower than this, a shape has no words.
+/// The width below which a shape has no text.
 const LEAST_WORDS: f64 = 18.0;
 
-/// A number as pictures write it: a tenth of a pixel is all that anybody sees.
+/// A coordinate in pixels, rounded to a tenth: more is not visible.
 #[derive(Clone, Copy)]
 pub(crate) struct Px(pub f64);
 
@@ -21,9 +22,10 @@ impl fmt::Display for Px {
         if !tenths.is_finite() {
             return f.write_str("0");
         }
-        match tenths % 10.0 == 0.0 {
-            true => write!(f, "{}", (tenths / 10.0) as i64),
-            false => write!(f, "{:.1}", tenths / 10.0),
+        if tenths % 10.0 == 0.0 {
+            write!(f, "{}", (tenths / 10.0) as i64)
+        } else {
+            write!(f, "{:.1}", tenths / 10.0)
         }
     }
 }
@@ -37,7 +39,7 @@ pub(crate) struct PxRect {
     pub height: f64,
 }
 
-/// Where words begin or end.
+/// The alignment of text at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -45,7 +47,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A picture in the making.
+/// A picture under construction.
 pub(crate) struct Svg {
     width: f64,
     height: f64,
@@ -57,16 +59,16 @@ impl Svg {
         Self { width, height, body: String::new() }
     }
 
-    /// A rectangle of a colour.
+    /// Draws a coloured rectangle.
     pub(crate) fn rect(&mut self, rect: PxRect, colour: &str) {
         self.rect_with(rect, colour, "");
     }
 
-    /// A rectangle of a colour that says what it is where a pointer rests on it.
+    /// Draws a coloured rectangle with a tooltip.
     pub(crate) fn rect_with(&mut self, rect: PxRect, colour: &str, title: &str) {
         let PxRect { x, y, width, height } = rect;
         let [x, y, width, height] = [x, y, width.max(0.1), height].map(Px);
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             self.body,
             r#"<rect class="f-{colour}" x="{x}" y="{y}" width="{width}" height="{height}""#
@@ -81,7 +83,7 @@ impl Svg {
         };
     }
 
-    /// A dot of a colour with words.
+    /// Draws a coloured dot with a tooltip.
     pub(crate) fn dot(&mut self, (x, y): (f64, f64), radius: f64, colour: &str, title: &str) {
         let [x, y, radius] = [x, y, radius].map(Px);
         let _ =
@@ -89,7 +91,7 @@ impl Svg {
         self.close_with(title, "circle");
     }
 
-    /// A shape of some corners around a place, of a colour, with words.
+    /// Draws a coloured polygon around a position, with a tooltip.
     pub(crate) fn shape(
         &mut self,
         (x, y): (f64, f64),
@@ -103,21 +105,21 @@ impl Svg {
         self.close_with(title, "polygon");
     }
 
-    /// A straight line; `class` says how it looks.
+    /// Draws a straight line; `class` gives its style.
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Px);
         let _ =
             write!(self.body, r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#);
     }
 
-    /// A path; `class` says how it looks.
+    /// Draws a path; `class` gives its style.
     pub(crate) fn path(&mut self, data: &str, class: &str) {
         if !data.is_empty() {
             let _ = write!(self.body, r#"<path class="{class}" d="{data}"/>"#);
         }
     }
 
-    /// Upright strokes of one width, as a path.
+    /// Draws vertical strokes of one width, as a path.
     pub(crate) fn strokes(&mut self, data: &str, width: f64, colour: &str) {
         if !data.is_empty() {
             let width = Px(width);
@@ -128,18 +130,19 @@ impl Svg {
         }
     }
 
-    /// Words at a place.
+    /// Writes text at a position.
     pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => " mid",
             Anchor::End => " end",
         };
-        let ([x, y], text) = ([x, y].map(Px), escaped(text));
+        let [x, y] = [x, y].map(Px);
+        let text = escaped(text);
         let _ = write!(self.body, r#"<text class="{class}{anchor}" x="{x}" y="{y}">{text}</text>"#);
     }
 
-    /// Words that are cut to a width, whole where a pointer rests on them.
+    /// Writes text that is cut to a width, with the whole text as a tooltip.
     pub(crate) fn fitted_text(
         &mut self,
         (x, y): (f64, f64),
@@ -159,7 +162,7 @@ impl Svg {
         }
     }
 
-    /// The words of a bar, if it has room for some.
+    /// Writes the text of a bar, if it has space.
     pub(crate) fn bar_text(&mut self, rect: PxRect, colour: &str, text: &str) {
         if rect.width < LEAST_WORDS {
             return;
@@ -171,7 +174,7 @@ impl Svg {
         }
     }
 
-    /// Words that begin at a place and are turned by some degrees around it.
+    /// Writes text that starts at a position and is rotated around it by some degrees.
     pub(crate) fn turned_text(&mut self, (x, y): (f64, f64), turn: f64, class: &str, text: &str) {
         let [x, y, turn] = [x, y, turn].map(Px);
         let _ = write!(self.body, "<g transform=\"translate({x} {y}) rotate({turn})\">");
@@ -179,7 +182,7 @@ impl Svg {
         self.body.push_str("</g>");
     }
 
-    /// A ground on which words can be read.
+    /// Draws a background on which text is readable.
     pub(crate) fn ground(&mut self, PxRect { x, y, width, height }: PxRect) {
         let [x, y, width, height] = [x, y, width, height].map(Px);
         let _ = write!(
@@ -188,14 +191,15 @@ impl Svg {
         );
     }
 
-    /// Anything else.
+    /// Adds any other element.
     pub(crate) fn push(&mut self, element: &str) {
         self.body.push_str(element);
     }
 
-    /// The whole picture, with what it shows in words.
+    /// The whole picture, with a description.
     pub(crate) fn finish(self, label: &str) -> String {
-        let ([width, height], label) = ([self.width, self.height].map(Px), escaped(label));
+        let [width, height] = [self.width, self.height].map(Px);
+        let label = escaped(label);
         format!(
             r#"<svg class="wide" role="img" aria-label="{label}" viewBox="0 0 {width} {height}" width="{width}" height="{height}">{}</svg>"#,
             self.body
@@ -203,7 +207,7 @@ impl Svg {
     }
 }
 
-/// As many letters as fit, with a sign for those left out; none where not even two do.
+/// As many letters as fit, with an ellipsis; `None` if not even two do.
 fn fitted(text: &str, room: f64) -> Option<String> {
     let most = (room / LETTER_WIDTH).floor().max(0.0) as usize;
     // No name is longer than the widest picture.
@@ -211,13 +215,15 @@ fn fitted(text: &str, room: f64) -> Option<String> {
     if letters <= most {
         return Some(text.to_owned());
     }
-    (most >= 3).then(|| {
+    if most >= 3 {
         let cut: String = text.chars().take(most - 1).collect();
-        format!("{}…", cut.trim_end())
-    })
+        Some(format!("{}…", cut.trim_end()))
+    } else {
+        None
+    }
 }
 
-/// About how wide words are.
+/// An estimate of the width of text.
 pub(crate) fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER_WIDTH
 }
@@ -227,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_a_tenth_at_most() {
+    fn numbers_have_at_most_one_decimal() {
         let cases = [(1.0, "1"), (1.04, "1"), (-2.25, "-2.3"), (0.06, "0.1"), (f64::NAN, "0")];
         for (value, text) in cases {
             assert_eq!(Px(value).to_string(), text);
@@ -235,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn words_fit_or_are_cut_or_left_out() {
+    fn text_fits_or_is_cut_or_left_out() {
         assert_eq!(fitted("conv", 100.0).as_deref(), Some("conv"));
         assert_eq!(fitted("convolution", 45.0).as_deref(), Some("convol…"));
         assert_eq!(fitted("conv", 10.0), None);

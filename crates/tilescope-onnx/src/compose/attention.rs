@@ -1,4 +1,4 @@
-//! Attention and rotary embeddings as Microsoft's runtime has them, by those of the standard.
+//! Attention and rotary embeddings of Microsoft's runtime, in terms of the standard's.
 
 use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
@@ -17,7 +17,7 @@ pub(super) const OPS: &[(&str, Compose)] = &[
 pub(super) const OF_STANDARD: &[(&str, Compose)] =
     &[("Attention", with_lengths), ("TensorScatter", tensor_scatter)];
 
-/// An attention of the standard.
+/// A standard attention.
 struct Heads {
     operands: [ValueId; 3],
     query_heads: u64,
@@ -27,7 +27,7 @@ struct Heads {
     is_causal: bool,
 }
 
-/// The result, and keys and values of all calls.
+/// The result, and the keys and values of all calls.
 fn attention(of: &mut NodeComposition, heads: Heads) -> Result<Vec<ValueId>, OnnxError> {
     let Heads { operands: [query, key, value], query_heads, key_heads, mask, past, is_causal } =
         heads;
@@ -46,7 +46,7 @@ fn attention(of: &mut NodeComposition, heads: Heads) -> Result<Vec<ValueId>, Onn
     of.nodes("attention", "Attention", &inputs, &attributes, 3)
 }
 
-/// Truth values of the keys that may be looked at, `[batch, 1, 1, keys]`, of lengths.
+/// A boolean mask of the keys to attend to, `[batch, 1, 1, keys]`, from lengths.
 fn mask_of_lengths(
     of: &mut NodeComposition,
     lengths: ValueId,
@@ -59,7 +59,7 @@ fn mask_of_lengths(
     of.node("mask", "Less", &[places, lengths], &[])
 }
 
-/// A mask as the standard has it, of one that says 1 where a key may be looked at.
+/// A standard mask from one that is 1 for keys to attend to.
 fn key_mask(
     of: &mut NodeComposition,
     mask: Option<ValueId>,
@@ -68,7 +68,7 @@ fn key_mask(
     let Some(mask) = mask else { return Ok(None) };
     let dims = of.dims(mask);
     let shaped = match dims[..] {
-        // Lengths; the starts behind them are of texts that are padded at the left.
+        // Lengths; the starts after them are for texts that are padded at the left.
         [count] if count == batch => return mask_of_lengths(of, mask, [batch, keys]).map(Some),
         [count] if count == 2 * batch || count == 3 * batch + 2 => {
             let lengths = of.slice("mask/ends", mask, 0, [0, batch])?;
@@ -81,13 +81,14 @@ fn key_mask(
     of.cast("mask/type", shaped, ElementKind::Bool).map(Some)
 }
 
-/// One mask of two: truth values and what is added to scores.
+/// One mask from two: a boolean one and one that is added to scores.
 fn both_masks(
     of: &mut NodeComposition,
     known: Option<ValueId>,
     added: Option<ValueId>,
 ) -> Result<Option<ValueId>, OnnxError> {
-    let (Some(allowed), Some(added)) = (known, added) else { return Ok(known.or(added)) };
+    let Some(allowed) = known else { return Ok(known.or(added)) };
+    let Some(added) = added else { return Ok(known.or(added)) };
     let element = of.element(added);
     if element == ElementKind::Bool {
         return of.node("mask/both", "And", &[allowed, added], &[]).map(Some);
@@ -114,9 +115,10 @@ fn past_pair(
     Ok([parts[0], parts[1]])
 }
 
-/// `Attention`: the products that make queries, keys and values are part of it.
+/// `Attention`: includes the products that compute queries, keys and values.
 fn packed(of: &mut NodeComposition) -> Composed {
-    let (x, weights) = (of.input(0)?, of.input(1)?);
+    let x = of.input(0)?;
+    let weights = of.input(1)?;
     let heads = of.count("num_heads")?;
     let made = of.node("projection", "MatMul", &[x, weights], &[])?;
     let bias = of.optional(2);
@@ -137,7 +139,8 @@ fn packed(of: &mut NodeComposition) -> Composed {
     if of.int("do_rotary", 0)? != 0 {
         return Err(of.error("rotary embeddings within Attention are not modelled"));
     }
-    let (mask, added) = (of.optional(3), of.optional(5));
+    let mask = of.optional(3);
+    let added = of.optional(5);
     let mask = key_mask(of, mask, [batch, before + tokens])?;
     let mask = both_masks(of, mask, added)?;
     let is_causal = of.int("unidirectional", 0)? != 0;
@@ -155,15 +158,18 @@ fn packed(of: &mut NodeComposition) -> Composed {
     Ok(Some(vec![Some(made[0]), Some(present)]))
 }
 
-/// `MultiHeadAttention`: operands apart, or packed into the first ones.
+/// `MultiHeadAttention`: with separate operands, or packed into the first ones.
 fn multi_head(of: &mut NodeComposition) -> Composed {
     let heads = of.count("num_heads")?;
     let query = of.input(0)?;
     let dims = of.dims(query);
-    let (key, value) = (of.optional(1), of.optional(2));
+    let key = of.optional(1);
+    let value = of.optional(2);
     let [mut query, key, value] = match (dims.len(), key, value) {
         (5, None, None) => {
-            let (batch, tokens, head) = (dims[0], dims[1], dims[4]);
+            let batch = dims[0];
+            let tokens = dims[1];
+            let head = dims[4];
             let parts = of.split("packed", query, 3, &[1, 1, 1])?;
             let mut made = Vec::new();
             for (at, part) in parts.into_iter().enumerate() {
@@ -185,12 +191,12 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
         (_, Some(key), Some(value)) => [query, key, value],
         _ => return Err(of.error("keys and values are missing")),
     };
-    let (mut key, mut value) = (key, value);
+    let mut key = key;
+    let mut value = value;
     if let Some(bias) = of.optional(3) {
-        let last = |of: &NodeComposition, id| of.dims(id).last().copied().unwrap_or(0);
-        // Keys and values of a cross attention are of an earlier call, with their biases in them.
+        // Keys and values of a cross attention come from an earlier call, and include their biases.
         let width = of.dims(bias)[0];
-        let columns = last(of, query);
+        let columns = of.dims(query).last().copied().unwrap_or(0);
         let widths = [columns, columns, width.saturating_sub(2 * columns)];
         let parts = of.split("biases", bias, 0, &widths)?;
         query = of.plus("bias/query", query, Some(parts[0]))?;
@@ -201,7 +207,7 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
     }
     let batch = of.dims(query)[0];
     if of.dims(key).len() == 4 {
-        // Queries have to have as many axes.
+        // Queries must have the same number of axes.
         let dims = of.dims(query);
         let split = [batch, dims[1], heads, dims[2] / heads];
         let apart = of.reshape("query/heads", query, &split)?;
@@ -210,7 +216,8 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
     let past = [of.optional(6), of.optional(7)];
     let before = past[0].map_or(0, |past| of.dims(past)[2]);
     let tokens = of.dims(key)[if of.dims(key).len() == 4 { 2 } else { 1 }];
-    let (mask, added) = (of.optional(4), of.optional(5));
+    let mask = of.optional(4);
+    let added = of.optional(5);
     let mask = key_mask(of, mask, [batch, before + tokens])?;
     let mask = both_masks(of, mask, added)?;
     let is_causal = of.int("unidirectional", 0)? != 0;
@@ -226,10 +233,11 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
     Ok(Some(vec![Some(y), Some(made[1]), Some(made[2])]))
 }
 
-/// `GroupQueryAttention`: several queries share keys and values, which may be turned by their places
-/// first. What lies behind a local window is looked at all the same.
+/// `GroupQueryAttention`: several queries share keys and values, which may be rotated by their
+/// positions first. Keys outside of a local window are not skipped.
 fn grouped(of: &mut NodeComposition) -> Composed {
-    let (heads, key_heads) = (of.count("num_heads")?, of.count("kv_num_heads")?);
+    let heads = of.count("num_heads")?;
+    let key_heads = of.count("kv_num_heads")?;
     let mut operands = vec![of.input(0)?];
     match (of.optional(1), of.optional(2)) {
         (Some(key), Some(value)) => operands.extend([key, value]),
@@ -249,7 +257,7 @@ fn grouped(of: &mut NodeComposition) -> Composed {
     };
     let mut past = [of.optional(3), of.optional(4)];
     let mut before = past[0].map_or(0, |past| of.dims(past)[2]);
-    // A cache that is written in place is as long before as after, new tokens among what it holds.
+    // A cache that is updated in place keeps its length, which includes the new tokens.
     let total = of.optional(6).and_then(|id| of.known_ints(id)?.first().copied());
     let total = total.and_then(|total| u64::try_from(total).ok());
     if let Some(total) = total.filter(|total| *total == before && *total >= tokens) {
@@ -288,10 +296,12 @@ fn grouped(of: &mut NodeComposition) -> Composed {
     Ok(Some(made.into_iter().map(Some).collect()))
 }
 
-/// `RotaryEmbedding`: places are given for each token, or as that of the first.
+/// `RotaryEmbedding`: positions are given for each token, or for the first one.
 fn rotary(of: &mut NodeComposition) -> Composed {
-    let (x, places) = (of.input(0)?, of.input(1)?);
-    let (cos, sin) = (of.input(2)?, of.input(3)?);
+    let x = of.input(0)?;
+    let places = of.input(1)?;
+    let cos = of.input(2)?;
+    let sin = of.input(3)?;
     let dims = of.dims(x);
     let [batch, tokens] = match dims[..] {
         [batch, tokens, _] => [batch, tokens],
@@ -321,7 +331,7 @@ fn rotary(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// `Attention` of version 24 on: how many keys are no padding may be an operand of its own.
+/// `Attention` of version 24 or later: the number of keys without padding may be an operand.
 fn with_lengths(of: &mut NodeComposition) -> Composed {
     let Some(lengths) = of.optional(6) else { return Ok(None) };
     let [query, key, value] = [of.input(0)?, of.input(1)?, of.input(2)?];
@@ -336,10 +346,12 @@ fn with_lengths(of: &mut NodeComposition) -> Composed {
     Ok(Some(made.into_iter().map(Some).collect()))
 }
 
-/// New rows of a cache at the place of each sample.
+/// Writes new rows of a cache at the position of each sample.
 fn tensor_scatter(of: &mut NodeComposition) -> Composed {
-    let (cache, update) = (of.input(0)?, of.input(1)?);
-    let (dims, new) = (of.dims(cache), of.dims(update));
+    let cache = of.input(0)?;
+    let update = of.input(1)?;
+    let dims = of.dims(cache);
+    let new = of.dims(update);
     let axis = of.axis(of.int("axis", -2)?, dims.len())?;
     if new.len() != dims.len() || axis == 0 || new[axis] > dims[axis] {
         return Err(of.error(format!("rows of {new:?} for a cache of {dims:?}")));
@@ -350,7 +362,7 @@ fn tensor_scatter(of: &mut NodeComposition) -> Composed {
         let y = of.concat("join", &[update, rest], i64::try_from(axis).unwrap_or(0))?;
         return only(y);
     };
-    // Rows come second, behind the samples.
+    // Rows are the second axis, after the samples.
     let rank = dims.len();
     let order: Vec<u64> = [0, axis as u64]
         .into_iter()
@@ -361,7 +373,8 @@ fn tensor_scatter(of: &mut NodeComposition) -> Composed {
     for (at, from) in order.iter().enumerate() {
         back[usize::try_from(*from).unwrap_or(0)] = i64::try_from(at).unwrap_or(0);
     }
-    let (batch, count) = (dims[0], rows);
+    let batch = dims[0];
+    let count = rows;
     let table = of.transpose("cache", cache, &order)?;
     let rows = of.transpose("update", update, &order)?;
     let column = of.reshape("places", places, &[batch, 1])?;

@@ -1,5 +1,5 @@
-//! Results that depend on data, for as many as the user says at most; and sums of products whose
-//! equation leaves axes unnamed.
+//! Results whose number depends on data, with the maximum given by the user; and `Einsum` equations
+//! that leave axes unnamed.
 
 use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
@@ -11,8 +11,8 @@ use crate::shape::EinsumLabels;
 pub(super) const OPS: &[(&str, Compose)] =
     &[("NonZero", non_zero), ("NonMaxSuppression", suppressed), ("Einsum", einsum)];
 
-/// Places of at most so many elements that are not zero: the largest of truth values, from which the
-/// places along each axis are divided.
+/// Positions of at most the given number of nonzero elements: the largest of truth values, whose
+/// index is divided into one index per axis.
 fn non_zero(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let Some(most) = of.resolver.max_results().filter(|_| of.value(x).content.is_none()) else {
@@ -44,16 +44,20 @@ fn non_zero(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// At most so many boxes of each class that overlap no better one: the best by score, and of those
-/// each pair at once. A serial program would drop no box for one that is itself dropped.
+/// At most the given number of boxes of each class that do not overlap a better one: the best by
+/// score, comparing all pairs at once. A serial program would not drop a box because of one that is
+/// itself dropped.
 fn suppressed(of: &mut NodeComposition) -> Composed {
     let Some(most) = of.resolver.max_results() else { return Ok(None) };
-    let (boxes, scores) = (of.input(0)?, of.input(1)?);
-    let (shape, of_scores) = (of.dims(boxes), of.dims(scores));
+    let boxes = of.input(0)?;
+    let scores = of.input(1)?;
+    let shape = of.dims(boxes);
+    let of_scores = of.dims(scores);
     let ([batch, count, 4], [_, classes, _]) = (&shape[..], &of_scores[..]) else {
         return Err(of.error(format!("boxes of {shape:?} with scores of {of_scores:?}")));
     };
-    let (batch, classes) = (*batch, *classes);
+    let batch = *batch;
+    let classes = *classes;
     let groups = batch * classes;
     let each = most.div_ceil(groups.max(1)).min(*count);
     let k = of.ints(signed(&[each]))?;
@@ -67,10 +71,11 @@ fn suppressed(of: &mut NodeComposition) -> Composed {
     let mut overlap: Option<ValueId> = None;
     let mut area: Option<ValueId> = None;
     for (part, [low, high]) in [("y", [sides[0], sides[2]]), ("x", [sides[1], sides[3]])] {
-        let across = |of: &mut NodeComposition, name: &str, x: ValueId| {
+        let add_transposed = |of: &mut NodeComposition, name: &str, x: ValueId| {
             of.transpose(&format!("{part}/{name}/turn"), x, &[0, 2, 1])
         };
-        let (low_across, high_across) = (across(of, "low", low)?, across(of, "high", high)?);
+        let low_across = add_transposed(of, "low", low)?;
+        let high_across = add_transposed(of, "high", high)?;
         let from = of.node(&format!("{part}/from"), "Max", &[low, low_across], &[])?;
         let to = of.node(&format!("{part}/to"), "Min", &[high, high_across], &[])?;
         let length = of.node(&format!("{part}/length"), "Sub", &[to, from], &[])?;
@@ -79,7 +84,8 @@ fn suppressed(of: &mut NodeComposition) -> Composed {
         overlap = Some(product(of, &format!("{part}/overlap"), overlap, length)?);
         area = Some(product(of, &format!("{part}/area"), area, side)?);
     }
-    let (Some(overlap), Some(area)) = (overlap, area) else { return Ok(None) };
+    let Some(overlap) = overlap else { return Ok(None) };
+    let Some(area) = area else { return Ok(None) };
     let across = of.transpose("area/turn", area, &[0, 2, 1])?;
     let both = of.node("area/both", "Add", &[area, across], &[])?;
     let union = of.node("union", "Sub", &[both, overlap], &[])?;
@@ -113,8 +119,8 @@ fn product(
     }
 }
 
-/// An equation with a letter for each axis that `...` stands for. Axes of one element that others
-/// repeat are left out of their operand.
+/// An equation with a letter for each axis of `...`. Axes of one element that others repeat are
+/// left out of their operand.
 fn einsum(of: &mut NodeComposition) -> Composed {
     let equation = of.attributes.text("equation")?.unwrap_or_default().to_owned();
     let operands: Vec<ValueId> = of.inputs.iter().flatten().copied().collect();

@@ -1,4 +1,4 @@
-//! Activations, norms and embeddings that an optimiser has fused.
+//! Activations, norms and embeddings fused by an optimiser.
 
 use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
@@ -15,7 +15,8 @@ pub(super) const OPS: &[(&str, Compose)] = &[
     ("SkipLayerNormalization", |of| skip_norm(of, "LayerNormalization", [3, 4])),
     ("SkipSimplifiedLayerNormalization", |of| skip_norm(of, "RMSNormalization", [9, 3])),
     ("SimplifiedLayerNormalization", |of| {
-        let (x, scale) = (of.input(0)?, of.input(1)?);
+        let x = of.input(0)?;
+        let scale = of.input(1)?;
         let y = norm(of, "RMSNormalization", &[Some(x), Some(scale)])?;
         only(y)
     }),
@@ -25,7 +26,8 @@ pub(super) const OPS: &[(&str, Compose)] = &[
 pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
     ("Swish", swish),
     ("SwiGLU", |of| {
-        let (gate, x) = (of.input(0)?, of.input(1)?);
+        let gate = of.input(0)?;
+        let x = of.input(1)?;
         let alpha = of.float("alpha", 1.0)?;
         let gate = gated(of, gate, alpha)?;
         let y = of.node("product", "Mul", &[gate, x], &[])?;
@@ -33,9 +35,10 @@ pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
     }),
 ];
 
-/// Of a sum, where the node has a second operand.
+/// GELU, of a sum if the node has a second operand.
 fn gelu(of: &mut NodeComposition, kind: &str) -> Composed {
-    let (x, bias) = (of.input(0)?, of.optional(1));
+    let x = of.input(0)?;
+    let bias = of.optional(1);
     let sum = of.plus("bias", x, bias)?;
     let kind = AttributeValue::Text(kind.to_owned());
     let y = of.node("gelu", "Gelu", &[sum], &[("approximate", kind)])?;
@@ -45,7 +48,8 @@ fn gelu(of: &mut NodeComposition, kind: &str) -> Composed {
 /// x . sigmoid(alpha x).
 fn swish(of: &mut NodeComposition) -> Composed {
     let default = if of.op == "QuickGelu" { 1.702 } else { 1.0 };
-    let (x, alpha) = (of.input(0)?, of.float("alpha", default)?);
+    let x = of.input(0)?;
+    let alpha = of.float("alpha", default)?;
     let y = gated(of, x, alpha)?;
     only(y)
 }
@@ -60,7 +64,7 @@ fn gated(of: &mut NodeComposition, x: ValueId, alpha: f64) -> Result<ValueId, On
     of.node("swish", "Mul", &[x, gate], &[])
 }
 
-/// A product of operands whose last two axes may be swapped, times a constant.
+/// A matrix product whose operands may have their last two axes swapped, times a constant.
 fn fused_matmul(of: &mut NodeComposition) -> Composed {
     if of.int("transBatchA", 0)? != 0 || of.int("transBatchB", 0)? != 0 {
         return Err(of.error("transposed batches are not modelled"));
@@ -99,10 +103,12 @@ fn norm(
     made.first().copied().ok_or_else(|| of.error("it makes nothing"))
 }
 
-/// The norm of a sum of two or three; shift and bias are inputs of these numbers. The fourth output
-/// is the sum; mean and deviation are left to the norm.
+/// The norm of a sum of two or three operands; `shift` and `bias` are input numbers. The fourth
+/// output is the sum; mean and deviation are outputs of the norm.
 fn skip_norm(of: &mut NodeComposition, op: &str, [shift, bias]: [usize; 2]) -> Composed {
-    let (x, skip, scale) = (of.input(0)?, of.optional(1), of.input(2)?);
+    let x = of.input(0)?;
+    let skip = of.optional(1);
+    let scale = of.input(2)?;
     let sum = of.plus("skip", x, skip)?;
     let bias = of.optional(bias);
     let sum = of.plus("bias", sum, bias)?;
@@ -111,9 +117,11 @@ fn skip_norm(of: &mut NodeComposition, op: &str, [shift, bias]: [usize; 2]) -> C
     Ok(Some(vec![Some(y), None, None, Some(sum)]))
 }
 
-/// Rows of tables of words, places and segments, added and normalised; and how long each text is.
+/// Rows of tables of words, positions and segments, added and normalised; and the length of each
+/// text.
 fn embed(of: &mut NodeComposition) -> Composed {
-    let (words, table) = (of.input(0)?, of.input(2)?);
+    let words = of.input(0)?;
+    let table = of.input(2)?;
     let tokens = *of.dims(words).last().ok_or_else(|| of.error("its tokens have no axes"))?;
     let mut sum = of.node("words", "Gather", &[table, words], &[])?;
     let places = of.input(3)?;
@@ -126,7 +134,8 @@ fn embed(of: &mut NodeComposition) -> Composed {
         let rows = of.node("segments", "Gather", &[table, segments], &[])?;
         sum = of.plus("segments/add", sum, Some(rows))?;
     }
-    let (scale, shift) = (of.input(5)?, of.optional(6));
+    let scale = of.input(5)?;
+    let shift = of.optional(6);
     let y = norm(of, "LayerNormalization", &[Some(sum), Some(scale), shift])?;
     let mut lengths = None;
     if of.outputs > 1 {

@@ -1,6 +1,6 @@
-//! Numbers of few bits: scales found while the program runs, products of whole numbers, and scales of
-//! blocks. IPUs multiply floats only, so products of bytes run as products of halves, which hold
-//! them exactly.
+//! Low-precision numbers: scales computed at run time, products of integers, and scales of blocks.
+//! IPUs only multiply floats, so products of bytes run as products of halves, which represent them
+//! exactly.
 
 use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
@@ -25,7 +25,7 @@ pub(super) const OPS: &[(&str, Compose)] = &[
     ("QuantizeLinear", |of| as_standard(of, "QuantizeLinear")),
 ];
 
-/// Scale and zero point of the range of a tensor, 0 within it, and the tensor in bytes.
+/// Scale and zero point of the range of a tensor, extended to include 0, and the tensor in bytes.
 fn bytes_of(of: &mut NodeComposition, x: ValueId) -> Result<[ValueId; 3], OnnxError> {
     let element = of.element(x);
     let all = [("keepdims", AttributeValue::Int(0))];
@@ -51,8 +51,8 @@ fn dynamic_quantize(of: &mut NodeComposition) -> Composed {
     Ok(Some(made.into_iter().map(Some).collect()))
 }
 
-/// Whole numbers as floats, without their zero point. That of several is for the last axis but one
-/// of a left operand, the last of a right one, and the first of filters.
+/// Integers as floats, without their zero point. A zero point with several values applies to the
+/// second last axis of a left operand, the last of a right one, and the first of filters.
 fn centred(
     of: &mut NodeComposition,
     part: &str,
@@ -97,7 +97,7 @@ fn integer_product(of: &mut NodeComposition, op: &str) -> Composed {
     only(y)
 }
 
-/// A product of bytes with scales: as `DequantizeLinear` before and `QuantizeLinear` behind it.
+/// A product of bytes with scales, like `DequantizeLinear` before and `QuantizeLinear` after it.
 fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
     let mut operands = Vec::new();
     for (part, at) in [("left", 0), ("right", 3)] {
@@ -111,19 +111,21 @@ fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
         operands.push(of.node(part, "DequantizeLinear", &inputs, &axis)?);
     }
     if let Some(bias) = of.optional(8) {
-        let (left, right) = (of.input(1)?, of.input(4)?);
+        let left = of.input(1)?;
+        let right = of.input(4)?;
         let scale = of.node("bias/scale", "Mul", &[left, right], &[])?;
         let float = of.cast("bias", bias, of.element(scale))?;
         operands.push(of.node("bias/scaled", "Mul", &[float, scale], &[])?);
     }
     let attributes = of.own_attributes();
     let y = of.node("product", op, &operands, &attributes)?;
-    let (scale, zero) = (of.input(6)?, of.input(7)?);
+    let scale = of.input(6)?;
+    let zero = of.input(7)?;
     let y = of.node("bytes", "QuantizeLinear", &[y, scale, zero], &[])?;
     only(y)
 }
 
-/// A product of bytes, times the scales of both.
+/// A product of bytes, times the scales of both operands.
 fn scaled(
     of: &mut NodeComposition,
     operands: [(ValueId, Option<ValueId>); 2],
@@ -139,14 +141,18 @@ fn scaled(
 }
 
 fn dynamic_product(of: &mut NodeComposition) -> Composed {
-    let (x, weights, scale) = (of.input(0)?, of.input(1)?, of.input(2)?);
+    let x = of.input(0)?;
+    let weights = of.input(1)?;
+    let scale = of.input(2)?;
     let [bytes, own, zero] = bytes_of(of, x)?;
-    let (of_weights, bias) = (of.optional(3), of.optional(4));
+    let of_weights = of.optional(3);
+    let bias = of.optional(4);
     scaled(of, [(bytes, Some(zero)), (weights, of_weights)], [own, scale], bias)
 }
 
 fn scaled_product(of: &mut NodeComposition) -> Composed {
-    let (left, right) = (of.input(0)?, of.input(1)?);
+    let left = of.input(0)?;
+    let right = of.input(1)?;
     let scales = [of.input(2)?, of.input(3)?];
     let bias = of.optional(6);
     scaled(of, [(left, of.optional(4)), (right, of.optional(5))], scales, bias)
@@ -155,7 +161,8 @@ fn scaled_product(of: &mut NodeComposition) -> Composed {
 /// `DequantizeLinear` with a scale for each block of an axis.
 fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
     let block = u64::try_from(of.int("block_size", 0)?).unwrap_or(0);
-    let (x, scale) = (of.input(0)?, of.input(1)?);
+    let x = of.input(0)?;
+    let scale = of.input(1)?;
     if block == 0 {
         return Ok(None);
     }
@@ -172,7 +179,7 @@ fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// The node of the standard that has the same name.
+/// The standard node with the same name.
 fn as_standard(of: &mut NodeComposition, op: &str) -> Composed {
     let attributes = of.own_attributes();
     let inputs = [Some(of.input(0)?), Some(of.input(1)?), of.optional(2)];
@@ -180,7 +187,7 @@ fn as_standard(of: &mut NodeComposition, op: &str) -> Composed {
     Ok(Some(made.into_iter().map(Some).collect()))
 }
 
-/// `(x - zero) . scale` with an axis of blocks apart, a scale for each.
+/// `(x - zero) . scale`, with a separate axis for blocks, each of which has a scale.
 fn of_blocks(
     of: &mut NodeComposition,
     (x, scale, zero): (ValueId, ValueId, Option<ValueId>),
@@ -203,7 +210,8 @@ fn of_blocks(
     of.node("scaled", "Mul", &[y, scale], &[])
 }
 
-/// Weights of few bits that the file packs into bytes: on the device they lie unpacked, a byte each.
+/// Low-precision weights that the file packs into bytes. On the device they are unpacked, one byte
+/// each.
 fn unpacked(
     of: &mut NodeComposition,
     packed: ValueId,
@@ -227,11 +235,14 @@ fn unpacked(
     Ok(id)
 }
 
-/// A product with weights of few bits, a scale for each block of a column.
+/// A product with low-precision weights and a scale for each block of a column.
 fn few_bits(of: &mut NodeComposition) -> Composed {
-    let (x, packed, scales) = (of.input(0)?, of.input(1)?, of.input(2)?);
+    let x = of.input(0)?;
+    let packed = of.input(1)?;
+    let scales = of.input(2)?;
     let [inner, columns] = [of.count("K")?, of.count("N")?];
-    let (bits, block) = (of.int("bits", 4)?, of.count("block_size")?);
+    let bits = of.int("bits", 4)?;
+    let block = of.count("block_size")?;
     let blocks = inner.div_ceil(block);
     let weights = unpacked(of, packed, bits, vec![columns, blocks * block])?;
     let scales = of.reshape("scales", scales, &[columns, blocks])?;

@@ -1,5 +1,4 @@
-//! Sequences of tensors: their lengths and the places in them are known, so that they stand for their
-//! tensors.
+//! Sequences of tensors: their lengths and indices are known, so each is replaced by its tensors.
 
 use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
@@ -49,9 +48,10 @@ pub(super) const OPS: &[(&str, Compose)] = &[
     ("ConcatFromSequence", join),
 ];
 
-/// A value that stands for these tensors.
+/// A value that represents these tensors.
 fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
-    let (name, identity) = (of.identity.name.clone(), of.identity);
+    let name = of.identity.name.clone();
+    let identity = of.identity;
     let kind = elements.first().map_or(ElementKind::Float32, |first| of.element(*first));
     let source = ValueSource::Constant;
     let id = of.resolver.value(&name, kind, vec![0], source, || identity.place())?;
@@ -66,7 +66,7 @@ fn elements(of: &NodeComposition) -> Result<Vec<ValueId>, OnnxError> {
     elements.ok_or_else(|| of.error("its first input is no sequence whose length is known"))
 }
 
-/// A known place in a sequence of this length; those below 0 count from the end.
+/// A known index into a sequence of this length; negative ones count from the end.
 fn place(of: &NodeComposition, input: usize, length: usize) -> Result<usize, OnnxError> {
     let known = of.known_ints(of.input(input)?).and_then(|place| place.first().copied());
     let open = "its place in the sequence depends on values that only a run of the program \
@@ -74,7 +74,8 @@ fn place(of: &NodeComposition, input: usize, length: usize) -> Result<usize, Onn
     of.axis(known.ok_or_else(|| of.error(open))?, length)
 }
 
-/// The parts of a tensor along an axis: each of one element, of a given length, or of given lengths.
+/// The parts of a tensor along an axis: of one element each, of a given length, or of given
+/// lengths.
 fn split(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let dims = of.dims(x);
@@ -83,11 +84,11 @@ fn split(of: &mut NodeComposition) -> Composed {
     let (lengths, is_single) = match of.optional(1) {
         None => (vec![1; usize::try_from(size).unwrap_or(0)], true),
         Some(split) => {
-            let open = || of.error("the lengths of its parts are not known");
-            let given = of.known_ints(split).ok_or_else(open)?;
+            let refuse = || of.error("the lengths of its parts are not known");
+            let given = of.known_ints(split).ok_or_else(refuse)?;
             let given: Option<Vec<u64>> =
                 given.into_iter().map(|size| u64::try_from(size).ok()).collect();
-            let given = given.ok_or_else(open)?;
+            let given = given.ok_or_else(refuse)?;
             match (given[..].first(), of.dims(split).is_empty()) {
                 (Some(each), true) if *each > 0 => {
                     let last = size % each;
@@ -119,7 +120,7 @@ fn split(of: &mut NodeComposition) -> Composed {
     sequence(of, single)
 }
 
-/// More tensors than any model has in a sequence.
+/// The most tensors of a sequence; above that of any model.
 const MOST_PARTS: usize = 1 << 16;
 
 /// All tensors along one axis, or along a new one.

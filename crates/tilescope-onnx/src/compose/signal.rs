@@ -1,4 +1,4 @@
-//! Fourier transforms as products with tables of sines, and samples between the points of an image.
+//! Fourier transforms as products with tables of sines, and samples between the pixels of an image.
 
 use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
@@ -9,21 +9,22 @@ use crate::graph::{ValueId, ValueSource};
 pub(super) const OPS: &[(&str, Compose)] =
     &[("DFT", dft), ("STFT", stft), ("GridSample", grid_sample)];
 
-/// Tables of cosines and sines, or sines with the other sign: what they hold changes no work.
+/// Tables of cosines and sines, or sines with the other sign. Their values do not affect the work.
 fn tables(
     of: &mut NodeComposition,
     element: ElementKind,
     [length, bins]: [u64; 2],
 ) -> Result<[ValueId; 2], OnnxError> {
-    let mut table = |part: &str| {
+    let mut add_table = |part: &str| {
         let name = format!("{}/{part}", of.identity.name);
-        let (source, identity) = (ValueSource::Constant, of.identity);
+        let source = ValueSource::Constant;
+        let identity = of.identity;
         of.resolver.value(&name, element, vec![length, bins], source, || identity.place())
     };
-    Ok([table("cosines")?, table("sines")?])
+    Ok([add_table("cosines")?, add_table("sines")?])
 }
 
-/// Real and imaginary part of the transform of the last axis, each along a new one.
+/// Real and imaginary part of the transform of the last axis, along a new axis each.
 fn transformed(
     of: &mut NodeComposition,
     real: ValueId,
@@ -43,7 +44,7 @@ fn transformed(
     Ok([a, b])
 }
 
-/// The parts of a tensor whose last axis is that of real and imaginary part.
+/// The real and imaginary parts of a tensor whose last axis they are.
 fn parts_of(of: &mut NodeComposition, x: ValueId) -> Result<(ValueId, Option<ValueId>), OnnxError> {
     let mut dims = of.dims(x);
     let Some(parts) = dims.pop() else { return Err(of.error("it transforms a single number")) };
@@ -83,7 +84,7 @@ fn dft(of: &mut NodeComposition) -> Composed {
         }
         None => size,
     };
-    // Zeros behind a signal add nothing to a sum.
+    // Trailing zeros of a signal do not change a sum.
     let x = of.slice("signal/length", x, axis, [0, wanted.min(size)])?;
     let bins = if is_half && !is_inverse { wanted / 2 + 1 } else { wanted };
     let (real, imaginary) = parts_of(of, x)?;
@@ -99,7 +100,7 @@ fn dft(of: &mut NodeComposition) -> Composed {
     let mut back: Vec<i64> = signed(&(0..rank as u64 - 2).collect::<Vec<u64>>());
     back.insert(axis, i64::try_from(rank).unwrap_or(2) - 2);
     let mut parts = Vec::new();
-    // Of half a spectrum comes a real signal.
+    // Half a spectrum transforms to a real signal.
     let kept = if is_half && is_inverse { 1 } else { 2 };
     for (at, part) in made.into_iter().take(kept).enumerate() {
         let turned = of.transpose(&format!("back/{at}"), part, &back)?;
@@ -109,18 +110,18 @@ fn dft(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// Frames of a signal, weighed by a window, and their transforms.
+/// Frames of a signal, weighted by a window, and their transforms.
 fn stft(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
-    let number = |of: &NodeComposition, input: usize| -> Option<u64> {
+    let get_number = |of: &NodeComposition, input: usize| -> Option<u64> {
         let known = of.known_ints(of.optional(input)?)?;
         u64::try_from(*known.first()?).ok()
     };
-    let step = number(of, 1).filter(|step| *step > 0);
+    let step = get_number(of, 1).filter(|step| *step > 0);
     let step = step.ok_or_else(|| of.error("it does not say how far frames are apart"))?;
     let window = of.optional(2);
     let frame =
-        number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
+        get_number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
     let frame = frame.ok_or_else(|| of.error("it does not say how long a frame is"))?;
     let dims = of.dims(x);
     let length = dims.get(1).copied().unwrap_or(0);
@@ -152,11 +153,13 @@ fn stft(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// Points of an image by coordinates from -1 to 1: of the nearest, or of four around each with their
-/// shares. Points outside are those at the edge.
+/// Pixels of an image at coordinates from -1 to 1: the nearest one, or four around each with
+/// weights. Points outside are clamped to the edge.
 fn grid_sample(of: &mut NodeComposition) -> Composed {
-    let (x, grid) = (of.input(0)?, of.input(1)?);
-    let (dims, points) = (of.dims(x), of.dims(grid));
+    let x = of.input(0)?;
+    let grid = of.input(1)?;
+    let dims = of.dims(x);
+    let points = of.dims(grid);
     let ([batch, channels, height, width], [_, rows, columns, 2]) = (&dims[..], &points[..]) else {
         return Err(of.error(format!("points {points:?} of {dims:?} are not modelled")));
     };
@@ -168,7 +171,8 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
         "nearest" => &[[0.0, 0.0]],
         _ => &[[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]],
     };
-    let (batch, count) = (*batch, rows * columns);
+    let batch = *batch;
+    let count = rows * columns;
     let element = of.element(x);
     let turned = of.transpose("image", x, &[0, 2, 3, 1])?;
     let table = of.reshape("image/rows", turned, &[batch * height * width, *channels])?;
@@ -207,12 +211,11 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
             if corners.len() == 1 {
                 continue;
             }
-            let own = match *offset == 0.0 {
-                true => {
-                    let one = of.number(element, 1.0)?;
-                    of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
-                }
-                false => share[axis],
+            let own = if *offset == 0.0 {
+                let one = of.number(element, 1.0)?;
+                of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
+            } else {
+                share[axis]
             };
             weight = Some(match weight {
                 Some(weight) => of.node(&format!("{part}/weight"), "Mul", &[weight, own], &[])?,

@@ -4,7 +4,7 @@ use super::{content, index};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{NodeView, TensorType};
 
-/// The values of an element-wise operator; none if it is no such operator, or has no value.
+/// The values of an element-wise operator; `None` for other operators and without a value.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     match view.op {
         "Cast" | "CastLike" => cast(&content(view, 0)?.data, output),
@@ -23,7 +23,7 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
     }
 }
 
-/// What an operator of one operand does to a float.
+/// The function of a unary operator on floats.
 fn float_function(op: &str) -> Option<fn(f64) -> f64> {
     Some(match op {
         "Abs" => f64::abs,
@@ -49,21 +49,22 @@ fn unary(op: &str, function: fn(f64) -> f64, data: &ConstantData) -> Option<Cons
         ConstantData::Floats(values) => {
             Some(ConstantData::Floats(values.iter().map(|value| function(*value)).collect()))
         }
-        ConstantData::Ints(values) => {
-            let of = |value: &i64| match op {
+        ConstantData::Ints(values) => values
+            .iter()
+            .map(|value| match op {
                 "Abs" => value.checked_abs(),
                 "Neg" => value.checked_neg(),
                 "Relu" => Some((*value).max(0)),
                 "Sign" => Some(value.signum()),
                 _ => None,
-            };
-            values.iter().map(of).collect::<Option<_>>().map(ConstantData::Ints)
-        }
+            })
+            .collect::<Option<_>>()
+            .map(ConstantData::Ints),
         ConstantData::Bools(_) => None,
     }
 }
 
-/// Values of another type: floats are cut off towards zero, anything but zero is true.
+/// Values converted to another type: floats are truncated towards zero, anything but zero is true.
 fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
     let floats =
         |data: &ConstantData| ConstantTensor { dims: Vec::new(), data: data.clone() }.floats();
@@ -79,14 +80,17 @@ fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
         }));
     }
     let is_bool = output.element == crate::element::ElementKind::Bool;
-    is_bool.then(|| ConstantData::Bools(floats(data).iter().map(|value| *value != 0.0).collect()))
+    if is_bool {
+        Some(ConstantData::Bools(floats(data).iter().map(|value| *value != 0.0).collect()))
+    } else {
+        None
+    }
 }
 
-/// An operator of any number of operands, two at a time.
+/// An operator of any number of operands, applied pairwise.
 fn fold_operands(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
-    let positions = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let first = content(view, 0)?;
-    let data = index::take(&first.data, &positions(first)?)?;
+    let data = index::take(&first.data, &index::repeated(&first.dims, &output.dims)?)?;
     let mut result = ConstantTensor { dims: output.dims.clone(), data };
     for at in 1..view.inputs.len() {
         result.data = binary(view, &output.dims, &result, content(view, at)?)?;
@@ -143,7 +147,8 @@ fn compared<T: PartialOrd>(op: &str, pairs: &[(T, T)]) -> Option<ConstantData> {
 }
 
 fn ints(view: &NodeView, pairs: &[(i64, i64)]) -> Option<ConstantData> {
-    // The remainder has the sign of the divisor, as in Python, unless it is asked to be C's.
+    // The remainder has the sign of the divisor, as in Python, unless the attribute selects that of
+    // C.
     let is_c_remainder = view.attributes.int("fmod").ok()? == Some(1);
     let of: fn(i64, i64) -> Option<i64> = match view.op {
         "Add" | "Sum" => i64::checked_add,

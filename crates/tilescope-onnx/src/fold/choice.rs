@@ -1,11 +1,11 @@
-//! Elements chosen by index or condition, and tensors made of indices.
+//! Elements selected by index or condition, and tensors of indices.
 
 use super::{content, index};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{NodeView, TensorType};
 use ndarray::{ArrayD, Dimension, IxDyn};
 
-/// The values of an operator of this kind; none if it is none.
+/// The values of an operator of this kind; `None` for others.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     match view.op {
         "Gather" => gather(view),
@@ -22,15 +22,17 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
 }
 
 fn gather(view: &NodeView) -> Option<ConstantData> {
-    let (data, chosen) = (content(view, 0)?, content(view, 1)?);
+    let data = content(view, 0)?;
+    let chosen = content(view, 1)?;
     let axis = view.axis(view.int_or("axis", 0).ok()?, data.dims.len()).ok()?;
-    // The axes of `chosen` take the place of the axis: the order of the elements is the same.
+    // The axes of `chosen` replace the axis, so the order of the elements is the same.
     let rows = chosen.ints()?.into_iter().map(|row| index::from_start(row, data.dims[axis]));
     index::take(&data.data, &index::select(&index::positions(&data.dims)?, axis, rows)?)
 }
 
 fn gather_elements(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
-    let (data, chosen) = (content(view, 0)?, content(view, 1)?);
+    let data = content(view, 0)?;
+    let chosen = content(view, 1)?;
     let axis = view.axis(view.int_or("axis", 0).ok()?, data.dims.len()).ok()?;
     let rows = ArrayD::from_shape_vec(index::shape(&output.dims)?, chosen.ints()?).ok()?;
     let known = index::positions(&data.dims)?;
@@ -43,8 +45,8 @@ fn gather_elements(view: &NodeView, output: &TensorType) -> Option<ConstantData>
     index::take(&data.data, &positions)
 }
 
-/// Where each tuple of indices of the last dimension of `chosen` points to in a tensor of shape
-/// `dims`.
+/// The positions in a tensor of shape `dims` for each tuple of indices in the last dimension of
+/// `chosen`.
 fn tuple_positions(dims: &[u64], chosen: &ConstantTensor) -> Option<Vec<usize>> {
     let length = usize::try_from(*chosen.dims.last()?).ok()?;
     if length == 0 || length > dims.len() {
@@ -63,7 +65,8 @@ fn tuple_positions(dims: &[u64], chosen: &ConstantTensor) -> Option<Vec<usize>> 
 }
 
 fn gather_nd(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
-    let (data, chosen) = (content(view, 0)?, content(view, 1)?);
+    let data = content(view, 0)?;
+    let chosen = content(view, 1)?;
     if view.int_or("batch_dims", 0).ok()? != 0 {
         return None;
     }
@@ -76,7 +79,9 @@ fn gather_nd(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
 }
 
 fn scatter_nd(view: &NodeView) -> Option<ConstantData> {
-    let (data, chosen, updates) = (content(view, 0)?, content(view, 1)?, content(view, 2)?);
+    let data = content(view, 0)?;
+    let chosen = content(view, 1)?;
+    let updates = content(view, 2)?;
     if !matches!(view.attributes.text("reduction").ok()?, None | Some("none")) {
         return None;
     }
@@ -93,12 +98,15 @@ fn scatter_nd(view: &NodeView) -> Option<ConstantData> {
 }
 
 fn choose(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
-    let (condition, yes, no) = (content(view, 0)?, content(view, 1)?, content(view, 2)?);
+    let condition = content(view, 0)?;
+    let yes = content(view, 1)?;
+    let no = content(view, 2)?;
     let ConstantData::Bools(conditions) = &condition.data else { return None };
-    let places = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
+    let find_places = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let values = index::joined(yes.data.clone(), &no.data)?;
-    let (mut positions, left) = (places(no)? + yes.len(), places(yes)?);
-    for ((position, left), which) in positions.iter_mut().zip(&left).zip(&places(condition)?) {
+    let mut positions = find_places(no)? + yes.len();
+    let left = find_places(yes)?;
+    for ((position, left), which) in positions.iter_mut().zip(&left).zip(&find_places(condition)?) {
         if *conditions.get(*which)? {
             *position = *left;
         }
@@ -106,7 +114,7 @@ fn choose(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     index::take(&values, &positions)
 }
 
-/// Indices of all elements that are not zero, a row per dimension.
+/// Indices of all nonzero elements, with a row per dimension.
 fn non_zero(data: &ConstantTensor) -> Option<ConstantData> {
     let values = ArrayD::from_shape_vec(index::shape(&data.dims)?, data.floats()).ok()?;
     let found = values.indexed_iter().filter(|(_, value)| **value != 0.0);
@@ -143,15 +151,18 @@ fn range(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let count = *output.dims.first()?;
     match (&content(view, 0)?.data, &content(view, 2)?.data) {
         (ConstantData::Ints(start), ConstantData::Ints(step)) => {
-            let (start, step) = (*start.first()?, *step.first()?);
-            let value = |at: u64| start.checked_add(step.checked_mul(i64::try_from(at).ok()?)?);
-            (0..count).map(value).collect::<Option<_>>().map(ConstantData::Ints)
+            let start = *start.first()?;
+            let step = *step.first()?;
+            (0..count)
+                .map(|at| start.checked_add(step.checked_mul(i64::try_from(at).ok()?)?))
+                .collect::<Option<_>>()
+                .map(ConstantData::Ints)
         }
         (ConstantData::Floats(start), ConstantData::Floats(step)) => {
-            let (start, step) = (*start.first()?, *step.first()?);
+            let start = *start.first()?;
+            let step = *step.first()?;
             #[expect(clippy::cast_precision_loss, reason = "no range has 2^53 elements")]
-            let value = |at: u64| start + step * at as f64;
-            Some(ConstantData::Floats((0..count).map(value).collect()))
+            Some(ConstantData::Floats((0..count).map(|at| start + step * at as f64).collect()))
         }
         _ => None,
     }

@@ -1,10 +1,10 @@
-//! Positions of elements of one tensor in another, as arrays of positions: moving these moves elements
-//! of every type.
+//! Positions of elements of one tensor in another, as arrays of positions: moving positions works
+//! for elements of every type.
 
 use crate::constant::ConstantData;
 use ndarray::{Array1, ArrayD, Axis, IxDyn};
 
-/// A shape as `ndarray` takes it; none if it does not fit into memory.
+/// A shape for `ndarray`; `None` if it does not fit into memory.
 pub(super) fn shape(dims: &[u64]) -> Option<IxDyn> {
     let dims: Option<Vec<usize>> = dims.iter().map(|dim| usize::try_from(*dim).ok()).collect();
     dims.map(|dims| IxDyn(&dims))
@@ -16,12 +16,13 @@ pub(super) fn positions(dims: &[u64]) -> Option<ArrayD<usize>> {
     Array1::from_iter(0..count).into_shape_with_order(shape(dims)?).ok()
 }
 
-/// For every element of a tensor of shape `output`, its position in an operand that repeats to it.
+/// For every element of a tensor of shape `output`, its position in an operand that is broadcast to
+/// it.
 pub(super) fn repeated(operand: &[u64], output: &[u64]) -> Option<ArrayD<usize>> {
     Some(positions(operand)?.broadcast(shape(output)?)?.to_owned())
 }
 
-/// The elements at these indices of an axis; none if one is not there.
+/// The elements at these indices of an axis; `None` if one does not exist.
 pub(super) fn select(
     positions: &ArrayD<usize>,
     axis: usize,
@@ -33,7 +34,7 @@ pub(super) fn select(
     Some(positions.select(Axis(axis), &indices?))
 }
 
-/// The values at these positions, in row-major order; none if one is not there.
+/// The values at these positions, in row-major order; `None` if one does not exist.
 pub(super) fn take<'p>(
     data: &ConstantData,
     positions: impl IntoIterator<Item = &'p usize>,
@@ -51,7 +52,7 @@ pub(super) fn take<'p>(
     })
 }
 
-/// The values of both, one after the other; none if they differ in type.
+/// The values of both, one after the other; `None` if their types differ.
 pub(super) fn joined(mut left: ConstantData, right: &ConstantData) -> Option<ConstantData> {
     match (&mut left, right) {
         (ConstantData::Ints(left), ConstantData::Ints(right)) => left.extend(right),
@@ -62,7 +63,7 @@ pub(super) fn joined(mut left: ConstantData, right: &ConstantData) -> Option<Con
     Some(left)
 }
 
-/// An index from 0, of one that may count from the end.
+/// An index from 0, for one that may count from the end.
 pub(super) fn from_start(index: i64, size: u64) -> Option<usize> {
     let size = i64::try_from(size).ok()?;
     let index = if index < 0 { index.checked_add(size)? } else { index };

@@ -5,7 +5,7 @@ use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{self, NodeView, TensorType};
 use ndarray::{ArrayD, Axis, concatenate};
 
-/// The values of an operator that moves elements; none if it is no such operator.
+/// The values of an operator that moves elements; `None` for other operators.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let data = content(view, 0)?;
     let positions = match view.op {
@@ -28,11 +28,14 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
 fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
     let mut positions = index::positions(&data.dims)?;
     for (axis, range) in shape::slice_ranges(view).ok()?.iter().enumerate() {
-        let at = |index: i64| {
-            usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
-        };
         let count = i64::try_from(output.dims[axis]).ok()?;
-        positions = index::select(&positions, axis, (0..count).map(at))?;
+        positions = index::select(
+            &positions,
+            axis,
+            (0..count).map(|index| {
+                usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
+            }),
+        )?;
     }
     Some(positions)
 }
@@ -40,17 +43,21 @@ fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<
 fn tile(data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
     let mut positions = index::positions(&data.dims)?;
     for (axis, dim) in data.dims.iter().enumerate() {
-        let at = |index: u64| usize::try_from(index.checked_rem(*dim)?).ok();
-        positions = index::select(&positions, axis, (0..output.dims[axis]).map(at))?;
+        positions = index::select(
+            &positions,
+            axis,
+            (0..output.dims[axis]).map(|index| usize::try_from(index.checked_rem(*dim)?).ok()),
+        )?;
     }
     Some(positions)
 }
 
 fn concat(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let axis = view.axis(view.int_or("axis", 0).ok()?, output.dims.len()).ok()?;
-    // All values one after the other, and the positions of each operand among them.
+    // All values in sequence, and the positions of each operand among them.
     let mut values: Option<ConstantData> = None;
-    let (mut parts, mut total) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut total = 0;
     for at in 0..view.inputs.len() {
         let operand = content(view, at)?;
         parts.push(index::positions(&operand.dims)? + total);
@@ -78,12 +85,12 @@ fn pad(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<Co
             ConstantData::Floats(vec![view.attributes.float("value").ok()?.unwrap_or(0.0)])
         }
     };
-    // The value to pad with stands after the data.
+    // The padding value comes after the data.
     let values = index::joined(data.data.clone(), &fill)?;
     let known = index::positions(&data.dims)?;
     let positions = ArrayD::from_shape_fn(index::shape(&output.dims)?, |mut place| {
         for (axis, (before, _)) in amounts.iter().enumerate() {
-            // An index below 0 becomes one that no tensor has.
+            // A negative index becomes one that no tensor has.
             place[axis] = i64::try_from(place[axis])
                 .ok()
                 .and_then(|index| usize::try_from(index.checked_sub(*before)?).ok())

@@ -5,7 +5,7 @@ use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{self, NodeView, TensorType};
 use ndarray::{ArrayD, Axis};
 
-/// The values of a reduction; none if the operator is none.
+/// The values of a reduction; `None` for other operators.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     match view.op {
         "ReduceSum" | "ReduceProd" | "ReduceMax" | "ReduceMin" | "ReduceMean" => {
@@ -16,11 +16,15 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
     }
 }
 
-/// For each element of the operand, the element of the output that it goes into.
+/// For each element of the operand, the element of the output that it contributes to.
 fn targets(view: &NodeView, data: &ConstantTensor) -> Option<ArrayD<usize>> {
     let (axes, _) = shape::reduced_axes(view).ok()?;
-    let kept = |(axis, dim): (usize, &u64)| if axes.contains(&axis) { 1 } else { *dim };
-    let dims: Vec<u64> = data.dims.iter().enumerate().map(kept).collect();
+    let dims: Vec<u64> = data
+        .dims
+        .iter()
+        .enumerate()
+        .map(|(axis, dim)| if axes.contains(&axis) { 1 } else { *dim })
+        .collect();
     index::repeated(&dims, &data.dims)
 }
 
@@ -47,7 +51,7 @@ fn reduce(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
             .collect::<Option<_>>()
             .map(ConstantData::Ints),
         ConstantData::Floats(values) => {
-            let of = |group: &Vec<usize>| {
+            let fold_group = |group: &Vec<usize>| {
                 let chosen = group.iter().map(|position| values[*position]);
                 match view.op {
                     "ReduceSum" => chosen.sum(),
@@ -58,19 +62,20 @@ fn reduce(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
                     _ => chosen.sum::<f64>() / group.len() as f64,
                 }
             };
-            Some(ConstantData::Floats(groups.map(of).collect()))
+            Some(ConstantData::Floats(groups.map(fold_group).collect()))
         }
         ConstantData::Bools(_) => None,
     }
 }
 
-/// Sums along one axis of whole numbers.
+/// Cumulative sums of integers along one axis.
 fn cumulative_sum(view: &NodeView) -> Option<ConstantData> {
     let data = content(view, 0)?;
     let axis = *content(view, 1)?.ints()?.first()?;
     let axis = view.axis(axis, data.dims.len()).ok()?;
-    let flag = |name: &str| view.int_or(name, 0).ok().map(|value| value != 0);
-    let (is_exclusive, is_reversed) = (flag("exclusive")?, flag("reverse")?);
+    let get_flag = |name: &str| view.int_or(name, 0).ok().map(|value| value != 0);
+    let is_exclusive = get_flag("exclusive")?;
+    let is_reversed = get_flag("reverse")?;
     let ConstantData::Ints(values) = &data.data else { return None };
     let mut sums = ArrayD::from_shape_vec(index::shape(&data.dims)?, values.clone()).ok()?;
     for mut lane in sums.lanes_mut(Axis(axis)) {

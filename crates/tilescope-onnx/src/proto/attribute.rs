@@ -44,7 +44,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(AttributeProto { name, value: parts.value() })
     }
 
-    /// A text of an attribute, which may be any bytes; none if nobody can read it.
+    /// Reads a text of an attribute, which may be any bytes; `None` if it is not readable.
     fn attribute_text(&mut self, end: u64) -> Result<Option<String>, OnnxError> {
         let bytes = self.wire.text_bytes(end)?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -53,7 +53,7 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 }
 
-/// What an `AttributeProto` may hold; which of it counts is said by its type.
+/// The possible contents of an `AttributeProto`; its type selects one.
 #[derive(Default)]
 struct AttributeParts {
     kind: u64,
@@ -69,7 +69,7 @@ struct AttributeParts {
 }
 
 impl AttributeParts {
-    /// The type as written; files of the first versions leave it out.
+    /// The type in the file; the first versions leave it out.
     fn kind(&self) -> u64 {
         match self.kind {
             0 if self.float.is_some() => 1,
@@ -89,7 +89,7 @@ impl AttributeParts {
         if let Some(reference) = self.reference {
             return AttributeValueProto::Reference(reference);
         }
-        // Writers leave out zeros and empty texts.
+        // Writers omit zeros and empty texts.
         AttributeValueProto::Plain(match kind {
             1 => AttributeValue::Float(self.float.unwrap_or(0.0)),
             2 => AttributeValue::Int(self.int.unwrap_or(0)),

@@ -9,15 +9,15 @@ use crate::wire::FieldValue;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
-/// Most whole numbers or truth values of a tensor that are read: shapes, indices and masks of
-/// them; what is larger is data.
+/// The most integers or booleans of a tensor that are read: shapes, indices and their masks. Larger
+/// ones are data.
 const MAX_WHOLE_NUMBERS: u64 = 1 << 16;
 
-/// Most dimensions of a tensor.
+/// The most dimensions of a tensor.
 pub(crate) const MAX_RANK: usize = 32;
 
-/// Most floats of a tensor that are read: scale factors, bounds, exponents; what is larger is a
-/// weight.
+/// The most floats of a tensor that are read: scale factors, bounds, exponents. Larger ones are
+/// weights.
 const MAX_FLOATS: u64 = 64;
 
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub(crate) struct TensorProto {
     pub name: Name,
     pub element: ElementKind,
     pub dims: Vec<i64>,
-    /// Whether its values are in another file, which is never opened.
+    /// True if its values are in another file, which is never opened.
     pub is_external: bool,
     pub content: Option<Arc<ConstantTensor>>,
 }
 
 impl TensorProto {
-    /// As the value of an attribute. A tensor of negative size has none.
+    /// The tensor as the value of an attribute. A tensor of negative size has none.
     pub(super) fn into_attribute(self) -> AttributeValue {
         match self.sizes() {
             Some(dims) => {
@@ -41,19 +41,19 @@ impl TensorProto {
         }
     }
 
-    /// Its dimensions; none if one is negative.
+    /// Its dimensions; `None` if one is negative.
     pub(crate) fn sizes(&self) -> Option<Vec<u64>> {
         self.dims.iter().map(|dim| u64::try_from(*dim).ok()).collect()
     }
 }
 
-/// What says whether values are read.
+/// The fields that decide if the values are read.
 #[derive(Default)]
 struct TensorHead {
     kind: u64,
     dims: Vec<i64>,
     is_external: bool,
-    /// Whether any field may hold values.
+    /// True if any field may contain values.
     has_data: bool,
 }
 
@@ -75,12 +75,16 @@ impl TensorHead {
             _ => return None,
         };
         let count = usize::try_from(elements).ok()?;
-        // A tensor that says nothing of its values is one whose weights were stripped.
-        (elements <= most && (self.has_data || elements == 0)).then_some((dims, count))
+        // A tensor without any values had its weights stripped.
+        if elements <= most && (self.has_data || elements == 0) {
+            Some((dims, count))
+        } else {
+            None
+        }
     }
 }
 
-/// Values as they are collected: the fields keep them as whole numbers or as floats.
+/// Values under collection: the fields store them as integers or as floats.
 #[derive(Default)]
 struct TensorValues {
     ints: Vec<i64>,
@@ -89,7 +93,7 @@ struct TensorValues {
 }
 
 impl<R: Read + Seek> ProtoReader<R> {
-    /// Reads a tensor; its values only if they are few, by going over its bytes again.
+    /// Reads a tensor. If its values are few, reads them in a second pass over its bytes.
     pub(super) fn tensor(&mut self, end: u64) -> Result<TensorProto, OnnxError> {
         let start = self.wire.position();
         let mut head = TensorHead::default();
@@ -182,7 +186,7 @@ impl TensorValues {
         if element.is_float() {
             return ConstantData::Floats(match self.raw {
                 Some(raw) => raw_floats(&raw, element),
-                // 16-bit floats are kept as their bits.
+                // 16-bit floats are stored as their bits.
                 None if self.floats.is_empty() => {
                     self.ints.iter().map(|bits| half_from_bits(low_bits(*bits), element)).collect()
                 }
@@ -205,11 +209,11 @@ fn low_bits(value: i64) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
-/// Whole numbers of a type, as `raw_data` holds them: little-endian, without gaps.
+/// Integers of a type, from `raw_data`: little-endian, without gaps.
 fn raw_ints(raw: &[u8], element: ElementKind) -> Vec<i64> {
     fn each<const N: usize>(raw: &[u8], value: impl Fn([u8; N]) -> i64) -> Vec<i64> {
         let (whole, rest) = raw.as_chunks::<N>();
-        let rest = (!rest.is_empty()).then_some(0);
+        let rest = if rest.is_empty() { None } else { Some(0) };
         whole.iter().map(|bytes| value(*bytes)).chain(rest).collect()
     }
     match element {
@@ -228,7 +232,7 @@ fn raw_ints(raw: &[u8], element: ElementKind) -> Vec<i64> {
 fn raw_floats(raw: &[u8], element: ElementKind) -> Vec<f64> {
     fn each<const N: usize>(raw: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
         let (whole, rest) = raw.as_chunks::<N>();
-        let rest = (!rest.is_empty()).then_some(0.0);
+        let rest = if rest.is_empty() { None } else { Some(0.0) };
         whole.iter().map(|bytes| value(*bytes)).chain(rest).collect()
     }
     match element {

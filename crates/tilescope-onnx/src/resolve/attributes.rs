@@ -1,4 +1,4 @@
-//! Name, place and attributes of a node as it stands in its scope.
+//! Name, module path and attributes of a node in its scope.
 
 use super::scope::Scope;
 use crate::attributes::{Attribute, AttributeValue, Attributes};
@@ -6,24 +6,24 @@ use crate::check;
 use crate::error::OnnxError;
 use crate::proto::{AttributeProto, AttributeValueProto, NodeProto};
 
-/// Where dynamo writes the modules that a node belongs to, the outermost first, each with its path:
-/// `['', 'encoder', 'encoder.layer.0', 'linear_3']`. The last is the node itself.
+/// The metadata key under which dynamo writes the modules of a node, the outermost first, each with
+/// its path: `['', 'encoder', 'encoder.layer.0', 'linear_3']`. The last is the node itself.
 const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
 
-/// More attributes than any operator has.
+/// The most attributes of a node; above any operator's number.
 const MAX_ATTRIBUTES: usize = 1000;
 
-/// What a node is called.
+/// The names of a node.
 #[derive(Clone)]
 pub(crate) struct NodeIdentity {
     pub name: String,
     op: String,
-    /// Modules it belongs to.
+    /// Modules that it belongs to.
     pub scope: Option<Vec<String>>,
 }
 
 impl NodeIdentity {
-    /// `number` tells nodes apart that have neither name nor output.
+    /// The identity of a node; `number` distinguishes nodes without a name and an output.
     pub(super) fn new(node: &NodeProto, scope: &Scope, number: usize) -> Self {
         let output = node.outputs.iter().find(|output| !output.is_empty());
         let own = if node.name.is_empty() { output } else { Some(&node.name) };
@@ -35,18 +35,18 @@ impl NodeIdentity {
         Self { name, op: node.op.to_string(), scope: modules }
     }
 
-    /// A part of it that is a node of its own.
+    /// The identity of a part of it that becomes a node.
     pub(crate) fn part(&self, part: &str, op: &str) -> Self {
         let name = format!("{}/{part}", self.name);
         Self { name, op: op.to_owned(), scope: self.scope.clone() }
     }
 
-    /// Bytes of its names.
+    /// Size of its names in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.name.len() + self.scope.iter().flatten().map(String::len).sum::<usize>()
     }
 
-    /// What a message calls it.
+    /// Its name in messages.
     pub(crate) fn place(&self) -> String {
         check::place(&self.name, &self.op)
     }
@@ -57,7 +57,7 @@ impl NodeIdentity {
     }
 }
 
-/// Modules that a node belongs to: as dynamo says, else the path in its name, which the classic
+/// Modules of a node: from dynamo's metadata, or else from the path in its name, which the classic
 /// exporter writes as `/encoder/layer.0/dense/MatMul`.
 fn module_path(node: &NodeProto) -> Option<Vec<String>> {
     if let Some((_, scopes)) = node.metadata.iter().find(|(key, _)| key == NAME_SCOPES) {
@@ -68,7 +68,8 @@ fn module_path(node: &NodeProto) -> Option<Vec<String>> {
     Some(modules.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect())
 }
 
-/// The list of paths without what each has in common with the one before it, and without the last.
+/// The list of paths, each without the prefix that it shares with the previous one; the last path
+/// is left out.
 fn relative_paths(list: &str) -> Vec<String> {
     let quoted: Vec<&str> = list.split('\'').skip(1).step_by(2).collect();
     let modules = quoted.split_last().map_or(&[][..], |(_, modules)| modules);
@@ -88,7 +89,7 @@ fn relative_paths(list: &str) -> Vec<String> {
 }
 
 impl Scope<'_, '_> {
-    /// The attributes of a node, with those of the call where a function refers to them.
+    /// The attributes of a node; references in a function are replaced by attributes of the call.
     pub(super) fn attributes(
         &self,
         node: &NodeProto,
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_dynamo_are_told_module_by_module() {
+    fn paths_of_dynamo_are_split_into_modules() {
         let scopes =
             "['', 'm', 'm.encoder', 'm.encoder.layer.2', 'm.encoder.layer.2.dense', 'linear_16']";
         assert_eq!(relative_paths(scopes), ["m", "encoder", "layer.2", "dense"]);

@@ -1,4 +1,4 @@
-//! Nodes that stand for others: calls of functions, and branches whose condition is known.
+//! Inlines nodes: calls of functions, and branches with known conditions.
 
 use super::Resolver;
 use super::attributes::NodeIdentity;
@@ -9,7 +9,7 @@ use crate::proto::{AttributeValueProto, FunctionProto, GraphProto, Name, NodePro
 use std::sync::Arc;
 
 impl<'f> Resolver<'f> {
-    /// Puts the nodes of a function in the place of its call.
+    /// Replaces a call by the nodes of the function.
     pub(super) fn call(
         &mut self,
         function: &'f FunctionProto,
@@ -40,7 +40,7 @@ impl<'f> Resolver<'f> {
         self.take_results(node, identity, &results, scope)
     }
 
-    /// Puts the nodes of one branch in the place of an `If`.
+    /// Replaces an `If` by the nodes of one branch.
     pub(super) fn branch(
         &mut self,
         node: &'f NodeProto,
@@ -82,7 +82,7 @@ impl<'f> Resolver<'f> {
         Ok(results(&names, &inner))
     }
 
-    /// Names results as the caller does.
+    /// Gives results the names of the caller.
     pub(super) fn take_results(
         &mut self,
         node: &NodeProto,

@@ -1,5 +1,6 @@
-//! Loops whose turns are counted before the program runs: their bodies stand one behind the other,
-//! with the same weights. What the user decides of branches and turns is looked up here, too.
+//! Unrolls loops whose iterations are known before the program runs: copies of their bodies follow
+//! one another, with the same weights. The user's decisions on branches and iterations are looked
+//! up here, too.
 
 use super::attributes::NodeIdentity;
 use super::inline::{graph_attribute, results};
@@ -13,22 +14,22 @@ use crate::graph::{ValueId, ValueSource};
 use crate::proto::{GraphProto, Name, NodeProto};
 use std::sync::Arc;
 
-/// Version of the standard's operators that take the place of others.
+/// Version of the standard operators that replace others.
 pub(crate) const COMPOSED_OPSET: u32 = 23;
 
 impl<'f> Resolver<'f> {
-    /// The branch of an `If` that the user chose: whether it is the first.
+    /// The user's choice of the branch of an `If`: true for the first.
     pub(super) fn given_branch(&mut self, name: &str) -> Option<bool> {
         self.asked.insert(name.to_owned());
         self.given.branches.get(name).copied()
     }
 
-    /// The most results of operators that have as many as data say.
+    /// The most results of operators whose number of results depends on data.
     pub(crate) fn max_results(&self) -> Option<u64> {
         self.given.max_results
     }
 
-    /// Refuses decisions that no node asked for.
+    /// Refuses decisions that no node used.
     pub(super) fn check_given(&self) -> Result<(), OnnxError> {
         let given = self.given.branches.keys().chain(self.given.trips.keys());
         for name in given {
@@ -40,7 +41,7 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// A tensor that is known.
+    /// Adds a known tensor.
     pub(crate) fn known(
         &mut self,
         identity: &NodeIdentity,
@@ -55,7 +56,7 @@ impl<'f> Resolver<'f> {
         Ok(id)
     }
 
-    /// A node of the standard that takes the place of another, or of a part of it.
+    /// Adds a standard node that replaces another, or a part of it.
     pub(crate) fn part(
         &mut self,
         of: (&NodeIdentity, &NodeParts),
@@ -70,24 +71,23 @@ impl<'f> Resolver<'f> {
             .iter()
             .map(|(name, value)| Attribute { name: (*name).to_owned(), value: value.clone() });
         let attributes = Attributes::new(&identity.name, list.collect());
-        let name = |at: usize| match at {
-            0 => identity.name.clone(),
-            at => format!("{}_{at}", identity.name),
-        };
+        let mut names = vec![Some(identity.name.clone())];
+        names.extend((1..outputs).map(|at| Some(format!("{}_{at}", identity.name))));
+        names.truncate(outputs);
         let draft = NodeDraft {
             op,
             domain: "",
             opset: COMPOSED_OPSET,
             attributes,
             metadata: &parts.metadata,
-            outputs: (0..outputs).map(|at| Some(name(at))).collect(),
+            outputs: names,
             source: Some(Arc::clone(&parts.source)),
             identity,
         };
         Ok(self.add(draft, inputs.to_vec(), &|_| None)?.into_iter().flatten().collect())
     }
 
-    /// `Loop`: as many turns as are known, or as the user says.
+    /// Unrolls a `Loop` with its known number of iterations, or the user's.
     pub(super) fn counted_loop(
         &mut self,
         node: &'f NodeProto,
@@ -174,7 +174,7 @@ impl<'f> Resolver<'f> {
         self.take_results(node, identity, &values, scope)
     }
 
-    /// `Scan`: a turn for each part of its operands.
+    /// Unrolls a `Scan`, with an iteration for each part of its operands.
     pub(super) fn scan(
         &mut self,
         node: &'f NodeProto,
@@ -198,7 +198,7 @@ impl<'f> Resolver<'f> {
         let Some(states) = states.filter(fits) else {
             return Err(identity.error("operands and results of its body do not go together"));
         };
-        let listed = |name: &str, at: usize| -> Result<i64, OnnxError> {
+        let get_listed = |name: &str, at: usize| -> Result<i64, OnnxError> {
             Ok(attributes.ints(name)?.and_then(|list| list.get(at)).copied().unwrap_or(0))
         };
         let mut operands = Vec::new();
@@ -206,14 +206,14 @@ impl<'f> Resolver<'f> {
         for (at, id) in inputs[states..].iter().enumerate() {
             let Some(id) = *id else { return Err(identity.error("an operand is missing")) };
             let rank = self.values[id.index()].dims.len();
-            let axis = from_front(listed("scan_input_axes", at)?, rank);
+            let axis = from_front(get_listed("scan_input_axes", at)?, rank);
             let axis = axis.ok_or_else(|| identity.error("an axis to scan is not there"))?;
             let size = self.values[id.index()].dims[axis];
             if trips.is_some_and(|trips| trips != size) {
                 return Err(identity.error("its operands have different lengths"));
             }
             trips = Some(size);
-            operands.push((id, axis, listed("scan_input_directions", at)? != 0));
+            operands.push((id, axis, get_listed("scan_input_directions", at)? != 0));
         }
         let trips = trips.unwrap_or(0);
         if trips > MAX_INLINED as u64 {
@@ -248,10 +248,10 @@ impl<'f> Resolver<'f> {
             }
         }
         for (at, stack) in stacks.iter_mut().enumerate() {
-            if listed("scan_output_directions", at)? != 0 {
+            if get_listed("scan_output_directions", at)? != 0 {
                 stack.reverse();
             }
-            let axis = listed("scan_output_axes", at)?;
+            let axis = get_listed("scan_output_axes", at)?;
             values.push(Some(self.stacked((identity, &parts), stack, axis)?));
         }
         *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
@@ -266,12 +266,12 @@ impl<'f> Resolver<'f> {
         graph_attribute(node, "body").ok_or_else(|| identity.error("it has no body"))
     }
 
-    /// The known only element of a value.
+    /// The only element of a value, if known.
     fn scalar(&self, id: ValueId) -> Option<f64> {
         self.values[id.index()].content.as_ref()?.scalar()
     }
 
-    /// The nodes of one turn, and what they make.
+    /// Adds the nodes of one iteration. Returns their results.
     fn turn(
         &mut self,
         body: &'f GraphProto,
@@ -286,7 +286,7 @@ impl<'f> Resolver<'f> {
         made.ok_or_else(|| identity.error("nothing in its body computes one of its results"))
     }
 
-    /// Tensors of one shape along a new axis.
+    /// Stacks tensors of one shape along a new axis.
     pub(crate) fn stacked(
         &mut self,
         of: (&NodeIdentity, &NodeParts),
@@ -312,7 +312,7 @@ impl<'f> Resolver<'f> {
     }
 }
 
-/// What parts of a node have of it.
+/// Properties that the parts of a node share.
 pub(crate) struct NodeParts {
     pub metadata: crate::proto::Properties,
     /// Operator and version.

@@ -1,4 +1,4 @@
-//! Drops what no output needs.
+//! Removes everything that no output needs.
 
 use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
 
@@ -24,28 +24,28 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
         numbers[old] = u32::try_from(values.len()).ok().map(ValueId);
         values.push(value);
     }
-    let renumber =
+    let renumber_all =
         |ids: Vec<ValueId>| ids.into_iter().filter_map(|id| numbers[id.index()]).collect();
-    let optional = |ids: Vec<Option<ValueId>>| {
+    let renumber = |ids: Vec<Option<ValueId>>| {
         let mut ids: Vec<Option<ValueId>> =
             ids.into_iter().map(|id| id.and_then(|id| numbers[id.index()])).collect();
-        // Absent operands at the end are no operands.
+        // Trailing absent operands are dropped.
         while ids.last().is_some_and(Option::is_none) {
             ids.pop();
         }
         ids
     };
     let renumber_node = |node: OnnxNode| OnnxNode {
-        inputs: optional(node.inputs),
-        outputs: optional(node.outputs),
+        inputs: renumber(node.inputs),
+        outputs: renumber(node.outputs),
         ..node
     };
     let kept = graph.nodes.into_iter().zip(&nodes).filter(|(_, kept)| **kept);
     OnnxGraph {
         values,
         nodes: kept.map(|(node, _)| renumber_node(node)).collect(),
-        inputs: renumber(graph.inputs),
-        outputs: renumber(graph.outputs),
+        inputs: renumber_all(graph.inputs),
+        outputs: renumber_all(graph.outputs),
         opset: graph.opset,
         folded: graph.folded,
         composed: graph.composed,
@@ -53,7 +53,7 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
     }
 }
 
-/// Which values are read by something that is kept, and which nodes are kept.
+/// Flags for the values that kept nodes read, and for the kept nodes.
 fn needed(graph: &OnnxGraph) -> (Vec<bool>, Vec<bool>) {
     let mut values: Vec<bool> =
         graph.values.iter().map(|value: &OnnxValue| value.source == ValueSource::Input).collect();
@@ -61,7 +61,7 @@ fn needed(graph: &OnnxGraph) -> (Vec<bool>, Vec<bool>) {
     for output in &graph.outputs {
         values[output.index()] = true;
     }
-    // Nodes are in order, so that each was asked for before it is reached from behind.
+    // Nodes are in order, so the readers of each come before it in this reverse pass.
     for (at, node) in graph.nodes.iter().enumerate().rev() {
         if !node.outputs.iter().flatten().any(|output| values[output.index()]) {
             continue;

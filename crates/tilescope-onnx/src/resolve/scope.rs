@@ -1,4 +1,4 @@
-//! Names of a graph, a function or a branch, and what they stand for.
+//! Names of a graph, a function or a branch, and their values.
 
 use crate::attributes::{AttributeValue, Attributes};
 use crate::check;
@@ -11,16 +11,16 @@ use crate::resolve::attributes::NodeIdentity;
 use crate::shape::TensorType;
 use std::collections::{BTreeMap, HashMap};
 
-/// Functions and branches in each other: more than any exporter nests.
+/// The deepest nesting of functions and branches; above any exporter's.
 const MAX_DEPTH: u32 = 64;
 
 /// Names of a graph, a function or a branch.
 pub(super) struct Scope<'f, 'o> {
-    /// Name -> value; none for an optional input that the caller left out.
+    /// Name -> value; `None` for an optional input that the caller left out.
     names: HashMap<Name, Option<ValueId>>,
-    /// What a branch stands in. Functions see nothing of their caller.
+    /// The enclosing scope of a branch. Functions have no access to their caller.
     outer: Option<&'o Scope<'f, 'o>>,
-    /// What stands before names of an inlined function, `call/`.
+    /// The prefix of names of an inlined function, `call/`.
     prefix: String,
     /// Modules of the call that is being inlined.
     call_modules: Option<Vec<String>>,
@@ -37,11 +37,12 @@ impl<'f, 'o> Scope<'f, 'o> {
     pub(super) fn of_model(opsets: &'f [(Name, i64)], graph: &'f GraphProto) -> Self {
         let prefix = String::new();
         let arguments = BTreeMap::new();
-        let (names, infos) = (HashMap::new(), infos(graph));
+        let names = HashMap::new();
+        let infos = infos(graph);
         Self { names, outer: None, prefix, call_modules: None, opsets, infos, arguments, depth: 0 }
     }
 
-    /// Names of a branch, which sees all of `outer`.
+    /// The scope of a branch, with access to all of `outer`.
     pub(super) fn of_branch(
         outer: &'o Scope<'f, 'o>,
         graph: &'f GraphProto,
@@ -59,7 +60,7 @@ impl<'f, 'o> Scope<'f, 'o> {
         })
     }
 
-    /// Names of one turn of a loop, told apart from those of others by `turn`.
+    /// The scope of one iteration of a loop, whose names are distinguished by `turn`.
     pub(super) fn of_turn(
         outer: &'o Scope<'f, 'o>,
         graph: &'f GraphProto,
@@ -70,7 +71,7 @@ impl<'f, 'o> Scope<'f, 'o> {
         Ok(Self { prefix, ..Self::of_branch(outer, graph, identity)? })
     }
 
-    /// Names of a function that is called.
+    /// The scope of a called function.
     pub(super) fn of_call(
         caller: &Scope<'f, '_>,
         function: &'f FunctionProto,
@@ -102,7 +103,7 @@ impl<'f, 'o> Scope<'f, 'o> {
         })
     }
 
-    /// Whether it is that of a function or branch.
+    /// True for the scope of a function or branch.
     pub(super) fn is_inner(&self) -> bool {
         self.depth > 0
     }
@@ -121,23 +122,23 @@ impl<'f, 'o> Scope<'f, 'o> {
         self.names.insert(name, Some(value));
     }
 
-    /// Gives a function's input what the caller passed.
+    /// Binds a function's input to the caller's value.
     pub(super) fn pass(&mut self, name: Name, value: Option<ValueId>) {
         self.names.insert(name, value);
     }
 
-    /// What a name stands for: `Some(None)` for an optional input that was left out.
+    /// The value of a name: `Some(None)` for an optional input that was left out.
     pub(super) fn operand(&self, name: &str) -> Option<Option<ValueId>> {
         let own = self.names.get(name).copied();
         own.or_else(|| self.outer.and_then(|outer| outer.operand(name)))
     }
 
-    /// The value that a name stands for.
+    /// The value of a name.
     pub(super) fn find(&self, name: &str) -> Option<ValueId> {
         self.operand(name).flatten()
     }
 
-    /// A name of this scope as it is told apart from those of others.
+    /// A name of this scope, made unique among all scopes.
     pub(super) fn value_name(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
@@ -147,7 +148,7 @@ impl<'f, 'o> Scope<'f, 'o> {
         self.call_modules.clone()
     }
 
-    /// Version of a set of operators; 0 if the file does not say.
+    /// Version of an operator set; 0 if the file does not state it.
     pub(super) fn opset(&self, domain: &str) -> u32 {
         let found = self.opsets.iter().find(|(name, _)| check::standard_domain(name) == domain);
         found.and_then(|(_, version)| u32::try_from(*version).ok()).unwrap_or(0)
@@ -158,19 +159,22 @@ impl<'f, 'o> Scope<'f, 'o> {
         self.arguments.get(name).cloned()
     }
 
-    /// The type that the file states of a value, if it has a value for each dimension.
+    /// The type that the file states for a value, if all its dimensions have values.
     pub(super) fn written_type(
         &self,
         name: &str,
         symbols: &BTreeMap<String, u64>,
     ) -> Option<TensorType> {
         let (element, dims) = self.infos.get(name)?.tensor.as_ref()?;
-        let size = |dim: &DimensionProto| match dim {
-            DimensionProto::Value(size) => u64::try_from(*size).ok(),
-            DimensionProto::Symbol(name) => symbols.get(&**name).copied(),
-            DimensionProto::Open => None,
-        };
-        let dims = dims.as_ref()?.iter().map(size).collect::<Option<_>>()?;
+        let dims = dims
+            .as_ref()?
+            .iter()
+            .map(|dim| match dim {
+                DimensionProto::Value(size) => u64::try_from(*size).ok(),
+                DimensionProto::Symbol(name) => symbols.get(&**name).copied(),
+                DimensionProto::Open => None,
+            })
+            .collect::<Option<_>>()?;
         Some(TensorType { element: *element, dims })
     }
 }

@@ -1,4 +1,4 @@
-//! Types of outputs, and of weights that the file has wider than what they meet.
+//! Types of outputs, and of weights that are wider in the file than the operands they meet.
 
 use super::Resolver;
 use crate::element::ElementKind;
@@ -6,7 +6,7 @@ use crate::error::OnnxError;
 use crate::graph::{ValueId, ValueSource};
 use crate::shape::{self, NodeView, TensorType};
 
-/// Types of a node's outputs: by the rule of its operator, else as the file says, else as those of
+/// Types of a node's outputs: from the rule of its operator, or else from the file, or else as for
 /// an element-wise operation.
 pub(super) fn of_outputs(
     view: &NodeView,
@@ -50,9 +50,9 @@ const OF_ONE_TYPE: &[&str] = &[
 ];
 
 impl Resolver<'_> {
-    /// Gives weights the 16-bit type of what they meet. Exporters that fold norms into weights of a
-    /// bfloat16 model write those as float32: the standard does not allow that, and the model means
-    /// one type.
+    /// Gives weights the 16-bit type of the other operands. Exporters that fold norms into weights
+    /// of a bfloat16 model write those as float32: the standard does not allow that, and the model
+    /// means one type.
     pub(super) fn narrow_weights(&mut self, op: &str, inputs: &[Option<ValueId>]) {
         let is_half =
             |element: ElementKind| [ElementKind::Float16, ElementKind::BFloat16].contains(&element);

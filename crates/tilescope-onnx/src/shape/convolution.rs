@@ -19,28 +19,28 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// How a kernel slides along one dimension of an image.
+/// The movement of a kernel along one dimension of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KernelWindow {
     kernel: u64,
     stride: u64,
     dilation: u64,
-    /// Padding before and after together.
+    /// Sum of the padding before and after.
     padding: i128,
 }
 
-/// Where padding comes from.
+/// The source of the padding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AutoPad {
     /// The attribute `pads`.
     Given,
-    /// As much as keeps the size, divided by the stride.
+    /// Enough to keep the size, divided by the stride.
     Same,
-    /// None.
+    /// No padding.
     Valid,
 }
 
-/// Most that a stride or dilation can be.
+/// The largest stride or dilation.
 const MAX_STEP: i64 = 1 << 24;
 
 fn auto_pad(view: &NodeView) -> Result<AutoPad, OnnxError> {
@@ -52,18 +52,20 @@ fn auto_pad(view: &NodeView) -> Result<AutoPad, OnnxError> {
     }
 }
 
-/// One number for each dimension of the image, 1 if the attribute is absent.
+/// One number for each dimension of the image; 1 if the attribute is absent.
 fn steps(view: &NodeView, name: &str, rank: usize) -> Result<Vec<u64>, OnnxError> {
     let Some(steps) = view.attributes.ints(name)? else { return Ok(vec![1; rank]) };
     if steps.len() != rank {
         return Err(view.error(format!("{} {name} for {rank} dimensions", steps.len())));
     }
-    let step = |step: &i64| {
-        let in_range = (1..=MAX_STEP).contains(step);
-        let step = u64::try_from(*step).ok().filter(|_| in_range);
-        step.ok_or_else(|| view.error(format!("{name} = {steps:?}")))
-    };
-    steps.iter().map(step).collect()
+    steps
+        .iter()
+        .map(|step| {
+            let in_range = (1..=MAX_STEP).contains(step);
+            let step = u64::try_from(*step).ok().filter(|_| in_range);
+            step.ok_or_else(|| view.error(format!("{name} = {steps:?}")))
+        })
+        .collect()
 }
 
 /// Windows of all dimensions of an image; `kernel` is that of the weights, if there are any.
@@ -80,32 +82,35 @@ fn windows(
     if let Some(kernel) = kernel.filter(|kernel| **kernel != *own) {
         return Err(view.error(format!("kernel_shape = {own:?}, but its weights have {kernel:?}")));
     }
-    let (strides, dilations) = (steps(view, "strides", rank)?, steps(view, "dilations", rank)?);
+    let strides = steps(view, "strides", rank)?;
+    let dilations = steps(view, "dilations", rank)?;
     let pads = match view.attributes.ints("pads")? {
         Some(pads) if pads.len() == 2 * rank => pads.to_vec(),
         Some(pads) => return Err(view.error(format!("{} pads for {rank} dimensions", pads.len()))),
         None => vec![0; 2 * rank],
     };
     let is_given = auto_pad(view)? == AutoPad::Given;
-    let window = |at: usize| KernelWindow {
-        kernel: own[at],
-        stride: strides[at],
-        dilation: dilations[at],
-        padding: if is_given { i128::from(pads[at]) + i128::from(pads[at + rank]) } else { 0 },
-    };
-    Ok((0..rank).map(window).collect())
+    Ok((0..rank)
+        .map(|at| KernelWindow {
+            kernel: own[at],
+            stride: strides[at],
+            dilation: dilations[at],
+            padding: if is_given { i128::from(pads[at]) + i128::from(pads[at + rank]) } else { 0 },
+        })
+        .collect())
 }
 
 impl KernelWindow {
-    /// Elements that the kernel spans.
+    /// Number of elements that the kernel spans.
     fn span(&self) -> i128 {
         i128::from(self.dilation) * (i128::from(self.kernel) - 1) + 1
     }
 
-    /// Positions of the kernel in so many elements; `ceil` also counts a last one that is cut off,
-    /// if it begins before the padding at the end.
+    /// Positions of the kernel in `size` elements. `ceil` also counts a last one that is cut, if it
+    /// begins before the padding at the end.
     fn positions(&self, size: u64, pad: AutoPad, ceil: Option<i64>) -> i128 {
-        let (size, stride) = (i128::from(size), i128::from(self.stride));
+        let size = i128::from(size);
+        let stride = i128::from(self.stride);
         if pad == AutoPad::Same {
             return (size + stride - 1).div_euclid(stride);
         }
@@ -139,7 +144,8 @@ fn convolution(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     if kernel.len() != sizes.len() {
         return Err(view.error(format!("a kernel of {kernel:?} for images of {sizes:?}")));
     }
-    let (windows, pad) = (windows(view, sizes.len(), Some(kernel))?, auto_pad(view)?);
+    let windows = windows(view, sizes.len(), Some(kernel))?;
+    let pad = auto_pad(view)?;
     let mut dims = vec![batch, outputs];
     for (window, size) in windows.iter().zip(sizes) {
         dims.push(view.size(window.positions(*size, pad, None))?);
@@ -157,12 +163,13 @@ fn conv_transpose(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
         return Err(view.error(problem));
     }
     let rank = sizes.len();
-    let (windows, pad) = (windows(view, rank, Some(kernel))?, auto_pad(view)?);
+    let windows = windows(view, rank, Some(kernel))?;
+    let pad = auto_pad(view)?;
     let extra = view.attributes.ints("output_padding")?;
     let given = view.attributes.ints("output_shape")?;
     let mut dims = vec![batch, group_outputs.saturating_mul(groups)];
     for (at, (window, size)) in windows.iter().zip(sizes).enumerate() {
-        // The output may be given whole, or for the image's dimensions only.
+        // The output may be given completely, or for the image's dimensions only.
         let given = given.and_then(|given| given.get(given.len().checked_sub(rank)? + at));
         let extra = extra.and_then(|extra| extra.get(at)).copied().unwrap_or(0);
         let stride = i128::from(window.stride);
@@ -181,13 +188,14 @@ fn conv_transpose(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 fn pool(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
     let (batch, channels, sizes) = image(view, &data.dims)?;
-    let (windows, pad) = (windows(view, sizes.len(), None)?, auto_pad(view)?);
+    let windows = windows(view, sizes.len(), None)?;
+    let pad = auto_pad(view)?;
     let rounds_up = view.int_or("ceil_mode", 0)? != 0;
     let pads = view.attributes.ints("pads")?.unwrap_or_default();
     let mut dims = vec![batch, channels];
     for (at, (window, size)) in windows.iter().zip(sizes).enumerate() {
         let before = pads.get(at).copied().unwrap_or(0);
-        let ceil = rounds_up.then_some(before);
+        let ceil = if rounds_up { Some(before) } else { None };
         dims.push(view.size(window.positions(*size, pad, ceil))?);
     }
     let output = TensorType { element: data.element, dims };
@@ -244,14 +252,14 @@ fn roi_align(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 
 fn col2im(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
-    let missing = || view.error("sizes of image and block are missing");
-    let sizes = view.known_ints(1)?.ok_or_else(missing)?;
-    let block = view.known_ints(2)?.ok_or_else(missing)?;
+    let to_error = || view.error("sizes of image and block are missing");
+    let sizes = view.known_ints(1)?.ok_or_else(to_error)?;
+    let block = view.known_ints(2)?.ok_or_else(to_error)?;
     let block = block.iter().fold(1_i64, |product, size| product.saturating_mul(*size));
     let [batch, columns, _] = data.dims.as_slice() else {
         return Err(view.error(format!("{:?} are no columns of images", data.dims)));
     };
-    let block = u64::try_from(block).ok().filter(|block| *block > 0).ok_or_else(missing)?;
+    let block = u64::try_from(block).ok().filter(|block| *block > 0).ok_or_else(to_error)?;
     let mut dims = vec![*batch, columns / block];
     for size in sizes {
         dims.push(view.size(size.into())?);

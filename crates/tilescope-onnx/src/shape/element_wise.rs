@@ -1,4 +1,4 @@
-//! Operators whose output has the shape of their operands, or that to which they repeat.
+//! Operators whose output has the shape of their operands, or the one that they broadcast to.
 
 use super::{NodeView, ShapeRule, TensorType, broadcast};
 use crate::element::ElementKind;
@@ -32,15 +32,16 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
             Ok(vec![TensorType { element, dims: repeated(view)? }])
         },
         "Cast" => |view| {
-            let missing = || view.error("it does not say to which type");
-            let element = view.element_attribute("to")?.ok_or_else(missing)?;
+            let element = view
+                .element_attribute("to")?
+                .ok_or_else(|| view.error("it does not say to which type"))?;
             Ok(vec![TensorType { element, ..view.like(0)? }])
         },
         "CastLike" => {
             |view| Ok(vec![TensorType { element: view.input(1)?.element, ..view.like(0)? }])
         }
         "Dropout" => |view| {
-            // The mask was of the data's type before version 10.
+            // The mask had the data's type before version 10.
             let like = view.like(0)?;
             let element = if view.opset < 10 { like.element } else { ElementKind::Bool };
             Ok(vec![like.clone(), TensorType { element, ..like }])
@@ -49,7 +50,7 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// The shape to which all operands repeat.
+/// The shape that all operands broadcast to.
 fn repeated(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     let mut dims = view.input(0)?.dims.clone();
     for operand in view.inputs.iter().skip(1).flatten() {

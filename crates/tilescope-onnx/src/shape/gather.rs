@@ -1,4 +1,4 @@
-//! Elements chosen by index, and how many there are.
+//! Elements selected by index, and their number.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::constant::ConstantData;
@@ -20,12 +20,13 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// Whether an operator has as many results as its operands' values say.
+/// True if the number of results of an operator depends on its operands' values.
 pub(crate) fn counts_results(op: &str) -> bool {
     matches!(op, "Compress" | "NonMaxSuppression" | "NonZero" | "Unique")
 }
 
-/// Programs have fixed shapes: whoever writes a node of this kind has to say how many results.
+/// The error for a node whose shape depends on data: programs have fixed shapes, so the user must
+/// give the number of results.
 fn depends_on_data(view: &NodeView, data: &OnnxValue) -> OnnxError {
     view.error(format!(
         "the shape of its output depends on data, the values of {:?}, which only a run computes: \
@@ -36,15 +37,18 @@ fn depends_on_data(view: &NodeView, data: &OnnxValue) -> OnnxError {
 }
 
 fn gather(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let indices = view.input(1)?;
     let axis = view.axis(view.int_or("axis", 0)?, data.dims.len())?;
-    let (before, after) = (&data.dims[..axis], &data.dims[axis + 1..]);
+    let before = &data.dims[..axis];
+    let after = &data.dims[axis + 1..];
     let dims = [before, &indices.dims, after].concat();
     Ok(vec![TensorType { element: data.element, dims }])
 }
 
 fn gather_elements(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let indices = view.input(1)?;
     if data.dims.len() != indices.dims.len() {
         let problem = format!("indices of {:?} into {:?}", indices.dims, data.dims);
         return Err(view.error(problem));
@@ -53,25 +57,27 @@ fn gather_elements(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 }
 
 fn gather_nd(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let indices = view.input(1)?;
     let batch = usize::try_from(view.int_or("batch_dims", 0)?).unwrap_or(usize::MAX);
-    let problem = || view.error(format!("indices of {:?} into {:?}", indices.dims, data.dims));
-    let (length, before) = indices.dims.split_last().ok_or_else(problem)?;
+    let to_error = || view.error(format!("indices of {:?} into {:?}", indices.dims, data.dims));
+    let (length, before) = indices.dims.split_last().ok_or_else(to_error)?;
     let length = usize::try_from(*length).unwrap_or(usize::MAX);
     let after = batch.checked_add(length).and_then(|start| data.dims.get(start..));
     if before.len() < batch {
-        return Err(problem());
+        return Err(to_error());
     }
-    let dims = [before, after.ok_or_else(problem)?].concat();
+    let dims = [before, after.ok_or_else(to_error)?].concat();
     Ok(vec![TensorType { element: data.element, dims }])
 }
 
 fn one_hot(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let mut dims = view.input(0)?.dims.clone();
     let axis = view.axis(view.int_or("axis", -1)?, dims.len() + 1)?;
-    let missing = || view.error("its depth is missing");
-    let depth =
-        view.known_floats(1)?.and_then(|depth| depth.first().copied()).ok_or_else(missing)?;
+    let depth = view
+        .known_floats(1)?
+        .and_then(|depth| depth.first().copied())
+        .ok_or_else(|| view.error("its depth is missing"))?;
     if !(1.0..=1e9).contains(&depth) {
         return Err(view.error(format!("its depth is {depth}")));
     }

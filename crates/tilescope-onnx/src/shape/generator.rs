@@ -28,29 +28,32 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
+fn one_output(element: ElementKind, dims: Vec<u64>) -> Result<Vec<TensorType>, OnnxError> {
+    Ok(vec![TensorType { element, dims }])
+}
+
 fn constant(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let typed = |element, dims| Ok(vec![TensorType { element, dims }]);
     let attributes = view.attributes;
     if let Some(AttributeValue::Tensor { element, dims, .. }) = attributes.get("value") {
-        return typed(*element, dims.clone());
+        return one_output(*element, dims.clone());
     }
     if attributes.float("value_float")?.is_some() {
-        return typed(ElementKind::Float32, Vec::new());
+        return one_output(ElementKind::Float32, Vec::new());
     }
     if attributes.int("value_int")?.is_some() {
-        return typed(ElementKind::Int64, Vec::new());
+        return one_output(ElementKind::Int64, Vec::new());
     }
     if let Some(values) = attributes.floats("value_floats")? {
-        return typed(ElementKind::Float32, vec![values.len() as u64]);
+        return one_output(ElementKind::Float32, vec![values.len() as u64]);
     }
     if let Some(values) = attributes.ints("value_ints")? {
-        return typed(ElementKind::Int64, vec![values.len() as u64]);
+        return one_output(ElementKind::Int64, vec![values.len() as u64]);
     }
     if attributes.text("value_string")?.is_some() {
-        return typed(ElementKind::Text, Vec::new());
+        return one_output(ElementKind::Text, Vec::new());
     }
     if let Some(values) = attributes.texts("value_strings")? {
-        return typed(ElementKind::Text, vec![values.len() as u64]);
+        return one_output(ElementKind::Text, vec![values.len() as u64]);
     }
     Err(view.error("it has no value that can be read"))
 }
@@ -65,16 +68,16 @@ fn constant_of_shape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     Ok(vec![TensorType { element, dims }])
 }
 
-/// Which dimensions `Shape` gives: all, or from version 15 on a part of them.
+/// The range of dimensions that `Shape` returns: all, or from version 15 on a part of them.
 pub(crate) fn shape_bounds(view: &NodeView) -> Result<std::ops::Range<usize>, OnnxError> {
     let rank = view.input(0)?.dims.len();
     let signed = i64::try_from(rank).unwrap_or(i64::MAX);
-    let bound = |index: i64| {
+    let clamp_index = |index: i64| {
         let index = if index < 0 { index.saturating_add(signed) } else { index };
         usize::try_from(index.clamp(0, signed)).unwrap_or(rank)
     };
-    let start = bound(view.int_or("start", 0)?);
-    let end = view.attributes.int("end")?.map_or(rank, bound);
+    let start = clamp_index(view.int_or("start", 0)?);
+    let end = view.attributes.int("end")?.map_or(rank, clamp_index);
     Ok(start..end.max(start))
 }
 
@@ -84,12 +87,14 @@ fn shape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 }
 
 fn range(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let number = |at: usize| -> Result<f64, OnnxError> {
-        let missing = || view.error(format!("its input {at} is missing"));
-        let values = view.known_floats(at)?.ok_or_else(missing)?;
-        values.first().copied().ok_or_else(missing)
+    let get_number = |at: usize| -> Result<f64, OnnxError> {
+        let to_error = || view.error(format!("its input {at} is missing"));
+        let values = view.known_floats(at)?.ok_or_else(to_error)?;
+        values.first().copied().ok_or_else(to_error)
     };
-    let (start, limit, step) = (number(0)?, number(1)?, number(2)?);
+    let start = get_number(0)?;
+    let limit = get_number(1)?;
+    let step = get_number(2)?;
     let count = ((limit - start) / step).ceil().max(0.0);
     if !count.is_finite() || count > 1e12 {
         return Err(view.error(format!("a range from {start} to {limit} in steps of {step}")));

@@ -1,4 +1,4 @@
-//! Losses.
+//! Losses of training.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;
@@ -13,7 +13,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
 
 /// The loss, of each label or reduced to one number, and the logarithms of the probabilities.
 fn loss(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (scores, labels) = (view.input(0)?, view.input(1)?);
+    let scores = view.input(0)?;
+    let labels = view.input(1)?;
     let mut expected = scores.dims.clone();
     if expected.len() < 2 {
         return Err(view.error(format!("scores of shape {expected:?}")));

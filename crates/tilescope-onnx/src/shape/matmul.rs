@@ -19,38 +19,39 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// The shape of a product as numpy's `matmul` has it: vectors are rows or columns, leading
-/// dimensions repeat.
+/// The shape of a product as in numpy's `matmul`: vectors are rows or columns, leading dimensions
+/// broadcast.
 fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
-    let (a, b) = (&view.input(0)?.dims, &view.input(1)?.dims);
-    let problem = || view.error(format!("{a:?} times {b:?}"));
-    let (Some((&columns, a_rows)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
-        return Err(problem());
-    };
+    let a = &view.input(0)?.dims;
+    let b = &view.input(1)?.dims;
+    let to_error = || view.error(format!("{a:?} times {b:?}"));
+    let Some((&columns, a_rows)) = a.split_last() else { return Err(to_error()) };
+    let Some((&last, b_rest)) = b.split_last() else { return Err(to_error()) };
     let (rows, b_columns) = match b_rest.split_last() {
         Some((&rows, _)) => (rows, Some(last)),
         None => (last, None),
     };
     if columns != rows {
-        return Err(problem());
+        return Err(to_error());
     }
     let (a_row, a_groups) =
         a_rows.split_last().map_or((None, &[][..]), |(row, rest)| (Some(*row), rest));
     let b_groups = b_rest.split_last().map_or(&[][..], |(_, rest)| rest);
-    let mut dims = broadcast(a_groups, b_groups).ok_or_else(problem)?;
+    let mut dims = broadcast(a_groups, b_groups).ok_or_else(to_error)?;
     dims.extend(a_row.into_iter().chain(b_columns));
     Ok(dims)
 }
 
 fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (a, b) = (view.input(0)?, view.input(1)?);
-    let matrix = |dims: &[u64], transposed: &str| match dims {
+    let a = view.input(0)?;
+    let b = view.input(1)?;
+    let get_matrix = |dims: &[u64], transposed: &str| match dims {
         [rows, columns] if view.int_or(transposed, 0)? == 0 => Ok((*rows, *columns)),
         [rows, columns] => Ok((*columns, *rows)),
         other => Err(view.error(format!("{other:?} is no matrix"))),
     };
-    let ((rows, inner), (b_inner, columns)) =
-        (matrix(&a.dims, "transA")?, matrix(&b.dims, "transB")?);
+    let (rows, inner) = get_matrix(&a.dims, "transA")?;
+    let (b_inner, columns) = get_matrix(&b.dims, "transB")?;
     if inner != b_inner {
         let problem = format!("{rows} by {inner} times {b_inner} by {columns}");
         return Err(view.error(problem));
@@ -66,15 +67,15 @@ fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 
 /// The labels of an `Einsum`.
 pub(crate) struct EinsumLabels {
-    /// Those of each operand.
+    /// Labels of each operand.
     pub operands: Vec<Vec<char>>,
-    /// Those of the output.
+    /// Labels of the output.
     pub output: Vec<char>,
-    /// Label -> size, leading dimensions that `...` stands for among them.
+    /// Label -> size, including the leading dimensions of `...`.
     pub sizes: BTreeMap<char, u64>,
 }
 
-/// Labels for the dimensions that `...` stands for: characters that no equation has.
+/// A label for a dimension of `...`: a character that no equation has.
 fn ellipsis_label(at: usize) -> char {
     u32::try_from(at).ok().and_then(|at| char::from_u32(0xe000 + at)).unwrap_or('\u{e000}')
 }
@@ -82,7 +83,7 @@ fn ellipsis_label(at: usize) -> char {
 impl EinsumLabels {
     /// The labels of an equation, with sizes from the operands' shapes.
     pub(crate) fn new(equation: &str, shapes: &[&[u64]]) -> Option<Self> {
-        // Labels are letters; those that stand for dimensions of `...` are none that one could write.
+        // Labels are letters; those for dimensions of `...` cannot be written by users.
         if !equation.is_ascii() {
             return None;
         }
@@ -95,7 +96,8 @@ impl EinsumLabels {
         if terms.len() != shapes.len() {
             return None;
         }
-        let (mut operands, mut hidden) = (Vec::new(), 0);
+        let mut operands = Vec::new();
+        let mut hidden = 0;
         for (term, shape) in terms.iter().zip(shapes) {
             let labels = term.chars().filter(|c| *c != '.').count();
             let extra = shape.len().checked_sub(labels)?;
@@ -105,7 +107,7 @@ impl EinsumLabels {
             hidden = hidden.max(extra);
             operands.push(labels_of(term, extra));
         }
-        // The dimensions that `...` stands for are counted from the last.
+        // The dimensions of `...` are counted from the last.
         for (labels, shape) in operands.iter_mut().zip(shapes) {
             let own = labels.iter().filter(|c| **c >= ellipsis_label(0)).count();
             let shift = hidden - own;
@@ -122,11 +124,11 @@ impl EinsumLabels {
             Some(right) => labels_of(right, hidden),
             None => implied_output(&operands, hidden),
         };
-        output.iter().all(|label| sizes.contains_key(label)).then_some(Self {
-            operands,
-            output,
-            sizes,
-        })
+        if output.iter().all(|label| sizes.contains_key(label)) {
+            Some(Self { operands, output, sizes })
+        } else {
+            None
+        }
     }
 }
 
@@ -146,13 +148,13 @@ fn label_sizes(operands: &[Vec<char>], shapes: &[&[u64]]) -> Option<BTreeMap<cha
     Some(sizes)
 }
 
-/// The labels of a term, with one for each dimension that `...` stands for.
+/// The labels of a term, with one for each dimension of `...`.
 fn labels_of(term: &str, hidden: usize) -> Vec<char> {
     let Some((before, after)) = term.split_once("...") else { return term.chars().collect() };
     before.chars().chain((0..hidden).map(ellipsis_label)).chain(after.chars()).collect()
 }
 
-/// What an equation without `->` means: labels that come once, in alphabetical order.
+/// The output of an equation without `->`: labels that occur once, in alphabetical order.
 fn implied_output(operands: &[Vec<char>], hidden: usize) -> Vec<char> {
     let mut counts: BTreeMap<char, usize> = BTreeMap::new();
     for label in operands.iter().flatten().filter(|label| **label < ellipsis_label(0)) {
@@ -167,8 +169,8 @@ fn einsum(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let shapes: Vec<&[u64]> = view.inputs.iter().flatten().map(|value| &*value.dims).collect();
     let labels = EinsumLabels::new(equation, &shapes);
     let labels = labels.ok_or_else(|| view.error(format!("{equation:?} of {shapes:?}")))?;
-    let size = |label: &char| labels.sizes.get(label).copied().unwrap_or(1);
-    let dims = labels.output.iter().map(size).collect();
+    let dims =
+        labels.output.iter().map(|label| labels.sizes.get(label).copied().unwrap_or(1)).collect();
     Ok(vec![TensorType { element: view.input(0)?.element, dims }])
 }
 
@@ -177,7 +179,7 @@ fn einsum(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 fn attention(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let sizes = AttentionDims::new(view)?;
     let element = view.input(0)?.element;
-    let typed = |dims: Vec<u64>| TensorType { element, dims };
+    let make_type = |dims: Vec<u64>| TensorType { element, dims };
     let AttentionDims { batch, query_heads, key_heads, queries, keys, head, value_head } = sizes;
     let output = if view.input(0)?.dims.len() == 3 {
         vec![batch, queries, query_heads.saturating_mul(value_head)]
@@ -185,10 +187,10 @@ fn attention(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
         vec![batch, query_heads, queries, value_head]
     };
     Ok(vec![
-        typed(output),
-        typed(vec![batch, key_heads, keys, head]),
-        typed(vec![batch, key_heads, keys, value_head]),
-        typed(vec![batch, query_heads, queries, keys]),
+        make_type(output),
+        make_type(vec![batch, key_heads, keys, head]),
+        make_type(vec![batch, key_heads, keys, value_head]),
+        make_type(vec![batch, query_heads, queries, keys]),
     ])
 }
 
@@ -198,7 +200,7 @@ pub(crate) struct AttentionDims {
     pub query_heads: u64,
     pub key_heads: u64,
     pub queries: u64,
-    /// Keys of earlier calls among them.
+    /// Number of keys, including those of earlier calls.
     pub keys: u64,
     pub head: u64,
     pub value_head: u64,
@@ -213,15 +215,15 @@ impl AttentionDims {
         })
     }
 
-    /// Sizes from the shapes of queries, keys, values and earlier keys; none if they are none of an
-    /// attention.
+    /// Sizes from the shapes of queries, keys, values and earlier keys; `None` if they do not fit
+    /// an attention.
     pub(crate) fn of_shapes(
         [query, key, value]: [&[u64]; 3],
         past: Option<&[u64]>,
         attributes: &Attributes,
     ) -> Result<Option<Self>, OnnxError> {
         let past = past.and_then(|past| past.get(2)).copied().unwrap_or(0);
-        let heads = |name: &str| -> Result<Option<u64>, OnnxError> {
+        let get_heads = |name: &str| -> Result<Option<u64>, OnnxError> {
             let heads = attributes.int(name)?.and_then(|heads| u64::try_from(heads).ok());
             Ok(heads.filter(|heads| *heads > 0))
         };
@@ -235,11 +237,12 @@ impl AttentionDims {
                 Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
             }
             (&[batch, queries, columns], &[_, keys, _], &[_, _, value_columns]) => {
-                let (query_heads, key_heads) = (heads("q_num_heads")?, heads("kv_num_heads")?);
-                let (Some(query_heads), Some(key_heads)) = (query_heads, key_heads) else {
-                    return Ok(None);
-                };
-                let (head, value_head) = (columns / query_heads, value_columns / key_heads);
+                let query_heads = get_heads("q_num_heads")?;
+                let key_heads = get_heads("kv_num_heads")?;
+                let Some(query_heads) = query_heads else { return Ok(None) };
+                let Some(key_heads) = key_heads else { return Ok(None) };
+                let head = columns / query_heads;
+                let value_head = value_columns / key_heads;
                 let keys = keys.saturating_add(past);
                 Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
             }

@@ -1,4 +1,4 @@
-//! Operators that only move elements, or say in another way where they are.
+//! Operators that only move elements, or reinterpret their positions.
 
 use super::{NodeView, ShapeRule, TensorType, broadcast};
 use crate::error::OnnxError;
@@ -33,10 +33,10 @@ fn product(dims: &[u64]) -> u64 {
 
 fn reshape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
-    let missing = || view.error("its shape is missing");
-    let shape = view.known_ints(1)?.ok_or_else(missing)?;
+    let shape = view.known_ints(1)?.ok_or_else(|| view.error("its shape is missing"))?;
     let keeps_zero = view.int_or("allowzero", 0)? != 0;
-    let (mut dims, mut open) = (Vec::new(), None);
+    let mut dims = Vec::new();
+    let mut open = None;
     for (axis, size) in shape.iter().enumerate() {
         dims.push(match *size {
             -1 if open.is_none() => {
@@ -84,7 +84,7 @@ fn transpose(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     with_dims(view, order.iter().map(|axis| dims[*axis]).collect())
 }
 
-/// Axis of the operand that each axis of the output is; by default the order is reversed.
+/// The axis of the operand for each axis of the output; by default the order is reversed.
 pub(crate) fn transpose_order(view: &NodeView) -> Result<Vec<usize>, OnnxError> {
     let rank = view.input(0)?.dims.len();
     let Some(order) = view.attributes.ints("perm")? else { return Ok((0..rank).rev().collect()) };
@@ -110,13 +110,16 @@ fn squeeze(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 
 fn unsqueeze(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let dims = &view.input(0)?.dims;
-    let missing = || view.error("its axes are missing");
-    let axes = view.ints_since(13, 1, "axes")?.ok_or_else(missing)?;
+    let axes = view.ints_since(13, 1, "axes")?.ok_or_else(|| view.error("its axes are missing"))?;
     let rank = dims.len() + axes.len();
     let axes = view.axes(&axes, rank)?;
     let mut old = dims.iter();
-    let dim = |axis| if axes.contains(&axis) { Some(1) } else { old.next().copied() };
-    with_dims(view, (0..rank).filter_map(dim).collect())
+    with_dims(
+        view,
+        (0..rank)
+            .filter_map(|axis| if axes.contains(&axis) { Some(1) } else { old.next().copied() })
+            .collect(),
+    )
 }
 
 fn concat(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
@@ -138,15 +141,17 @@ fn split(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
     let sizes = split_sizes(view)?;
     let axis = view.axis(view.int_or("axis", 0)?, data.dims.len())?;
-    let part = |size: u64| {
-        let mut dims = data.dims.clone();
-        dims[axis] = size;
-        TensorType { element: data.element, dims }
-    };
-    Ok(sizes.into_iter().map(part).collect())
+    Ok(sizes
+        .into_iter()
+        .map(|size| {
+            let mut dims = data.dims.clone();
+            dims[axis] = size;
+            TensorType { element: data.element, dims }
+        })
+        .collect())
 }
 
-/// Length of each part of a `Split`: given, or as equal as they can be.
+/// Length of each part of a `Split`: given, or as equal as possible.
 pub(crate) fn split_sizes(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     let data = view.input(0)?;
     let axis = view.axis(view.int_or("axis", 0)?, data.dims.len())?;
@@ -167,21 +172,25 @@ pub(crate) fn split_sizes(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     if parts == 0 || parts != view.outputs as u64 {
         return Err(view.error(format!("{parts} parts for {} outputs", view.outputs)));
     }
-    // The last part is shorter where they cannot be equal (version 18).
+    // The last part is shorter if they cannot be equal (version 18).
     let part = length.div_ceil(parts);
-    let start = |at: u64| part.saturating_mul(at).min(length);
-    Ok((0..parts).map(|at| start(at + 1) - start(at)).collect())
+    let find_start = |at: u64| part.saturating_mul(at).min(length);
+    Ok((0..parts).map(|at| find_start(at + 1) - find_start(at)).collect())
 }
 
 fn expand(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let dims = &view.input(0)?.dims;
-    let missing = || view.error("its shape is missing");
-    let shape = view.known_ints(1)?.ok_or_else(missing)?;
-    // PyTorch writes -1 for "as it is".
-    let size = |size: &i64| if *size == -1 { Ok(1) } else { view.size((*size).into()) };
-    let shape: Vec<u64> = shape.iter().map(size).collect::<Result<_, _>>()?;
-    let problem = || view.error(format!("{dims:?} cannot be repeated to {shape:?}"));
-    with_dims(view, broadcast(dims, &shape).ok_or_else(problem)?)
+    let shape = view.known_ints(1)?.ok_or_else(|| view.error("its shape is missing"))?;
+    // PyTorch writes -1 for an unchanged size.
+    let shape: Vec<u64> = shape
+        .iter()
+        .map(|size| if *size == -1 { Ok(1) } else { view.size((*size).into()) })
+        .collect::<Result<_, _>>()?;
+    with_dims(
+        view,
+        broadcast(dims, &shape)
+            .ok_or_else(|| view.error(format!("{dims:?} cannot be repeated to {shape:?}")))?,
+    )
 }
 
 fn tile(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
@@ -190,26 +199,31 @@ fn tile(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     if repeats.len() != dims.len() {
         return Err(view.error(format!("{} repeats for {dims:?}", repeats.len())));
     }
-    let repeat = |(dim, repeat): (&u64, &i64)| view.size(i128::from(*dim) * i128::from(*repeat));
-    let dims = dims.iter().zip(&repeats).map(repeat).collect::<Result<_, _>>()?;
+    let dims = dims
+        .iter()
+        .zip(&repeats)
+        .map(|(dim, repeat)| view.size(i128::from(*dim) * i128::from(*repeat)))
+        .collect::<Result<_, _>>()?;
     with_dims(view, dims)
 }
 
 fn pad(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let dims = &view.input(0)?.dims;
     let padding = pad_amounts(view)?;
-    let padded = |(dim, (before, after)): (&u64, &(i64, i64))| {
-        view.size(i128::from(*dim) + i128::from(*before) + i128::from(*after))
-    };
-    let dims = dims.iter().zip(&padding).map(padded).collect::<Result<_, _>>()?;
+    let dims = dims
+        .iter()
+        .zip(&padding)
+        .map(|(dim, (before, after))| {
+            view.size(i128::from(*dim) + i128::from(*before) + i128::from(*after))
+        })
+        .collect::<Result<_, _>>()?;
     with_dims(view, dims)
 }
 
 /// Elements that a `Pad` adds before and after each dimension.
 pub(crate) fn pad_amounts(view: &NodeView) -> Result<Vec<(i64, i64)>, OnnxError> {
     let rank = view.input(0)?.dims.len();
-    let missing = || view.error("its pads are missing");
-    let pads = view.ints_since(11, 1, "pads")?.ok_or_else(missing)?;
+    let pads = view.ints_since(11, 1, "pads")?.ok_or_else(|| view.error("its pads are missing"))?;
     let axes = match view.known_ints(3)? {
         Some(axes) => axes.iter().map(|axis| view.axis(*axis, rank)).collect::<Result<_, _>>()?,
         None => (0..rank).collect::<Vec<_>>(),
@@ -242,8 +256,8 @@ fn depth_to_space(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     if channels % (block * block) != 0 {
         return Err(view.error(format!("{channels} channels in blocks of {block} by {block}")));
     }
-    let scaled = |size: u64| size.saturating_mul(block);
-    with_dims(view, vec![batch, channels / (block * block), scaled(height), scaled(width)])
+    let scale = |size: u64| size.saturating_mul(block);
+    with_dims(view, vec![batch, channels / (block * block), scale(height), scale(width)])
 }
 
 fn space_to_depth(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {

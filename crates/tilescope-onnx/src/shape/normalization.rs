@@ -1,4 +1,4 @@
-//! Normalisations.
+//! Normalisations of batches, layers and groups.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::element::ElementKind;
@@ -20,7 +20,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// The output, and statistics per channel: running ones from version 14 on, before also saved ones.
+/// The output, and statistics per channel: running ones from version 14 on, before that also saved
+/// ones.
 fn batch_normalization(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let statistics = view.like(3)?;
     let channels = view.input(0)?.dims.get(1).copied().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! Numbers of few bits, with a scale and a zero point.
+//! Low-precision numbers, with a scale and a zero point.
 
 use super::{ShapeRule, TensorType};
 use crate::element::ElementKind;

@@ -1,4 +1,4 @@
-//! Recurrent layers.
+//! Recurrent layers: `RNN`, `GRU` and `LSTM`.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;
@@ -13,7 +13,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
 
 /// All outputs of all time steps, the last hidden state, and for `LSTM` the last cell state.
 fn recurrent(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, weights) = (view.input(0)?, view.input(2)?);
+    let data = view.input(0)?;
+    let weights = view.input(2)?;
     let [first, second, inputs] = *data.dims.as_slice() else {
         return Err(view.error(format!("{:?} are no sequences", data.dims)));
     };
@@ -24,13 +25,13 @@ fn recurrent(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     if columns != Some(inputs) {
         return Err(view.error(format!("{inputs} features for weights of {columns:?}")));
     }
-    let typed = |dims: [u64; 4]| TensorType { element: data.element, dims: dims.to_vec() };
-    let state = |dims: [u64; 3]| TensorType { element: data.element, dims: dims.to_vec() };
+    let make_type = |dims: [u64; 4]| TensorType { element: data.element, dims: dims.to_vec() };
+    let make_state = |dims: [u64; 3]| TensorType { element: data.element, dims: dims.to_vec() };
     // The batch comes first with layout 1 (version 14).
     let (output, state) = if view.int_or("layout", 0)? == 0 {
-        (typed([first, directions, second, hidden]), state([directions, second, hidden]))
+        (make_type([first, directions, second, hidden]), make_state([directions, second, hidden]))
     } else {
-        (typed([first, second, directions, hidden]), state([first, directions, hidden]))
+        (make_type([first, second, directions, hidden]), make_state([first, directions, hidden]))
     };
     Ok(vec![output, state.clone(), state])
 }

@@ -24,8 +24,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// Axes that a reduction goes over, in rising order, and whether they stay as ones. They became an
-/// input at version 13 for sums and at 18 for the others.
+/// Axes of a reduction, in ascending order, and true if they stay as ones. They became an input at
+/// version 13 for sums and at 18 for the others.
 pub(crate) fn reduced_axes(view: &NodeView) -> Result<(Vec<usize>, bool), OnnxError> {
     let rank = view.input(0)?.dims.len();
     let since = if view.op == "ReduceSum" { 13 } else { 18 };
@@ -42,7 +42,13 @@ pub(crate) fn reduced_axes(view: &NodeView) -> Result<(Vec<usize>, bool), OnnxEr
 /// A shape without these axes, or with ones in their place.
 fn without(dims: &[u64], axes: &[usize], keeps: bool) -> Vec<u64> {
     let left = dims.iter().enumerate().filter_map(|(axis, dim)| {
-        if !axes.contains(&axis) { Some(*dim) } else { keeps.then_some(1) }
+        if !axes.contains(&axis) {
+            Some(*dim)
+        } else if keeps {
+            Some(1)
+        } else {
+            None
+        }
     });
     left.collect()
 }

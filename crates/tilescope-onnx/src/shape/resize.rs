@@ -1,4 +1,4 @@
-//! Images of another size.
+//! Resizing of images.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;
@@ -73,7 +73,7 @@ fn resized_to(
     #[expect(clippy::cast_precision_loss, reason = "no dimension has 2^53 elements")]
     let ratios =
         sizes.iter().zip(axes).map(|(size, axis)| *size as f64 / output.dims[*axis] as f64);
-    // Version 18: one factor for all axes, the smallest or the largest that the sizes ask for.
+    // Version 18: one factor for all axes, the smallest or the largest that the sizes need.
     let one = match view.attributes.text("keep_aspect_ratio_policy")? {
         Some("not_larger") => Some(ratios.fold(f64::INFINITY, f64::min)),
         Some("not_smaller") => Some(ratios.fold(0.0, f64::max)),
@@ -94,7 +94,8 @@ fn resized_to(
 }
 
 fn grid_sample(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, grid) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let grid = view.input(1)?;
     let (Some(image), Some((_, places))) = (data.dims.get(..2), grid.dims.split_last()) else {
         return Err(view.error(format!("a grid of {:?} for {:?}", grid.dims, data.dims)));
     };
@@ -103,12 +104,12 @@ fn grid_sample(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 }
 
 fn affine_grid(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let missing = || view.error("its size is missing");
-    let size = view.known_ints(1)?.ok_or_else(missing)?;
+    let to_error = || view.error("its size is missing");
+    let size = view.known_ints(1)?.ok_or_else(to_error)?;
     let mut dims: Vec<u64> =
         size.iter().map(|size| view.size((*size).into())).collect::<Result<_, _>>()?;
     if dims.len() < 3 {
-        return Err(missing());
+        return Err(to_error());
     }
     dims.remove(1);
     dims.push(dims.len() as u64 - 1);

@@ -1,4 +1,4 @@
-//! `Slice`: every so-many-th element of a range, along some axes.
+//! `Slice`: every n-th element of a range, along some axes.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;
@@ -11,7 +11,7 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// What is taken of one dimension.
+/// The slice of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceRange {
     /// Index of the first element.
@@ -21,12 +21,14 @@ pub(crate) struct SliceRange {
 }
 
 impl SliceRange {
-    /// The range of a dimension of `size` elements, as numpy cuts it: indices count from the end if
-    /// they are negative, and stop at the ends.
+    /// The range of a dimension of `size` elements, cut as in numpy: negative indices count from
+    /// the end, and ranges stop at the ends.
     fn new(start: i64, end: i64, step: i64, size: u64) -> Self {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
-        let from_start = |index: i64| if index < 0 { index.saturating_add(size) } else { index };
-        let (start, end) = (from_start(start), from_start(end));
+        let count_from_start =
+            |index: i64| if index < 0 { index.saturating_add(size) } else { index };
+        let start = count_from_start(start);
+        let end = count_from_start(end);
         let (start, end) = if step > 0 {
             (start.clamp(0, size), end.clamp(0, size))
         } else {
@@ -38,16 +40,16 @@ impl SliceRange {
     }
 }
 
-/// What is taken of each dimension. Bounds were attributes before version 10.
+/// The slice of each dimension. Bounds were attributes before version 10.
 pub(crate) fn slice_ranges(view: &NodeView) -> Result<Vec<SliceRange>, OnnxError> {
     let dims = &view.input(0)?.dims;
-    let missing = |name: &str| view.error(format!("its {name} are missing"));
-    let starts = view.ints_since(10, 1, "starts")?.ok_or_else(|| missing("starts"))?;
-    let ends = view.ints_since(10, 2, "ends")?.ok_or_else(|| missing("ends"))?;
+    let to_error = |name: &str| view.error(format!("its {name} are missing"));
+    let starts = view.ints_since(10, 1, "starts")?.ok_or_else(|| to_error("starts"))?;
+    let ends = view.ints_since(10, 2, "ends")?.ok_or_else(|| to_error("ends"))?;
     let axes = view.ints_since(10, 3, "axes")?;
     let steps = if view.opset >= 10 { view.known_ints(4)? } else { None };
-    let whole = |size: &u64| SliceRange { start: 0, step: 1, count: *size };
-    let mut ranges: Vec<SliceRange> = dims.iter().map(whole).collect();
+    let mut ranges: Vec<SliceRange> =
+        dims.iter().map(|size| SliceRange { start: 0, step: 1, count: *size }).collect();
     let count = starts.len();
     let fits = |list: &Option<Vec<i64>>| list.as_ref().is_none_or(|list| list.len() == count);
     if ends.len() != count || !fits(&axes) || !fits(&steps) {
@@ -76,7 +78,7 @@ fn slice(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 mod tests {
     use super::*;
 
-    /// As Python's `len(range(size)[start:end:step])`.
+    /// Compares with Python's `len(range(size)[start:end:step])`.
     #[test]
     fn ranges_are_cut_as_python_cuts_them() {
         for (start, end, step, size, first, count) in [

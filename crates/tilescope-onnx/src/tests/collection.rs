@@ -1,11 +1,11 @@
-//! A directory of real models with a list of their figures, if there is one.
+//! Compares a directory of real models with a list of their figures, if there is one.
 
 use crate::resolve::written_types;
 use crate::{DimValues, OnnxFile, OnnxGraph};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Every value whose type the file states has that element type and shape.
+/// Checks that every value has the element type and shape that the file states.
 pub(super) fn compare_with_written_shapes(file: &OnnxFile, graph: &OnnxGraph) -> usize {
     let written = written_types(file);
     let mut compared = 0;
@@ -36,8 +36,8 @@ fn cells(line: &str) -> Vec<String> {
 }
 
 /// Reads the files of the directory `TILESCOPE_ONNX_COLLECTION` that `manifest.csv` lists, and
-/// compares what they hold: multiplications and parameters, exactly where the list's two counts
-/// agree. Symbols have the list's batch, and 128 for sequences.
+/// compares multiplications and parameters, exactly if the list's two counts agree. Symbols have
+/// the list's batch, and 128 for sequences.
 #[test]
 #[ignore = "needs a directory of models"]
 fn the_figures_of_a_collection() {

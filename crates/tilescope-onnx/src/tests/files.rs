@@ -1,4 +1,4 @@
-//! Files that exporters wrote, and weights that are not read.
+//! Tests files of exporters, and weights that are not read.
 
 use crate::{DimValues, Dimension, OnnxFile, OnnxGraph, ValueSource};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use tilescope_fixtures::onnx_file::{
     FLOAT, INT64, Node, OnnxFileBuilder, symbolic_info, value_info,
 };
 
-/// A file of the repository's small ones.
+/// One of the repository's small files.
 fn file(name: &str) -> OnnxFile {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let path = root.join("../../tests/data/onnx").join(format!("{name}.onnx"));
@@ -19,8 +19,8 @@ fn graph(name: &str) -> OnnxGraph {
     file(name).resolve(&DimValues::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Multiplications per sample and parameters of the guides' networks, by hand: of the first,
-/// 10 x 24 x 24 x 25 + 20 x 8 x 8 x 250 + 320 x 256 + 256 x 10.
+/// Multiplications per sample and parameters of the guides' networks, computed by hand: for the
+/// first, 10 x 24 x 24 x 25 + 20 x 8 x 8 x 250 + 320 x 256 + 256 x 10.
 #[test]
 fn the_networks_of_the_guides() {
     let mnist = graph("guide_mnist");
@@ -47,7 +47,7 @@ fn both_exporters_agree() {
     let classic = file("mnist_dynamic_batch").resolve(&values).unwrap();
     assert_eq!(dynamo.macs(), classic.macs());
     assert_eq!(dynamo.parameter_count(), classic.parameter_count());
-    // One flattens by `Flatten`, the other by `Reshape`.
+    // One flattens with `Flatten`, the other with `Reshape`.
     let ops = |graph: &OnnxGraph| {
         let mut counts = graph.op_counts();
         (counts.remove("Flatten"), counts.remove("Reshape")) != (None, None)
@@ -60,7 +60,7 @@ fn both_exporters_agree() {
 }
 
 #[test]
-fn symbols_ask_for_a_value() {
+fn symbols_need_a_value() {
     let file = file("mnist_dynamic_batch");
     assert_eq!(file.inputs()[0].dims[0], Dimension::Symbol("batch".to_owned()));
     let symbols = file.symbols();
@@ -79,9 +79,10 @@ fn symbols_ask_for_a_value() {
     assert_eq!(four.value(four.outputs[0]).dims, [4, 10]);
 }
 
-/// Names decide, then places; what has no name of its own is judged by its place alone.
+/// Names decide, then positions; a dimension without a name of its own is judged by its position
+/// alone.
 #[test]
-fn open_dimensions_have_a_size_to_begin_with() {
+fn open_dimensions_have_an_initial_size() {
     let inputs = [
         ("image", FLOAT, &["N", "C", "height", "w"][..]),
         ("pixels", FLOAT, &["", "", "", ""]),
@@ -114,7 +115,7 @@ fn open_dimensions_have_a_size_to_begin_with() {
     assert_eq!(sizes, expected.map(|(name, size)| (name.to_owned(), size)));
 }
 
-/// Lengths and masks that nodes compute are gone, and what is left does not depend on them.
+/// Nodes that compute lengths and masks disappear, and the rest does not depend on the sizes.
 #[test]
 fn arithmetic_on_shapes_is_folded() {
     let graph = graph("transformer");
@@ -126,8 +127,8 @@ fn arithmetic_on_shapes_is_folded() {
     assert_eq!((lstm.macs(), lstm.parameter_count()), (5_106_920_000, 13_987_678));
 }
 
-/// By hand, for each step and sample: 4 gates of 64 of 16 inputs and 64 states, and the product
-/// behind the layer; 3 gates of 128 of 64 inputs and 128 states, in two directions.
+/// Computed by hand, for each step and sample: 4 gates of 64 of 16 inputs and 64 states, and the
+/// product after the layer; 3 gates of 128 of 64 inputs and 128 states, in two directions.
 #[test]
 fn recurrent_layers_are_counted() {
     assert_eq!(graph("lstm_time_major").macs(), 20 * 16 * 4 * 64 * (16 + 64) + 8_192);
@@ -143,7 +144,7 @@ fn shapes_are_those_that_the_exporter_wrote() {
     }
 }
 
-/// Same bytes, same graph; and other names change nothing but names.
+/// The same bytes give the same graph, and other names change only names.
 #[test]
 fn reading_is_deterministic() {
     let (first, second) = (file("transformer"), file("transformer"));
@@ -153,9 +154,9 @@ fn reading_is_deterministic() {
     assert_eq!(text(&first), text(&second));
 }
 
-/// A file of 1.6 GB, nearly all of which is one weight, opens without its weight being read.
+/// A file of 1.6 GB, nearly all of it one weight, is opened without reading the weight.
 #[test]
-fn weights_are_passed_over() {
+fn weights_are_skipped() {
     const WEIGHT_BYTES: u64 = 1_600_000_000;
     let rows = i64::try_from(WEIGHT_BYTES / 4 / 1000).unwrap();
     let head = OnnxFileBuilder::new(13)
@@ -165,8 +166,8 @@ fn weights_are_passed_over() {
         .bytes();
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&head).unwrap();
-    // A second `graph` field would replace the first: the weight stands in a graph of its own
-    // written by hand, so that the hole in the file is inside it.
+    // A second `graph` field would replace the first, so the weight is in a hand-written graph of
+    // its own, with the hole of the file inside it.
     let nodes = tilescope_fixtures::onnx_file::graph(
         &[Node::new("Gemm", &["x", "w"], &["y"])],
         &[],

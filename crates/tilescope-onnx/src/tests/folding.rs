@@ -1,4 +1,4 @@
-//! Values of small tensors, against those that numpy computes.
+//! Compares values of small tensors with those of numpy.
 
 use super::resolved;
 use tilescope_fixtures::onnx_text;
@@ -17,7 +17,7 @@ fn nodes_of_constants_have_the_values_of_numpy() {
     }
 }
 
-/// Tensors that are too large to be kept are constants all the same; weights never are.
+/// Tensors that are too large to keep are constants nevertheless; weights never are.
 #[test]
 fn large_constants_and_weights() {
     let fill = onnx_text::model("opset 18; c = ConstantOfShape i64:2=1000,1000; Exp c");

@@ -1,4 +1,4 @@
-//! Files that nobody wrote in good faith: a clear error, soon, and no panic.
+//! Hostile files give a clear error, soon, and no panic.
 
 use super::{refusal, resolved};
 use crate::{DimValues, OnnxFile};
@@ -10,7 +10,7 @@ use tilescope_fixtures::onnx_file::{
 use tilescope_fixtures::onnx_text;
 use tilescope_test_tiers::{cases, slow_tests};
 
-/// Reads bytes, and gives all symbols a value: whatever comes of it, it comes without a panic.
+/// Reads bytes and gives all symbols a value. Must not panic. Returns true if the file is accepted.
 fn survive(bytes: &[u8]) -> bool {
     let Ok(file) = OnnxFile::read(Cursor::new(bytes)) else { return false };
     let by_name = file.symbols().into_iter().map(|symbol| (symbol.name, 3)).collect();
@@ -18,7 +18,7 @@ fn survive(bytes: &[u8]) -> bool {
     graph.is_ok_and(|graph| graph.macs() < u64::MAX && graph.parameter_count() < u64::MAX)
 }
 
-/// A small model that has a bit of everything.
+/// A small model with a bit of everything.
 fn sample() -> OnnxFileBuilder {
     let branch = |op: &str| graph(&[Node::new(op, &["h"], &["b"])], &[], &[], &["b"]);
     let both = Node::new("If", &["none"], &["i"])
@@ -48,16 +48,16 @@ fn the_sample_is_a_model() {
     assert!(survive(&sample().bytes()));
 }
 
-/// A file that ends anywhere is told to end there, or is a model without what is missing.
+/// A truncated file gives an error about its end, or a model without the missing part.
 #[test]
-fn files_that_end_anywhere() {
+fn truncated_files() {
     let bytes = sample().bytes();
     let whole = (0..bytes.len()).filter(|end| survive(&bytes[..*end])).count();
     assert!(whole < 100, "{whole} of {} beginnings are models", bytes.len());
 }
 
 #[test]
-fn bytes_that_change() {
+fn changed_bytes() {
     let bytes = sample().bytes();
     let config = Config { cases: cases(10_000), rng_seed: RngSeed::Fixed(1), ..Config::default() };
     let change = proptest::collection::vec((0..bytes.len(), proptest::num::u8::ANY), 1..4);
@@ -74,7 +74,7 @@ fn bytes_that_change() {
 }
 
 #[test]
-fn pieces_that_move() {
+fn moved_pieces() {
     let bytes = sample().bytes();
     let length = bytes.len();
     let config = Config { cases: cases(2_000), rng_seed: RngSeed::Fixed(2), ..Config::default() };
@@ -89,7 +89,7 @@ fn pieces_that_move() {
 }
 
 #[test]
-fn no_onnx_at_all() {
+fn files_that_are_not_onnx() {
     for bytes in
         [&b""[..], b"\x89PNG\r\n\x1a\n", b"model:\n  name: resnet\n", &[0xff; 64], &[0; 64]]
     {
@@ -100,13 +100,13 @@ fn no_onnx_at_all() {
     assert!(OnnxFile::open(std::path::Path::new("/")).is_err());
 }
 
-/// Graphs in graphs, 100,000 deep, are refused before the stack ends.
+/// Nested graphs, 100,000 deep, are refused before the stack overflows.
 #[test]
 fn nested_graphs() {
     let mut inner = Message::default();
     for _ in 0..100_000 {
         let node = Message::default().bytes(4, "If");
-        // Only the outermost is whole; inside, every length is that of what follows.
+        // Only the outermost is complete; inside, every length is that of the rest.
         inner = Message(if inner.0.len() < 200_000 {
             let attribute = Message::default().bytes(6, &inner);
             Message::default().bytes(1, node.bytes(5, attribute)).0
@@ -120,13 +120,13 @@ fn nested_graphs() {
 }
 
 #[test]
-fn circles() {
+fn cyclic_graphs() {
     let own = function("F", &["a"], &["b"], &[], &[Node::new("F", &["a"], &["b"]).domain("local")]);
     let model = onnx_text::model("x f32:1; local.F x").function(own);
     assert!(refusal(&model).contains("more than 64 deep"), "{}", refusal(&model));
 }
 
-/// Functions that call each other twice, 40 deep, would be a million million nodes.
+/// Functions that call each other twice, 40 deep, would expand to a million million nodes.
 #[test]
 fn functions_that_double() {
     let mut model = OnnxFileBuilder::new(18).input(value_info("x", FLOAT, &[1]));
@@ -142,7 +142,7 @@ fn functions_that_double() {
     assert!(refusal(&model).contains("more than 262144 nodes"));
 }
 
-/// Nested functions whose calls have long names would have names of a million million letters.
+/// Nested functions whose calls have long names would expand to names of a million million letters.
 #[test]
 fn functions_with_long_names() {
     let mut model = OnnxFileBuilder::new(18).input(value_info("x", FLOAT, &[1]));
@@ -169,7 +169,7 @@ fn tensors_without_elements() {
     }
 }
 
-/// Models in a line of text, and a part of what each is refused with.
+/// Models in a line of text, each with a part of its error message.
 #[test]
 fn impossible_models_are_refused_by_name() {
     for line in include_str!("refused.txt").lines().filter(|line| !line.starts_with('#')) {
@@ -177,7 +177,7 @@ fn impossible_models_are_refused_by_name() {
         let said = refusal(&onnx_text::model(&format!("opset 18; {text}")));
         assert!(said.contains(words), "{text}: {said}");
     }
-    // A million dimensions of one byte each, packed and in fields of their own.
+    // A million dimensions of one byte each, packed and in separate fields.
     let packed = Message::default().bytes(1, vec![1; 1_000_000]);
     let apart = (0..100).fold(Message::default(), |tensor, _| tensor.int(1, 1));
     for tensor in [packed, apart] {
@@ -200,7 +200,7 @@ fn impossible_models_are_refused_by_name() {
 }
 
 #[test]
-fn versions_that_nobody_knows() {
+fn unknown_versions_are_refused() {
     for opset in [0, 6, 29, 99, -1] {
         let model = onnx_text::model(&format!("opset {opset}; Relu f32:1"));
         assert!(refusal(&model).contains("an opset from 7 to 28"), "{}", refusal(&model));
@@ -211,7 +211,8 @@ fn versions_that_nobody_knows() {
     }
 }
 
-/// A chain of a million nodes is read, in the memory of a laptop; the fast tier reads a shorter one.
+/// A chain of a million nodes can be read in the memory of a laptop; the fast tier reads a shorter
+/// one.
 #[test]
 fn a_million_nodes() {
     let nodes = if slow_tests() { 1_000_000 } else { 10_000 };

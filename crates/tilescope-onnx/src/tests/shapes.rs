@@ -1,4 +1,4 @@
-//! Shapes of operators of each family, against those of onnx 1.23's own inference.
+//! Compares shapes of operators of each family with those of onnx 1.23's own inference.
 
 use super::{dims_of_output, refusal};
 use tilescope_fixtures::onnx_text;

@@ -1,4 +1,4 @@
-//! Functions, branches, order, and what nobody needs.
+//! Tests functions, branches, order, and unused nodes.
 
 use super::{refusal, resolved};
 use crate::{AttributeValue, DimValues, OnnxError, OnnxFile, OnnxGraph, ValueSource};
@@ -9,7 +9,7 @@ use tilescope_fixtures::onnx_file::{
 };
 use tilescope_fixtures::onnx_text;
 
-/// A function's nodes stand in the place of its call, with the attributes of the call.
+/// A function's nodes replace its call, with the attributes of the call.
 #[test]
 fn functions_are_inlined() {
     let body = [
@@ -22,14 +22,14 @@ fn functions_are_inlined() {
     let ops: Vec<&str> = graph.nodes.iter().map(|node| node.op.as_str()).collect();
     assert_eq!(ops, ["LeakyRelu", "Clip"]);
     assert_eq!(graph.nodes[0].attributes.get("alpha"), Some(&AttributeValue::Float(0.25)));
-    // The optional input that the caller left out is absent inside, too.
+    // The optional input that the caller left out is absent in the function, too.
     assert_eq!(graph.nodes[1].inputs.len(), 1);
     assert_eq!(graph.nodes[1].name, "/act/clip");
     assert_eq!(graph.value(graph.outputs[0]).name, "y");
     assert_eq!(graph.value(graph.outputs[0]).dims, [2, 3]);
 }
 
-/// Which branch of an `If` runs is known where the condition is one on shapes.
+/// The branch of an `If` is known if the condition is on shapes.
 #[test]
 fn branches_whose_condition_is_known_are_inlined() {
     let branch = |op: &str| graph(&[Node::new(op, &["x"], &["b"])], &[], &[], &["b"]);
@@ -50,14 +50,15 @@ fn branches_whose_condition_is_known_are_inlined() {
     }
 }
 
-/// The graph of a model with decisions about its branches and loops.
+/// The graph of a model with decisions on its branches and loops.
 fn decided(model: &OnnxFileBuilder, given: DimValues) -> Result<OnnxGraph, OnnxError> {
     OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&given)
 }
 
-/// An `If` that data decide has the branch that the user names, and no name is given in vain.
+/// An `If` that depends on data takes the branch that the user selects, and every unused decision
+/// is refused.
 #[test]
-fn branches_that_data_decide_are_chosen() {
+fn branches_that_depend_on_data_are_chosen_by_the_user() {
     let branch = |op: &str| graph(&[Node::new(op, &["x"], &["b"])], &[], &[], &["b"]);
     let choice = Node::new("If", &["flag"], &["y"])
         .named("/cache")
@@ -94,9 +95,9 @@ fn layer() -> Message {
     graph(&nodes, &weights, &names(&["turn", "go", "state"]), &["goes", "next", "seen"])
 }
 
-/// Turns stand one behind the other and share the weights of the body; what each makes is stacked.
+/// Iterations follow one another and share the weights of the body; their results are stacked.
 #[test]
-fn loops_take_the_turns_that_are_known() {
+fn loops_have_their_known_iterations() {
     let turns = Node::new("Loop", &["most", "go", "x"], &["y", "all"]).graph("body", &layer());
     let text = |most: &str| {
         onnx_text::model(&format!("opset 18; x f32:3,8; most {most}; go bool:=1; out y all"))
@@ -110,7 +111,7 @@ fn loops_take_the_turns_that_are_known() {
     assert_eq!(graph.composed["Loop"], 1);
     let names: Vec<&str> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
     assert!(names.contains(&"loop/0/product") && names.contains(&"loop/3/product"), "{names:?}");
-    // What data count is said by the user.
+    // The user gives the number of iterations that data determine.
     let open = text("i64:");
     assert!(refusal(&open).contains("set model.trips.loop to a number"), "{}", refusal(&open));
     let trips = BTreeMap::from([("loop".to_owned(), 2)]);
@@ -118,9 +119,9 @@ fn loops_take_the_turns_that_are_known() {
     assert_eq!((graph.macs(), dims(&graph, 1)), (2 * 3 * 8 * 8, vec![2, 3, 8]));
 }
 
-/// `Scan` takes a turn for each part of its operand, forwards or backwards.
+/// `Scan` has an iteration for each part of its operand, forwards or backwards.
 #[test]
-fn scans_take_a_turn_for_each_part() {
+fn scans_have_an_iteration_for_each_part() {
     let body = graph(
         &[
             Node::new("Add", &["state", "part"], &["next"]).named("add"),
@@ -146,7 +147,7 @@ fn scans_take_a_turn_for_each_part() {
     assert_eq!((adds, place, graph.composed["Scan"]), (6, Some(5.0), 1));
 }
 
-/// Keys and values of earlier calls that there were none of leave no trace.
+/// Empty keys and values of earlier calls leave no trace.
 #[test]
 fn tensors_without_elements_are_no_work() {
     let text = "opset 18; past f32:1,8,0,128; k f32:1,8,16,128; q f32:1,8,16,128
@@ -158,9 +159,9 @@ fn tensors_without_elements_are_no_work() {
     assert_eq!(graph.value(graph.outputs[1]).dims, [1, 8, 128, 0]);
 }
 
-/// A place in a sequence that only data know is refused, and so is a sequence as a result.
+/// An index into a sequence that depends on data is refused, and so is a sequence as a result.
 #[test]
-fn sequences_have_constant_places() {
+fn sequences_have_constant_indices() {
     let of = |rest: &str| {
         refusal(&onnx_text::model(&format!("opset 18; x f32:4,6; s = SplitToSequence x; {rest}")))
     };
@@ -170,9 +171,9 @@ fn sequences_have_constant_places() {
     assert!(of("SequenceAt s i64:=9").contains("axis 9"));
 }
 
-/// A file whose nodes are in another order is the same graph; one that is in order stays so.
+/// A file with nodes in another order gives the same graph; a file in order stays unchanged.
 #[test]
-fn any_order_is_put_in_order() {
+fn nodes_in_any_order_are_sorted() {
     let nodes = ["a = Relu x", "b = Relu a", "c = Relu b", "y = Relu c"];
     let in_order = |order: [usize; 4]| {
         let nodes = order.map(|at| nodes[at]).join(";");
@@ -183,7 +184,7 @@ fn any_order_is_put_in_order() {
 }
 
 #[test]
-fn what_no_output_needs_is_dropped() {
+fn unused_nodes_are_dropped() {
     let text = "opset 18; x f32:2,4; unused f32:7; w w:4,3; spare w:1000; \
                 dead = Relu x @dead; MatMul x w";
     let model = onnx_text::model(text);
@@ -205,9 +206,9 @@ fn statistics_are_no_parameters() {
     assert_eq!(resolved(&model).unwrap().parameter_count(), 16);
 }
 
-/// An operator that nobody knows has the shape that the file says, else that of its operands.
+/// An unknown operator has the shape in the file, or else that of its operands.
 #[test]
-fn operators_that_are_not_known_are_kept() {
+fn unknown_operators_are_kept() {
     let custom = "com.example.Custom f32:2,1 f32:3 @mine";
     let graph = resolved(&onnx_text::model(custom)).unwrap();
     assert_eq!(graph.value(graph.outputs[0]).dims, [2, 3]);
@@ -217,7 +218,7 @@ fn operators_that_are_not_known_are_kept() {
     assert!(said.contains("node \"mine\" (Custom): this operator is not known"), "{said}");
 }
 
-/// Files of IR version 3 list initialisers as inputs: nobody feeds them.
+/// Files of IR version 3 list initialisers as inputs, which users do not feed.
 #[test]
 fn initialisers_are_no_inputs() {
     let text = "opset 9; x f32:2,4; w f32:4,3; flag bool:; w w:4,3; MatMul x w";
@@ -226,9 +227,10 @@ fn initialisers_are_no_inputs() {
     assert_eq!((graph.inputs.len(), graph.parameter_count()), (2, 12));
 }
 
-/// No IPU holds a text: what works on them is refused by name, and what nobody needs is left out.
+/// No IPU memory contains texts: operators on them are refused by name, and unused ones are left
+/// out.
 #[test]
-fn nothing_works_on_texts() {
+fn operators_on_texts_are_refused() {
     for op in ["Relu", "Identity", "com.example.Tokenizer"] {
         let problem = refusal(&onnx_text::model(&format!("words str:4,8; {op} words @/prepare")));
         assert!(problem.contains("/prepare") && problem.contains("\"words\""), "{problem}");
@@ -238,7 +240,7 @@ fn nothing_works_on_texts() {
     assert_eq!(resolved(&unused).unwrap().nodes.len(), 1);
 }
 
-/// Whoever keeps a shape in another file is told where it is.
+/// A shape in another file gives an error that names its place.
 #[test]
 fn shapes_in_another_file() {
     let place = Message::default().bytes(1, "location").bytes(2, "weights.bin");

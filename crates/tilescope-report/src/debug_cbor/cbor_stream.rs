@@ -1,6 +1,7 @@
-//! CBOR as a stream of bounded memory: of texts the first bytes are kept, and errors say where.
+//! CBOR as a stream in bounded memory: only the first bytes of texts are kept, and errors give
+//! their position.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use cbor4ii::core::dec::{Decode, Error, IgnoredAny, Read, is_break};
@@ -9,10 +10,10 @@ use cbor4ii::core::types::Tag;
 use cbor4ii::core::utils::IoReader;
 use std::io::{self, BufRead};
 
-/// Most bytes of a text that are kept; what is longer is cut.
+/// The most bytes of a text that are kept; longer ones are cut.
 pub(super) const MAX_NAME_BYTES: usize = 4096;
 
-/// What is wrong with bytes that are not as they should be.
+/// The description of a decoding error.
 pub(super) fn problem_of(error: &Error<io::Error>) -> &'static str {
     match error {
         Error::Eof { .. } | Error::RequireLength { .. } => "it is cut off",
@@ -21,7 +22,7 @@ pub(super) fn problem_of(error: &Error<io::Error>) -> &'static str {
     }
 }
 
-/// Why reading ends before the file does.
+/// The reason why reading stops before the end of the file.
 pub(super) enum Stop {
     Cbor(Error<io::Error>),
     TooLarge(&'static str),
@@ -33,7 +34,7 @@ impl From<Error<io::Error>> for Stop {
     }
 }
 
-/// The bytes of a file, with the position that messages name.
+/// The bytes of a file, with the position for error messages.
 pub(super) struct CborStream<R> {
     reader: IoReader<R>,
     at: u64,
@@ -70,19 +71,19 @@ impl<R: BufRead> CborStream<R> {
         Self { reader: IoReader::new(bytes), at: 0 }
     }
 
-    /// Bytes that were taken so far.
+    /// The number of bytes read so far.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 
-    /// The kind of what comes next.
+    /// The major type of the next item.
     fn major(&mut self) -> Reading<u8> {
         let bytes = self.fill(1).map_err(Error::Read)?;
         let byte = bytes.as_ref().first().copied();
         byte.map(|byte| byte >> 5).ok_or_else(|| self.cut_off())
     }
 
-    /// The error of a stream that ends too early: asking for a number tells it.
+    /// The error of a stream that ends early, obtained by reading beyond its end.
     fn cut_off(&mut self) -> Stop {
         match u64::decode(self) {
             Err(error) => Stop::Cbor(error),
@@ -95,7 +96,7 @@ impl<R: BufRead> CborStream<R> {
         Ok(())
     }
 
-    /// Leaves out the tags before a value.
+    /// Skips the tags before a value.
     pub(super) fn skip_tags(&mut self) -> Reading<u8> {
         loop {
             let kind = self.major()?;
@@ -106,7 +107,8 @@ impl<R: BufRead> CborStream<R> {
         }
     }
 
-    /// Whether a list or map of so many items, or of an unknown number of them, goes on.
+    /// True if a list or map has another item, with `left` items known to remain, or an unknown
+    /// number of them.
     pub(super) fn goes_on(&mut self, left: &mut Option<usize>) -> Reading<bool> {
         match left {
             Some(0) => Ok(false),
@@ -118,8 +120,8 @@ impl<R: BufRead> CborStream<R> {
         }
     }
 
-    /// A text, of which at most [`MAX_NAME_BYTES`] are kept; nothing if something else comes next,
-    /// which is passed over.
+    /// A text, cut at [`MAX_NAME_BYTES`]. If the next item is something else, skips it and gives
+    /// `None`.
     pub(super) fn text(&mut self) -> Reading<Option<String>> {
         if self.skip_tags()? != major::STRING {
             self.skip()?;
@@ -145,7 +147,7 @@ impl<R: BufRead> CborStream<R> {
         Stop::Cbor(Error::Mismatch { name: &"str", found: 0 })
     }
 
-    /// The length of a text whose first byte comes next; nothing if its chunks end with a break.
+    /// The length of the text whose first byte comes next; `None` if its chunks end with a break.
     fn length(&mut self) -> Reading<Option<u64>> {
         let first = self.byte()?;
         let bytes = match first & 0x1f {
@@ -171,7 +173,7 @@ impl<R: BufRead> CborStream<R> {
         Ok(byte)
     }
 
-    /// Takes so many bytes, and keeps the first of them.
+    /// Reads `length` bytes and keeps the first of them.
     fn keep(&mut self, length: u64, kept: &mut Vec<u8>) -> Reading<()> {
         let mut left = length;
         while left > 0 {

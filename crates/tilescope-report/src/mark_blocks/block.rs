@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkRowId {
-    /// Marks of a kind that concern all IPUs.
+    /// Marks of a kind that belong to no single IPU.
     Common(MarkKind),
     /// Stages and weight updates of an IPU.
     Ipu(ReplicaIpu),
@@ -17,14 +17,16 @@ pub enum MarkRowId {
 impl MarkRowId {
     /// The kinds of marks in the row. Among marks that start together, the first kind is first.
     pub fn kinds(self) -> &'static [MarkKind] {
-        let alone = |kind: MarkKind| MarkKind::ALL.iter().position(|known| *known == kind);
         match self {
-            Self::Common(kind) => alone(kind).map_or(&[], |at| &MarkKind::ALL[at..=at]),
+            Self::Common(kind) => {
+                let place = MarkKind::ALL.iter().position(|known| *known == kind);
+                place.map_or(&[], |at| &MarkKind::ALL[at..=at])
+            }
             Self::Ipu(_) => &[MarkKind::Stage, MarkKind::Update],
         }
     }
 
-    /// The IPU whose row it is.
+    /// The IPU of the row; `None` for a common row.
     pub fn ipu(self) -> Option<ReplicaIpu> {
         match self {
             Self::Common(_) => None,
@@ -32,13 +34,13 @@ impl MarkRowId {
         }
     }
 
-    /// The replicas whose marks they are.
+    /// The replicas that the marks belong to.
     pub fn class(self) -> ReplicaClassId {
         self.ipu().unwrap_or_default().class
     }
 }
 
-/// Cycles by pass, and those of no pass.
+/// Cycles by pass, and those without a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassCycles {
     pub(super) passes: [Cycles; TrainingPass::ALL.len()],
@@ -46,17 +48,17 @@ pub struct PassCycles {
 }
 
 impl PassCycles {
-    /// The cycles of a pass, or those of no pass.
+    /// The cycles of a pass, or those without a pass.
     pub fn of(&self, pass: Option<TrainingPass>) -> Cycles {
         pass.map_or(self.other, |pass| self.passes[pass as usize])
     }
 
-    /// All of them.
+    /// The sum of all cycles.
     pub fn total(&self) -> Cycles {
         self.iter().fold(self.other, |sum, (_, cycles)| sum.saturating_add(cycles))
     }
 
-    /// The cycles of each pass, in the order they run.
+    /// The cycles of each pass, in the order in which the passes run.
     pub fn iter(&self) -> impl Iterator<Item = (TrainingPass, Cycles)> {
         TrainingPass::ALL.into_iter().zip(self.passes)
     }
@@ -81,28 +83,28 @@ impl PassCycles {
 /// Consecutive marks of a row, or a single one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkBlock {
-    /// From the start of the first mark to the end of the last one.
+    /// The cycles from the start of the first mark to the end of the last one.
     pub range: CycleRange,
-    /// Place of the first mark in its row.
+    /// Index of the first mark in its row.
     pub first: u64,
     /// Number of marks.
     pub count: u64,
-    /// Those of them that are weight updates.
+    /// Number of weight updates among them.
     pub updates: u64,
-    /// Cycles of the marks, by pass. Less than those of the range where there are gaps.
+    /// Cycles of the marks, by pass. Fewer than those of the range if there are gaps.
     pub passes: PassCycles,
     pub shortest: Cycles,
     pub longest: Cycles,
     /// Numbers of the first and the last mark: micro-batch of a stage, index of an iteration.
     pub numbers: (u64, u64),
-    /// Lowest and highest number of those marks that are stages: their micro-batches.
+    /// Lowest and highest micro-batch of the stages among the marks.
     pub(super) micro_batches: Option<(u64, u64)>,
-    /// The label of a single mark, as a number that its reader gives to it.
+    /// The label of a single mark, as a number assigned by its reader.
     pub label: u32,
 }
 
 impl MarkBlock {
-    /// A mark by itself.
+    /// The block of a single mark.
     pub fn single(mark: &TraceMark, first: u64, label: u32) -> Self {
         let cycles = mark.cycles.length();
         Self {
@@ -119,13 +121,13 @@ impl MarkBlock {
         }
     }
 
-    /// The pass of a single mark that has one.
+    /// The pass of a single mark, if it has one.
     pub fn pass(&self) -> Option<TrainingPass> {
         let mut passes = self.passes.iter().filter(|(_, cycles)| !cycles.is_zero());
         passes.next().map(|(pass, _)| pass).filter(|_| self.count == 1)
     }
 
-    /// Takes in the block behind it.
+    /// Merges the next block into this one.
     pub fn add(&mut self, next: &Self) {
         self.range = self.range.union(next.range);
         self.count = self.count.saturating_add(next.count);
@@ -140,7 +142,7 @@ impl MarkBlock {
         };
     }
 
-    /// Blocks that follow each other as one; none of no blocks.
+    /// Merges consecutive blocks into one; `None` for an empty list.
     pub fn joined(blocks: &[Self]) -> Option<Self> {
         let (first, rest) = blocks.split_first()?;
         let mut all = *first;
@@ -160,7 +162,7 @@ impl MarkBlock {
         self.micro_batches.map(|(_, high)| high)
     }
 
-    /// Whether stages of a micro-batch may be among its marks.
+    /// True if stages of a micro-batch may be among its marks.
     pub fn may_hold(&self, micro_batch: u64) -> bool {
         self.micro_batches.is_some_and(|(low, high)| low <= micro_batch && micro_batch <= high)
     }

@@ -1,6 +1,6 @@
-//! Blocks of a row that follow each other, as bytes: each is a difference to the one before.
+//! Consecutive blocks of a row as bytes: each is encoded as a difference to the previous one.
 
-// Pieces may have been written by anybody.
+// Pieces come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::block::{MarkBlock, PassCycles};
@@ -11,14 +11,15 @@ use crate::units::{CycleRange, Cycles};
 
 /// Largest unpacked piece: some 500,000 coarse blocks, of 2 * 10^9 marks.
 const MAX_PIECE_BYTES: usize = 1 << 24;
-/// Labels are read with the marks themselves.
+/// No label: labels are read with the marks themselves.
 const NO_LABEL: u32 = u32::MAX;
 
-/// Blocks as bytes that are still to be packed.
+/// Encodes blocks as bytes, not yet packed.
 pub(super) fn encode(blocks: &[MarkBlock]) -> Vec<u8> {
     let mut raw = Vec::new();
     write_varint(&mut raw, blocks.len() as u64);
-    let (mut end, mut number) = (Cycles::ZERO, 0);
+    let mut end = Cycles::ZERO;
+    let mut number = 0;
     for block in blocks {
         let MarkBlock { range, count, updates, passes, shortest, longest, numbers, .. } = *block;
         write_varint(&mut raw, difference(range.start.0, end.0));
@@ -45,19 +46,22 @@ pub(super) fn encode(blocks: &[MarkBlock]) -> Vec<u8> {
     raw
 }
 
-/// The blocks of a packed piece, whose first mark is at a place of its row; nothing if it is broken.
+/// Decodes the blocks of a packed piece whose first mark has index `first` in its row; `None` if
+/// the piece is damaged.
 pub(crate) fn decode(blob: &[u8], first: u64) -> Option<Vec<MarkBlock>> {
     let raw = codec::unpack(blob, MAX_PIECE_BYTES)?;
     let mut cursor = VarintReader::new(&raw);
     let count = usize::try_from(cursor.take()?).ok()?;
-    // Every block takes several bytes: a larger count is told before anything is allocated.
-    (count <= cursor.left()).then_some(())?;
+    // Every block takes several bytes, so a count that is too large is found before any allocation.
+    if count > cursor.left() {
+        return None;
+    }
     let mut blocks: Vec<MarkBlock> = Vec::with_capacity(count);
     for _ in 0..count {
         let block = read_block(&mut cursor, blocks.last(), first)?;
         blocks.push(block);
     }
-    cursor.is_done().then_some(blocks)
+    if cursor.is_done() { Some(blocks) } else { None }
 }
 
 fn read_block(
@@ -71,7 +75,9 @@ fn read_block(
     let length = cycles(cursor)?;
     let range = CycleRange::new(start, start.checked_add(length)?);
     let is_in_order = before.is_none_or(|before| before.range.start <= start);
-    (is_in_order && range.end <= MAX_CYCLES).then_some(())?;
+    if !is_in_order || range.end > MAX_CYCLES {
+        return None;
+    }
     let count = cursor.take().filter(|count| (1..=MAX_COUNT).contains(count))?;
     let updates = cursor.take().filter(|updates| *updates <= count)?;
     let shortest = cycles(cursor)?;
@@ -91,7 +97,9 @@ fn read_block(
         }
     };
     let place = before.map_or(first, |before| before.first + before.count);
-    (place <= MAX_COUNT).then_some(())?;
+    if place > MAX_COUNT {
+        return None;
+    }
     Some(MarkBlock {
         range,
         first: place,

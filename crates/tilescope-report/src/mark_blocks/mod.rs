@@ -1,9 +1,9 @@
-//! Marks of long runs in counted blocks, so that a row of them is shown at any zoom without reading
-//! every mark.
+//! Marks of long runs in counted blocks, so that a row of them can be shown at any zoom without
+//! reading every mark.
 //!
-//! A fine block counts up to 64 marks of a row, a coarse one up to 64 fine ones. The coarse blocks of
-//! a row lie in one piece, which a reader loads; the fine ones of a coarse block are read where that
-//! is looked at closely, and marks where a fine block is.
+//! A fine block counts up to 64 marks of a row, a coarse one up to 64 fine ones. The coarse blocks
+//! of a row are stored in one piece, which a reader loads. The fine blocks of a coarse one are read
+//! when the view zooms in on it, and the marks when it zooms in on a fine block.
 
 mod block;
 mod block_list;

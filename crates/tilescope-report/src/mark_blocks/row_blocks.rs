@@ -1,4 +1,4 @@
-//! Blocks of all rows while their marks are written.
+//! Blocks of all rows, built while their marks are written.
 
 use super::block::{MarkBlock, MarkRowId};
 use super::block_list::encode;
@@ -11,42 +11,43 @@ use crate::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use rusqlite::params;
 use std::collections::BTreeMap;
 
-/// Marks of a full fine block, and fine blocks of a full coarse one. Few in tests of this crate.
+/// The number of marks in a full fine block, and of fine blocks in a full coarse one. Small in
+/// tests of this crate.
 const FULL_BLOCK: u64 = if cfg!(test) { 4 } else { 64 };
 
-/// Blocks of the rows of a run, whose marks come one after the other.
+/// Blocks of the rows of a run, whose marks arrive one after the other.
 #[derive(Default)]
 pub(crate) struct MarkRowBlocks {
     rows: BTreeMap<MarkRowId, OpenRow>,
-    /// Rows that have a number, which are those with more than one coarse block.
+    /// The number of numbered rows: those with more than one coarse block.
     numbered: i64,
-    /// Whether a stage or an update is of no IPU in particular, and so of every row of them.
+    /// True if a stage or an update belongs to no single IPU, and so to the rows of all IPUs.
     has_stages_of_all: bool,
 }
 
 #[derive(Default)]
 struct OpenRow {
-    /// Set once the row is long.
+    /// Set as soon as the row is long.
     number: Option<i64>,
     coarse: Vec<MarkBlock>,
-    /// The fine blocks of the first coarse one, until there is a second one.
+    /// The fine blocks of the first coarse block, until there is a second one.
     first_piece: Vec<MarkBlock>,
-    /// The fine blocks behind the last coarse one.
+    /// The fine blocks after the last coarse block.
     fine: Vec<MarkBlock>,
-    /// Whether the last fine block takes no more marks.
+    /// True if the last fine block takes no more marks.
     is_closed: bool,
     marks: u64,
     last: Cycles,
     is_unordered: bool,
 }
 
-/// The fine blocks of a coarse one, to be packed and stored.
+/// The fine blocks of a coarse block, to be packed and stored.
 pub(crate) struct FinePiece {
     key: i64,
     raw: Vec<u8>,
 }
 
-/// A row of which all blocks are known.
+/// A row with all its blocks.
 pub(crate) struct FinishedMarkRow {
     number: i64,
     id: MarkRowId,
@@ -55,7 +56,7 @@ pub(crate) struct FinishedMarkRow {
 }
 
 impl MarkRowBlocks {
-    /// Adds a mark of the replicas of a class; gives fine blocks that are complete with it.
+    /// Adds a mark of the replicas of a class. Returns the fine blocks that it completes.
     pub(crate) fn push(&mut self, class: ReplicaClassId, mark: &TraceMark) -> Vec<FinePiece> {
         let id = match (mark.kind, mark.ipu) {
             (MarkKind::Stage | MarkKind::Update, Some(ipu)) => {
@@ -66,11 +67,11 @@ impl MarkRowBlocks {
                 return Vec::new();
             }
             (kind, _) if class == ReplicaClassId(0) => MarkRowId::Common(kind),
-            // Marks of further classes are of single IPUs.
+            // Marks of other classes belong to single IPUs.
             _ => return Vec::new(),
         };
         if mark.kind == MarkKind::Phase {
-            // Slots of a full pipeline are told from others by block.
+            // Slots of a full pipeline get blocks of their own.
             let slots = self.rows.get_mut(&MarkRowId::Common(MarkKind::Slot));
             slots.into_iter().for_each(|slots| slots.is_closed = true);
         }
@@ -79,19 +80,20 @@ impl MarkRowBlocks {
         if row.fine.len() as u64 <= FULL_BLOCK {
             return Vec::new();
         }
-        // The last one may take more marks.
+        // The last block may take more marks.
         let open = row.fine.pop();
         let done = row.complete_coarse(&mut self.numbered);
         row.fine.extend(open);
         done
     }
 
-    /// All rows that are long, and what is left of their fine blocks.
+    /// All long rows, and their remaining fine blocks.
     pub(crate) fn finish(mut self) -> (Vec<FinePiece>, Vec<FinishedMarkRow>) {
-        let (mut pieces, mut long) = (Vec::new(), Vec::new());
+        let mut pieces = Vec::new();
+        let mut long = Vec::new();
         for (id, mut row) in self.rows {
             pieces.extend(row.complete_coarse(&mut self.numbered));
-            // A row that is not in order is read mark by mark.
+            // A row whose marks are not in order is read mark by mark.
             let is_known = !row.is_unordered && (id.ipu().is_none() || !self.has_stages_of_all);
             let Some(number) = row.number.filter(|_| is_known) else { continue };
             long.push(FinishedMarkRow { number, id, marks: row.marks, raw: encode(&row.coarse) });
@@ -115,8 +117,8 @@ impl OpenRow {
         self.is_closed = false;
     }
 
-    /// Makes a coarse block of the fine ones. The first one waits for a second: short rows are read
-    /// mark by mark.
+    /// Makes a coarse block of the fine ones. The first one is held back until there is a second
+    /// one: short rows are read mark by mark.
     fn complete_coarse(&mut self, numbered: &mut i64) -> Vec<FinePiece> {
         let Some(coarse) = MarkBlock::joined(&self.fine) else { return Vec::new() };
         let place = self.coarse.len() as i64;
@@ -130,15 +132,15 @@ impl OpenRow {
             *numbered += 1;
             *numbered - 1
         });
-        let piece = |place: i64, fine: &[MarkBlock]| FinePiece {
+        let make_piece = |place: i64, fine: &[MarkBlock]| FinePiece {
             key: number << 32 | place,
             raw: encode(fine),
         };
         let mut pieces = Vec::new();
         if place == 1 {
-            pieces.push(piece(0, &std::mem::take(&mut self.first_piece)));
+            pieces.push(make_piece(0, &std::mem::take(&mut self.first_piece)));
         }
-        pieces.push(piece(place, &fine));
+        pieces.push(make_piece(place, &fine));
         pieces
     }
 }

@@ -1,16 +1,16 @@
-//! What the steps of a program read and write: by this, a trace is checked for causality.
+//! The data that the steps of a program read and write. Traces are checked for causality against
+//! it.
 
 use crate::units::{DataBufferId, DataFlowId, IpuId, ProgramId};
 
-/// Where the data of a buffer are.
+/// The place where the data of a buffer are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataPlace {
-    /// In tile memory: what is written replaces what was there.
+    /// In tile memory. A write replaces the previous data.
     Tiles,
-    /// In tile memory, several micro-batches one behind the other: what was written first is read
-    /// first, and once.
+    /// In tile memory, several micro-batches as a queue: the oldest is read first, and once.
     Stash,
-    /// In streaming memory: what is written replaces what was there.
+    /// In streaming memory. A write replaces the previous data.
     RemoteBuffer,
     /// In streaming memory, several micro-batches as in a stash.
     RemoteStash,
@@ -19,7 +19,7 @@ pub enum DataPlace {
 }
 
 impl DataPlace {
-    /// Every place.
+    /// All places.
     pub const ALL: [DataPlace; 5] =
         [Self::Tiles, Self::Stash, Self::RemoteBuffer, Self::RemoteStash, Self::Host];
 
@@ -34,13 +34,13 @@ impl DataPlace {
         }
     }
 
-    /// The place of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|place| place.name() == name)
     }
 }
 
-/// A tensor in one place: what steps read and write as a whole.
+/// A tensor in one place, which steps read and write as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataBuffer {
     /// The tensor.
@@ -48,29 +48,29 @@ pub struct DataBuffer {
     pub place: DataPlace,
     /// The IPU whose steps read and write it.
     pub ipu: IpuId,
-    /// How many micro-batches a stash holds; 1 elsewhere.
+    /// The number of micro-batches in a stash; 1 elsewhere.
     pub entries: u64,
-    /// Whether its data are of no micro-batch: weights, optimiser state, accumulators.
+    /// True for data of no micro-batch: weights, optimiser state, accumulators.
     pub persistent: bool,
-    /// Whether it has data before the run.
+    /// True if it has data before the run.
     pub filled: bool,
 }
 
-/// What a step does with a buffer.
+/// The kind of access of a step to a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataAccessKind {
     Read,
     Write,
-    /// Reads for a copy between stages, which is made whether or not there are data yet.
+    /// Reads for a copy between stages, which is made even if there are no data yet.
     Send,
     /// Writes what the copy brings, if there are data yet.
     Receive,
-    /// Gives the memory to others: the data are gone.
+    /// Frees the memory: the data are gone.
     Free,
 }
 
 impl DataAccessKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [DataAccessKind; 5] =
         [Self::Read, Self::Write, Self::Send, Self::Receive, Self::Free];
 
@@ -85,16 +85,16 @@ impl DataAccessKind {
         }
     }
 
-    /// The kind of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// One access of a program to a buffer, each time that it runs.
+/// One access of a program to a buffer, at each run of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataAccess {
-    /// The operation or copy it belongs to: what this writes is made of what it reads.
+    /// The operation or copy it belongs to, whose writes depend on its reads.
     pub flow: DataFlowId,
     pub program: ProgramId,
     pub buffer: DataBufferId,
@@ -104,7 +104,7 @@ pub struct DataAccess {
 /// Everything that the programs of a report read and write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataFlows {
-    /// [`DataBufferId`] counts into this.
+    /// The buffers, indexed by [`DataBufferId`].
     pub buffers: Vec<DataBuffer>,
     /// Flow by flow, in the order of the program.
     pub accesses: Vec<DataAccess>,

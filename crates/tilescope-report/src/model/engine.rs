@@ -1,13 +1,12 @@
-//! What computes on a tile: its engines, how fast they are, and on which of them the vertices of a
-//! type run.
+//! The compute engines of a tile, their rates, and the engine that the vertices of a type run on.
 //!
-//! A vertex type says in its name, as Poplar's libraries spell it, what it computes on:
-//! `poplin::ConvPartial1x1Out<half,float,true,false,16,4,false>`. So the same holds for reports of
-//! every tool.
+//! The name of a vertex type, as Poplar's libraries spell it, shows what it computes on:
+//! `poplin::ConvPartial1x1Out<half,float,true,false,16,4,false>`. The rules here therefore hold for
+//! reports of every tool.
 
 use super::VertexTypeInfo;
 
-/// What multiplies and adds on a tile.
+/// An engine that multiplies and adds on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ComputeEngine {
     /// The matrix engine: accumulating matrix products (AMP) and sliding convolutions (SLIC).
@@ -28,7 +27,7 @@ impl ComputeEngine {
         }
     }
 
-    /// Words for people.
+    /// The name for users.
     pub fn title(self) -> &'static str {
         match self {
             Self::Amp => "AMP",
@@ -36,13 +35,13 @@ impl ComputeEngine {
         }
     }
 
-    /// The engine of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 }
 
-/// The types that engines tell apart.
+/// The arithmetic types that engines distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ArithmeticType {
     /// 8-bit floats.
@@ -52,7 +51,7 @@ pub enum ArithmeticType {
 }
 
 impl ArithmeticType {
-    /// Every type, the narrowest first.
+    /// All types, the narrowest first.
     pub const ALL: [ArithmeticType; 3] = [Self::Quarter, Self::Half, Self::Float];
 
     /// The name in the file and in vertex types.
@@ -64,13 +63,13 @@ impl ArithmeticType {
         }
     }
 
-    /// The type of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The type of a parameter of a vertex type. Vector units take whole numbers and truth values
-    /// as many at a time as floats of their size.
+    /// The type of a parameter of a vertex type. Vector units process integers and booleans at the
+    /// rate of floats of their size.
     fn from_parameter(parameter: &str) -> Option<Self> {
         match parameter {
             "quarter" | "quarter_metadata" => Some(Self::Quarter),
@@ -82,7 +81,7 @@ impl ArithmeticType {
     }
 }
 
-/// How fast an engine of one tile is, for types of operands and sums.
+/// The rate of an engine of one tile, for types of operands and sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ComputeRate {
     pub engine: ComputeEngine,
@@ -94,29 +93,28 @@ pub struct ComputeRate {
     pub flops_per_cycle: u64,
 }
 
-/// What the vertices of a type do.
+/// The kind of work that the vertices of a type do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VertexWork {
     /// They compute on one engine, with operands and sums of these types.
     Arithmetic { engine: ComputeEngine, input: ArithmeticType, partials: ArithmeticType },
     /// They only move data.
     Copy,
-    /// Their name does not say.
+    /// Their name does not tell.
     Unknown,
 }
 
-/// Beginnings of the names of classes that run on the matrix engine (poplibs
-/// lib/poplin/codelets).
+/// Prefixes of the names of classes that run on the matrix engine (poplibs lib/poplin/codelets).
 const AMP_CLASSES: [&str; 3] = ["ConvPartial1x1Out", "ConvPartialnx1", "ConvPartial1xN"];
 
-/// The namespaces of the libraries whose vertices compute in the types that they name.
+/// The namespaces of the libraries whose vertices compute in the types in their names.
 const LIBRARIES: [&str; 4] = ["popops", "poplin", "popnn", "poprand"];
 
 /// Parts of the names of classes that only move data (poplar_rt, and poplibs lib/popops/codelets).
 const COPY_CLASSES: [&str; 3] = ["StridedCopy", "Memcpy", "Transpose"];
 
 impl VertexTypeInfo {
-    /// What its vertices do, as far as its name says.
+    /// The work of its vertices, as far as the name shows it.
     pub fn work(&self) -> VertexWork {
         let (path, parameters) = self.name.split_once('<').unwrap_or((&self.name, ""));
         let (library, class) = path.rsplit_once("::").unwrap_or(("", path));
@@ -128,7 +126,7 @@ impl VertexTypeInfo {
             parameters.split(',').map(str::trim).filter_map(ArithmeticType::from_parameter);
         let known = LIBRARIES.contains(&library.split("::").next().unwrap_or_default());
         let Some(input) = types.next().filter(|_| known) else { return VertexWork::Unknown };
-        // `ConvPartial1x4SLIC` takes windows of four, later versions name them all 1xN.
+        // `ConvPartial1x4SLIC` takes windows of four; later versions call all of them 1xN.
         let slides = class.starts_with("ConvPartial1x") && class.ends_with("SLIC");
         if slides || AMP_CLASSES.iter().any(|start| class.starts_with(start)) {
             let partials = types.next().unwrap_or(input);
@@ -145,7 +143,7 @@ mod tests {
     use ArithmeticType::{Float, Half, Quarter};
 
     #[test]
-    fn names_of_vertex_types_tell_what_they_compute_on() {
+    fn names_of_vertex_types_show_their_engine() {
         let arithmetic =
             |engine, input, partials| VertexWork::Arithmetic { engine, input, partials };
         let amp = |input, partials| arithmetic(ComputeEngine::Amp, input, partials);

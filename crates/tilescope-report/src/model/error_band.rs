@@ -1,20 +1,20 @@
-//! How well the cost of a program is known.
+//! The accuracy of predicted costs.
 
-/// What a predicted cost rests on.
+/// The evidence behind a predicted cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CostBasis {
-    /// Operations of the kind were measured, and the model was held against them.
+    /// Operations of the kind were measured, and the model was compared with them.
     Measured,
-    /// Published formulas; nothing of the kind was measured.
+    /// Published formulas; no operation of the kind was measured.
     Formula,
     /// Links between IPUs, streaming memory and the host.
     Links,
-    /// Nothing published says what it costs.
+    /// No published source gives the cost.
     Assumed,
 }
 
 impl CostBasis {
-    /// Every basis, the best known first.
+    /// All bases, the most certain first.
     pub const ALL: [CostBasis; 4] = [Self::Measured, Self::Formula, Self::Links, Self::Assumed];
 
     /// The name in the file.
@@ -27,7 +27,7 @@ impl CostBasis {
         }
     }
 
-    /// The basis of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|basis| basis.name() == name)
     }
@@ -40,31 +40,31 @@ pub struct FactorBand {
     pub high: f64,
 }
 
-/// How far predictions of one kind of operation may be off.
+/// The error of predictions for one kind of operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorBand {
-    /// Operator, as [`ModelOperation::kind`](super::ModelOperation::kind) has it; nothing for
-    /// programs of no operation.
+    /// Operator, as in [`ModelOperation::kind`](super::ModelOperation::kind); none for programs of
+    /// no operation.
     pub kind: Option<String>,
     pub basis: CostBasis,
-    /// Measured operations it is taken from.
+    /// Number of measured operations behind it.
     pub rows: u64,
-    /// Of cycles.
+    /// The factors of cycles.
     pub cycles: FactorBand,
-    /// Of bytes.
+    /// The factors of bytes.
     pub bytes: FactorBand,
 }
 
 /// The source of an error of a whole program, beside those of its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProgramErrorSource {
-    /// Everything: what published programs are off by.
+    /// The whole: the error of published programs.
     Program,
     /// Copies between layouts.
     Copies,
-    /// Published formulas: what all kinds without measurements have in common.
+    /// Published formulas: the common error of all kinds without measurements.
     Formulas,
-    /// Copies of rows that do not end with a vector.
+    /// Copies of rows that do not end at a vector boundary.
     OddRows,
     /// The host: its copies and loaders.
     Host,
@@ -81,7 +81,7 @@ pub enum ProgramErrorSource {
 }
 
 impl ProgramErrorSource {
-    /// Every source.
+    /// All sources.
     pub const ALL: [ProgramErrorSource; 10] = [
         Self::Program,
         Self::Copies,
@@ -111,19 +111,19 @@ impl ProgramErrorSource {
         }
     }
 
-    /// The source of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|source| source.name() == name)
     }
 }
 
-/// How far absolute figures of a program may be off that consists of nothing else than a source of
-/// errors: a program with a part of it is off by that part.
+/// The error of absolute figures of a program that consists of nothing but this source. A program
+/// is off by its share of the source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProgramErrorBand {
     pub source: ProgramErrorSource,
-    /// Published figures it is taken from; 0 where it is assumed.
+    /// Number of published figures behind it; 0 if it is assumed.
     pub rows: u64,
-    /// Of cycles or bytes.
+    /// The factors of cycles or bytes.
     pub factors: FactorBand,
 }

@@ -1,10 +1,10 @@
-//! Executed steps, and what is marked beside them.
+//! Executed steps, and the marks beside them.
 
 use super::{ProgramKind, StreamEndpoint, TrainingPass};
 use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId, StepId};
 use std::ops::Range;
 
-/// What a step spends its cycles on: the things a pixel of a trace can be.
+/// The activity that a step spends its cycles on. A pixel of a trace shows one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepActivity {
     Compute,
@@ -22,7 +22,7 @@ pub enum StepActivity {
 }
 
 impl StepActivity {
-    /// Every activity, in the order of the enum.
+    /// All activities, in the order of the enum.
     pub const ALL: [StepActivity; 7] = [
         Self::Compute,
         Self::InternalExchange,
@@ -46,7 +46,7 @@ impl StepActivity {
         }
     }
 
-    /// Name for people.
+    /// Name for users.
     pub fn title(self) -> &'static str {
         match self {
             Self::Compute => "Compute",
@@ -59,7 +59,7 @@ impl StepActivity {
         }
     }
 
-    /// What a step of `kind` that ends at `stream` (for stream copies) spends its time on.
+    /// The activity of a step of `kind`; `stream` is the other end of a stream copy.
     pub fn from_program_kind(kind: ProgramKind, stream: StreamEndpoint) -> Self {
         match kind {
             ProgramKind::OnTileExecute => Self::Compute,
@@ -89,15 +89,15 @@ pub struct StepOnIpu {
     pub ipu: IpuId,
     /// 0 for compute tiles; higher where I/O tiles work beside them.
     pub sub_lane: u8,
-    /// When the first active tile starts.
+    /// Start of the first active tile.
     pub from_min: Cycles,
-    /// When the last active tile starts: the left edge of the bar.
+    /// Start of the last active tile: the left edge of the bar.
     pub from_max: Cycles,
-    /// When the first active tile ends.
+    /// End of the first active tile.
     pub to_min: Cycles,
-    /// When the last active tile ends: the right edge of the bar.
+    /// End of the last active tile: the right edge of the bar.
     pub to_max: Cycles,
-    /// Tiles that do something.
+    /// Number of active tiles.
     pub active_tiles: u32,
     /// Mean active duration divided by the longest, 0 to 1.
     pub active_tile_balance: f32,
@@ -108,7 +108,7 @@ pub struct StepOnIpu {
 }
 
 impl StepOnIpu {
-    /// The cycles its bar is drawn over.
+    /// The cycles that its bar covers.
     pub fn range(&self) -> CycleRange {
         CycleRange::new(self.from_max, self.to_max)
     }
@@ -129,9 +129,10 @@ pub(crate) fn tile_balance(active: f32, active_tiles: u32, tiles_per_ipu: u32) -
 pub struct ExecutionStep {
     /// The leaf program that ran.
     pub program: ProgramId,
-    /// Its parts on each IPU that took part, by IPU: on the first class of replicas.
+    /// Its parts on each IPU that took part, in the order of IPUs, on the first class of replicas.
     pub ipus: Vec<StepOnIpu>,
-    /// The same on the other classes of replicas, by class and IPU; empty where all are alike.
+    /// The same on the other classes of replicas, in the order of classes and IPUs; empty if all
+    /// are alike.
     pub other_replicas: Vec<(ReplicaClassId, StepOnIpu)>,
 }
 
@@ -148,7 +149,7 @@ impl ExecutionStep {
     }
 }
 
-/// The kinds of mark on the trace.
+/// A kind of mark on the trace.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -199,19 +200,19 @@ impl MarkKind {
         }
     }
 
-    /// The kind of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// A stretch of the trace with a meaning.
+/// A labelled range of the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceMark {
     pub kind: MarkKind,
-    /// Words for people: `B1 forward`.
+    /// Text for users: `B1 forward`.
     pub label: String,
-    /// IPU it belongs to; `None` for all of them.
+    /// IPU it belongs to; `None` if it belongs to all.
     pub ipu: Option<IpuId>,
     /// Pass of a stage.
     pub pass: Option<TrainingPass>,

@@ -1,26 +1,26 @@
-//! What the host does for a run: how long a call takes it, and how fast its parts alone would be.
+//! The host's part of a run: the time it takes for a call, and the rates of its parts alone.
 
 use crate::units::{Bytes, CycleRange, Cycles};
 
-/// A part of a host call, in the order in which they follow each other.
+/// A part of a host call, in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostCallPart {
-    /// The loader gets the samples ready, as far as the IPUs wait for it.
+    /// The loader prepares the samples, as far as the IPUs wait for it.
     Loader,
-    /// The framework checks and lays out what it was given.
+    /// The framework checks its inputs and lays them out.
     Framework,
     /// The program is launched.
     Launch,
-    /// Host and IPUs agree on the program to run.
+    /// Host and IPUs agree on the next program.
     Handshake,
     /// The program runs.
     Program,
-    /// Results are handed back.
+    /// Results are returned.
     Results,
 }
 
 impl HostCallPart {
-    /// Every part, in order.
+    /// All parts, in order.
     pub const ALL: [HostCallPart; 6] = [
         Self::Loader,
         Self::Framework,
@@ -52,32 +52,32 @@ impl HostCallPart {
         name.strip_prefix("hostCall/").and_then(Self::from_name)
     }
 
-    /// The part of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|part| part.name() == name)
     }
 }
 
-/// Seconds of a host call that one of its parts takes.
+/// Seconds of a host call spent in one of its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostCallTime {
     pub part: HostCallPart,
     pub seconds: f64,
 }
 
-/// Where samples come from when a rate is taken.
+/// The source of the samples while a rate is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostDataSource {
     /// The loader works without any IPU.
     LoaderAlone,
-    /// The IPUs make the samples: nothing is copied from or to the host.
+    /// The IPUs generate the samples: no data are copied from or to the host.
     SyntheticData,
-    /// The run of the report.
+    /// The samples of the reported run.
     RealData,
 }
 
 impl HostDataSource {
-    /// Every source.
+    /// All sources.
     pub const ALL: [HostDataSource; 3] = [Self::LoaderAlone, Self::SyntheticData, Self::RealData];
 
     /// The name in the file.
@@ -89,13 +89,13 @@ impl HostDataSource {
         }
     }
 
-    /// The source of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|source| source.name() == name)
     }
 }
 
-/// What is busy longest during a call, and so the first that would have to become faster.
+/// The resource that is busy longest during a call, and so limits the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostBottleneck {
     /// The loader of an instance.
@@ -104,17 +104,17 @@ pub enum HostBottleneck {
     HostLink,
     /// The stream callbacks of an instance.
     Callbacks,
-    /// What the framework does before and after the run.
+    /// The framework's work before and after the run.
     HostCall,
-    /// Copies from and to the host that the IPUs stand still for, though no part of the host is busy
-    /// all the time.
+    /// Copies from and to the host that stall the IPUs although no part of the host is busy all the
+    /// time.
     HostCopies,
     /// The IPUs.
     Ipu,
 }
 
 impl HostBottleneck {
-    /// Every bottleneck.
+    /// All bottlenecks.
     pub const ALL: [HostBottleneck; 6] = [
         Self::Loader,
         Self::HostLink,
@@ -136,13 +136,13 @@ impl HostBottleneck {
         }
     }
 
-    /// The bottleneck of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|bottleneck| bottleneck.name() == name)
     }
 }
 
-/// Samples per second of all replicas, and what holds them back.
+/// Samples per second of all replicas, and the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostRate {
     pub source: HostDataSource,
@@ -154,61 +154,62 @@ pub struct HostRate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostTensor {
     pub name: String,
-    /// Whether the call takes it; else it returns it.
+    /// True if the call takes it, false if the call returns it.
     pub is_input: bool,
-    /// Element type on the way: `float16`.
+    /// Element type during the transfer: `float16`.
     pub element_type: String,
-    /// Sizes of its dimensions, those of all micro-batches and replicas of the instance in the
-    /// first.
+    /// Sizes of its dimensions; the first one covers all micro-batches and replicas of the
+    /// instance.
     pub shape: Vec<u64>,
     pub bytes: Bytes,
 }
 
-/// An epoch: one way through the data set.
+/// An epoch: one pass over the data set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostEpoch {
-    /// How many epochs are like this one.
+    /// Number of epochs like this one.
     pub epochs: u64,
-    /// Host calls of one of them: its steps.
+    /// Number of host calls in one of them: its steps.
     pub calls: u64,
-    /// Samples of the data set that it works on.
+    /// Number of samples of the data set that it processes.
     pub samples: u64,
-    /// Samples that it leaves out.
+    /// Number of samples that it leaves out.
     pub left_out: u64,
     pub seconds: f64,
 }
 
-/// What replicas that follow each other in an instance wait for in a run, each of them.
+/// The cycles that consecutive replicas of an instance each wait in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaWait {
-    /// The first of them, counted over all instances.
+    /// The first of these replicas, counted over all instances.
     pub first_replica: u32,
-    /// How many they are.
+    /// Number of these replicas.
     pub replicas: u32,
-    /// Host process that they are of.
+    /// The host process that they belong to.
     pub instance: u32,
     /// Cycles until the loader has the samples of the call.
     pub loader: Cycles,
-    /// Cycles until the host has their own buffers ready, beyond the handshake, on all IPUs of the
-    /// replica together.
+    /// Cycles until the host has their own buffers ready, beyond the handshake, summed over all
+    /// IPUs of the replica.
     pub host: Cycles,
-    /// Cycles that they wait for replicas that come later, on all IPUs of the replica together.
+    /// Cycles that they wait for later replicas, summed over all IPUs of the replica.
     pub others: Cycles,
-    /// Least and most cycles that they come behind the first of all, where replicas meet.
+    /// Least and most cycles by which they arrive after the first replica at the points where
+    /// replicas meet.
     pub behind: CycleRange,
 }
 
-/// What the host does for a run.
+/// The host's part of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReport {
     /// Rates of the parts and of all together.
     pub rates: Vec<HostRate>,
-    /// What a call is made of; its seconds add up to those of the run.
+    /// The parts of a call; their seconds add up to those of the run.
     pub call: Vec<HostCallTime>,
-    /// What a call takes and returns, per instance.
+    /// Inputs and outputs of a call, per instance.
     pub tensors: Vec<HostTensor>,
-    /// The first epoch, then those that follow; empty where the data set is not known.
+    /// The first epoch, then the following ones; empty if the data set is not known.
     pub epochs: Vec<HostEpoch>,
-    /// What the replicas wait for, in their order; empty where all are alike.
+    /// Waits of the replicas, in their order; empty if all are alike.
     pub replicas: Vec<ReplicaWait>,
 }

@@ -1,11 +1,11 @@
-//! In what a machine differs from those one can buy, and what it takes to run it.
+//! The differences of a machine from one that can be bought, and its power and price.
 
 use crate::units::{Hertz, binary_bytes, grouped, grouped_real, seconds};
 
-/// What a constant of a machine counts.
+/// The unit of a constant of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineUnit {
-    /// Things: tiles.
+    /// A number of things: tiles.
     Count,
     Bytes,
     Hertz,
@@ -18,7 +18,7 @@ pub enum MachineUnit {
 }
 
 impl MachineUnit {
-    /// Every unit.
+    /// All units.
     pub const ALL: [Self; 9] = [
         Self::Count,
         Self::Bytes,
@@ -46,12 +46,12 @@ impl MachineUnit {
         }
     }
 
-    /// The unit of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.name() == name)
     }
 
-    /// So many of them, as people read it: `16 B/cycle`.
+    /// A value in this unit, as users read it: `16 B/cycle`.
     pub fn text(self, value: f64) -> String {
         let whole = whole(value);
         match self {
@@ -69,7 +69,7 @@ impl MachineUnit {
     }
 }
 
-/// The whole number nearest to a value that is one, or nearly.
+/// The nearest integer, if the value is one or nearly one.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -79,51 +79,52 @@ fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// What keys begin with of constants that were fitted to a measurement: they say how a machine is
-/// simulated, and change nothing of it.
+/// The prefix of keys of constants that were fitted to a measurement. They change how a machine is
+/// simulated, not the machine.
 pub const CALIBRATION_PREFIX: &str = "calibration.";
 
-/// A constant in which a machine differs from the one it was made from, or is simulated otherwise.
+/// A constant that differs from the machine that this one is based on, or from its usual
+/// simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineChange {
     /// Name in a spec: `exchange_bytes_per_cycle`, `calibration.exchange_start_cycles`.
     pub key: String,
-    /// Name for people: `exchange`.
+    /// Name for users: `exchange`.
     pub title: String,
     pub unit: MachineUnit,
-    /// What the machine one can buy has.
+    /// The value of the machine that can be bought.
     pub inherited: f64,
     pub value: f64,
 }
 
 impl MachineChange {
-    /// Whether the constant was fitted to a measurement, and the machine is the one of its name.
+    /// True if the constant was fitted to a measurement and is no change of the machine.
     pub fn is_calibration(&self) -> bool {
         self.key.starts_with(CALIBRATION_PREFIX)
     }
 
-    /// What it is: `exchange 16 B/cycle`.
+    /// Name and value: `exchange 16 B/cycle`.
     pub fn text(&self) -> String {
         format!("{} {}", self.title, self.unit.text(self.value))
     }
 
-    /// What it is, and what it was: `exchange 16 B/cycle in place of 4 B/cycle`.
+    /// Name, value and inherited value: `exchange 16 B/cycle in place of 4 B/cycle`.
     pub fn text_with_inherited(&self) -> String {
         format!("{} in place of {}", self.text(), self.unit.text(self.inherited))
     }
 }
 
-/// What running a machine takes.
+/// A running cost of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunningCostKind {
-    /// Watts.
+    /// Power in watts.
     Power,
-    /// Money per hour.
+    /// Price in money per hour.
     Price,
 }
 
 impl RunningCostKind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Power, Self::Price];
 
     /// The name in the file.
@@ -134,25 +135,25 @@ impl RunningCostKind {
         }
     }
 
-    /// The kind of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// How a figure of power or price is known.
+/// The origin of a figure of power or price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunningCostBasis {
     /// The spec gives it.
     Given,
     /// A publication states it.
     Published,
-    /// Nobody says; it is plausible.
+    /// No source gives it; it is plausible.
     Assumed,
 }
 
 impl RunningCostBasis {
-    /// Every basis, the best known first.
+    /// All bases, the most certain first.
     pub const ALL: [Self; 3] = [Self::Given, Self::Published, Self::Assumed];
 
     /// The name in the file, and in JSON.
@@ -164,25 +165,25 @@ impl RunningCostBasis {
         }
     }
 
-    /// The basis of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|basis| basis.name() == name)
     }
 }
 
-/// What parts of a machine take that are alike.
+/// The running cost of equal parts of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningCost {
     pub kind: RunningCostKind,
-    /// What it is: `IPU-M2000`.
+    /// The part: `IPU-M2000`.
     pub part: String,
     pub count: u64,
-    /// Watts of one, or money per hour.
+    /// Watts or money per hour of one part.
     pub each: f64,
     /// Three letters of the currency; empty for power.
     pub currency: String,
     pub basis: RunningCostBasis,
-    /// Where the figure comes from.
+    /// The source of the figure.
     pub source: String,
 }
 
@@ -191,13 +192,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_read_as_people_write_them() {
+    fn constants_print_with_their_units() {
         let cases = [
             (MachineUnit::Count, 2944.0, "2,944"),
             (MachineUnit::Bytes, 1_277_952.0, "1.22 MiB"),
             (MachineUnit::Hertz, 2.66e9, "2,660 MHz"),
             (MachineUnit::Cycles, 0.0, "0 cycles"),
-            (MachineUnit::Seconds, 5.9e-6, "5.90 us"),
+            (MachineUnit::Seconds, 5.9e-6, "5.90 µs"),
             (MachineUnit::BytesPerCycle, 16.0, "16 B/cycle"),
             (MachineUnit::BytesPerSecond, 1.06e10, "10.60 GB/s"),
             (MachineUnit::CyclesPerByte, 0.262, "0.262 cycles/B"),

@@ -1,4 +1,4 @@
-//! Variables, where they lie, and what memory holds.
+//! Variables, their placement, and the contents of memory.
 
 use crate::units::{Bytes, OperationId, ProgramId, TileRuns, VariableId};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub enum MemoryCategory {
     SharedCodeStorage,
     /// Data shared between programs.
     SharedDataStorage,
-    /// Something this version does not know, in a file of another tool.
+    /// A category of another tool that this version does not know.
     Unknown,
 }
 
@@ -65,7 +65,7 @@ impl MemoryCategory {
         )
     }
 
-    /// Every category, in the order reports list them.
+    /// All categories, in the order in which reports list them.
     pub const ALL: [MemoryCategory; 22] = [
         Self::Variable,
         Self::Constant,
@@ -119,7 +119,7 @@ impl MemoryCategory {
         }
     }
 
-    /// Words for people: `Internal exchange code`.
+    /// Name for users: `Internal exchange code`.
     pub fn title(self) -> &'static str {
         match self {
             Self::Variable => "Variables",
@@ -147,7 +147,7 @@ impl MemoryCategory {
         }
     }
 
-    /// The category of a name in a file; [`MemoryCategory::Unknown`] for names of other tools.
+    /// Parses a name in a file; [`MemoryCategory::Unknown`] for names of other tools.
     pub(crate) fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|category| category.name() == name).unwrap_or(Self::Unknown)
     }
@@ -158,14 +158,14 @@ impl MemoryCategory {
 pub enum MemoryRegion {
     /// Lower part: data and code, 64 bits at a time.
     NonInterleaved,
-    /// Upper part: data only, pairs of banks, 128 bits at a time.
+    /// The upper part: data only, pairs of banks, 128 bits at a time.
     Interleaved,
-    /// Beyond the end: what does not fit.
+    /// Beyond the end: data that do not fit.
     Overflowed,
 }
 
 impl MemoryRegion {
-    /// Every region, from low to high addresses.
+    /// All regions, from low to high addresses.
     pub const ALL: [MemoryRegion; 3] = [Self::NonInterleaved, Self::Interleaved, Self::Overflowed];
 
     /// Key in the file and in JSON.
@@ -193,7 +193,7 @@ pub struct Variable {
     /// `layer1/conv/weights`.
     pub name: String,
     pub category: MemoryCategory,
-    /// Operation it was made for.
+    /// Operation it was allocated for.
     pub operation: Option<OperationId>,
     /// Element type and shape in words, `float32[10,1,5,5]`; empty for code and the like.
     pub shape: String,
@@ -203,22 +203,22 @@ pub struct Variable {
     pub tiles: TileRuns<VariablePlacement>,
 }
 
-/// Liveness steps whose programs use a variable: they read, write or hold it as their operand.
+/// Liveness steps whose programs use a variable: they read it, write it or keep it as an operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableUse {
     pub variable: VariableId,
-    /// Within its lifetime.
+    /// The steps, within its lifetime.
     pub steps: Range<u32>,
 }
 
 /// Bytes of one tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileMemory {
-    /// Address behind the last used byte: everything below counts.
+    /// Address after the last used byte, gaps included.
     pub including_gaps: Bytes,
-    /// Bytes of non-interleaved memory that are ever used.
+    /// Bytes of non-interleaved memory that are used at any time.
     pub non_interleaved: Bytes,
-    /// Bytes of interleaved memory that are ever used.
+    /// Bytes of interleaved memory that are used at any time.
     pub interleaved: Bytes,
     /// Bytes used beyond the end of memory.
     pub overflowed: Bytes,
@@ -229,26 +229,27 @@ pub struct TileMemory {
 }
 
 impl TileMemory {
-    /// Bytes ever used, whatever lies between them: the sum of the regions.
+    /// Bytes that are used at any time, without the gaps between them: the sum of the regions.
     pub fn excluding_gaps(&self) -> Bytes {
         self.non_interleaved + self.interleaved + self.overflowed
     }
 }
 
-/// Used bytes of a tile, split by what owns them.
+/// Used bytes of a tile, by owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CategoryBytes {
     /// The owner's category. Bytes that several categories share over time go to the largest user.
     pub category: MemoryCategory,
-    /// The region they lie in.
+    /// The region of these bytes.
     pub region: MemoryRegion,
-    /// Whether several variables use the same addresses at different times.
+    /// True if several variables use the same addresses at different times.
     pub overlapped: bool,
     /// Bytes on each tile of the run.
     pub bytes: Bytes,
 }
 
-/// One step of the liveness walk over the compiled program, in program order, loop bodies once.
+/// One step of the liveness walk over the compiled program, in program order, with each loop body
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivenessStep {
     pub program: ProgramId,

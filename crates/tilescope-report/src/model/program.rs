@@ -27,46 +27,46 @@ impl TrainingPass {
         }
     }
 
-    /// The pass of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|pass| pass.name() == name)
     }
 }
 
-/// One operation of the model: what people mean when they say "this conv".
+/// One operation of the model, in the sense of "this conv".
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOperation {
     /// Path of names: `layer1/conv`.
     pub name: String,
     /// Operator: `conv2d`.
     pub kind: String,
-    /// Operator and version of the nodes of a file that it was made for, `Conv@11`; of nodes that
-    /// were joined each, `MatMul@13, Add@13`. Of operations that `debug.cbor` names the layer that
-    /// made them, `onnx`.
+    /// Operator and version of the node that it was made for, `Conv@11`, or of each node if several
+    /// were fused, `MatMul@13, Add@13`. For operations named by `debug.cbor`, the layer that made
+    /// them, `onnx`.
     pub source: Option<String>,
     /// Forward, backward or update.
     pub pass: TrainingPass,
-    /// Block of the model it was annotated with, if any: `B1`.
+    /// Block of the model according to its annotation, if any: `B1`.
     pub block: Option<String>,
     /// IPU of the replica it runs on; `None` where that was not recorded.
     pub ipu: Option<IpuId>,
-    /// Floating point operations of one execution that its result needs: multiplications with
-    /// padding are not among them.
+    /// Floating point operations that its result needs in one execution, without multiplications by
+    /// padding.
     pub flops: u64,
-    /// The type that it computes in; `None` where that was not recorded. Whole numbers count as
-    /// floats of their size.
+    /// The type that it computes in; `None` if that was not recorded. Integers count as floats of
+    /// their size.
     pub element_type: Option<ArithmeticType>,
-    /// How often its most frequent program runs in one execution: more than once in a serial loop.
-    /// `None` where that was not recorded.
+    /// The number of runs of its most frequent program in one execution: more than one in a serial
+    /// loop. `None` if that was not recorded.
     pub inner_runs: Option<u64>,
-    /// The basis of its cost, where its kind has another: of another shape than what was
-    /// measured.
+    /// The basis of its cost, if it differs from that of its kind because its shape was not among
+    /// the measured ones.
     pub cost_basis: Option<CostBasis>,
     /// Shapes in words: `[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]`.
     pub shapes: String,
-    /// The planner's choice as a JSON object (method, splits, estimated phases), where it has one.
+    /// The planner's choice as a JSON object (method, splits, estimated phases), if it has one.
     pub plan: Option<String>,
-    /// Earlier operations whose results it reads, without repetition, in the order of its operands.
+    /// Earlier operations whose results it reads, without duplicates, in the order of its operands.
     pub inputs: Vec<OperationId>,
 }
 
@@ -75,7 +75,7 @@ pub struct ModelOperation {
 pub enum ProgramKind {
     /// Children one after the other.
     Sequence,
-    /// Children again and again.
+    /// Children, repeated.
     Repeat,
     /// One of several children.
     Switch,
@@ -91,16 +91,17 @@ pub enum ProgramKind {
     StreamCopyMid,
     /// End of a host copy.
     StreamCopyEnd,
-    /// Wait for the tiles of an IPU (name `Internal`) or for other IPUs or the host (`External`).
+    /// A wait for the tiles of an IPU (name `Internal`), or for other IPUs or the host
+    /// (`External`).
     Sync,
     /// Marks a variable as not live.
     WriteUndef,
-    /// Something this version does not know; kept under the name it came with.
+    /// A kind that this version does not know; kept under its original name.
     Unknown,
 }
 
 impl ProgramKind {
-    /// Whether programs of the kind move data.
+    /// True if programs of the kind move data.
     pub fn moves_data(self) -> bool {
         matches!(self, Self::DoExchange | Self::GlobalExchange | Self::StreamCopyMid)
     }
@@ -113,7 +114,7 @@ pub const INTERNAL_SYNC: &str = "Internal";
 pub const EXTERNAL_SYNC: &str = "External";
 
 impl ProgramKind {
-    /// Every kind, in the order of the enum.
+    /// All kinds, in the order of the enum.
     pub const ALL: [ProgramKind; 13] = [
         Self::Sequence,
         Self::Repeat,
@@ -149,7 +150,7 @@ impl ProgramKind {
         }
     }
 
-    /// The kind of a name in a file; [`ProgramKind::Unknown`] for names of other tools.
+    /// Parses a name in a file; [`ProgramKind::Unknown`] for names of other tools.
     pub(crate) fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or(Self::Unknown)
     }
@@ -165,7 +166,7 @@ pub enum StreamEndpoint {
 }
 
 impl StreamEndpoint {
-    /// Both ends a stream can have.
+    /// All endpoints of streams.
     pub const ALL: [StreamEndpoint; 2] = [Self::Host, Self::RemoteBuffer];
 
     /// The name in the file.
@@ -176,7 +177,7 @@ impl StreamEndpoint {
         }
     }
 
-    /// The end of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|end| end.name() == name)
     }
@@ -190,7 +191,7 @@ pub struct ProgramNode {
     pub name: String,
     /// Children in order; empty for leaves.
     pub children: Vec<ProgramId>,
-    /// IPU it runs on; `None` where it concerns several.
+    /// IPU it runs on; `None` if it concerns several.
     pub ipu: Option<IpuId>,
     /// Compute set of an [`ProgramKind::OnTileExecute`].
     pub compute_set: Option<ComputeSetId>,
@@ -200,23 +201,23 @@ pub struct ProgramNode {
     pub stream: StreamEndpoint,
     /// Iterations of an [`ProgramKind::Repeat`]; 1 for everything else.
     pub repeats: u64,
-    /// What it is a part of, where it runs outlined code.
+    /// The call and body that it belongs to, if it runs outlined code.
     pub outlined: Option<OutlinedCall>,
 }
 
-/// The use of a program in a function that is there once and called several times. The first use is
-/// the program of the function itself; further ones are programs of their own, below no other, so
-/// that their steps belong to their own operations.
+/// The use of a program in a function that exists once and is called several times. The first use
+/// is the program of the function itself. Each further use is a program of its own without a
+/// parent, so that its steps belong to its own operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlinedCall {
-    /// The program of the function, with compute set, traffic and code.
+    /// The program of the function. It has the compute set, the traffic and the code.
     pub body: ProgramId,
-    /// The [`ProgramKind::Call`] in which it runs.
+    /// The [`ProgramKind::Call`] that runs it.
     pub call: ProgramId,
 }
 
 impl ProgramNode {
-    /// True if it waits for the tiles of one IPU alone.
+    /// True if it waits for tiles of a single IPU.
     pub fn is_internal_sync(&self) -> bool {
         self.kind == ProgramKind::Sync && self.name == INTERNAL_SYNC
     }
@@ -226,7 +227,7 @@ impl ProgramNode {
         self.kind == ProgramKind::Sync && self.name == EXTERNAL_SYNC
     }
 
-    /// A leaf that belongs to no IPU, compute set or operation; a stream copy is one of the host.
+    /// A leaf without IPU, compute set or operation; a stream copy is one with the host.
     pub fn new(kind: ProgramKind, name: impl Into<String>) -> Self {
         Self {
             kind,
@@ -249,21 +250,24 @@ pub struct VertexTypeInfo {
     pub name: String,
     /// Code on each tile that has at least one instance; 0 on an IPU Model.
     pub code_bytes: Bytes,
-    /// Whether that is one piece of code for all types that say so: a tile has it once, however many
-    /// of them it uses.
+    /// True if types with this flag share one piece of code: a tile has it once, however many of
+    /// them it uses.
     pub shares_code: bool,
     /// State of one instance.
     pub state_bytes: Bytes,
 }
 
-/// For each vertex type, the one that its code is counted with: itself, or the first of those that
-/// share theirs.
+/// For each vertex type, the type that its code is counted with: itself, or the first of the types
+/// that share their code.
 pub fn code_owners(types: &[VertexTypeInfo]) -> Vec<VertexTypeId> {
     let shared = types.iter().position(|kind| kind.shares_code);
-    let owner = |(id, kind): (usize, &VertexTypeInfo)| {
-        VertexTypeId::from_index(if kind.shares_code { shared.unwrap_or(id) } else { id })
-    };
-    types.iter().enumerate().map(owner).collect()
+    types
+        .iter()
+        .enumerate()
+        .map(|(id, kind)| {
+            VertexTypeId::from_index(if kind.shares_code { shared.unwrap_or(id) } else { id })
+        })
+        .collect()
 }
 
 /// Equal vertices of one compute set.
@@ -273,8 +277,8 @@ pub struct VertexGroup {
     pub count: TileRuns<u64>,
     /// Edges of one instance.
     pub edges: u64,
-    /// Floating point operations of all of them in one execution, those on padding included;
-    /// `None` where they are not counted.
+    /// Floating point operations of all of them in one execution, including those on padding;
+    /// `None` if they are not counted.
     pub flops: Option<u64>,
 }
 
@@ -283,7 +287,7 @@ pub struct VertexGroup {
 pub struct ComputeSet {
     /// `layer1/conv/Conv_1/Convolve`.
     pub name: String,
-    /// Cycles of each tile that takes part, measured once and reused by all executions.
+    /// Cycles of each tile that takes part, measured once and used for all executions.
     pub cycles: TileRuns<Cycles>,
     pub vertices: Vec<VertexGroup>,
 }
@@ -294,7 +298,8 @@ pub struct TileTraffic {
     pub bytes_in: Bytes,
     /// Bytes sent, a multicast counted once.
     pub bytes_out: Bytes,
-    /// Bytes of the sent messages times their receivers: `sum(bytes_in) = sum(bytes_delivered)`.
+    /// Bytes of the sent messages, multiplied by their receivers: `sum(bytes_in) =
+    /// sum(bytes_delivered)`.
     pub bytes_delivered: Bytes,
     pub messages_in: u64,
     /// Messages sent, a multicast counted once.
@@ -304,7 +309,7 @@ pub struct TileTraffic {
 }
 
 impl TileTraffic {
-    /// What a tile does that does both.
+    /// The traffic of a tile that does both.
     pub fn plus(self, other: Self) -> Self {
         Self {
             bytes_in: self.bytes_in + other.bytes_in,
@@ -324,23 +329,22 @@ pub struct ExchangeTraffic {
     pub program: ProgramId,
     /// Traffic and code of each tile that takes part.
     pub tiles: TileRuns<TileTraffic>,
-    /// Cycles that each tile of a `DoExchange` sends or receives; on no tile where that was not
-    /// recorded.
+    /// Cycles that each tile of a `DoExchange` sends or receives; empty if that was not recorded.
     pub cycles: TileRuns<Cycles>,
 }
 
-/// Control code of one program, without that of the programs below it.
+/// Control code of one program, without that of its children.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlCode {
-    /// The program, or of outlined code the [`ProgramKind::Call`] that runs it once more.
+    /// The program. For outlined code, the [`ProgramKind::Call`] that runs it again.
     pub program: ProgramId,
     /// Bytes on each tile that takes part.
     pub tiles: TileRuns<Bytes>,
 }
 
-/// Who sends to whom in an exchange: the tiles `from` send `bytes` to the tiles `to`, in order. What
-/// the first of them sends first is what the first receiver gets first. In an exchange without
-/// routes that order is not known.
+/// A route of an exchange: the tiles `from` send `bytes` to the tiles `to`, in order. The first
+/// bytes of the first sender go first to the first receiver. In an exchange without routes that
+/// order is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeRoute {
     /// The exchange or copy program.

@@ -1,15 +1,15 @@
-//! Rings in which replicas exchange data, and the links that their data go over.
+//! Rings in which replicas exchange data, and the links that carry the data.
 //!
-//! IPUs of a machine are pairs in a ladder: links join the two of a pair, and each of them with
-//! those in the rows above and below. Replicas lie one behind the other in it, so that what they
-//! send to the next one of a ring mostly passes through others. A ladder has two ends; where a link
-//! joins them, there is none.
+//! The IPUs of a machine form a ladder of pairs: links join the two IPUs of a pair, and each of
+//! them with its neighbours in the rows above and below. Replicas follow each other along the
+//! ladder, so that data for the next replica of a ring mostly pass through others. A ladder has two
+//! ends, unless a link joins them.
 
 use super::Target;
 use crate::units::{IpuId, ProgramId};
 use std::collections::BTreeMap;
 
-/// How the replicas of a ring follow each other (poplibs lib/popops/ReplicatedCollectives.cpp,
+/// The order of the replicas in a ring (poplibs lib/popops/ReplicatedCollectives.cpp,
 /// `RingPattern`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RingOrder {
@@ -22,7 +22,7 @@ pub enum RingOrder {
 }
 
 impl RingOrder {
-    /// Every order.
+    /// All orders.
     pub const ALL: [RingOrder; 3] = [Self::Flat, Self::Interleaved, Self::Serpent];
 
     /// The name in the file, as poplibs prints it.
@@ -34,12 +34,12 @@ impl RingOrder {
         }
     }
 
-    /// The order of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|order| order.name() == name)
     }
 
-    /// The ranks of a ring of so many, clockwise from rank 0.
+    /// The ranks of a ring of `count` replicas, clockwise from rank 0.
     fn ranks(self, count: u32) -> Vec<u32> {
         match self {
             Self::Flat => (0..count).collect(),
@@ -47,25 +47,25 @@ impl RingOrder {
                 let up = (0..count).step_by(2);
                 up.chain((0..count).filter(|rank| rank % 2 == 1).rev()).collect()
             }
-            // An odd last one would have no other side to go to.
+            // The last one of an odd number has no partner on the other side.
             Self::Serpent => (0..count).map(|at| (at ^ (at >> 1 & 1)).min(count - 1)).collect(),
         }
     }
 }
 
-/// What joins the replicas of a ring.
+/// The links between the replicas of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RingLinks {
     /// IPU-Links: a ladder with two ends.
     Ladder,
     /// IPU-Links: a ladder whose ends are joined, too.
     ClosedLadder,
-    /// GW-Links between racks, of which each IPU has a share.
+    /// GW-Links between racks; each IPU has a share of them.
     Gateways,
 }
 
 impl RingLinks {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [RingLinks; 3] = [Self::Ladder, Self::ClosedLadder, Self::Gateways];
 
     /// The name in the file.
@@ -77,37 +77,38 @@ impl RingLinks {
         }
     }
 
-    /// The kind of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|links| links.name() == name)
     }
 }
 
-/// A ring of replicas, or several equal ones beside each other, in which all replicas send as much
-/// as they receive.
+/// A ring of replicas, or several equal ones side by side. All replicas send as much as they
+/// receive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicaRing {
     pub order: RingOrder,
     pub links: RingLinks,
     /// Replicas of one ring.
     pub ranks: u32,
-    /// From one of them to the next by number: those between are of other rings.
+    /// Distance from one of them to the next by number. The replicas in between belong to other
+    /// rings.
     pub spacing: u32,
-    /// Share of what a replica sends that goes to the next one of the ring; the rest goes to the
-    /// one before.
+    /// Share of the sent data that goes to the next replica of the ring. The rest goes to the
+    /// previous one.
     pub clockwise: f64,
-    /// The copies that go round in it.
+    /// The copies that use the ring.
     pub programs: Vec<ProgramId>,
 }
 
-/// What a replica sends to another one in a step of a collective.
+/// The data that a replica sends to another one in a step of a collective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RingFlow {
     pub from: u32,
     pub to: u32,
-    /// Share of what it sends.
+    /// Its share of the sent data.
     pub share: f64,
-    /// True if it goes to the next one of the ring.
+    /// True if it goes to the next replica of the ring.
     pub clockwise: bool,
 }
 
@@ -119,35 +120,36 @@ pub struct LadderLink {
 }
 
 impl LadderLink {
-    /// Whether it joins the two IPUs of a pair.
+    /// True if it joins the two IPUs of a pair.
     pub fn is_pair(self) -> bool {
         self.from / 2 == self.to / 2
     }
 }
 
 impl ReplicaRing {
-    /// The replicas of the ring that a replica is in, clockwise.
+    /// The replicas of the ring that contains `replica`, clockwise.
     pub fn members(&self, replica: u32) -> Vec<u32> {
         let first = self.first_of(replica);
         let ranks = self.order.ranks(self.ranks);
         ranks.into_iter().map(|rank| first + rank * self.spacing).collect()
     }
 
-    /// The first replica of the ring that a replica is in.
+    /// The first replica of the ring that contains `replica`.
     fn first_of(&self, replica: u32) -> u32 {
         let spacing = self.spacing.max(1);
         let all = spacing.saturating_mul(self.ranks).max(1);
         replica / all * all + replica % spacing
     }
 
-    /// What so many replicas send to each other in a step.
+    /// The flows between `replicas` replicas in a step.
     pub fn flows(&self, replicas: u32) -> Vec<RingFlow> {
         let mut flows = Vec::new();
         for first in (0..replicas).filter(|replica| self.first_of(*replica) == *replica) {
             let members = self.members(first);
             let next = members.iter().cycle().skip(1);
             for (one, other) in members.iter().zip(next) {
-                let (one, other) = (*one, *other);
+                let one = *one;
+                let other = *other;
                 let ways = [
                     RingFlow { from: one, to: other, share: self.clockwise, clockwise: true },
                     RingFlow {
@@ -163,22 +165,27 @@ impl ReplicaRing {
         flows
     }
 
-    /// Links over which the data of a flow go, from the IPU at a place in one replica to that at the
-    /// same place in another. None over GW-Links.
+    /// The links that a flow passes, from the IPU at a place in one replica to the IPU at the same
+    /// place in another. None over GW-Links.
     fn path(&self, flow: RingFlow, at: ReplicaPlaces) -> Vec<LadderLink> {
         if self.links == RingLinks::Gateways {
             return Vec::new();
         }
-        // The part of the ladder that the ring, and those between its replicas, take up.
+        // The part of the ladder that belongs to the ring and to the replicas between its members.
         let each = self.ranks.saturating_mul(self.spacing).max(1);
         let extent = each.saturating_mul(at.shape.ipus_per_replica).max(1);
-        let (from, to) = (at.ipu(flow.from), at.ipu(flow.to));
-        let (first, rows) = (from / extent * extent / 2, extent.div_ceil(2));
-        let (row, end, side) = (from / 2 - first, to / 2 - first, from % 2);
+        let from = at.ipu(flow.from);
+        let to = at.ipu(flow.to);
+        let first = from / extent * extent / 2;
+        let rows = extent.div_ceil(2);
+        let row = from / 2 - first;
+        let end = to / 2 - first;
+        let side = from % 2;
         // Along the ladder first, then across.
         let up = (end + rows - row) % rows;
         let goes_up = match self.links {
-            // Half way round, each way is as far: data keep to that of their ring.
+            // Halfway around, both directions are equally long: data stay in the direction of their
+            // ring.
             RingLinks::ClosedLadder if 2 * up == rows => flow.clockwise,
             RingLinks::ClosedLadder => 2 * up < rows,
             RingLinks::Ladder | RingLinks::Gateways => end > row,
@@ -187,22 +194,24 @@ impl ReplicaRing {
             RingLinks::ClosedLadder => up.min(rows - up),
             RingLinks::Ladder | RingLinks::Gateways => row.abs_diff(end),
         };
-        let ipu = |row: u32| 2 * (first + row) + side;
-        let after = |row: u32| if goes_up { (row + 1) % rows } else { (row + rows - 1) % rows };
-        let way = std::iter::successors(Some(row), |row| Some(after(*row)));
-        let mut stops: Vec<u32> = way.take(hops as usize + 1).map(ipu).collect();
+        let mut stops = Vec::with_capacity(hops as usize + 2);
+        let mut at = row;
+        for _ in 0..=hops {
+            stops.push(2 * (first + at) + side);
+            at = if goes_up { (at + 1) % rows } else { (at + rows - 1) % rows };
+        }
         if stops.last() != Some(&to) {
             stops.push(to);
         }
         stops.windows(2).map(|ends| LadderLink { from: ends[0], to: ends[1] }).collect()
     }
 
-    /// What each link carries in a step in which the IPU at each of `places` sends one byte in each
-    /// replica: bytes, by link. Empty where the way of data is not known.
+    /// The load of each link in a step in which the IPU at each of `places` sends one byte in each
+    /// replica, in bytes. Empty if the route of the data is not known.
     pub fn link_loads(&self, shape: ReplicaShape, places: &[IpuId]) -> BTreeMap<LadderLink, f64> {
         let mut loads: BTreeMap<LadderLink, f64> = BTreeMap::new();
         if self.order == RingOrder::Serpent {
-            // The ends of a Barley twist are joined crosswise.
+            // The ends of a Barley twist are joined crosswise, so the route is not known.
             return loads;
         }
         let flows = self.flows(shape.replicas);
@@ -217,8 +226,8 @@ impl ReplicaRing {
         loads
     }
 
-    /// Share of what one IPU of each replica sends in a step that passes through each replica on its
-    /// way between others.
+    /// Share of the data sent by one IPU of each replica in a step that passes through each replica
+    /// on its way between others.
     pub fn passed_on(&self, shape: ReplicaShape, place: IpuId) -> Vec<f64> {
         let mut passed = vec![0.0; shape.replicas as usize];
         let at = ReplicaPlaces { shape, place };
@@ -237,7 +246,7 @@ impl ReplicaRing {
     }
 }
 
-/// How many replicas there are, and of how many IPUs of the machine.
+/// The number of replicas, and of IPUs of the machine in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaShape {
     pub replicas: u32,
@@ -245,7 +254,7 @@ pub struct ReplicaShape {
 }
 
 impl ReplicaShape {
-    /// The replicas of a target; each also takes the IPUs that work like those of the report.
+    /// The replicas of a target. Each also includes the IPUs that work like those of the report.
     pub fn of(target: &Target) -> Self {
         let ipus_per_replica = target.ipus_per_replica.saturating_mul(target.ipus_alike());
         Self { replicas: target.replicas, ipus_per_replica }
@@ -265,7 +274,7 @@ struct ReplicaPlaces {
 }
 
 impl ReplicaPlaces {
-    /// The IPU of a replica among all of the machine.
+    /// The number of an IPU of a replica within the machine.
     fn ipu(self, replica: u32) -> u32 {
         replica * self.shape.ipus_per_replica + self.place.0
     }
@@ -291,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_beside_each_other_do_not_mix() {
+    fn parallel_rings_do_not_mix() {
         let mut of = ring(RingOrder::Flat, RingLinks::Ladder, 2, 1.0);
         of.spacing = 3;
         assert_eq!(
@@ -323,7 +332,7 @@ mod tests {
         assert_eq!(loads, [1.0, 1.0, 2.0, 2.0]);
         let closed = ring(RingOrder::Flat, RingLinks::ClosedLadder, 4, 0.5);
         assert_eq!(most(&closed, &[0, 1, 2, 3]), 1.0);
-        // A ring of two has a link for each way.
+        // A ring of two has one link for each direction.
         let shape = ReplicaShape { replicas: 2, ipus_per_replica: 4 };
         let two = ring(RingOrder::Flat, RingLinks::ClosedLadder, 2, 0.5);
         let most = two.link_loads(shape, &[IpuId(0)]).into_values().fold(0.0, f64::max);
@@ -353,10 +362,10 @@ mod tests {
             }
             let each = if ranks > 1 { 1.0 } else { 0.0 };
             prop_assert!(sent.iter().chain(&received).all(|share| (share - each).abs() < 1e-9));
-            // What leaves a replica over its links has come in over them, or is its own.
+            // Data that leave a replica over its links have come in over them, or are its own.
             let at = IpuId(ipus - 1);
             let replica = |ipu: u32| (ipu / ipus) as usize;
-            // The last row of the ladder may have an IPU that is of no replica.
+            // The last row of the ladder may have an IPU that belongs to no replica.
             let mut out = vec![0.0; shape.replicas as usize + 1];
             let mut into = out.clone();
             for (link, load) in of.link_loads(shape, &[at]) {

@@ -1,4 +1,4 @@
-//! Where a slice of a report comes from.
+//! The origin of a slice of a report.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 pub struct SliceOrigin {
     /// Path of the report that it was cut from.
     pub report: String,
-    /// The cycles that were asked for, half-open, as that report counts them.
+    /// The requested cycles, half-open, as that report counts them.
     pub cycles: (u64, u64),
-    /// The cycle of that report that is 0 here.
+    /// The cycle of that report that is cycle 0 here.
     pub first_cycle: u64,
-    /// The IPUs that were asked for; all where that is not said.
+    /// The requested IPUs; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ipus: Option<Vec<u32>>,
 }
 
 impl SliceOrigin {
-    /// A sentence for people.
+    /// A sentence for users.
     pub(crate) fn sentence(&self) -> String {
         let Self { report, cycles: (start, end), first_cycle, ipus } = self;
         let on = ipus.as_ref().map_or_else(String::new, |ipus| {

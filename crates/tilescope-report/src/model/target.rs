@@ -3,12 +3,12 @@
 use super::{ArithmeticType, ComputeEngine, ComputeRate, MachineChange, TileTraffic};
 use crate::units::{Bytes, Cycles, Hertz, IpuId, TileId, TileRange};
 
-/// Hardware, or the IPU Model.
+/// The kind of target: hardware or the IPU Model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
-    /// Hardware: programs carry code, the host takes its time.
+    /// Hardware: programs contain code, and the host takes time.
     Ipu,
-    /// Poplar's IPU Model: no code is generated, the host answers at once.
+    /// Poplar's IPU Model: no code is generated, and the host answers at once.
     IpuModel,
 }
 
@@ -24,7 +24,7 @@ impl TargetKind {
         }
     }
 
-    /// The kind of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -35,7 +35,7 @@ impl TargetKind {
 pub struct Target {
     /// Hardware or IPU Model.
     pub kind: TargetKind,
-    /// Name a spec uses: `mk2`.
+    /// Name in specs: `mk2`.
     pub name: String,
     /// Generation: `Mk1`, `Mk2`, `Bow`.
     pub architecture: String,
@@ -50,7 +50,7 @@ pub struct Target {
     pub clock: Hertz,
     /// Copies of the program that run side by side.
     pub replicas: u32,
-    /// IPUs of one replica; the lanes and tiles of this report.
+    /// IPUs of one replica, and so the lanes and tiles of this report.
     pub ipus_per_replica: u32,
     /// Size of one element (bank) of non-interleaved tile memory.
     pub memory_element_bytes: Bytes,
@@ -58,26 +58,26 @@ pub struct Target {
     pub interleaved_offset: Bytes,
     /// Tiles of one column of the chip's floor plan.
     pub tiles_per_column: u32,
-    /// Whether tiles are numbered column by column, as tools that talk to the hardware number them;
-    /// else their numbers wind through the chip.
+    /// True if tiles are numbered column by column, as tools that access the hardware number them.
+    /// Otherwise their numbers wind through the chip.
     pub physical_numbers: bool,
-    /// In what it differs from the machine of that name, and constants of its simulation that were
-    /// fitted to a measurement; empty for one that can be bought, simulated as it comes.
+    /// Differences from the machine of that name, and constants of its simulation that were fitted
+    /// to a measurement. Empty for a machine that can be bought and its usual simulation.
     pub changes: Vec<MachineChange>,
 }
 
 impl Target {
-    /// Whether nobody can buy it: a spec changed some of its constants.
+    /// True if a spec changed some of its constants, so that it cannot be bought.
     pub fn is_changed(&self) -> bool {
         self.machine_changes().next().is_some()
     }
 
-    /// Whether constants of its simulation were fitted to a measurement.
+    /// True if constants of its simulation were fitted to a measurement.
     pub fn is_calibrated(&self) -> bool {
         self.calibration().next().is_some()
     }
 
-    /// In what it differs from the machine of its name.
+    /// The differences from the machine of its name.
     pub fn machine_changes(&self) -> impl Iterator<Item = &MachineChange> {
         self.changes.iter().filter(|change| !change.is_calibration())
     }
@@ -87,23 +87,31 @@ impl Target {
         self.changes.iter().filter(|change| change.is_calibration())
     }
 
-    /// The machine in words: `mk2`, `mk2, changed: exchange 16 B/cycle` or `mk2, calibrated: exchange
-    /// start 371 cycles`.
+    /// The machine as text: `mk2`, `mk2, changed: exchange 16 B/cycle` or `mk2, calibrated:
+    /// exchange start 371 cycles`.
     pub fn machine_name(&self) -> String {
-        let list = |words: &str, texts: Vec<String>| match texts.is_empty() {
-            true => String::new(),
-            false => format!(", {words}: {}", texts.join(", ")),
+        let format_list = |words: &str, texts: Vec<String>| {
+            if texts.is_empty() {
+                String::new()
+            } else {
+                format!(", {words}: {}", texts.join(", "))
+            }
         };
         let changed = self.machine_changes().map(MachineChange::text).collect();
         let calibrated = self.calibration().map(MachineChange::text).collect();
-        format!("{}{}{}", self.name, list("changed", changed), list("calibrated", calibrated))
+        format!(
+            "{}{}{}",
+            self.name,
+            format_list("changed", changed),
+            format_list("calibrated", calibrated)
+        )
     }
 
-    /// IPUs that work alike for each IPU of the report, itself among them: with tensor parallelism
-    /// they are several.
+    /// The number of IPUs that work like each IPU of the report, including itself: several with
+    /// tensor parallelism.
     pub fn ipus_alike(&self) -> u32 {
         let shown = u64::from(self.replicas) * u64::from(self.ipus_per_replica);
-        // Systems have powers of two of IPUs, so that up to half of them may be left over.
+        // The number of IPUs of a system is a power of two, so up to half of them may be left over.
         let most = u64::from(self.num_ipus).checked_div(shown).unwrap_or(0);
         most.checked_ilog2().map_or(1, |bits| 1 << bits)
     }
@@ -118,17 +126,17 @@ impl Target {
         self.tiles_per_ipu - self.io_tiles_per_ipu
     }
 
-    /// The IPU that a tile of the replica lies on.
+    /// The IPU of a tile of the replica.
     pub fn ipu_of_tile(&self, tile: TileId) -> IpuId {
         IpuId(tile.0 / self.tiles_per_ipu.max(1))
     }
 
-    /// Whether the replica has this tile.
+    /// True if the replica has this tile.
     pub fn has_tile(&self, tile: TileId) -> bool {
         tile < TileId(self.tiles_per_replica())
     }
 
-    /// Whether the replica has this IPU.
+    /// True if the replica has this IPU.
     pub fn has_ipu(&self, ipu: IpuId) -> bool {
         ipu < IpuId(self.ipus_per_replica)
     }
@@ -153,7 +161,7 @@ pub struct GraphCounts {
     pub variables: u64,
 }
 
-/// How many samples one host call moves.
+/// The number of samples in one host call, by factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchingConfig {
     /// Samples of one forward (and backward) pass.
@@ -173,12 +181,12 @@ impl BatchingConfig {
     }
 }
 
-/// Where data go into or out of something.
+/// An interface through which data enter or leave a part of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MachineInterface {
-    /// A tile, in an exchange between tiles: what it receives, or sends.
+    /// A tile in an exchange between tiles: the data that it receives or sends.
     Tile,
-    /// What a tile sends in such an exchange, which is less where two tiles share a bus.
+    /// The data that a tile sends in such an exchange: fewer where two tiles share a bus.
     TileSend,
     /// All links of an IPU to others, in one direction.
     IpuLinks,
@@ -186,16 +194,16 @@ pub enum MachineInterface {
     Host,
     /// Between streaming memory and an IPU.
     RemoteBuffer,
-    /// The links of an IPU up or down the ladder of pairs, one way.
+    /// The links of an IPU along the ladder of pairs, in one direction.
     LadderLinks,
-    /// Those to the other IPU of its pair, one way.
+    /// The links to the other IPU of its pair, in one direction.
     PairLinks,
-    /// Its share of the links between racks, one way.
+    /// Its share of the links between racks, in one direction.
     Gateways,
 }
 
 impl MachineInterface {
-    /// Every interface.
+    /// All interfaces.
     pub const ALL: [MachineInterface; 8] = [
         Self::Tile,
         Self::TileSend,
@@ -221,40 +229,43 @@ impl MachineInterface {
         }
     }
 
-    /// The interface of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|interface| interface.name() == name)
     }
 }
 
-/// Bytes per cycle that an interface moves at most.
+/// The highest rate of an interface in bytes per cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidth {
     pub interface: MachineInterface,
     pub bytes_per_cycle: f64,
 }
 
-/// What a machine does at most.
+/// The peak rates of a machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineLimits {
     /// Engines of one tile.
     pub rates: Vec<ComputeRate>,
-    /// What its interfaces move.
+    /// Bandwidths of its interfaces.
     pub bandwidths: Vec<Bandwidth>,
 }
 
 impl MachineLimits {
-    /// Bytes per cycle that an interface moves at most, where that is known.
+    /// The highest rate of an interface in bytes per cycle, if known.
     pub fn bytes_per_cycle(&self, interface: MachineInterface) -> Option<f64> {
         let known = self.bandwidths.iter().find(|known| known.interface == interface)?;
-        // A bandwidth of nothing would make figures that nobody could read.
-        (known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite())
-            .then_some(known.bytes_per_cycle)
+        // A bandwidth of zero would lead to meaningless figures.
+        if known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite() {
+            Some(known.bytes_per_cycle)
+        } else {
+            None
+        }
     }
 
-    /// Cycles that a tile needs at least for its part of an exchange, where that is known: it sends
-    /// and receives at the same time, and what a tile beside it receives too comes twice as fast. Of
-    /// an exchange in which `repeated` bytes arrive more than once, no more than these can be such.
+    /// A lower bound on the cycles of a tile for its part of an exchange, if known. The tile sends
+    /// and receives at the same time. Data that its neighbour receives too arrive at twice the
+    /// rate; in an exchange in which `repeated` bytes arrive more than once, at most these do.
     pub fn tile_exchange_cycles(&self, tile: &TileTraffic, repeated: Bytes) -> Option<f64> {
         let alone = self.bytes_per_cycle(MachineInterface::TileSend)?;
         let shared = self.bytes_per_cycle(MachineInterface::Tile).unwrap_or(alone);
@@ -264,21 +275,21 @@ impl MachineLimits {
         Some(received.max(tile.bytes_out.as_f64() / alone))
     }
 
-    /// Floating point operations of a tile per cycle at most on an engine with these types, where
-    /// that is known.
+    /// The peak rate of an engine of a tile with these types in floating point operations per
+    /// cycle, if known.
     pub fn flops_per_cycle(
         &self,
         engine: ComputeEngine,
         input: ArithmeticType,
         partials: ArithmeticType,
     ) -> Option<u64> {
-        let known = |rate: &&ComputeRate| {
-            (rate.engine, rate.input, rate.partials) == (engine, input, partials)
-        };
-        self.rates.iter().find(known).map(|rate| rate.flops_per_cycle)
+        self.rates
+            .iter()
+            .find(|rate| (rate.engine, rate.input, rate.partials) == (engine, input, partials))
+            .map(|rate| rate.flops_per_cycle)
     }
 
-    /// The most of an engine with operands of a type, whatever its sums are, where that is known.
+    /// The peak rate of an engine with operands of a type and any sums, if known.
     pub fn peak_flops_per_cycle(
         &self,
         engine: ComputeEngine,
@@ -289,20 +300,20 @@ impl MachineLimits {
     }
 }
 
-/// Something that a machine does now and then, and that always takes as long.
+/// An action of a machine that always takes the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MachineAction {
     /// A sync of several IPUs, after the last one has arrived.
     ExternalSync,
-    /// The handshake before the transfer of a stream copy with the host: what its begin takes more
-    /// is waiting for the host.
+    /// The handshake before the transfer of a stream copy with the host. Any further time of its
+    /// begin is waiting for the host.
     StreamBegin,
-    /// What follows the transfer of a stream copy with the host.
+    /// The end of a stream copy with the host, after the transfer.
     StreamEnd,
 }
 
 impl MachineAction {
-    /// Every action.
+    /// All actions.
     pub const ALL: [MachineAction; 3] = [Self::ExternalSync, Self::StreamBegin, Self::StreamEnd];
 
     /// The name in the file.
@@ -314,13 +325,13 @@ impl MachineAction {
         }
     }
 
-    /// The action of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.name() == name)
     }
 }
 
-/// How long an action takes.
+/// The time that an action takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionCost {
     pub action: MachineAction,
@@ -331,24 +342,25 @@ pub struct ActionCost {
 pub(crate) const GS1: &str = "GS1";
 pub(crate) const GS2: &str = "GS2";
 
-/// Which IPUs of a replica wait for each other.
+/// The IPUs of a replica that wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncGroupMembers {
-    /// Those of copies between IPUs.
+    /// The group of copies between IPUs.
     pub gs1: Vec<IpuId>,
-    /// The parts that wait for the host and for streaming memory by themselves.
+    /// The parts that wait for the host and for streaming memory on their own.
     pub gs2: Vec<Vec<IpuId>>,
 }
 
 impl SyncGroupMembers {
-    /// Whether IPUs may wait for each other: they are all of GS1 or of a part of GS2. One that works
-    /// alone waits for nobody.
+    /// True if these IPUs may wait for each other: they are all of GS1 or of a part of GS2. A
+    /// single IPU waits for no other.
     pub(crate) fn may_sync(&self, ipus: &[IpuId]) -> bool {
         ipus.len() == 1 || is_all_of(&self.gs1, ipus) || self.has_part(ipus)
     }
 
-    /// True if IPUs may wait for each other before a copy to other replicas: they are all of GS1, or
-    /// one of the two sides of a ladder. Any other part of GS2 has one IPU, and joins it to the host.
+    /// True if IPUs may wait for each other before a copy to other replicas: they are all of GS1,
+    /// or one of the two sides of a ladder. Any other part of GS2 has a single IPU and joins it to
+    /// the host.
     pub(crate) fn may_join_replicas(&self, ipus: &[IpuId]) -> bool {
         is_all_of(&self.gs1, ipus) || (self.gs2.len() == 2 && self.has_part(ipus))
     }

@@ -1,9 +1,9 @@
-//! What was measured of single tiles: when each of them began and ended each step.
+//! Measurements of single tiles: the start and end of each step on each of them.
 
 use crate::codec::{VarintReader, write_varint};
 use crate::units::{CycleRange, Cycles, TileId};
 
-/// What a tile was measured doing.
+/// The activity of a tile in a measured step.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -14,12 +14,12 @@ pub enum SampleKind {
     Compute,
     /// Waiting for other tiles.
     Synchronization,
-    /// Nothing, while others work.
+    /// Idle, while others work.
     Idle,
 }
 
 impl SampleKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [SampleKind; 4] =
         [Self::Exchange, Self::Compute, Self::Synchronization, Self::Idle];
 
@@ -33,21 +33,21 @@ impl SampleKind {
         }
     }
 
-    /// The kind of a name in a file.
+    /// Parses a name in a file.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What samples are of: many share it.
+/// The description of samples; many samples share one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SampleLabel {
     pub kind: SampleKind,
-    /// The operation that the tile worked for; empty where that was not recorded.
+    /// The operation that the tile worked for; empty if it was not recorded.
     pub operation: String,
-    /// The codelet that it ran; empty where it ran none.
+    /// The codelet that it ran; empty if it ran none.
     pub kernel: String,
-    /// What users wrote beside it, as names and values.
+    /// Metadata that users attached, as names and values.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -58,7 +58,7 @@ impl SampleLabel {
     }
 }
 
-/// What a tile does at a time within an exchange, as its compiler planned it.
+/// The activity of a tile at a time within an exchange, as its compiler planned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExchangeActivityKind {
     Send,
@@ -68,11 +68,11 @@ pub enum ExchangeActivityKind {
 }
 
 impl ExchangeActivityKind {
-    /// Every kind; its place is its number in the file.
+    /// All kinds. The position of a kind is its number in the file.
     pub const ALL: [ExchangeActivityKind; 3] = [Self::Send, Self::Receive, Self::PartnerBusy];
 }
 
-/// A stretch of an exchange that a tile is busy in: planned, not measured.
+/// A period of an exchange in which a tile is busy: planned, not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeActivity {
     pub kind: ExchangeActivityKind,
@@ -82,12 +82,12 @@ pub struct ExchangeActivity {
 }
 
 impl ExchangeActivity {
-    /// Its length; 0 where it ends before it starts.
+    /// Its length; 0 if it ends before it starts.
     pub fn cycles(&self) -> Cycles {
         Cycles(self.end.saturating_sub(self.start).into())
     }
 
-    /// Stretches as a file has them: of each, three LEB128; nothing where there are none.
+    /// The encoding in a file: three LEB128 numbers for each period. None if there are no periods.
     pub fn pack(all: &[Self]) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         for activity in all {
@@ -96,32 +96,32 @@ impl ExchangeActivity {
                 write_varint(&mut bytes, number);
             }
         }
-        (!bytes.is_empty()).then_some(bytes)
+        if bytes.is_empty() { None } else { Some(bytes) }
     }
 
-    /// What was packed, if that is sound.
+    /// Decodes packed periods, if they are sound.
     pub(crate) fn unpack(bytes: &[u8]) -> Option<Vec<Self>> {
         let mut reader = VarintReader::new(bytes);
         let mut found = Vec::new();
         while !reader.is_done() {
             let kind = usize::try_from(reader.take()?).ok()?;
             let kind = ExchangeActivityKind::ALL.get(kind).copied()?;
-            let mut cycle = || u32::try_from(reader.take()?).ok();
-            found.push(Self { kind, start: cycle()?, end: cycle()? });
+            let mut read_cycle = || u32::try_from(reader.take()?).ok();
+            found.push(Self { kind, start: read_cycle()?, end: read_cycle()? });
         }
         Some(found)
     }
 }
 
-/// When a tile began and ended a step, by its own counter.
+/// The start and end of a step on a tile, by the tile's own counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileSample {
     pub tile: TileId,
-    /// Place among the report's [`SampleLabel`]s.
+    /// Index into the report's [`SampleLabel`]s.
     pub label: u32,
     /// Number of the phase of the program.
     pub phase: u32,
-    /// How often the program had run before.
+    /// Number of earlier runs of the program.
     pub epoch: u32,
     /// Number of the step on its tile.
     pub local_index: u32,
@@ -132,14 +132,14 @@ pub struct TileSample {
 }
 
 impl TileSample {
-    /// Cycles in which the tile is planned to send or to receive, whichever is more; `None` where
-    /// no plan was recorded.
+    /// Cycles in which the tile is planned to send or to receive, whichever is more; `None` if no
+    /// plan was recorded.
     pub fn endpoint_cycles(&self) -> Option<Cycles> {
-        let sum = |wanted: ExchangeActivityKind| -> Cycles {
+        let add_up = |wanted: ExchangeActivityKind| -> Cycles {
             let own = self.activities.iter().filter(|activity| activity.kind == wanted);
             own.map(ExchangeActivity::cycles).sum()
         };
-        let busy = sum(ExchangeActivityKind::Send).max(sum(ExchangeActivityKind::Receive));
-        (!self.activities.is_empty()).then_some(busy)
+        let busy = add_up(ExchangeActivityKind::Send).max(add_up(ExchangeActivityKind::Receive));
+        if self.activities.is_empty() { None } else { Some(busy) }
     }
 }

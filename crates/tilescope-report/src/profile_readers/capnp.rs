@@ -1,30 +1,31 @@
-//! Bytes of a Cap'n Proto message to structs, texts and lists, as far as profiles need them.
+//! Reads structs, texts and lists from the bytes of a Cap'n Proto message, as far as profiles need
+//! them.
 //!
-//! The `capnp` crate reads messages through code that a schema compiler makes; profiles of other
-//! tools come without their schema, and only ordinals matter on the wire. What is read here counts
-//! against a budget, so that pointers that share what they point at cannot make much of little.
+//! The `capnp` crate reads messages through generated code; profiles of other tools come without
+//! their schema, and only ordinals matter on the wire. All reads count against a budget, so that
+//! pointers with shared targets cannot turn a small file into a lot of work.
 //!
-//! Standard framing, not packed: the number of segments less one and the words of each, as 32-bit
+//! Standard framing, not packed: the number of segments minus one and the words of each, as 32-bit
 //! integers padded to a word, then the segments. All numbers are little-endian.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::cell::Cell;
 
 /// Bytes of a word.
 const WORD: u64 = 8;
-/// Segments of a message: writers make a few dozen.
+/// The most segments of a message; writers make a few dozen.
 const MAX_SEGMENTS: u64 = 1 << 16;
-/// How many times the words of a message may be read: those of an honest one once.
+/// The number of times that the words of a message may be read; a sound one needs a single pass.
 const MAX_VISITS: u64 = 2;
-/// Words that may be read of a message however small it is.
+/// The number of words that may be read of even the smallest message.
 const LEAST_BUDGET: u64 = 1 << 13;
-/// Code of list elements that are single bytes, and of those that are structs.
+/// Codes for list elements that are single bytes, and for those that are structs.
 const BYTES: u64 = 2;
 const STRUCTS: u64 = 7;
 
-/// What is wrong with a message.
+/// The defect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CapnpError {
     #[error("its header promises {promised} B, the file has {found} B")]
@@ -42,11 +43,12 @@ pub(super) enum CapnpError {
 /// A message in memory.
 pub(super) struct Message<'a> {
     segments: Vec<&'a [u8]>,
-    /// Words that may still be read.
+    /// Remaining words of the budget.
     budget: Cell<u64>,
 }
 
-/// Bytes that the header of a message promises, with its own; `None` if `head` is no header.
+/// Length of a message in bytes according to its header, which is included; `None` if `head` is no
+/// header.
 pub(super) fn promised_bytes(head: &[u8]) -> Option<u64> {
     let count = u64::from(u32_at(head, 0)?) + 1;
     if count > MAX_SEGMENTS {
@@ -58,10 +60,10 @@ pub(super) fn promised_bytes(head: &[u8]) -> Option<u64> {
     Some(header + words * WORD)
 }
 
-/// Bytes of the longest header.
+/// The bytes of the longest header.
 pub(super) const MAX_HEADER_BYTES: u64 = (MAX_SEGMENTS / 2 + 1) * WORD;
 
-/// Words of a header: the count and a size for each segment.
+/// Words of a header: the count, and a size for each segment.
 fn header_words(segments: u64) -> u64 {
     (segments + 1).div_ceil(2)
 }
@@ -90,13 +92,13 @@ impl<'a> Message<'a> {
         Ok(Self { segments, budget: Cell::new(budget) })
     }
 
-    /// The struct that the message is.
+    /// The root struct of the message.
     pub(super) fn root(&self) -> Result<Struct<'_, 'a>, CapnpError> {
         let found = self.target(0, 0)?.ok_or(CapnpError::Outside)?;
         self.struct_at(found)
     }
 
-    /// Counts words as read.
+    /// Charges words to the budget.
     fn charge(&self, words: u64) -> Result<(), CapnpError> {
         let left = self.budget.get().checked_sub(words).ok_or(CapnpError::Repeated)?;
         self.budget.set(left);
@@ -115,7 +117,7 @@ impl<'a> Message<'a> {
         found.ok_or(CapnpError::Outside)
     }
 
-    /// What the pointer at a word leads to; `None` for a null pointer.
+    /// The target of the pointer at a word; `None` for a null pointer.
     fn target(&self, segment: usize, at: u64) -> Result<Option<Target>, CapnpError> {
         let pointer = self.word(segment, at)?;
         if pointer == 0 {
@@ -124,7 +126,7 @@ impl<'a> Message<'a> {
         if pointer & 3 != 2 {
             return near(pointer, segment, at).map(Some);
         }
-        // The object, or its pointer, lies in another segment.
+        // A far pointer: the object, or its pointer, is in another segment.
         let (pad_segment, pad) = far(pointer);
         self.charge(1)?;
         let landing = self.word(pad_segment, pad)?;
@@ -153,7 +155,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Something that a pointer leads to: its first word, and the pointer that says what it is.
+/// The target of a pointer: its first word, and the pointer with its type.
 #[derive(Clone, Copy)]
 struct Target {
     segment: usize,
@@ -161,7 +163,7 @@ struct Target {
     pointer: u64,
 }
 
-/// What a struct or list pointer at a word leads to.
+/// The target of a struct or list pointer at a word.
 fn near(pointer: u64, segment: usize, at: u64) -> Result<Target, CapnpError> {
     if pointer & 2 != 0 {
         return Err(CapnpError::Kind);
@@ -172,17 +174,17 @@ fn near(pointer: u64, segment: usize, at: u64) -> Result<Target, CapnpError> {
     Ok(Target { segment, at, pointer })
 }
 
-/// Segment and word that a far pointer names.
+/// Segment and word of a far pointer.
 fn far(pointer: u64) -> (usize, u64) {
     ((pointer >> 32) as usize, (pointer >> 3) & 0x1fff_ffff)
 }
 
-/// Words of data and pointers of a struct.
+/// Words of the data and pointer sections of a struct.
 fn sections(pointer: u64) -> (u64, u64) {
     ((pointer >> 32) & 0xffff, pointer >> 48)
 }
 
-/// A struct of a message; fields that it does not have are 0, empty or none.
+/// A struct of a message. Missing fields read as 0, empty or none.
 #[derive(Clone, Copy)]
 pub(super) struct Struct<'m, 'a> {
     message: &'m Message<'a>,
@@ -193,18 +195,18 @@ pub(super) struct Struct<'m, 'a> {
 }
 
 impl<'m, 'a> Struct<'m, 'a> {
-    /// The 16-bit number at a place of its data, counted in such numbers.
+    /// The 16-bit number at index `place` of its data.
     pub(super) fn u16(&self, place: u64) -> u16 {
         let bytes = slice(self.data, 2 * place, 2).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u16::from_le_bytes)
     }
 
-    /// The 32-bit number at a place of its data, counted in such numbers.
+    /// The 32-bit number at index `place` of its data.
     pub(super) fn u32(&self, place: u64) -> u32 {
         u32_at(self.data, 4 * place).unwrap_or(0)
     }
 
-    /// The 64-bit number at a place of its data, counted in such numbers.
+    /// The 64-bit number at index `place` of its data.
     pub(super) fn u64(&self, place: u64) -> u64 {
         u64_at(self.data, 8 * place).unwrap_or(0)
     }
@@ -216,15 +218,16 @@ impl<'m, 'a> Struct<'m, 'a> {
         self.message.target(self.segment, self.first_pointer + place)
     }
 
-    /// The struct that its pointer of a number leads to.
+    /// The struct that its pointer at index `place` refers to.
     pub(super) fn structure(&self, place: u64) -> Result<Option<Struct<'m, 'a>>, CapnpError> {
         self.target(place)?.map(|found| self.message.struct_at(found)).transpose()
     }
 
-    /// The text that its pointer of a number leads to, without the zero behind it.
+    /// The text that its pointer at index `place` refers to, without the trailing zero.
     pub(super) fn text(&self, place: u64) -> Result<&'a [u8], CapnpError> {
         let Some(Target { segment, at, pointer }) = self.target(place)? else { return Ok(&[]) };
-        let (elements, count) = ((pointer >> 32) & 7, pointer >> 35);
+        let elements = (pointer >> 32) & 7;
+        let count = pointer >> 35;
         if pointer & 3 != 1 || elements != BYTES {
             return Err(CapnpError::Kind);
         }
@@ -233,12 +236,13 @@ impl<'m, 'a> Struct<'m, 'a> {
         Ok(bytes.strip_suffix(&[0]).unwrap_or(bytes))
     }
 
-    /// The structs that its pointer of a number leads to.
+    /// The structs that its pointer at index `place` refers to.
     pub(super) fn list(&self, place: u64) -> Result<Structs<'m, 'a>, CapnpError> {
         let message = self.message;
         let none = Structs { message, segment: 0, at: 0, count: 0, tag: 0 };
         let Some(Target { segment, at, pointer }) = self.target(place)? else { return Ok(none) };
-        let (elements, words) = ((pointer >> 32) & 7, pointer >> 35);
+        let elements = (pointer >> 32) & 7;
+        let words = pointer >> 35;
         if pointer & 3 != 1 || elements != STRUCTS {
             return Err(CapnpError::Kind);
         }
@@ -250,7 +254,7 @@ impl<'m, 'a> Struct<'m, 'a> {
             return Err(CapnpError::Kind);
         }
         message.bytes(segment, at + 1, words * WORD)?;
-        // Structs without anything in them take no room, but time.
+        // Structs without content take no space, but time.
         message.charge(if of_elements == 0 { count } else { 1 })?;
         Ok(Structs { message, segment, at: at + 1, count, tag })
     }
@@ -263,7 +267,7 @@ pub(super) struct Structs<'m, 'a> {
     segment: usize,
     at: u64,
     count: u64,
-    /// Says of each of them what a pointer to it would say.
+    /// The tag of the list: the type of its elements, in the form of a pointer.
     tag: u64,
 }
 
@@ -281,7 +285,8 @@ impl<'m, 'a> Structs<'m, 'a> {
 }
 
 fn slice(bytes: &[u8], at: u64, length: u64) -> Option<&[u8]> {
-    let (at, length) = (usize::try_from(at).ok()?, usize::try_from(length).ok()?);
+    let at = usize::try_from(at).ok()?;
+    let length = usize::try_from(length).ok()?;
     bytes.get(at..at.checked_add(length)?)
 }
 

@@ -1,11 +1,12 @@
-//! Counters of tiles to cycles of one run.
+//! Converts counters of tiles to cycles of one run.
 //!
 //! Each tile has its own counter of 32 bits, which wraps after seconds. A sample begins within half
-//! its range of where the one before it ended, and ends within its range of its own start. Between
-//! tiles, what belongs together lies within half the range.
+//! the counter's range of the end of the previous one, and ends within one range of its own start.
+//! Between tiles, samples of one step are within half the range of each other.
 //!
-//! Most tools bring counters to one origin. Where they did not, tiles would leave a barrier before
-//! others arrive at it: then every tile is moved so that, at the median barrier, all leave together.
+//! Most tools align counters to one origin. Without alignment, tiles would leave a barrier before
+//! others arrive at it. In that case every tile is shifted so that all leave the median barrier
+//! together.
 
 use super::steps::StepKeys;
 use super::{MeasuredProfile, ProfileError, RawSample};
@@ -15,10 +16,11 @@ use crate::units::{CycleRange, Cycles};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Cycles after which a counter begins again.
+/// Cycles after which a counter wraps.
 const WRAP: i64 = 1 << 32;
 
-/// Most cycles by which a tile leaves barriers now earlier, now later than another one.
+/// The largest variation, in cycles, of the delay with which a tile leaves barriers relative to
+/// another one.
 const MAX_BARRIER_JITTER: i64 = 1024;
 
 /// Cycles of every sample, in the order of the profile's samples.
@@ -68,13 +70,13 @@ fn is_sync(profile: &MeasuredProfile<'_>, sample: &RawSample) -> bool {
     profile.labels.kind(sample.label) == SampleKind::Synchronization
 }
 
-/// Starts of samples on a counter of each tile that does not wrap.
+/// Starts of samples, with the wraps of each tile's counter removed.
 fn unwrapped(profile: &MeasuredProfile<'_>) -> Vec<i64> {
     let mut before: Option<(u32, i64, u32)> = None;
-    let start = |sample: &RawSample| {
+    let find_start = |sample: &RawSample| {
         let start = match before {
             Some((tile, end, counter)) if tile == sample.tile => {
-                // Signed: what overlaps the sample before it is not taken for a wrap.
+                // Signed: an overlap with the previous sample is not taken for a wrap.
                 end + i64::from(sample.start.wrapping_sub(counter) as i32)
             }
             _ => sample.start.into(),
@@ -82,10 +84,10 @@ fn unwrapped(profile: &MeasuredProfile<'_>) -> Vec<i64> {
         before = Some((sample.tile, start + length(sample), sample.end));
         start
     };
-    profile.samples.iter().map(start).collect()
+    profile.samples.iter().map(find_start).collect()
 }
 
-/// Moves tiles by whole ranges of the counter, to where what belongs together is closest.
+/// Shifts tiles by whole ranges of the counter to bring samples of the same steps closest together.
 fn join_wraps(keys: &StepKeys, starts: &mut [i64]) {
     let mut known: HashMap<u32, i64> = HashMap::new();
     for tile in keys.tiles() {
@@ -101,16 +103,16 @@ fn join_wraps(keys: &StepKeys, starts: &mut [i64]) {
     }
 }
 
-/// A barrier: when the last tile arrives, and the first one leaves.
+/// A barrier: the arrival of the last tile and the departure of the first.
 #[derive(Clone, Copy)]
 struct Barrier {
     last_start: i64,
     first_end: i64,
-    /// When the tile that is first in the profile leaves.
+    /// The departure of the first tile of the profile.
     reference: i64,
 }
 
-/// Barriers by step, if tiles leave some of them before others arrive.
+/// The barriers by step, if tiles leave some of them before others arrive.
 fn broken_barriers(
     profile: &MeasuredProfile<'_>,
     keys: &StepKeys,
@@ -132,19 +134,19 @@ fn broken_barriers(
         let barrier: Option<&Barrier> = barriers.get(step);
         barrier.is_some_and(|barrier| barrier.first_end < barrier.last_start)
     };
-    keys.steps().iter().any(is_broken).then_some(barriers)
+    if keys.steps().iter().any(is_broken) { Some(barriers) } else { None }
 }
 
-/// How much later than the first tile the others begin to count: the median of what they leave
-/// barriers later. `None` where a tile does not leave all barriers about as much later: then it is
-/// not the counters that differ.
+/// The offsets of the tiles' counters from that of the first tile: the medians of their delays at
+/// barriers. `None` if the delays of a tile vary too much, so that the counters cannot be the
+/// reason.
 fn origins(
     profile: &MeasuredProfile<'_>,
     keys: &StepKeys,
     barriers: &HashMap<u32, Barrier>,
     starts: &[i64],
 ) -> Option<Vec<i64>> {
-    let origin = |tile: Range<usize>| {
+    let find_origin = |tile: Range<usize>| {
         let samples = profile.samples.get(tile.clone())?.iter();
         let own = samples.zip(starts.get(tile.clone())?).zip(keys.steps_of(tile));
         let syncs = own.filter(|((sample, _), _)| is_sync(profile, sample));
@@ -155,17 +157,20 @@ fn origins(
         late.sort_unstable();
         let Some(&median) = late.get(late.len() / 2) else { return Some(0) };
         let differs = late.iter().any(|late| (late - median).abs() > MAX_BARRIER_JITTER);
-        (!differs).then_some(median)
+        if !differs { Some(median) } else { None }
     };
-    keys.tiles().map(origin).collect()
+    keys.tiles().map(find_origin).collect()
 }
 
-/// Lets the run begin at 0 where a counter had begun long before it.
+/// Lets the run begin at 0 if its counters had been running for long.
 fn to_origin(profile: &mut MeasuredProfile<'_>, starts: &mut [i64]) {
     let ends = starts.iter().zip(&profile.samples).map(|(start, sample)| start + length(sample));
-    let (first, last) = (starts.iter().min().copied(), ends.max());
-    let (Some(first), Some(last)) = (first, last) else { return };
-    // What lies a little behind 0 was measured from 0 on: it keeps the cycles that the tool shows.
+    let first = starts.iter().min().copied();
+    let last = ends.max();
+    let Some(first) = first else { return };
+    let Some(last) = last else { return };
+    // A run that starts shortly after 0 was measured from 0 on; it keeps the cycles that the tool
+    // shows.
     if first < 0 || first > last - first {
         starts.iter_mut().for_each(|start| *start -= first);
         profile

@@ -6,16 +6,16 @@ use crate::model::*;
 use crate::units::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What profiles do not say of the chip: C600 cards have one whose tiles are those of the Mk2 IPU
-/// (Graphcore, C600 data sheet), in columns of 64 (topology notes of ipu-stack).
+/// Columns of 64 tiles, which profiles do not state: the chip of C600 cards has the tiles of the
+/// Mk2 IPU (Graphcore, C600 data sheet), in columns of 64 (topology notes of ipu-stack).
 const TILES_PER_COLUMN: u32 = 64;
 const BYTES_PER_TILE: Bytes = Bytes(624 << 10);
 const MEMORY_ELEMENT_BYTES: Bytes = Bytes(16 << 10);
 const INTERLEAVED_OFFSET: Bytes = Bytes(208 << 10);
-/// Names of several operations or kernels that are written out.
+/// The most names of operations or kernels that are written out.
 const MAX_JOINED_NAMES: usize = 3;
 
-/// The compiled program of a run.
+/// Builds the compiled program of a run.
 pub(super) fn of(run: &MeasuredRun<'_>) -> CompilationReport {
     let mut parts = MeasuredParts::new(run);
     let ids: Vec<ProgramId> =
@@ -92,10 +92,10 @@ fn notes(run: &MeasuredRun<'_>) -> Vec<String> {
     std::iter::once(measured).chain(run.profile.notes.iter().cloned()).collect()
 }
 
-/// Lists of a compiled program, while they are made.
+/// The lists of a compiled program under construction.
 struct MeasuredParts {
     operations: Vec<ModelOperation>,
-    /// By texts of the table of labels.
+    /// Ids by index into the texts of the label table.
     operation_ids: BTreeMap<u32, OperationId>,
     vertex_types: Vec<VertexTypeInfo>,
     vertex_ids: BTreeMap<u32, VertexTypeId>,
@@ -116,8 +116,8 @@ impl MeasuredParts {
             programs: Vec::new(),
             work: BTreeMap::new(),
         };
-        // A program on which two operations work at once is of the one with most samples, but all
-        // operations and kernels are listed.
+        // A program in which two operations work at once belongs to the one with most samples, but
+        // all operations and kernels are listed.
         let mut kernels: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         let all = run.programs.iter().flat_map(|program| &program.key.work);
         for (operation, kernel) in all.clone() {
@@ -133,7 +133,7 @@ impl MeasuredParts {
         parts
     }
 
-    /// Lists an operation and a kernel, unless they are.
+    /// Adds an operation and a kernel to the lists, unless they are listed already.
     fn list(
         &mut self,
         run: &MeasuredRun<'_>,
@@ -141,15 +141,15 @@ impl MeasuredParts {
         kernel: u32,
         kernels: &BTreeMap<u32, BTreeSet<u32>>,
     ) {
-        let text = |number| run.profile.labels.text(number);
-        let name = text(operation);
+        let get_text = |number| run.profile.labels.text(number);
+        let name = get_text(operation);
         if !name.is_empty() && !self.operation_ids.contains_key(&operation) {
-            let own = kernels.get(&operation).into_iter().flatten().map(|kernel| text(*kernel));
+            let own = kernels.get(&operation).into_iter().flatten().map(|kernel| get_text(*kernel));
             let kind = joined(own.filter(|name| !name.is_empty()).collect());
             self.operation_ids.insert(operation, OperationId::from_index(self.operations.len()));
             self.operations.push(measured_operation(name, kind));
         }
-        let name = text(kernel);
+        let name = get_text(kernel);
         if !name.is_empty() && !self.vertex_ids.contains_key(&kernel) {
             self.vertex_ids.insert(kernel, VertexTypeId::from_index(self.vertex_types.len()));
             self.vertex_types.push(VertexTypeInfo {
@@ -161,7 +161,7 @@ impl MeasuredParts {
         }
     }
 
-    /// Makes a program of the run.
+    /// Builds a program of the run.
     fn program(&mut self, run: &MeasuredRun<'_>, program: &MeasuredProgram) -> ProgramId {
         let id = ProgramId::from_index(self.programs.len());
         let name = program_name(run, program);
@@ -222,15 +222,15 @@ fn measured_operation(name: String, kind: String) -> ModelOperation {
     }
 }
 
-/// The operations of a program; where it has none, its kernels or its phase.
+/// The names of the operations of a program; if it has none, of its kernels or its phase.
 fn program_name(run: &MeasuredRun<'_>, program: &MeasuredProgram) -> String {
-    let texts = |numbers: BTreeSet<u32>| {
+    let join_texts = |numbers: BTreeSet<u32>| {
         let names = numbers.into_iter().map(|number| run.profile.labels.text(number));
         joined(names.filter(|name| !name.is_empty()).collect())
     };
     let work = &program.key.work;
-    let operations = texts(work.iter().map(|(operation, _)| *operation).collect());
-    let kernels = texts(work.iter().map(|(_, kernel)| *kernel).collect());
+    let operations = join_texts(work.iter().map(|(operation, _)| *operation).collect());
+    let kernels = join_texts(work.iter().map(|(_, kernel)| *kernel).collect());
     match (operations.is_empty(), kernels.is_empty(), program.key.place) {
         (false, ..) => operations,
         (_, false, _) => kernels,
@@ -239,12 +239,12 @@ fn program_name(run: &MeasuredRun<'_>, program: &MeasuredProgram) -> String {
     }
 }
 
-/// A sync of one IPU is one of its tiles; those of several wait for each other.
+/// A sync in a run of one IPU is among its tiles; with several IPUs, they wait for each other.
 fn sync_name(run: &MeasuredRun<'_>) -> &'static str {
     if run.ipus == 1 { INTERNAL_SYNC } else { EXTERNAL_SYNC }
 }
 
-/// The first of some names, and how many more there are.
+/// The first of some names, and the number of the others.
 fn joined(names: Vec<String>) -> String {
     let shown = names.iter().take(MAX_JOINED_NAMES).map(String::as_str);
     let text = shown.collect::<Vec<_>>().join(", ");

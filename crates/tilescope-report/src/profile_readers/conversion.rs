@@ -1,4 +1,4 @@
-//! From a file of another tool to a report: for keeps, or in the user's cache directory.
+//! Converts a file of another tool to a report, in a given directory or in the user's cache.
 
 use super::report::WriteProfileError;
 use super::{MAX_FILE_BYTES, ProfileReader, reader_of, report};
@@ -12,22 +12,23 @@ use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Raise it when the same file becomes another report.
+/// Version of the conversion. Raise it when the same file gives another report.
 const CONVERSION: u32 = 1;
-/// Where reports are kept below the cache directory.
+/// Directory of the reports below the cache directory.
 const CACHE_FOLDER: &str = "converted";
-/// Reports that are kept.
+/// Limits on the reports in the cache.
 const LIMITS: CacheLimits = CacheLimits { entries: 16, bytes: u64::MAX };
 
-/// A report that was made of a file.
+/// A report that was converted from a file.
 pub(crate) struct OpenedProfile {
     /// The report's file.
     pub(crate) file: PathBuf,
-    /// Its directory, where it is only there as long as it is open.
+    /// Its directory, if it exists only while the report is open.
     pub(crate) temporary: Option<TempDir>,
 }
 
-/// The report of a file of another tool, made now or before; `None` for every other file.
+/// The converted report of a file of another tool, possibly from the cache; `None` for any other
+/// file.
 pub(crate) fn open(
     path: &Path,
     cache_directory: Option<&Path>,
@@ -38,21 +39,21 @@ pub(crate) fn open(
         let kept = directory.join(REPORT_FILE);
         let is_whole = open_file::check(&kept).is_ok();
         if !is_whole {
-            // What is damaged is made anew; mostly there is nothing.
+            // A damaged report is made anew. Usually there is none.
             let _ = fs::remove_dir_all(&directory);
         }
         if is_whole || keep(path, reader, &kept)? {
             return Ok(Some(OpenedProfile { file: kept, temporary: None }));
         }
     }
-    // No place to keep it: it is there as long as it is open.
-    let failed = |error| ReportError::writing(&error, &std::env::temp_dir());
-    let directory = tempfile::tempdir().map_err(failed)?;
+    // It cannot be kept, so it exists only while it is open.
+    let directory =
+        tempfile::tempdir().map_err(|error| ReportError::writing(&error, &std::env::temp_dir()))?;
     let file = convert(path, reader, directory.path())?;
     Ok(Some(OpenedProfile { file, temporary: Some(directory) }))
 }
 
-/// Makes the report `kept`; false where it cannot be kept there.
+/// Writes the report to `kept`. Returns false if it cannot be kept there.
 fn keep(path: &Path, reader: &ProfileReader, kept: &Path) -> Result<bool, ReportError> {
     let Some(directory) = kept.parent() else { return Ok(false) };
     let Some(cache) = directory.parent() else { return Ok(false) };
@@ -62,15 +63,15 @@ fn keep(path: &Path, reader: &ProfileReader, kept: &Path) -> Result<bool, Report
     let Ok(unfinished) = TempDir::with_prefix_in("unfinished-", cache) else { return Ok(false) };
     match convert(path, reader, unfinished.path()) {
         Ok(_) => {}
-        // A full disk costs the cache, not the answer.
+        // A full disk disables the cache and does not fail the call.
         Err(ReportError::DiskFull { .. } | ReportError::Write { .. }) => return Ok(false),
         Err(error) => return Err(error),
     }
-    // Two may make the same at once: the first to finish stays.
+    // Two processes may convert the same file at once: the first to finish wins.
     #[expect(clippy::disallowed_methods, reason = "a directory, whose files are whole by now")]
     let placed = fs::rename(unfinished.path(), directory).is_ok();
     if placed {
-        // What was renamed is no longer temporary.
+        // The renamed directory is no longer temporary.
         let _ = unfinished.keep();
         remove_oldest(directory, &LIMITS, |path| Some((changed(path)?, 0)));
     }
@@ -82,13 +83,13 @@ pub(crate) fn convert(
     reader: &ProfileReader,
     directory: &Path,
 ) -> Result<PathBuf, ReportError> {
-    let failed = |error| ReportError::reading(error, path);
-    let size = fs::metadata(path).map_err(failed)?.len();
+    let to_error = |error| ReportError::reading(error, path);
+    let size = fs::metadata(path).map_err(to_error)?.len();
     if size > MAX_FILE_BYTES {
         let problem = format!("it has {size} B, profiles of up to {MAX_FILE_BYTES} B are read");
         return Err(ReportError::damaged(problem, path));
     }
-    let bytes = fs::read(path).map_err(failed)?;
+    let bytes = fs::read(path).map_err(to_error)?;
     let profile = (reader.read)(&bytes).map_err(|error| error.at(path, reader))?;
     report::write(profile, directory).map_err(|error| match error {
         WriteProfileError::Profile(error) => error.at(path, reader),
@@ -96,7 +97,7 @@ pub(crate) fn convert(
     })
 }
 
-/// The name under which the report of a file is kept: another one once the file changes.
+/// The name of the report of a file in the cache. It changes with the file.
 fn name_of(path: &Path) -> Result<String, ReportError> {
     let mut hasher = SipHasher24::new();
     hasher.write(file_version(path)?.as_bytes());

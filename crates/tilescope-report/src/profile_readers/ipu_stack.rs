@@ -12,7 +12,7 @@
 //! | Metadata | 0 name, 1 value |
 //! | ExchangeActivity | 0 kind, 1 startCycle u32, 2 endCycle u32 |
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::capnp::{CapnpError, MAX_HEADER_BYTES, Message, Struct, promised_bytes};
@@ -24,7 +24,7 @@ use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// The reader.
+/// The reader of ipu-stack profiles.
 pub(super) const READER: ProfileReader = ProfileReader {
     tool: "ipu-stack",
     file_name: "profile.capnp",
@@ -33,15 +33,15 @@ pub(super) const READER: ProfileReader = ProfileReader {
     read,
 };
 
-/// Versions of the schema that are in use; later ones may add fields.
+/// Versions of the schema in use; later ones may add fields.
 const KNOWN_VERSIONS: RangeInclusive<u32> = 1..=5;
-/// Above, it is no version of this schema but another schema.
+/// A larger number means another schema, not a version of this one.
 const MAX_VERSION: u32 = 64;
 
-/// Bytes that a sample takes at least, its step with the fields of the first version.
+/// The least number of bytes of a sample, with the fields of the first version in its step.
 const LEAST_SAMPLE_BYTES: usize = 48;
 
-/// A `.capnp` file, or one that is as long as its header promises.
+/// True for a `.capnp` file, or one that has the length in its header.
 fn recognizes(path: &Path, head: &[u8], size: u64) -> bool {
     let named = path.extension().is_some_and(|ending| ending == OsStr::new("capnp"));
     named || promised_bytes(head) == Some(size)
@@ -56,7 +56,8 @@ impl From<CapnpError> for ProfileError {
 fn read(bytes: &[u8]) -> Result<MeasuredProfile<'_>, ProfileError> {
     let message = Message::new(bytes)?;
     let root = message.root()?;
-    let (version, clock) = (root.u32(0), root.u64(1));
+    let version = root.u32(0);
+    let clock = root.u64(1);
     if version == 0 || version > MAX_VERSION {
         return Err(ProfileError::Other(format!(
             "its schema version is {version}, profiles have 1 to 5"
@@ -151,7 +152,8 @@ fn read_activities(
                 let of = format!("an exchange activity of tile {tile} is of kind {number}");
                 ProfileError::Damaged(format!("{of}, there are 0 to 2"))
             })?;
-        let (start, end) = (activity.u32(1), activity.u32(2));
+        let start = activity.u32(1);
+        let end = activity.u32(2);
         profile.activities.push(ExchangeActivity { kind, start, end });
     }
     Ok(())

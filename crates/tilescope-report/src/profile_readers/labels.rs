@@ -1,20 +1,20 @@
-//! What samples are of, each once: a profile repeats its names with every sample.
+//! The labels of samples without repetition: a profile repeats its names with every sample.
 
 use super::ProfileError;
 use crate::limits::MAX_NAME_BYTES;
 use crate::model::{SampleKind, SampleLabel};
 use std::collections::HashMap;
 
-/// Labels of a profile whose texts lie in its bytes.
+/// Labels of a profile, with texts borrowed from its bytes.
 #[derive(Default)]
 pub(super) struct LabelTable<'a> {
     texts: Numbered<&'a [u8]>,
     labels: Numbered<Box<[u32]>>,
-    /// The label that is being read: its kind, then the texts of operation, kernel and metadata.
+    /// The label under construction: its kind, then the texts of operation, kernel and metadata.
     open: Vec<u32>,
 }
 
-/// Values and the numbers they have, in the order in which they came.
+/// Values numbered in the order of arrival.
 struct Numbered<T> {
     numbers: HashMap<T, u32>,
     values: Vec<T>,
@@ -28,7 +28,7 @@ impl<T> Default for Numbered<T> {
 
 impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
     fn number(&mut self, value: T) -> u32 {
-        // Each takes at least a word of a file that is not that long.
+        // Each takes at least a word of the file, which is not that long.
         let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         *self.numbers.entry(value).or_insert_with_key(|value| {
             self.values.push(value.clone());
@@ -46,13 +46,13 @@ impl<'a> LabelTable<'a> {
         self.metadata(operation, kernel);
     }
 
-    /// Adds a name and its value to the label that was begun.
+    /// Adds a name and its value to the label under construction.
     pub(super) fn metadata(&mut self, name: &'a [u8], value: &'a [u8]) {
         let pair = [self.texts.number(name), self.texts.number(value)];
         self.open.extend(pair);
     }
 
-    /// The number of the label that was begun.
+    /// Completes the label under construction. Returns its number.
     pub(super) fn end(&mut self) -> Result<u32, ProfileError> {
         if let Some(known) = self.labels.numbers.get(self.open.as_slice()) {
             return Ok(*known);
@@ -60,7 +60,7 @@ impl<'a> LabelTable<'a> {
         Ok(self.labels.number(self.open.clone().into_boxed_slice()))
     }
 
-    /// What the label of a number is of.
+    /// The kind of samples with this label.
     pub(super) fn kind(&self, label: u32) -> SampleKind {
         let kind = self.parts(label).first().and_then(|kind| SampleKind::ALL.get(*kind as usize));
         kind.copied().unwrap_or(SampleKind::Idle)
@@ -74,7 +74,7 @@ impl<'a> LabelTable<'a> {
         }
     }
 
-    /// The text of a number, cut where it is longer than any name.
+    /// A text by its number, cut at the length limit of names.
     pub(super) fn text(&self, number: u32) -> String {
         let bytes = self.texts.values.get(number as usize).copied().unwrap_or(&[]);
         String::from_utf8_lossy(bytes.get(..MAX_NAME_BYTES).unwrap_or(bytes)).into_owned()
@@ -90,14 +90,16 @@ impl<'a> LabelTable<'a> {
         let mut metadata: Vec<(String, String)> = Vec::new();
         for pair in self.parts(label).get(3..).unwrap_or(&[]).chunks_exact(2) {
             let &[name, value] = pair else { continue };
-            let (name, value) = (self.text(name), self.text(value));
+            let name = self.text(name);
+            let value = self.text(value);
             match metadata.iter_mut().find(|(known, _)| *known == name) {
-                // A name that comes twice keeps both values.
+                // A repeated name keeps both values.
                 Some((_, known)) => *known = format!("{known}, {value}"),
                 None => metadata.push((name, value)),
             }
         }
-        let (operation, kernel) = (self.text(operation), self.text(kernel));
+        let operation = self.text(operation);
+        let kernel = self.text(kernel);
         SampleLabel { kind: self.kind(label), operation, kernel, metadata }
     }
 

@@ -1,11 +1,11 @@
-//! Profiles that other tools wrote in formats of their own: they are opened like a report, through a
-//! `profile.pop` that is made of them.
+//! Profiles that other tools write in formats of their own. They are opened like a report, through
+//! a `profile.pop` converted from them.
 //!
-//! A reader is a file here and a line in [`PROFILE_READERS`]. It turns bytes into a
-//! [`MeasuredProfile`], samples of tiles as the tool has them; `clock` puts them on one time line,
-//! `steps` finds out which belong together, `report` writes them. What was made of a file is kept
-//! in the user's cache directory (`conversion`); the file itself is never changed, nor anything
-//! beside it.
+//! A reader is a file here and a line in [`PROFILE_READERS`]. It converts bytes to a
+//! [`MeasuredProfile`], the samples of tiles in the tool's terms. `clock` aligns them on one time
+//! line, `steps` groups them into steps, and `report` writes them. Converted reports are kept in
+//! the user's cache directory (`conversion`). The file itself and the files beside it are never
+//! changed.
 
 mod capnp;
 mod clock;
@@ -28,33 +28,33 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-/// A format of another tool that is opened like a report.
+/// A format of another tool that can be opened like a report.
 pub struct ProfileReader {
     /// The tool that writes it.
     pub tool: &'static str,
-    /// The name that the tool gives its file: a directory with such a file is opened, too.
+    /// The file name that the tool uses. A directory with such a file can be opened, too.
     pub file_name: &'static str,
-    /// Bytes at the start of a file by which it is recognized, at most.
+    /// The most bytes at the start of a file that are needed to recognize it.
     head_bytes: u64,
-    /// Whether a file of that name, start and size is such a profile.
+    /// Returns true if a file of that name, start and size is such a profile.
     recognizes: fn(&Path, &[u8], u64) -> bool,
-    /// Reads it.
+    /// Reads the profile.
     read: for<'a> fn(&'a [u8]) -> Result<MeasuredProfile<'a>, ProfileError>,
 }
 
-/// Every reader.
+/// All readers.
 pub static PROFILE_READERS: &[ProfileReader] = &[ipu_stack::READER];
 
-/// The longest file that is read; all of it lies in memory meanwhile.
+/// The longest file that is read; it is held in memory meanwhile.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Why a file is no profile.
+/// The reason why a file cannot be read as a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum ProfileError {
-    /// It was one, or ends too early.
+    /// The profile is damaged or ends early.
     #[error("{0}")]
     Damaged(String),
-    /// It is something else in the same encoding.
+    /// The file is something else in the same encoding.
     #[error("{0}")]
     Other(String),
 }
@@ -71,40 +71,40 @@ impl ProfileError {
     }
 }
 
-/// A profile as its tool has it, with texts that lie in its bytes.
+/// A profile in the terms of its tool, with texts borrowed from its bytes.
 struct MeasuredProfile<'a> {
     /// Tool and version.
     generator: String,
     clock: Hertz,
-    /// Samples of one tile after another, each tile's in the order in which they were taken.
+    /// Samples of one tile after another; those of a tile in the order of measurement.
     samples: Vec<RawSample>,
     labels: LabelTable<'a>,
-    /// Those of all samples, one behind the other.
+    /// Exchange activities of all samples, one after another.
     activities: Vec<ExchangeActivity>,
-    /// What was odd, in words.
+    /// Notes on anomalies, in plain words.
     notes: Vec<String>,
 }
 
-/// A sample of a tile, with the counter of the tile.
+/// A sample of a tile, in terms of the tile's counter.
 #[derive(Clone, Debug)]
 struct RawSample {
-    /// Number of the tile's place on its chip, and of the chip before: 1472 is the first of the
-    /// second one.
+    /// Number of the tile, with those of the chips before it counted: 1472 is the first of the
+    /// second chip.
     tile: u32,
-    /// What it is of, in the table of labels.
+    /// Number of its label in the label table.
     label: u32,
     local_index: u32,
     phase: u32,
     epoch: u32,
-    /// The counter when the step began and ended.
+    /// The counter at the start of the step.
     start: u32,
     end: u32,
     exchange_cycles: u32,
-    /// Its activities among those of all samples.
+    /// Range of its activities in the list of all samples.
     activities: Range<usize>,
 }
 
-/// The reader of a file; `None` if it is none of another tool, or cannot be read at all.
+/// The reader of a file; `None` if the file belongs to no other tool or cannot be read.
 pub(crate) fn reader_of(path: &Path) -> Option<&'static ProfileReader> {
     let found = fs::metadata(path).ok().filter(|found| found.is_file())?;
     let longest = PROFILE_READERS.iter().map(|reader| reader.head_bytes).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A report of measured tiles.
+//! Writes a report of measured tiles.
 
 use super::run::MeasuredRun;
 use super::steps::StepKeys;
@@ -7,7 +7,7 @@ use crate::error::ReportError;
 use crate::writer::{ReportMeta, ReportWriter, StepLayout};
 use std::path::{Path, PathBuf};
 
-/// Writes what was measured into `directory`; gives the path of the report.
+/// Writes the measurements into `directory`. Returns the path of the report.
 pub(super) fn write(
     mut profile: MeasuredProfile<'_>,
     directory: &Path,
@@ -29,7 +29,7 @@ pub(super) fn write(
     Ok(writer.finish()?)
 }
 
-/// Why a profile was not made into a report.
+/// The reason why a profile was not converted to a report.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteProfileError {
     #[error(transparent)]

@@ -1,9 +1,9 @@
-//! What was measured as the steps of a run and the programs they are executions of.
+//! Measured samples as the steps of a run, and the programs that the steps execute.
 //!
 //! Steps of the same kind and phase that work for the same operations with the same kernels are
-//! executions of one program. A bar begins when the last tile of its IPU begins, as in every report.
-//! Bars of a lane do not overlap: where tiles are in different steps at a time, the step that ends
-//! later begins behind the other one. Samples keep what was measured.
+//! executions of one program. A bar begins when the last tile of its IPU begins, as in every
+//! report. Bars of a lane do not overlap: if tiles are in different steps at a time, the step that
+//! ends later begins after the other one. Samples keep the measured cycles.
 
 use super::steps::{StepKey, StepKeys};
 use super::{MeasuredProfile, ProfileError};
@@ -12,14 +12,14 @@ use crate::units::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-/// Tiles of the chip that all tools so far are for (see `compilation`).
+/// Tiles of the chip that all supported tools target (see `compilation`).
 pub(super) const TILES_PER_IPU: u32 = 1472;
-/// Chips that a program runs on at most: all of a pod of 64.
+/// The most chips of a program: all of a pod of 64.
 const MAX_IPUS: u32 = 64;
-/// Programs above which phases are no longer told apart.
+/// The number of programs above which phases are no longer distinguished.
 const MAX_PROGRAMS: usize = 1 << 16;
 
-/// What was measured, in the order of the run.
+/// The measurements, in the order of the run.
 pub(super) struct MeasuredRun<'p> {
     pub(super) profile: &'p MeasuredProfile<'p>,
     /// Cycles of each sample.
@@ -27,34 +27,33 @@ pub(super) struct MeasuredRun<'p> {
     /// Samples by step, and in a step by tile and time.
     order: Vec<u32>,
     pub(super) ipus: u32,
-    /// In the order in which they end.
+    /// The steps, in the order of their ends.
     pub(super) steps: Vec<MeasuredStep>,
     pub(super) programs: Vec<MeasuredProgram>,
 }
 
-/// All samples of a step.
+/// A step with all its samples.
 pub(super) struct MeasuredStep {
     key: StepKey,
     pub(super) program: ProgramId,
-    /// Its samples in the order of all.
+    /// Range of its samples in `order`.
     samples: Range<usize>,
     pub(super) on_ipus: Box<[StepOnIpu]>,
 }
 
-/// What makes steps executions of one program.
+/// The key of a program: steps with the same key are its executions.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ProgramKey {
     pub(super) kind: SampleKind,
-    /// Phase and place in it; nothing where there are too many phases.
+    /// Phase and position in it; `None` if there are too many phases.
     pub(super) place: Option<(u32, u32)>,
-    /// Operations and kernels, as texts of the table of labels.
+    /// Operations and kernels, by their texts in the label table.
     pub(super) work: Vec<(u32, u32)>,
 }
 
 pub(super) struct MeasuredProgram {
     pub(super) key: ProgramKey,
-    /// The operation that most samples of its first execution are of, as a text of the table of
-    /// labels.
+    /// The operation of most samples of its first execution, by its text in the label table.
     pub(super) operation: u32,
 }
 
@@ -71,7 +70,8 @@ impl<'p> MeasuredRun<'p> {
             return Err(ProfileError::Damaged(problem));
         }
         let (order, bounds) = by_step(profile, keys, cycles);
-        let (steps, programs) = (Vec::new(), Vec::new());
+        let steps = Vec::new();
+        let programs = Vec::new();
         let mut run = Self { profile, cycles, order, ipus, steps, programs };
         run.steps = keys
             .keys()
@@ -89,7 +89,7 @@ impl<'p> MeasuredRun<'p> {
         Ok(run)
     }
 
-    /// Indexes of the samples of a step, by tile and time.
+    /// Indices of the samples of a step, by tile and time.
     fn indexes(&self, samples: &Range<usize>) -> impl Iterator<Item = usize> + '_ {
         self.order.get(samples.clone()).unwrap_or_default().iter().map(|index| *index as usize)
     }
@@ -106,34 +106,35 @@ impl<'p> MeasuredRun<'p> {
         TileId(self.profile.samples[sample].tile)
     }
 
-    /// When a sample begins and ends.
+    /// The start and end of a sample.
     pub(super) fn cycles_of(&self, sample: usize) -> CycleRange {
         self.cycles[sample]
     }
 
-    /// The text of a sample's kernel in the table of labels.
+    /// The text of a sample's kernel in the label table.
     pub(super) fn kernel(&self, sample: usize) -> u32 {
         self.profile.labels.operation_and_kernel(self.profile.samples[sample].label).1
     }
 
-    /// What samples of a step are on each IPU: of the tiles that are not idle, where there are any.
+    /// The bars of the samples of a step on each IPU, of the tiles that are not idle if there are
+    /// any.
     fn on_ipus(&self, samples: &Range<usize>) -> Box<[StepOnIpu]> {
         let all_idle = self.indexes(samples).all(|sample| self.kind(sample) == SampleKind::Idle);
         let busy: Vec<usize> = self
             .indexes(samples)
             .filter(|sample| all_idle || self.kind(*sample) != SampleKind::Idle)
             .collect();
-        let ipu_of = |sample: usize| IpuId(self.tile(sample).0 / TILES_PER_IPU);
-        let by_ipu = busy.chunk_by(|one, next| ipu_of(*one) == ipu_of(*next));
-        by_ipu.filter_map(|own| Some(self.on_ipu(ipu_of(*own.first()?), own))).collect()
+        let find_ipu = |sample: usize| IpuId(self.tile(sample).0 / TILES_PER_IPU);
+        let by_ipu = busy.chunk_by(|one, next| find_ipu(*one) == find_ipu(*next));
+        by_ipu.filter_map(|own| Some(self.on_ipu(find_ipu(*own.first()?), own))).collect()
     }
 
     fn on_ipu(&self, ipu: IpuId, samples: &[usize]) -> StepOnIpu {
-        let ranges = || samples.iter().map(|sample| self.cycles[*sample]);
-        let starts = || ranges().map(|range| range.start);
-        let ends = || ranges().map(|range| range.end);
-        let longest = ranges().map(|range| range.length()).max().unwrap_or_default();
-        let sum: Cycles = ranges().map(|range| range.length()).sum();
+        let iter_ranges = || samples.iter().map(|sample| self.cycles[*sample]);
+        let iter_starts = || iter_ranges().map(|range| range.start);
+        let iter_ends = || iter_ranges().map(|range| range.end);
+        let longest = iter_ranges().map(|range| range.length()).max().unwrap_or_default();
+        let sum: Cycles = iter_ranges().map(|range| range.length()).sum();
         let mean = sum.as_f64() / samples.len().max(1) as f64;
         let tiles = samples.chunk_by(|one, next| self.tile(*one) == self.tile(*next)).count();
         let balance = if longest.is_zero() { 1.0 } else { mean / longest.as_f64() };
@@ -145,10 +146,10 @@ impl<'p> MeasuredRun<'p> {
         StepOnIpu {
             ipu,
             sub_lane: 0,
-            from_min: starts().min().unwrap_or_default(),
-            from_max: starts().max().unwrap_or_default(),
-            to_min: ends().min().unwrap_or_default(),
-            to_max: ends().max().unwrap_or_default(),
+            from_min: iter_starts().min().unwrap_or_default(),
+            from_max: iter_starts().max().unwrap_or_default(),
+            to_min: iter_ends().min().unwrap_or_default(),
+            to_max: iter_ends().max().unwrap_or_default(),
             // An IPU has far fewer tiles.
             active_tiles: u32::try_from(tiles).unwrap_or(u32::MAX),
             active_tile_balance,
@@ -157,14 +158,15 @@ impl<'p> MeasuredRun<'p> {
         }
     }
 
-    /// Sorts steps by when they end, and lets bars of a lane begin where the one before ends.
+    /// Sorts steps by their ends, and moves the start of bars of a lane to the end of the previous
+    /// one.
     fn put_in_order(&mut self) {
-        let last = |step: &MeasuredStep, cycle: fn(&StepOnIpu) -> Cycles| {
+        let find_last = |step: &MeasuredStep, cycle: fn(&StepOnIpu) -> Cycles| {
             step.on_ipus.iter().map(cycle).max().unwrap_or_default()
         };
         self.steps.sort_by_cached_key(|step| {
             let StepKey { epoch, phase, ordinal, .. } = step.key;
-            let cycles = (last(step, |of| of.to_max), last(step, |of| of.from_max));
+            let cycles = (find_last(step, |of| of.to_max), find_last(step, |of| of.from_max));
             (cycles, epoch, phase, step.samples.start, ordinal)
         });
         let mut ends = vec![Cycles::ZERO; self.ipus as usize];
@@ -176,11 +178,12 @@ impl<'p> MeasuredRun<'p> {
         }
     }
 
-    /// Finds the program that each step is an execution of.
+    /// Finds the program that each step executes.
     fn find_programs(&mut self) -> Result<(), ProfileError> {
         for with_place in [true, false] {
             let mut numbers: HashMap<ProgramKey, ProgramId> = HashMap::new();
-            let (mut programs, mut of_steps) = (Vec::new(), Vec::new());
+            let mut programs = Vec::new();
+            let mut of_steps = Vec::new();
             for step in &self.steps {
                 let key = self.program_key(step, with_place);
                 let next = ProgramId::from_index(programs.len());
@@ -210,11 +213,11 @@ impl<'p> MeasuredRun<'p> {
             .collect();
         let work = labels.iter().map(|label| self.profile.labels.operation_and_kernel(*label));
         let work: BTreeSet<(u32, u32)> = work.collect();
-        let place = with_place.then_some((phase, ordinal));
+        let place = if with_place { Some((phase, ordinal)) } else { None };
         ProgramKey { kind, place, work: work.into_iter().collect() }
     }
 
-    /// The operation that most samples of a step are of; the first of those that as many are of.
+    /// The operation with most samples in a step; the first one of several.
     fn usual_operation(&self, step: &MeasuredStep) -> u32 {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
         for sample in self.samples_of(step) {
@@ -226,7 +229,7 @@ impl<'p> MeasuredRun<'p> {
         usual.map_or(0, |(operation, _)| operation)
     }
 
-    /// Steps x IPUs.
+    /// The number of steps times IPUs.
     pub(super) fn bars(&self) -> u64 {
         self.steps.iter().map(|step| step.on_ipus.len() as u64).sum()
     }
@@ -249,19 +252,19 @@ impl<'p> MeasuredRun<'p> {
         }
     }
 
-    /// Epochs as iterations, where there are several and their steps follow each other.
+    /// Epochs as iterations, if there are several and their steps do not interleave.
     pub(super) fn iterations(&self) -> Vec<TraceMark> {
         let mut marks = Vec::new();
         let mut first = 0u64;
         for steps in self.steps.chunk_by(|one, next| one.key.epoch == next.key.epoch) {
-            let on_ipus = || steps.iter().flat_map(|step| step.on_ipus.iter());
+            let iter_bars = || steps.iter().flat_map(|step| step.on_ipus.iter());
             let epoch = steps.first().map_or(0, |step| step.key.epoch);
             let end = first + steps.len() as u64;
             // Each lane begins with its first bar.
             let start = steps.first().into_iter().flat_map(|step| step.on_ipus.iter());
             let cycles = CycleRange::new(
                 start.map(|on_ipu| on_ipu.from_max).min().unwrap_or_default(),
-                on_ipus().map(|on_ipu| on_ipu.to_max).max().unwrap_or_default(),
+                iter_bars().map(|on_ipu| on_ipu.to_max).max().unwrap_or_default(),
             );
             marks.push(TraceMark {
                 kind: MarkKind::Iteration,
@@ -280,13 +283,13 @@ impl<'p> MeasuredRun<'p> {
     }
 }
 
-/// Samples by step, in a step by tile and time, and those of each step among them.
+/// Sorts samples by step, and within a step by tile and time. Also returns the range of each step.
 fn by_step(
     profile: &MeasuredProfile<'_>,
     keys: &StepKeys,
     cycles: &[CycleRange],
 ) -> (Vec<u32>, Vec<Range<usize>>) {
-    // Fewer than 2^32: each takes a word of a file that is not that long.
+    // Fewer than 2^32: each takes a word of a file, which is not that long.
     let mut order: Vec<u32> = (0..).take(profile.samples.len()).collect();
     let steps = keys.steps();
     order.sort_by_key(|index| {

@@ -1,5 +1,5 @@
-//! Which samples are of one step: those of all tiles with the same epoch, phase and kind; the second
-//! such sample of a tile is of the second such step.
+//! Groups samples into steps: the samples of all tiles with the same epoch, phase and kind. The
+//! second such sample of a tile belongs to the second such step.
 //!
 //! A tile that is idle in a phase in which others work takes part in their step.
 
@@ -8,28 +8,28 @@ use crate::model::SampleKind;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-/// What makes a step.
+/// The key of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StepKey {
     pub(super) epoch: u32,
     pub(super) phase: u32,
     pub(super) kind: SampleKind,
-    /// How many steps of the same epoch, phase and kind come before it.
+    /// Number of earlier steps with the same epoch, phase and kind.
     pub(super) ordinal: u32,
 }
 
-/// The steps of a profile, and the one that each sample is of.
+/// The steps of a profile, and the step of each sample.
 pub(super) struct StepKeys {
     keys: Vec<StepKey>,
-    /// By sample.
+    /// Numbers of steps, by sample.
     steps: Vec<u32>,
     tiles: Vec<Range<usize>>,
 }
 
-/// Steps of a profile: each takes memory, and as many samples as a program has tiles.
+/// The most steps of a profile: each takes memory, and as many samples as a program has tiles.
 const MAX_STEPS: usize = 1 << 20;
 
-/// What an idle tile takes part in, the first of these that there is.
+/// The kinds of step that an idle tile takes part in, in order of preference.
 const BUSY_KINDS: [SampleKind; 3] =
     [SampleKind::Compute, SampleKind::Exchange, SampleKind::Synchronization];
 
@@ -46,7 +46,8 @@ impl StepKeys {
         for tile in found.tiles.clone() {
             let mut before: HashMap<(u32, u32, SampleKind), u32> = HashMap::new();
             for sample in profile.samples.get(tile).unwrap_or_default() {
-                let (epoch, phase) = (sample.epoch, sample.phase);
+                let epoch = sample.epoch;
+                let phase = sample.phase;
                 let own = profile.labels.kind(sample.label);
                 let host =
                     BUSY_KINDS.into_iter().find(|kind| busy.contains(&(epoch, phase, *kind)));
@@ -59,7 +60,7 @@ impl StepKeys {
                     }
                 };
                 let key = StepKey { epoch, phase, kind, ordinal };
-                // There are no more of them than samples, of which each takes a word.
+                // There are at most as many as samples, each of which takes a word.
                 let next = u32::try_from(found.keys.len()).unwrap_or(u32::MAX);
                 let step = *numbers.entry(key).or_insert_with(|| {
                     found.keys.push(key);
@@ -75,7 +76,7 @@ impl StepKeys {
         Ok(found)
     }
 
-    /// What makes each step, by its number.
+    /// The key of each step, by its number.
     pub(super) fn keys(&self) -> &[StepKey] {
         &self.keys
     }
@@ -98,7 +99,9 @@ impl StepKeys {
 
 /// The samples of each tile.
 fn tiles(profile: &MeasuredProfile<'_>) -> Result<Vec<Range<usize>>, ProfileError> {
-    let (mut tiles, mut known, mut first) = (Vec::new(), BTreeSet::new(), 0);
+    let mut tiles = Vec::new();
+    let mut known = BTreeSet::new();
+    let mut first = 0;
     for own in profile.samples.chunk_by(|one, next| one.tile == next.tile) {
         let tile = own.first().map_or(0, |sample| sample.tile);
         if !known.insert(tile) {

@@ -59,12 +59,14 @@ impl Report {
         let mut cycles = self.tile_runs(&COMPUTE_SET_CYCLES, ALL_IDS, |[cycles]| Cycles(cycles))?;
         let mut vertices = self.vertices_of(ALL_IDS)?;
         let names = self.compute_set_names()?;
-        let set = |(id, name): (&ComputeSetId, &String)| {
-            let cycles = cycles.remove(&id.0).unwrap_or_default();
-            let vertices = vertices.remove(&id.0).unwrap_or_default();
-            (*id, ComputeSet { name: name.clone(), cycles, vertices })
-        };
-        Ok(names.iter().map(set).collect())
+        Ok(names
+            .iter()
+            .map(|(id, name)| {
+                let cycles = cycles.remove(&id.0).unwrap_or_default();
+                let vertices = vertices.remove(&id.0).unwrap_or_default();
+                (*id, ComputeSet { name: name.clone(), cycles, vertices })
+            })
+            .collect())
     }
 
     fn vertices_of(
@@ -78,21 +80,22 @@ impl Report {
         let types = self.vertex_types()?.len();
         let columns = ["id", "compute_set", "vertex_type", "edges", "flops"];
         let params = [i64::from(*ids.start()), i64::from(*ids.end())];
-        // Groups of a set lie side by side, so the ids of the first and the last bound them all.
+        // Groups of a set are adjacent, so the ids of the first and the last bound them all.
         let select = SelectQuery::all("vertex_groups", &columns)
             .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY id")
             .params(&params);
         let groups = self.db.list(select, |cells| {
             let vertex_type = VertexTypeId(cells.small(2)?);
             let edges = cells.count(3, MAX_COUNT).unwrap_or(0);
-            (vertex_type.index() < types).then_some(())?;
+            if vertex_type.index() >= types {
+                return None;
+            }
             let flops = cells.count(4, MAX_COUNT);
             Some((cells.small(0)?, cells.small(1)?, (vertex_type, edges, flops)))
         })?;
         let groups: Vec<_> = groups.into_iter().flatten().collect();
-        let (Some(first), Some(last)) = (groups.first(), groups.last()) else {
-            return Ok(BTreeMap::new());
-        };
+        let Some(first) = groups.first() else { return Ok(BTreeMap::new()) };
+        let Some(last) = groups.last() else { return Ok(BTreeMap::new()) };
         let mut counts = self.tile_runs(&VERTEX_TILES, first.0..=last.0, |[count]| count)?;
         let mut sets: BTreeMap<u32, Vec<VertexGroup>> = BTreeMap::new();
         for (id, set, (vertex_type, edges, flops)) in groups {
@@ -103,7 +106,7 @@ impl Report {
         Ok(sets)
     }
 
-    /// Vertex types; [`VertexTypeId`] counts into this.
+    /// Vertex types, indexed by [`VertexTypeId`].
     pub fn vertex_types(&self) -> Result<Arc<Vec<VertexTypeInfo>>, ReportError> {
         self.vertex_types.get(|| {
             let columns = ["name", "code_bytes", "state_bytes", "shares_code"];

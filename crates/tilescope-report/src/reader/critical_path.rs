@@ -1,5 +1,5 @@
-//! The critical path: of what the report says of who waits for whom, or, in reports of older
-//! versions, of its steps, once.
+//! The critical path: found from the recorded sync points, or, in reports of older versions, by one
+//! pass over the steps.
 
 use super::{Report, index_cache};
 use crate::database::{ReportDatabase, lock};
@@ -17,14 +17,14 @@ const INDEX_CACHE: &str = "path-index";
 const TABLES: [&str; 2] = ["trace_sync_points", "trace_beside"];
 
 impl Report {
-    /// The critical path of the execution; none where nothing was executed. Prepares the trace if
-    /// that was not done, and goes through all steps once where the report is of an older version.
+    /// The critical path of the execution; `None` if nothing was executed. Prepares the trace if
+    /// necessary. In a report of an older version, reads all steps once.
     pub fn critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
         self.critical_path_with(&mut |_| {}, &Arc::default())
     }
 
-    /// The critical path, if that is known without going through all steps: for figures beside others
-    /// that are there at once.
+    /// The critical path, if it is known without reading all steps: for figures that must be
+    /// available at once.
     pub fn known_critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
         let Some(trace) = self.trace()? else { return Ok(None) };
         if !trace.has_sync_points() && !self.open_cached_points(&trace)? {
@@ -33,8 +33,8 @@ impl Report {
         self.path_of(&trace)
     }
 
-    /// Like [`Report::critical_path`]. `progress` gets a share from 0 to 1 where that takes long;
-    /// setting `cancel` ends it with [`ReportError::Cancelled`].
+    /// Like [`Report::critical_path`]. `progress` gets a share from 0 to 1 if the search takes
+    /// long. Setting `cancel` aborts with [`ReportError::Cancelled`].
     pub fn critical_path_with(
         &self,
         progress: &mut dyn FnMut(f64),
@@ -42,7 +42,7 @@ impl Report {
     ) -> Result<Option<CriticalPath>, ReportError> {
         let Some(trace) = self.trace()? else { return Ok(None) };
         if !trace.has_sync_points() {
-            // One thread builds, others who ask meanwhile wait for it.
+            // One thread builds; other callers wait for it.
             let _building = lock(&self.building);
             if !trace.has_sync_points() && !self.open_cached_points(&trace)? {
                 self.build_points(&trace, progress, cancel)?;
@@ -51,7 +51,7 @@ impl Report {
         self.path_of(&trace)
     }
 
-    /// The critical path of a trace with sync points, which is kept where finding it takes long.
+    /// The critical path of a trace with sync points. It is cached if finding it takes long.
     fn path_of(&self, trace: &Trace) -> Result<Option<CriticalPath>, ReportError> {
         if trace.has_path_index()? {
             return trace.critical_path();
@@ -80,16 +80,24 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
-        let (mut done, all) = (0, trace.bars().max(1));
-        let mut on_steps = |steps: u64| {
-            done += steps;
-            progress(done as f64 / all as f64);
-            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-        };
+        let mut done = 0;
+        let all = trace.bars().max(1);
         let place = self.cache_place("path")?;
         let written = index_cache::write(place.as_ref(), &self.warnings, |rows| {
             TABLES.iter().try_for_each(|table| create_table(table, rows))?;
-            trace.make_sync_points(self.sync_programs()?, &mut on_steps, rows)
+            trace.make_sync_points(
+                self.sync_programs()?,
+                &mut |steps| {
+                    done += steps;
+                    progress(done as f64 / all as f64);
+                    if cancel.load(Ordering::Relaxed) {
+                        Err(ReportError::Cancelled)
+                    } else {
+                        Ok(())
+                    }
+                },
+                rows,
+            )
         })?;
         use_points(trace, written)
     }

@@ -1,4 +1,4 @@
-//! What programs read and write.
+//! Reads and writes of programs.
 
 use super::Report;
 use crate::database::SelectQuery;
@@ -8,7 +8,7 @@ use crate::model::{DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace}
 use crate::units::{DataBufferId, DataFlowId, IpuId, ProgramId};
 
 impl Report {
-    /// What programs read and write; empty where that was not recorded.
+    /// The data that programs read and write; empty if they were not recorded.
     pub fn data_flows(&self) -> Result<DataFlows, ReportError> {
         let columns = ["name", "place", "ipu", "entries", "persistent", "filled"];
         let buffers = self.db.list(
@@ -34,7 +34,7 @@ impl Report {
                     buffer: DataBufferId(cells.small(2)?),
                     kind: cells.named(3, DataAccessKind::from_name)?,
                 };
-                (access.buffer.index() < buffers.len()).then_some(access)
+                if access.buffer.index() < buffers.len() { Some(access) } else { None }
             },
         )?;
         let all = buffers.len() + accesses.len();

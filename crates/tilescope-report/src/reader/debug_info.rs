@@ -1,9 +1,9 @@
-//! What `debug.cbor` beside a report says of its programs: for files that do not say it themselves.
+//! Debug information of `debug.cbor` beside a report, for files without operations of their own.
 //!
-//! Nothing public tells how a `profile.pop` of Poplar's refers to contexts, but its programs are named
-//! by them: a context's name with those of the contexts above it in front. A program belongs to the
-//! context whose names are the longest part of its own, and to the operation that this context or one
-//! above it is.
+//! No public document describes how a `profile.pop` of Poplar refers to contexts, but its programs
+//! are named after them: a context's name, preceded by those of its ancestors. A program belongs to
+//! the context whose path is the longest prefix of its name, and to the operation of this context
+//! or of an ancestor.
 
 use super::index_cache::{self, CacheFile};
 use super::{Report, ReportOrigin};
@@ -19,20 +19,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file, as Poplar names it.
+/// The name that Poplar gives the file.
 const FILE: &str = "debug.cbor";
 
-/// The kind of caches of what such a file says of programs.
+/// The kind of caches of debug information of programs.
 const CACHE: &str = "debug";
-/// Bytes of a file up to which reading it takes no longer than 20 ms.
+/// The size of a file, in bytes, up to which reading takes at most 20 ms.
 const SHORT_FILE_BYTES: u64 = 1 << 20;
-/// Most bytes of what is kept of one.
+/// The most bytes of debug information that are kept for one file.
 const MAX_CACHED_BYTES: usize = 1 << 28;
 
-/// How TensorFlow's directories of single reports begin; what they share lies above them.
+/// The prefix of TensorFlow's directories of single reports; shared files are in their parent.
 const TENSORFLOW_DIRECTORY: &str = "tf_report_";
 
-/// Layers whose operations people know, those that they wrote first.
+/// Layers with operations that users know, those written by users first.
 const FRAMEWORK_LAYERS: [&str; 8] = [
     "poptorch",
     "xla_op",
@@ -44,13 +44,13 @@ const FRAMEWORK_LAYERS: [&str; 8] = [
     "poplar_driver",
 ];
 
-/// The layer of what Poplar itself made.
+/// The layer of objects that Poplar itself made.
 const LOWEST_LAYER: &str = "poplar";
 
-/// Most parts of a name that are looked at.
+/// The most parts of a name that are compared.
 const MAX_PARTS: usize = 64;
 
-/// Operations and contexts of programs, as far as they could be told.
+/// Operations and contexts of programs, as far as they were found.
 #[derive(Debug, Default)]
 pub(super) struct DebugInfo {
     pub(super) operations: Vec<ModelOperation>,
@@ -59,25 +59,25 @@ pub(super) struct DebugInfo {
 }
 
 impl Report {
-    /// The file with debug contexts of this report; nothing where the report itself says what
-    /// programs belong to.
+    /// The file with debug contexts of this report; `None` if the report itself has operations.
     pub(super) fn debug_file(&self) -> Option<PathBuf> {
         if self.origin != ReportOrigin::Foreign || self.db.has_rows("operations") {
             return None;
         }
         let directory = self.path.parent()?;
         let beside = directory.join(FILE);
-        let shared = || {
-            let name = directory.file_name()?.to_str()?;
-            name.starts_with(TENSORFLOW_DIRECTORY).then(|| Some(directory.parent()?.join(FILE)))?
-        };
-        Some(beside)
-            .filter(|file| file.is_file())
-            .or_else(|| shared().filter(|file| file.is_file()))
+        if beside.is_file() {
+            return Some(beside);
+        }
+        if !directory.file_name()?.to_str()?.starts_with(TENSORFLOW_DIRECTORY) {
+            return None;
+        }
+        let shared = directory.parent()?.join(FILE);
+        if shared.is_file() { Some(shared) } else { None }
     }
 
-    /// Whether operations are known from a file beside the report. Until that was read, it is
-    /// believed to name some.
+    /// True if operations are known from a file beside the report. Until the file is read, it is
+    /// assumed to name some.
     pub(super) fn has_debug_operations(&self) -> bool {
         match self.debug_info.known() {
             Some(known) => !known.operations.is_empty(),
@@ -85,7 +85,8 @@ impl Report {
         }
     }
 
-    /// What the file beside the report says, read once; what is wrong with it is a warning.
+    /// The content of the file beside the report, read once. A defect of the file becomes a
+    /// warning.
     pub(super) fn debug_info(&self) -> Result<Arc<DebugInfo>, ReportError> {
         self.debug_info.get(|| {
             let Some(file) = self.debug_file() else { return Ok(DebugInfo::default()) };
@@ -114,7 +115,7 @@ impl Report {
         })
     }
 
-    /// Finds what the file says of programs, and keeps it where reading it takes long.
+    /// Finds the debug information of programs, and caches it if reading the file takes long.
     fn find_frames(
         &self,
         file: &Path,
@@ -131,18 +132,20 @@ impl Report {
         let is_long = file.metadata().is_ok_and(|file| file.len() > SHORT_FILE_BYTES);
         if let Some(place) = self.cache_place(CACHE)?.filter(|_| is_long) {
             index_cache::write(Some(&place), &self.warnings, |rows| {
-                let failed = |e: serde_json::Error| ReportError::invalid_input(e.to_string());
-                let json = serde_json::to_vec(&frames).map_err(failed)?;
-                let failed = |e| ReportError::sqlite_writing(&e, rows.path);
+                let json = serde_json::to_vec(&frames)
+                    .map_err(|e| ReportError::invalid_input(e.to_string()))?;
                 rows.execute("CREATE TABLE debug_frames(data BLOB)")?;
                 let insert = "INSERT INTO debug_frames VALUES (?)";
-                rows.connection.execute(insert, [pack(&json)]).map(|_| ()).map_err(failed)
+                rows.connection
+                    .execute(insert, [pack(&json)])
+                    .map(|_| ())
+                    .map_err(|e| ReportError::sqlite_writing(&e, rows.path))
             })?;
         }
         Ok(Ok(frames))
     }
 
-    /// What was found of the same file before.
+    /// Debug information that was cached for the same file.
     fn cached_frames(&self, file: &Path) -> Result<Option<ProgramFrames>, ReportError> {
         let version = file_version(file)?;
         let read = |CacheFile { connection, file, .. }: CacheFile| {
@@ -158,23 +161,23 @@ impl Report {
         Ok(self.cache_place(CACHE)?.and_then(|place| place.open(read)))
     }
 
-    /// The debug contexts that a program was made in, its own first; empty where they are not known.
+    /// The debug contexts of a program, its own first; empty if they are not known.
     ///
     /// # Errors
-    /// Programs that cannot be read.
+    /// The programs cannot be read.
     pub fn debug_frames(&self, program: ProgramId) -> Result<Arc<Vec<DebugFrame>>, ReportError> {
         Ok(self.debug_info()?.frames_of.get(&program).cloned().unwrap_or_default())
     }
 }
 
-/// The contexts that programs were made in.
+/// The debug contexts of programs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ProgramFrames {
-    /// Path, size and time of the file that they were read of.
+    /// Path, size and time of the file that they were read from.
     version: String,
-    /// A context and those above it.
+    /// Contexts with their ancestors.
     chains: Vec<Vec<DebugFrame>>,
-    /// The place of the chain of each program that has one.
+    /// The index of the chain of each program that has one.
     of_programs: Vec<(u32, usize)>,
 }
 
@@ -196,7 +199,7 @@ impl ProgramFrames {
         found
     }
 
-    /// Whether each program has a chain that is there.
+    /// True if all indices of chains are valid.
     fn is_sound(&self) -> bool {
         self.of_programs.iter().all(|(_, chain)| *chain < self.chains.len())
     }
@@ -235,7 +238,7 @@ impl DebugInfo {
     }
 }
 
-/// An operation of which no more is known than its name and kind.
+/// An operation of which only name and kind are known.
 fn operation_of(
     layer: String,
     name: String,
@@ -259,19 +262,21 @@ fn operation_of(
     }
 }
 
-/// The context that names each part of a program's name that one names: by its names and those above
-/// it, or else by the operation that it is.
+/// The contexts by the path of their names, for prefixes of program names; a context also counts
+/// under the path of its operation.
 fn contexts_by_name<'a>(
     contexts: &'a DebugContexts,
     programs: &'a [(ProgramId, String)],
 ) -> HashMap<&'a str, ContextPlace> {
-    let parts = || programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
-    let mut found: HashMap<&str, Option<ContextPlace>> = parts().map(|part| (part, None)).collect();
-    let longest = parts().map(str::len).max().unwrap_or(0);
+    let iter_parts = || programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
+    let mut found: HashMap<&str, Option<ContextPlace>> =
+        iter_parts().map(|part| (part, None)).collect();
+    let longest = iter_parts().map(str::len).max().unwrap_or(0);
     for place in contexts.places() {
         let path = contexts.path(place, longest).filter(|path| !path.is_empty());
         if let Some(known) = path.and_then(|path| found.get_mut(path.as_str())) {
-            // Of several with one path the last one made says most: parents are made before it.
+            // Of several contexts with one path, the last is the most specific: parents are made
+            // before their children.
             *known = Some(place);
         }
         for name in [contexts.operation(place), contexts.name(place)] {
@@ -283,48 +288,53 @@ fn contexts_by_name<'a>(
     found.into_iter().filter_map(|(part, known)| Some((part, known?))).collect()
 }
 
-/// The operation that a program belongs to, of its context and those above: the one of the framework
-/// that its user wrote in; without a framework that of the library call that began it.
+/// The operation of a program, from its context and the ancestors of that: the one of the framework
+/// that its user wrote in, or without a framework, the one of the outermost library call.
 fn operation_in(chain: &[DebugFrame]) -> Option<&DebugFrame> {
-    let of_layer = |layer: &&str| chain.iter().find(|frame| frame.layer == *layer);
-    let named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
-    let call = || chain.iter().rev().filter(named).find(|frame| frame.layer != LOWEST_LAYER);
-    let framework = FRAMEWORK_LAYERS.iter().filter_map(of_layer).find(named);
-    framework.or_else(call).or_else(|| chain.iter().rev().find(named))
+    let is_named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
+    for layer in FRAMEWORK_LAYERS {
+        if let Some(frame) = chain.iter().find(|frame| frame.layer == layer).filter(is_named) {
+            return Some(frame);
+        }
+    }
+    let call = chain.iter().rev().filter(is_named).find(|frame| frame.layer != LOWEST_LAYER);
+    call.or_else(|| chain.iter().rev().find(is_named))
 }
 
-/// The pass that an operation belongs to, as far as names tell it: PopART's gradients are kinds that
-/// end with `Grad`, TensorFlow's lie below `gradients`, weight updates are named by their optimisers.
+/// The pass of an operation, as far as names show it: PopART's gradients have kinds that end with
+/// `Grad`, TensorFlow's are below `gradients`, and weight updates are named after their optimisers.
 fn pass_of(chain: &[DebugFrame]) -> TrainingPass {
-    let texts = || {
-        chain.iter().flat_map(|frame| {
-            let names = [Some(&frame.name), frame.operation.as_ref(), frame.kind.as_ref()];
-            names.into_iter().flatten()
-        })
-    };
-    let says = |words: &[&str]| texts().any(|text| words.iter().any(|word| text.contains(word)));
-    if says(&["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
+    if contains_any(chain, &["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
         TrainingPass::Update
-    } else if says(&["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
+    } else if contains_any(chain, &["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
         TrainingPass::Backward
     } else {
         TrainingPass::Forward
     }
 }
 
-/// A program's name without the number of its compute set: `cs3_`.
-fn plain(name: &str) -> &str {
-    let counted = |front: &str| {
-        let number = front.strip_prefix("cs");
-        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    match name.split_once('_') {
-        Some((front, rest)) if counted(front) => rest,
-        _ => name,
+/// True if a name, operation or kind of these contexts contains one of `words`.
+fn contains_any(chain: &[DebugFrame], words: &[&str]) -> bool {
+    for frame in chain {
+        let texts = [Some(&frame.name), frame.operation.as_ref(), frame.kind.as_ref()];
+        for text in texts.into_iter().flatten() {
+            if words.iter().any(|word| text.contains(word)) {
+                return true;
+            }
+        }
     }
+    false
 }
 
-/// A name, and what is left of it without its last part, again and again; the longest first.
+/// A program's name without the number of its compute set: `cs3_`.
+fn plain(name: &str) -> &str {
+    let Some((front, rest)) = name.split_once('_') else { return name };
+    let Some(number) = front.strip_prefix("cs") else { return name };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { rest } else { name }
+}
+
+/// The prefixes of a name, each without the last part of the previous one, the longest first.
 fn prefixes(name: &str) -> impl Iterator<Item = &str> {
     let whole = Some(name).filter(|name| !name.is_empty());
     std::iter::successors(whole, |part| Some(part.rsplit_once('/')?.0)).take(MAX_PARTS)

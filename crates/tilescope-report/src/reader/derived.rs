@@ -1,4 +1,4 @@
-//! Answers that others work out of a report, kept with it.
+//! Answers that other crates derive from a report, cached with it.
 
 use super::{Report, ReportError, lock};
 use std::any::{Any, TypeId};
@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex};
 pub(super) struct DerivedAnswers(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 
 impl DerivedAnswers {
-    /// Forgets all, as what they were made of is not the same any more.
+    /// Forgets all answers, because the data behind them have changed.
     pub(super) fn invalidate(&self) {
         lock(&self.0).clear();
     }
 }
 
 impl Report {
-    /// The one answer of this type, which is made when it is first asked for.
+    /// The answer of this type, computed on first use.
     ///
     /// # Errors
-    /// Those of `make`; the answer is then made again when it is asked for again.
+    /// Those of `make`. The next call tries again.
     pub fn derived<T: Any + Send + Sync>(
         &self,
         make: impl FnOnce(&Self) -> Result<T, ReportError>,
@@ -29,8 +29,8 @@ impl Report {
         if let Some(Ok(known)) = known.map(|known| known.downcast()) {
             return Ok(known);
         }
-        // Not under the lock: a thread of a pool that waits in `make` may be given work that asks
-        // for the same.
+        // Not under the lock: a thread of a pool that waits in `make` may pick up work that needs
+        // the same answer.
         let made = Arc::new(make(self)?);
         lock(&self.derived.0).insert(TypeId::of::<T>(), made.clone());
         Ok(made)

@@ -55,20 +55,25 @@ impl Report {
         self.exchanges_of(programs, ALL_IDS)
     }
 
-    /// Who sends to whom, where that was recorded.
+    /// Routes of exchanges, if they were recorded.
     pub fn routes(&self) -> Result<Vec<ExchangeRoute>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
         let columns =
             ["program", "first_sender", "end_sender", "first_receiver", "end_receiver", "bytes"];
         let routes = self.db.list(SelectQuery::all("exchange_routes", &columns), |cells| {
-            let range = |first, end| {
-                let (first, end) = (TileId(cells.small(first)?), TileId(cells.small(end)?));
-                (first < end && end <= TileId(tiles)).then(|| TileRange::new(first, end))
+            let read_range = |first, end| {
+                let first = TileId(cells.small(first)?);
+                let end = TileId(cells.small(end)?);
+                if first < end && end <= TileId(tiles) {
+                    Some(TileRange::new(first, end))
+                } else {
+                    None
+                }
             };
             Some(ExchangeRoute {
                 program: ProgramId(cells.small(0)?),
-                from: range(1, 2)?,
-                to: range(3, 4)?,
+                from: read_range(1, 2)?,
+                to: read_range(3, 4)?,
                 bytes: Bytes(cells.count(5, MAX_COUNT)?),
             })
         })?;
@@ -96,23 +101,28 @@ impl Report {
     ) -> Result<Vec<ExchangeTraffic>, ReportError> {
         let mut traffics = self.tile_runs(&EXCHANGE_TILES, ids.clone(), traffic)?;
         let mut cycles = self.tile_runs(&EXCHANGE_CYCLES, ids, |[cycles]| Cycles(cycles))?;
-        let exchange = |(id, program)| {
-            let tiles = traffics.remove(&id).unwrap_or_default();
-            ExchangeTraffic { program, tiles, cycles: cycles.remove(&id).unwrap_or_default() }
-        };
-        Ok(programs.into_iter().map(exchange).collect())
+        Ok(programs
+            .into_iter()
+            .map(|(id, program)| {
+                let tiles = traffics.remove(&id).unwrap_or_default();
+                ExchangeTraffic { program, tiles, cycles: cycles.remove(&id).unwrap_or_default() }
+            })
+            .collect())
     }
 
     /// Traffic of each exchange or copy, summed over tiles; each program counts once.
     pub fn exchange_totals(&self) -> Result<Vec<(ProgramId, TileTraffic)>, ReportError> {
-        let total = |exchange: &ExchangeTraffic| {
-            let mut total = TileTraffic::default();
-            for (tiles, traffic) in exchange.tiles.iter() {
-                add(&mut total, traffic, tiles.count().into());
-            }
-            (exchange.program, total)
-        };
-        Ok(self.exchanges()?.iter().map(total).collect())
+        Ok(self
+            .exchanges()?
+            .iter()
+            .map(|exchange| {
+                let mut total = TileTraffic::default();
+                for (tiles, traffic) in exchange.tiles.iter() {
+                    add(&mut total, traffic, tiles.count().into());
+                }
+                (exchange.program, total)
+            })
+            .collect())
     }
 
     /// Traffic of each tile of the replica, summed over programs; each program counts once.
@@ -142,7 +152,7 @@ fn traffic(
     }
 }
 
-/// Adds `times` tiles' traffic; sums of hostile files stop at the largest number.
+/// Adds the traffic of `times` tiles; sums of hostile files saturate.
 fn add(sum: &mut TileTraffic, traffic: &TileTraffic, times: u64) {
     fn add<Q: Quantity>(sum: &mut Q, value: Q, times: u64) {
         *sum = sum.saturating_add(value.saturating_mul(times));

@@ -16,15 +16,16 @@ impl Report {
     pub fn step_count(&self) -> Result<u64, ReportError> {
         if self.has_columns() {
             let steps = self.meta.get("steps").and_then(|steps| steps.parse::<u64>().ok());
-            // `meta` is text that anybody may have written.
+            // `meta` is untrusted text.
             return Ok(steps.unwrap_or(0).min(MAX_STEPS));
         }
-        let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
+        let steps = self.db.has("steps", "id");
+        let bars = self.db.has("steps_by_ipu", "step_id");
         if steps && self.origin == ReportOrigin::Tilescope {
             // Ids of our files are dense, and counting rows would read the whole table.
             let last = self.db.worked_out("steps", "max(id)")?;
             let count = last.map_or(0, |last| last.saturating_add(1));
-            // A row takes at least a byte: more steps than bytes cannot be.
+            // A row takes at least a byte, so there cannot be more steps than bytes.
             if (0..=self.bytes as i64).contains(&count) {
                 return Ok(count as u64);
             }
@@ -41,7 +42,7 @@ impl Report {
         Ok(count.unwrap_or(0))
     }
 
-    /// Everything recorded about one executed step, as replica 0 did it.
+    /// Everything recorded about one executed step on replica 0.
     pub fn step(&self, id: StepId) -> Result<Option<StepDetails>, ReportError> {
         Ok(self.steps(id..StepId(id.0.saturating_add(1)), 1)?.pop())
     }
@@ -56,7 +57,7 @@ impl Report {
         Ok(self.steps_of_class(class, id..next, 1)?.pop())
     }
 
-    /// Executed steps with ids in `ids`, the first `limit` of them: as replica 0 did them.
+    /// Executed steps with ids in `ids` on replica 0, the first `limit` of them.
     pub fn steps(&self, ids: Range<StepId>, limit: usize) -> Result<Vec<StepDetails>, ReportError> {
         let end = ids.end.0.min(MAX_STEPS);
         if ids.start.0 >= end || limit == 0 {
@@ -68,19 +69,22 @@ impl Report {
         // `end` is at most MAX_STEPS, so both fit SQLite's signed integers.
         let within = [ids.start.0 as i64, end as i64 - 1];
         let mut steps = self.step_facts(within, limit)?;
-        // Rows per IPU are read up to the last step that was taken, not to the end of the range.
+        // Rows per IPU are read up to the last of these steps, not to the end of the range.
         let last = match steps.last_key_value() {
             Some((last, _)) if steps.len() == limit => *last,
             _ => StepId(end - 1),
         };
         for row in self.step_rows(ids.start, last, limit)? {
-            let unknown = || unknown_step(row.step);
-            steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
+            steps
+                .entry(row.step)
+                .or_insert_with(|| unknown_step(row.step))
+                .ipus
+                .push(self.on_ipu(&row)?);
         }
         Ok(steps.into_values().take(limit).collect())
     }
 
-    /// The same as replicas of a class did them.
+    /// The same on replicas of a class.
     pub(crate) fn steps_of_class(
         &self,
         class: ReplicaClassId,
@@ -105,14 +109,17 @@ impl Report {
         let programs = self.programs()?;
         for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
             for (step, on_ipu) in lane.full_steps(ids.clone(), limit)? {
-                let known = || StepDetails {
-                    kind: step.kind,
-                    kind_name: step.kind.name().to_owned(),
-                    program: step.program,
-                    compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
-                    ..unknown_step(step.step)
-                };
-                steps.entry(step.step).or_insert_with(known).ipus.push(on_ipu);
+                steps
+                    .entry(step.step)
+                    .or_insert_with(|| StepDetails {
+                        kind: step.kind,
+                        kind_name: step.kind.name().to_owned(),
+                        program: step.program,
+                        compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
+                        ..unknown_step(step.step)
+                    })
+                    .ipus
+                    .push(on_ipu);
             }
         }
         Ok(steps.into_values().take(limit).collect())
@@ -157,19 +164,20 @@ impl Report {
         }
         let mut params = vec![first.0 as i64, last.0 as i64];
         let mut rest = "WHERE step_id BETWEEN ?1 AND ?2".to_owned();
-        // A foreign table has no index on steps, but building the trace noted where they are.
+        // A foreign table has no index on steps, but building the trace recorded their rows.
         if let Some((low, high)) = self.prepared().and_then(|p| p.rows_of(first, last)) {
             rest += " AND rowid BETWEEN ?3 AND ?4";
             params.extend([low, high]);
         }
-        // Our rows have these columns as their key, so their order is free; foreign tables need not
-        // have all of them.
+        // Our rows have these columns as their key, so sorting by them is free; foreign tables need
+        // not have all of them.
         let in_order = self.origin == ReportOrigin::Tilescope;
         rest += if in_order { " ORDER BY step_id, ipu, sub_lane" } else { " ORDER BY step_id" };
         let select = SelectQuery::all("steps_by_ipu", &COLUMNS).clauses(&rest).params(&params);
         let mut rows: Vec<StepRow> = Vec::new();
         // The limit counts steps, and a step has a row for each IPU.
-        let (mut steps, mut last) = (0, None);
+        let mut steps = 0;
+        let mut last = None;
         self.db.read(select, |cells| {
             let Some(row) = StepRow::read(cells) else { return Ok(ControlFlow::Continue(())) };
             if last != Some(row.step) {
@@ -184,7 +192,7 @@ impl Report {
         Ok(rows)
     }
 
-    /// A row as the model has it. What a foreign row does not say, the trace may have worked out.
+    /// A row in terms of the model. Values missing in a foreign row may be known from the trace.
     fn on_ipu(&self, row: &StepRow) -> Result<StepOnIpu, ReportError> {
         let mut on_ipu = row.on_ipu();
         if row.is_placed() && row.sub_lane.is_some() {

@@ -1,4 +1,4 @@
-//! Filters and answers of the reader, beyond the model.
+//! Filters and answers of the reader that are not part of the model.
 
 #[cfg(doc)]
 use crate::Report;
@@ -10,27 +10,26 @@ use std::borrow::Cow;
 /// The writer of a report file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportOrigin {
-    /// This program, in a format it knows.
+    /// This program, in a known format.
     Tilescope,
-    /// Poplar, or anything that lays its tables out like Poplar.
+    /// Poplar, or another tool with Poplar's tables.
     Foreign,
 }
 
-/// Things a report may or may not have recorded.
+/// Parts that a report may or may not have recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReportPart {
     /// Executed steps with their cycles.
     Execution,
-    /// How well the active tiles of a step were balanced; without it, balance is the share of
-    /// active tiles.
+    /// The balance of the active tiles of a step; without it, balance is the share of active tiles.
     TileBalance,
-    /// How many tiles are active in each step; without it nothing is known of balance.
+    /// The number of active tiles of each step; without it, no balance is known.
     ActiveTiles,
     /// Bytes that steps move.
     StepBytes,
     Marks,
     Programs,
-    /// Which program contains which.
+    /// The tree of programs.
     ProgramTree,
     /// Names of compute sets.
     ComputeSets,
@@ -41,17 +40,17 @@ pub enum ReportPart {
     /// Traffic and code of exchanges tile by tile.
     Exchanges,
     Operations,
-    /// Which operation reads whose results.
+    /// Operations whose results another operation reads.
     OperationInputs,
     /// Variables with their tiles and sizes.
     Variables,
     /// Addresses of variables; without them every placement has offset 0.
     Addresses,
-    /// When variables are live; without it every variable counts as always live.
+    /// Lifetimes of variables; without them every variable counts as always live.
     Lifetimes,
     Liveness,
     TileMemory,
-    /// Bytes per tile by region, and with gaps; without it all bytes count as non-interleaved.
+    /// Bytes per tile by region, with gaps; without it all bytes count as non-interleaved.
     Regions,
     /// Bytes per tile by category.
     Categories,
@@ -62,7 +61,7 @@ pub enum ReportPart {
 }
 
 impl ReportPart {
-    /// Every part, in the order of the enum.
+    /// All parts, in the order of the enum.
     pub const ALL: [ReportPart; 23] = [
         Self::Execution,
         Self::TileBalance,
@@ -102,28 +101,28 @@ pub enum ProgramOutcome {
     },
 }
 
-/// Which variables to read.
+/// Selects the variables to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariableFilter {
-    /// Only variables with a part on one of these tiles; all their tiles are given. Variables of
-    /// foreign files lie on one tile each.
+    /// Only variables with a part on one of these tiles, which are returned with all their tiles.
+    /// Each variable of a foreign file is on one tile.
     pub tiles: Option<TileRange>,
     pub category: Option<MemoryCategory>,
-    /// Continue behind this one.
+    /// Start after this one.
     pub after: Option<VariableId>,
-    /// At most this many.
+    /// The most variables to return.
     pub limit: usize,
 }
 
-/// Which marks to read.
+/// Selects the marks to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkFilter {
     pub kind: Option<MarkKind>,
-    /// Only marks of this IPU and those of no IPU in particular.
+    /// Only marks of this IPU and those without an IPU.
     pub ipu: Option<IpuId>,
     /// Only marks that share a cycle with this window.
     pub window: Option<CycleRange>,
-    /// At most this many, from the start.
+    /// The most marks to return, from the start.
     pub limit: usize,
 }
 
@@ -132,33 +131,33 @@ pub struct MarkFilter {
 pub struct StepDetails {
     pub id: StepId,
     pub kind: ProgramKind,
-    /// Its kind as the file spells it; differs from `kind` where that is unknown.
+    /// Its kind in the spelling of the file; differs from `kind` if that is unknown.
     pub kind_name: String,
-    /// The program that ran, where the file says so.
+    /// Its program, if the file records it.
     pub program: Option<ProgramId>,
-    /// Its compute set, where it has one.
+    /// Its compute set, if it has one.
     pub compute_set: Option<ComputeSetId>,
-    /// Its parts on each IPU that took part. In foreign files, what is not recorded is 0.
+    /// Its parts on each IPU that took part. Values that a foreign file does not record are 0.
     pub ipus: Vec<StepOnIpu>,
 }
 
-/// Whether the trace can be shown at once.
+/// The availability of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceState {
     /// There is no execution.
     None,
     /// [`Report::trace`] answers in milliseconds.
     Ready,
-    /// A foreign file seen for the first time: [`Report::prepare_trace`] reads it once, some
+    /// A foreign file that was not seen before: [`Report::prepare_trace`] reads it once, in some
     /// seconds per million rows.
     NeedsIndex,
 }
 
-/// A broken law of a report, found by [`Report::verify`].
+/// A violated invariant of a report, found by [`Report::verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvariantViolation {
-    /// The law, as a short key: `categories_add_up`.
+    /// A short key of the invariant: `categories_add_up`.
     pub law: Cow<'static, str>,
-    /// The violation, in words.
+    /// The violation, as text for users.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! What the host does for a run.
+//! The host's part of a run.
 
 use super::Report;
 use crate::database::SelectQuery;
@@ -11,8 +11,7 @@ use crate::model::{
 use crate::units::{Bytes, CycleRange, Cycles};
 
 impl Report {
-    /// What the host does for the run; `None` where that was not recorded. Rows that cannot be
-    /// read are left out.
+    /// The host's part of the run; `None` if it was not recorded. Unreadable rows are left out.
     pub fn host(&self) -> Result<Option<HostReport>, ReportError> {
         let host = HostReport {
             rates: self.host_rates()?,
@@ -21,7 +20,7 @@ impl Report {
             epochs: self.host_epochs()?,
             replicas: self.replica_waits()?,
         };
-        Ok((host != HostReport::default()).then_some(host))
+        Ok(if host != HostReport::default() { Some(host) } else { None })
     }
 
     fn host_rates(&self) -> Result<Vec<HostRate>, ReportError> {
@@ -46,7 +45,7 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// The tensors of a host call; none where they were not recorded.
+    /// The tensors of a host call; none if they were not recorded.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -69,12 +68,12 @@ impl Report {
         let columns = ["epochs", "calls", "samples", "left_out", "seconds"];
         let all = SelectQuery::all("host_epochs", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
-            let count = |column| cells.count(column, MAX_COUNT);
+            let read_count = |column| cells.count(column, MAX_COUNT);
             Some(HostEpoch {
-                epochs: count(0)?,
-                calls: count(1)?,
-                samples: count(2)?,
-                left_out: count(3)?,
+                epochs: read_count(0)?,
+                calls: read_count(1)?,
+                samples: read_count(2)?,
+                left_out: read_count(3)?,
                 seconds: cells.real(4)?,
             })
         })?;
@@ -94,16 +93,17 @@ impl Report {
         ];
         let all = SelectQuery::all("replica_waits", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
-            let small = |column| u32::try_from(cells.count(column, MAX_COUNT)?).ok();
-            let cycles = |column| cells.count(column, MAX_COUNT).map(Cycles);
-            let (least, most) = (cycles(6)?, cycles(7)?);
+            let read_small = |column| u32::try_from(cells.count(column, MAX_COUNT)?).ok();
+            let read_cycles = |column| cells.count(column, MAX_COUNT).map(Cycles);
+            let least = read_cycles(6)?;
+            let most = read_cycles(7)?;
             Some(ReplicaWait {
-                first_replica: small(0)?,
-                replicas: small(1)?,
-                instance: small(2)?,
-                loader: cycles(3)?,
-                host: cycles(4)?,
-                others: cycles(5)?,
+                first_replica: read_small(0)?,
+                replicas: read_small(1)?,
+                instance: read_small(2)?,
+                loader: read_cycles(3)?,
+                host: read_cycles(4)?,
+                others: read_cycles(5)?,
                 behind: CycleRange::new(least, most.max(least)),
             })
         })?;

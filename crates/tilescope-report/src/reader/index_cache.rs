@@ -1,5 +1,5 @@
-//! Where is kept what was made of a report: trace indexes of foreign files, sync points of older
-//! ones. A cache directory, and one file for each report and kind.
+//! Caches of data derived from a report: trace indexes of foreign files, sync points of older ones.
+//! A cache is a directory with one file for each report and kind.
 
 use crate::atomic_file::AtomicFile;
 use crate::cache_directory::{CacheLimits, changed, remove_oldest};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 const APPLICATION_ID: i32 = 0x7453_6935;
 /// Files that are kept.
 const LIMITS: CacheLimits = CacheLimits { entries: 32, bytes: u64::MAX };
-/// How the names of cache files end.
+/// The extension of cache files.
 const ENDING: &str = "idx";
 
-/// The cache file of a report, and what its content is told from that of others by.
+/// The cache file of a report, and the key that identifies its content.
 pub(super) struct CachePlace {
     file: PathBuf,
     key: String,
@@ -28,21 +28,22 @@ pub(super) struct CachePlace {
 pub(super) struct CacheFile {
     pub(super) connection: Connection,
     pub(super) bytes: u64,
-    /// The file, unless it is only there as long as it is open.
+    /// The path, unless the file exists only while it is open.
     pub(super) file: Option<PathBuf>,
 }
 
 impl CachePlace {
-    /// The place of what is made of the report `path`, of one kind.
+    /// The cache file for data of one kind derived from the report `path`.
     pub(super) fn new(directory: &Path, kind: &str, path: &Path) -> Result<Self, ReportError> {
         let key = file_version(path)?;
         // FNV-1a: stable over versions, and the key itself is compared when the file is opened.
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
         Ok(Self { file: directory.join(format!("{kind}-{hash:016x}.{ENDING}")), key })
     }
 
-    /// The file that is there; one that is damaged or of another report is removed.
+    /// Opens an existing file. A damaged file, or one of another report, is removed.
     pub(super) fn open<T>(
         &self,
         read: impl FnOnce(CacheFile) -> Result<T, ReportError>,
@@ -52,7 +53,7 @@ impl CachePlace {
         }
         let found = self.connect().and_then(read);
         if found.is_err() {
-            // Written anew, whether or not it can be removed now.
+            // It is written anew even if it cannot be removed now.
             let _ = fs::remove_file(&self.file);
         }
         found.ok()
@@ -76,8 +77,8 @@ impl CachePlace {
     }
 }
 
-/// Has a cache file written: in its place, or, where there is none or it cannot be written, as one
-/// that is there as long as it is open.
+/// Writes a cache file. Without a place, or if the place cannot be written, it is a temporary file
+/// that exists only while it is open.
 pub(super) fn write(
     place: Option<&CachePlace>,
     warnings: &ReportWarnings,
@@ -89,7 +90,7 @@ pub(super) fn write(
         match write_to(&connection, &place.key, &mut fill) {
             Ok(()) => {
                 drop(connection);
-                // If the file cannot be put in place, what follows writes a temporary one.
+                // If the file cannot be put in place, the code below writes a temporary one.
                 if unfinished.commit().is_ok() {
                     remove_oldest(&place.file, &LIMITS, |path| {
                         let is_index = path.extension().is_some_and(|of| of == ENDING);
@@ -98,19 +99,20 @@ pub(super) fn write(
                     return place.connect();
                 }
             }
-            // A full disk costs the cache, not the answer.
+            // A full disk disables the cache and does not fail the call.
             Err(error @ (ReportError::DiskFull { .. } | ReportError::Write { .. })) => {
                 warnings.add_limit(format!("what was made of the trace is not cached: {error}"));
             }
             Err(error) => return Err(error),
         }
     }
-    // An unnamed file that SQLite puts where temporary files go, and removes itself.
-    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
-    let connection = Connection::open("").map_err(failed)?;
+    // An unnamed file that SQLite creates in the temporary directory and removes itself.
+    let to_error =
+        |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
+    let connection = Connection::open("").map_err(to_error)?;
     write_to(&connection, "", &mut fill)?;
     let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-    let bytes: i64 = connection.query_row(size, [], |row| row.get(0)).map_err(failed)?;
+    let bytes: i64 = connection.query_row(size, [], |row| row.get(0)).map_err(to_error)?;
     Ok(CacheFile { connection, bytes: bytes as u64, file: None })
 }
 
@@ -122,20 +124,21 @@ fn write_to(
     let path = connection.path().filter(|path| !path.is_empty()).unwrap_or("temporary file");
     let path = PathBuf::from(path);
     let rows = RowWriter::plain(connection, &path);
-    // A cache that is not completed is thrown away, so nothing of it has to survive a crash.
+    // An incomplete cache is discarded, so it need not survive a crash.
     rows.execute(&format!(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
          PRAGMA cache_size = -8192; PRAGMA application_id = {APPLICATION_ID}; BEGIN;
          CREATE TABLE source(key TEXT)"
     ))?;
     fill(&rows)?;
-    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
-    connection.execute("INSERT INTO source VALUES (?)", [key]).map_err(failed)?;
+    connection
+        .execute("INSERT INTO source VALUES (?)", [key])
+        .map_err(|e| ReportError::sqlite_writing(&e, &path))?;
     rows.execute("COMMIT")
 }
 
-/// A new file for `place`, and a connection to it; `None` where nothing can be written. Threads and
-/// processes may write the same at once; the last one to finish stays.
+/// A new file for `place` and a connection to it; `None` if it cannot be created. Threads and
+/// processes may write the same file at once; the last one to finish wins.
 fn create(place: &Path) -> Option<(AtomicFile, Connection)> {
     fs::create_dir_all(place.parent()?).ok()?;
     let file = AtomicFile::create(place).ok()?;

@@ -11,11 +11,11 @@ use crate::schema;
 use crate::units::{IpuId, ReplicaClassId, ReplicaIpu};
 use std::sync::Arc;
 
-/// A row of many marks, in blocks of some thousand.
+/// A row of many marks, in blocks of several thousand.
 #[derive(Clone, Debug)]
 pub struct LongMarkRow {
     pub id: MarkRowId,
-    /// Blocks that follow each other, by start.
+    /// Consecutive blocks, by start.
     pub blocks: Vec<MarkBlock>,
     number: i64,
     marks: u64,
@@ -29,11 +29,11 @@ impl LongMarkRow {
 }
 
 impl Report {
-    /// Rows of more marks than should be read one by one; none in files before version 2.10, which
-    /// have no blocks, and in short runs.
+    /// Rows with too many marks to read one by one. None in short runs, or in files before version
+    /// 2.10, which have no blocks.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn long_mark_rows(&self) -> Result<Arc<Vec<LongMarkRow>>, ReportError> {
         self.long_mark_rows.get(|| {
             let columns = ["id", "class", "kind", "ipu", "marks", "data"];
@@ -54,10 +54,10 @@ impl Report {
         })
     }
 
-    /// The smaller blocks that a block of a long row, at a place, is made of.
+    /// The smaller blocks inside the block at index `place` of a long row.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn finer_mark_blocks(
         &self,
         row: &LongMarkRow,
@@ -73,11 +73,12 @@ impl Report {
             mark_blocks::decode(cells.blob(0)?, coarse.first)
                 .filter(|fine| MarkBlock::joined(fine) == Some(*coarse))
         })?;
-        let damage = || self.db.damage(schema::MARK_BLOCKS, &format!("piece {key} is broken"));
-        found.flatten().ok_or_else(damage)
+        found
+            .flatten()
+            .ok_or_else(|| self.db.damage(schema::MARK_BLOCKS, &format!("piece {key} is broken")))
     }
 
-    /// What is wrong with blocks of long rows: they count the marks that are packed.
+    /// Problems of the blocks of long rows: they must count the packed marks.
     pub(super) fn mark_row_problems(&self) -> Result<Vec<String>, ReportError> {
         let mut wrong = Vec::new();
         for row in self.long_mark_rows()?.iter() {

@@ -24,16 +24,16 @@ const MARK_COLUMNS: [&str; 9] = [
     "end_cycle",
 ];
 
-/// Marks of one kind on one IPU that are packed together: a row of `mark_chunks` or
+/// Marks of one kind on one IPU that are packed together, as a row of `mark_chunks` or
 /// `replica_mark_chunks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedMarks {
     pub(super) class: ReplicaClassId,
     id: i64,
     pub kind: MarkKind,
-    /// Their IPU; `None` for marks of all.
+    /// Their IPU; `None` for marks of all IPUs.
     pub ipu: Option<IpuId>,
-    /// From where the first begins to where the last one ends.
+    /// The cycles from the start of the first to the end of the last one.
     pub cycles: CycleRange,
     rows: usize,
 }
@@ -44,20 +44,20 @@ impl PackedMarks {
         self.rows as u64
     }
 
-    /// Whether a mark, all columns of which are at hand, is where it would be looked for.
+    /// True if a mark with these columns is where the index would look for it.
     pub(super) fn holds(&self, cells: &RowCells) -> bool {
-        let cycle = |column| cells.count(column, MAX_CYCLES);
+        let read_cycle = |column| cells.count(column, MAX_CYCLES);
         cells.text(1).as_deref() == Some(self.kind.name())
             && cells.int(3) == self.ipu.map(|ipu| i64::from(ipu.0))
-            && cycle(8).is_some_and(|start| self.cycles.start <= start)
-            && cycle(9).is_some_and(|end| end <= self.cycles.end)
+            && read_cycle(8).is_some_and(|start| self.cycles.start <= start)
+            && read_cycle(9).is_some_and(|end| end <= self.cycles.end)
     }
 }
 
 /// The first step of the marks of a chunk, and the chunk.
 pub(super) type MarksFromStep = (StepId, PackedMarks);
 
-/// The table in which marks of the replicas of a class are packed.
+/// The table of packed marks of a class of replicas.
 fn chunk_table(class: ReplicaClassId) -> &'static str {
     match class {
         ReplicaClassId(0) => schema::MARK_CHUNKS,
@@ -65,13 +65,13 @@ fn chunk_table(class: ReplicaClassId) -> &'static str {
     }
 }
 
-/// The first marks, by their first cycle and then their id.
+/// The first marks, ordered by first cycle and then id.
 struct FirstMarks {
-    /// They, and until they are cut, what came beside them.
+    /// The first marks, and others until they are cut.
     marks: Vec<(i64, TraceMark)>,
     limit: usize,
     bytes: usize,
-    /// None starts behind this, once there are as many as wanted.
+    /// Upper bound on their starts, once there are as many as wanted.
     last: Option<Cycles>,
 }
 
@@ -80,7 +80,7 @@ impl FirstMarks {
         Self { marks: Vec::new(), limit, bytes: 0, last: None }
     }
 
-    /// Whether a mark that starts at `first` would be among them.
+    /// True if a mark that starts at `first` would be among them.
     fn has_room_for(&mut self, first: Cycles) -> bool {
         if self.last.is_none() {
             self.cut();
@@ -94,13 +94,13 @@ impl FirstMarks {
         }
         self.bytes += mark_bytes(&mark);
         self.marks.push((id, mark));
-        // Seldom, so that putting them in order costs little for each.
+        // Seldom, so that the cost of sorting per mark is small.
         if self.marks.len() / 2 > self.limit {
             self.cut();
         }
     }
 
-    /// The latest go, so that what is kept are always the first ones seen so far.
+    /// Drops the latest, so that the marks kept are always the first ones seen so far.
     fn cut(&mut self) {
         if self.marks.len() < self.limit {
             return;
@@ -122,24 +122,24 @@ impl FirstMarks {
     }
 }
 
-/// Bytes of a mark in memory.
+/// Memory of a mark in bytes.
 fn mark_bytes(mark: &TraceMark) -> usize {
     size_of::<TraceMark>() + mark.label.len()
 }
 
-/// A window as far as reports reach.
+/// Clamps a window to the range of reports.
 fn within_reports(window: CycleRange) -> CycleRange {
     CycleRange { start: window.start.min(MAX_CYCLES), end: window.end.min(MAX_CYCLES) }
 }
 
-/// Whether marks share a cycle with a window; those without length do where they lie in it.
+/// True if marks share a cycle with a window. Marks of zero length do if they are inside it.
 fn reaches_into(cycles: CycleRange, window: CycleRange) -> bool {
     cycles.start <= window.end.saturating_sub(Cycles(1)) && cycles.end > window.start
 }
 
 impl Report {
-    /// The marks of replicas of a class that pass the filter, ordered by their start. Those of other
-    /// classes than the first are marks of single IPUs.
+    /// The marks of replicas of a class that pass the filter, ordered by their start. Classes other
+    /// than the first only have marks of single IPUs.
     pub fn marks_of_class(
         &self,
         class: ReplicaClassId,
@@ -151,7 +151,7 @@ impl Report {
         }
     }
 
-    /// The marks that pass the filter, ordered by their start: those of replica 0.
+    /// The marks of replica 0 that pass the filter, ordered by their start.
     pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
         if self.db.has_rows(schema::MARK_CHUNKS) {
             return self.marks_of_chunks(ReplicaClassId(0), filter);
@@ -161,7 +161,7 @@ impl Report {
             return Ok(Vec::new());
         }
         // Always true, so that the join below needs no special case. Only numbers and fixed names
-        // are put into the text, so there is nothing to quote.
+        // go into the text, so no quoting is needed.
         let mut conditions = vec!["1".to_owned()];
         if let Some(kind) = filter.kind {
             conditions.push(format!("kind = '{}'", kind.name()));
@@ -170,7 +170,8 @@ impl Report {
             conditions.push(format!("(ipu IS NULL OR ipu = {ipu})"));
         }
         if let Some(window) = filter.window {
-            // Marks that reach into the window start no earlier than the longest one is long.
+            // Marks that overlap the window start no earlier than the length of the longest one
+            // before it.
             let longest = filter.kind.map_or(Ok(None), |kind| self.longest_mark(kind))?;
             let CycleRange { start, end } = within_reports(window);
             let earliest = longest.map_or(Cycles::ZERO, |longest| start.saturating_sub(longest));
@@ -204,7 +205,8 @@ impl Report {
         let columns: Vec<&str> = MARK_COLUMNS.iter().copied().chain(["id"]).collect();
         let select = SelectQuery::all("marks", &columns);
         let mut raw = 0;
-        // In the order of their first cycles, so that a chunk behind the last mark ends the search.
+        // In the order of their first cycles, so that the search ends at a chunk after the last
+        // mark.
         for chunk in self.mark_chunks(class)?.iter() {
             if chunk.class != class || !is_wanted(chunk.kind, chunk.ipu, chunk.cycles) {
                 continue;
@@ -220,7 +222,7 @@ impl Report {
                 }
             })?;
             self.db.check_raw_bytes(table, raw)?;
-            // Labels of a hostile file may be long, and chunks stand for many marks in few bytes.
+            // Labels of a hostile file may be long, and a chunk holds many marks in few bytes.
             if first_marks.bytes > MAX_LIST_BYTES {
                 first_marks.cut();
             }
@@ -233,10 +235,10 @@ impl Report {
         Ok(first_marks.into_sorted())
     }
 
-    /// How many marks of a kind there are of replica 0, however many of them can be read at once.
+    /// The number of marks of a kind of replica 0, even if they are too many to be read at once.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn mark_count(&self, kind: MarkKind) -> Result<u64, ReportError> {
         if self.db.has_rows(schema::MARK_CHUNKS) {
             let chunks = self.packed_marks()?;
@@ -245,24 +247,24 @@ impl Report {
         if !self.db.has("marks", "kind") {
             return Ok(0);
         }
-        // A fixed name, so there is nothing to quote.
+        // A fixed name, so no quoting is needed.
         let expression = format!("total(kind = '{}')", kind.name());
         Ok(self.db.worked_out("marks", &expression)?.map_or(0, i64::unsigned_abs))
     }
 
-    /// Where marks of replica 0 are packed, in the order of their first cycles; nowhere in reports that
-    /// have rows of them.
+    /// The chunks of packed marks of replica 0, in the order of their first cycles; none in reports
+    /// with one row per mark.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn packed_marks(&self) -> Result<Arc<Vec<PackedMarks>>, ReportError> {
         self.mark_chunks(ReplicaClassId(0))
     }
 
-    /// Marks that are packed together, with their ids.
+    /// The marks of a chunk, with their ids.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn unpack_marks(&self, packed: &PackedMarks) -> Result<Vec<(i64, TraceMark)>, ReportError> {
         let columns: Vec<&str> = MARK_COLUMNS.iter().copied().chain(["id"]).collect();
         let select = SelectQuery::all("marks", &columns);
@@ -274,8 +276,8 @@ impl Report {
         Ok(marks)
     }
 
-    /// The chunks of packed marks in the order of their first cycles, read once: those of the first
-    /// class of replicas, or those of all others.
+    /// The chunks of packed marks, in the order of their first cycles, read once: those of the
+    /// first class of replicas, or those of all others.
     pub(super) fn mark_chunks(
         &self,
         class: ReplicaClassId,
@@ -285,7 +287,7 @@ impl Report {
         known.get(|| {
             let columns = ["id", "kind", "ipu", "first_cycle", "end_cycle", "rows", "class"];
             let columns = if is_first { &columns[..6] } else { &columns };
-            let chunk = |cells: &RowCells| {
+            let read_chunk = |cells: &RowCells| {
                 Some(PackedMarks {
                     class: if is_first { class } else { ReplicaClassId(cells.small(6)?) },
                     id: cells.int(0)?,
@@ -298,15 +300,15 @@ impl Report {
                     rows: cells.small(5)? as usize,
                 })
             };
-            let chunks = self.db.list(SelectQuery::all(chunk_table(class), columns), chunk)?;
+            let chunks = self.db.list(SelectQuery::all(chunk_table(class), columns), read_chunk)?;
             let mut chunks: Vec<PackedMarks> = chunks.into_iter().flatten().collect();
             chunks.sort_by_key(|chunk| (chunk.cycles.start, chunk.id));
             Ok(chunks)
         })
     }
 
-    /// Hands out these columns of every mark of the first class of replicas, or of all others, and
-    /// the chunk it is in if marks are packed.
+    /// Passes on these columns of every mark of the first class of replicas, or of all others, with
+    /// its chunk if marks are packed.
     pub(super) fn stream_marks(
         &self,
         class: ReplicaClassId,
@@ -315,7 +317,7 @@ impl Report {
     ) -> Result<(), ReportError> {
         let select = SelectQuery::all("marks", columns);
         let mut raw = 0;
-        // Chunk after chunk: a run of 10^8 steps has more marks than should be held at once.
+        // Chunk by chunk: a run of 10^8 steps has too many marks to hold at once.
         let table = chunk_table(class);
         for chunk in self.mark_chunks(class)?.iter() {
             let piece = (chunk.id, chunk.rows);
@@ -370,15 +372,15 @@ impl Report {
 
 fn mark(cells: &RowCells) -> Option<TraceMark> {
     let cycles = CycleRange::new(cells.count(7, MAX_CYCLES)?, cells.count(8, MAX_CYCLES)?);
-    let step = |column| cells.count(column, MAX_STEPS).map(StepId);
-    let first = step(5).unwrap_or(StepId(0));
+    let read_step = |column| cells.count(column, MAX_STEPS).map(StepId);
+    let first = read_step(5).unwrap_or(StepId(0));
     Some(TraceMark {
         kind: cells.named(0, MarkKind::from_name)?,
         label: cells.text(1).unwrap_or_default(),
         ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
         pass: cells.named(3, TrainingPass::from_name),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
-        steps: first..step(6).unwrap_or(first).max(first),
+        steps: first..read_step(6).unwrap_or(first).max(first),
         cycles,
     })
 }
@@ -412,7 +414,7 @@ mod tests {
             let mut all: Vec<(u64, i64)> = Vec::new();
             for (id, start) in (0i64..).zip(starts) {
                 all.push((start, id));
-                // As for a chunk of its own: what there is no room for is not among the first.
+                // As for a single chunk: marks without room are not among the first.
                 if id % 3 == 0 || first.has_room_for(Cycles(start)) {
                     first.push(id, mark_at(start));
                 }

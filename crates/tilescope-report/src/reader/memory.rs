@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Bytes of a category on a tile.
 type TileShare = ((TileId, MemoryCategory), Bytes);
 
-/// Variables whose bytes are kept before they are added up: 64 MB.
+/// The number of variables whose bytes are collected before they are summed: 64 MB.
 const BYTES_SUMMED_TOGETHER: usize = 1 << 22;
 
 impl Report {
@@ -47,29 +47,29 @@ impl Report {
         let order = if self.db.has("memory_by_tile", "tile") { "ORDER BY tile" } else { "" };
         let mut row = 0;
         self.db.read(SelectQuery::all("memory_by_tile", &columns).clauses(order), |cells| {
-            let bytes = |column| cells.count(column, MAX_TILE_BYTES);
+            let read_bytes = |column| cells.count(column, MAX_TILE_BYTES);
             let numbered = cells.small_up_to(0, count);
-            // Without numbers, rows are in the order of tiles.
+            // Without tile numbers, rows are in the order of tiles.
             let tile = if order.is_empty() { Some(row) } else { numbered };
             let tile = tile.filter(|tile| *tile < count).map(TileId);
             row = row.saturating_add(1);
-            let whole = tile_memory_from_total(bytes(1).unwrap_or_default());
-            let memory = match bytes(3) {
+            let whole = tile_memory_from_total(read_bytes(1).unwrap_or_default());
+            let memory = match read_bytes(3) {
                 None => whole,
                 Some(non_interleaved) => TileMemory {
-                    including_gaps: bytes(2).unwrap_or(whole.including_gaps),
+                    including_gaps: read_bytes(2).unwrap_or(whole.including_gaps),
                     non_interleaved,
-                    interleaved: bytes(4).unwrap_or_default(),
-                    overflowed: bytes(5).unwrap_or_default(),
-                    always_live: bytes(6).unwrap_or_default(),
-                    peak_not_always_live: bytes(7).unwrap_or_default(),
+                    interleaved: read_bytes(4).unwrap_or_default(),
+                    overflowed: read_bytes(5).unwrap_or_default(),
+                    always_live: read_bytes(6).unwrap_or_default(),
+                    peak_not_always_live: read_bytes(7).unwrap_or_default(),
                 },
             };
             tiles.extend(tile.map(|tile| (tile, memory)));
             Ok(ControlFlow::Continue(()))
         })?;
-        // In order already, but for what is no number to SQLite. Of two rows of a tile the last
-        // counts.
+        // Sorted already, except for values that SQLite does not compare as numbers. Of two rows of
+        // a tile the last counts.
         tiles.reverse();
         tiles.sort_by_key(|(tile, _)| *tile);
         tiles.dedup_by_key(|(tile, _)| *tile);
@@ -82,21 +82,26 @@ impl Report {
             if self.db.has("category_bytes", "first_tile") {
                 return self.recorded_categories();
             }
-            // Poplar's files do not say in which region a variable lies.
+            // Poplar's files do not record the region of a variable.
             let region = MemoryRegion::NonInterleaved;
-            let share = |&((_, category), bytes): &TileShare| CategoryBytes {
-                category,
-                region,
-                overlapped: false,
-                bytes,
-            };
-            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| shares.iter().map(share).collect()))
+            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| {
+                shares
+                    .iter()
+                    .map(|&((_, category), bytes)| CategoryBytes {
+                        category,
+                        region,
+                        overlapped: false,
+                        bytes,
+                    })
+                    .collect()
+            }))
         })
     }
 
     fn recorded_categories(&self) -> Result<TileRuns<Vec<CategoryBytes>>, ReportError> {
         let categories = self.categories()?;
-        let (table, tiles) = ("category_bytes", self.target()?.tiles_per_replica());
+        let table = "category_bytes";
+        let tiles = self.target()?.tiles_per_replica();
         let columns = [
             "category",
             "first_tile",
@@ -134,7 +139,7 @@ impl Report {
         Ok(runs_of(lists.into_iter()))
     }
 
-    /// Bytes of variables on each tile by category, in order; what no tile has is left out.
+    /// Bytes of variables on each tile by category, in order; zero entries are left out.
     fn bytes_per_tile(&self) -> Result<Vec<TileShare>, ReportError> {
         let mut sums = Vec::new();
         if !self.db.has("vars_info", "tile") || !self.db.has("vars_info", "size_bytes") {
@@ -142,7 +147,8 @@ impl Report {
         }
         let categories = self.categories()?;
         let mut room = BYTES_SUMMED_TOGETHER;
-        // Added up here: SQLite would sort all rows in a temporary table, three times as long.
+        // Summed here: SQLite would sort all rows in a temporary table, which takes three times as
+        // long.
         let select = SelectQuery::all("vars_info", &["tile", "size_bytes", "category"]);
         self.db.stream(select, |cells| {
             let tile = cells.small_up_to(0, MAX_TILES - 1).map(TileId);
@@ -172,11 +178,14 @@ impl Report {
     }
 }
 
-/// Takes in the bytes of a variable on a tile. Files mostly go from tile to tile: what they say of
-/// one is kept in order, so that there is little to sort in the end.
+/// Adds the bytes of a variable on a tile. Files mostly go from tile to tile, so the entries of one
+/// tile are kept sorted and little remains to be sorted at the end.
 fn push_in_order(sums: &mut Vec<TileShare>, key: (TileId, MemoryCategory), bytes: Bytes) {
-    let before = |((tile, category), _): &&TileShare| *tile == key.0 && *category > key.1;
-    let behind = sums.iter().rev().take_while(before).count();
+    let behind = sums
+        .iter()
+        .rev()
+        .take_while(|((tile, category), _)| *tile == key.0 && *category > key.1)
+        .count();
     let place = sums.len() - behind;
     match place.checked_sub(1).and_then(|last| sums.get_mut(last)) {
         Some((known, sum)) if *known == key => *sum = sum.saturating_add(bytes),
@@ -184,7 +193,7 @@ fn push_in_order(sums: &mut Vec<TileShare>, key: (TileId, MemoryCategory), bytes
     }
 }
 
-/// Sorts sums and adds up those of one key.
+/// Sorts sums and merges those with the same key.
 fn add_up<K: Copy + Ord>(sums: &mut Vec<(K, Bytes)>) {
     sums.sort_by_key(|(key, _)| *key);
     sums.dedup_by(|(later, more), (key, sum)| {
@@ -196,11 +205,11 @@ fn add_up<K: Copy + Ord>(sums: &mut Vec<(K, Bytes)>) {
     });
 }
 
-/// Memory of a tile of which only the sum is known.
+/// Memory of a tile with only a known total.
 fn tile_memory_from_total(total: Bytes) -> TileMemory {
     TileMemory {
-        // Files with a single number tell neither gaps nor liveness nor regions. Taking all of it
-        // as always live never shows room that is not there.
+        // A single number tells neither gaps nor liveness nor regions. Treating all of it as always
+        // live never shows free memory that does not exist.
         including_gaps: total,
         non_interleaved: total,
         always_live: total,
@@ -208,7 +217,8 @@ fn tile_memory_from_total(total: Bytes) -> TileMemory {
     }
 }
 
-/// What `value` makes of the shares of each tile; those of a tile lie together.
+/// Runs of the values that `value` computes from the shares of each tile; the shares of a tile are
+/// adjacent.
 fn runs_of_shares<T: Clone + PartialEq>(
     shares: &[TileShare],
     value: impl Fn(&[TileShare]) -> T,

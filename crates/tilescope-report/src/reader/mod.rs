@@ -1,15 +1,14 @@
-//! Opening a report and asking it questions.
+//! Opening and querying a report.
 //!
-//! Opening takes milliseconds at any size; every answer is read when it is first asked for. What
-//! a file does not have is a normal state: lists are empty, values are `None`, [`Report::has`]
-//! tells apart "nothing" from "not recorded", and [`Report::warnings`] says what was odd. Errors
-//! are left for files that cannot be read at all and for parts that are damaged.
+//! Opening takes milliseconds at any size; every answer is read on first use. Missing data are a
+//! normal state: lists are empty, values are `None`, [`Report::has`] distinguishes "nothing" from
+//! "not recorded", and [`Report::warnings`] lists anomalies. Errors are reserved for files that
+//! cannot be read at all and for damaged parts.
 //!
-//! Files of other tools are read column by column, as far as they have them. Ids there need not
-//! be dense, numbers need not be sane; nothing that is handed out points nowhere or runs in
-//! circles.
+//! Files of other tools are read column by column, as far as they have them. Their ids need not be
+//! dense, and their numbers need not be sane; all returned references are valid and free of cycles.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod compute_sets;
@@ -60,7 +59,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// An answer that is read once. What failed is read again when asked again.
+/// An answer that is read once. A failed read is repeated on the next call.
 struct ReadOnceCell<T>(Mutex<Option<Arc<T>>>);
 
 impl<T> Default for ReadOnceCell<T> {
@@ -71,7 +70,7 @@ impl<T> Default for ReadOnceCell<T> {
 
 impl<T> ReadOnceCell<T> {
     fn get(&self, read: impl FnOnce() -> Result<T, ReportError>) -> Result<Arc<T>, ReportError> {
-        // Reading happens under the lock, so that two who ask do not both read.
+        // Reading happens under the lock, so that two callers do not both read.
         let mut known = lock(&self.0);
         if let Some(known) = &*known {
             return Ok(known.clone());
@@ -81,7 +80,7 @@ impl<T> ReadOnceCell<T> {
         Ok(read)
     }
 
-    /// The answer, if it was read.
+    /// The answer, if it was read already.
     fn known(&self) -> Option<Arc<T>> {
         lock(&self.0).clone()
     }
@@ -91,20 +90,21 @@ impl<T> ReadOnceCell<T> {
     }
 }
 
-/// An open report. Reading never changes the file nor anything beside it.
+/// An open report. Reading never changes the file or the files beside it.
 pub struct Report {
     db: ReportDatabase,
-    /// A second connection to the same file, for the trace: a long query on one holds up nothing
-    /// on the other.
+    /// A second connection to the same file, for the trace: a long query on one connection does not
+    /// block the other.
     second: Mutex<Option<ReportDatabase>>,
-    /// The file that both are of.
+    /// The file of both connections.
     held: Arc<HeldFile>,
     path: PathBuf,
-    /// The file that was asked for: `path`, one of another tool that it was made of, or an address.
+    /// The requested file: `path`, a file of another tool that it was converted from, or an
+    /// address.
     source: PathBuf,
     /// The directory of the files beside `source`.
     directory: PathBuf,
-    /// Sizes and times of files on another machine, of which some are copied.
+    /// Sizes and times of files on another machine, some of which are copied.
     elsewhere: Vec<RemoteFile>,
     /// Directories that are removed when the report is closed.
     _temporary: Vec<TempDir>,
@@ -134,7 +134,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Opens a file of this machine, whose parts were found before.
+    /// Opens a file of this machine that was located before.
     pub(crate) fn of_file(
         file: ReportFile,
         cache_directory: Option<PathBuf>,
@@ -188,7 +188,7 @@ impl Report {
         })
     }
 
-    /// The second connection, or another one to the same file once that is in use.
+    /// The second connection, or a further one to the same file if that is in use.
     fn another_connection(&self) -> Result<ReportDatabase, ReportError> {
         if let Some(second) = lock(&self.second).take() {
             return Ok(second);
@@ -201,11 +201,11 @@ impl Report {
         Ok(another)
     }
 
-    /// A connection of SQLite's to the same file that changes neither it nor anything beside it, for
-    /// questions in SQL. Whoever asks sets bounds: the file is what anybody may have written.
+    /// An SQLite connection to the same file, for queries in SQL, that changes neither the file nor
+    /// those beside it. The caller must bound its queries, because the file is untrusted.
     ///
     /// # Errors
-    /// Files that cannot be opened, or are others by now.
+    /// The file cannot be opened, or was replaced.
     pub fn another_sqlite_connection(&self) -> Result<rusqlite::Connection, ReportError> {
         let whole =
             fs::canonicalize(&self.path).map_err(|e| ReportError::reading(e, &self.path))?;
@@ -216,11 +216,23 @@ impl Report {
         Ok(connection)
     }
 
-    /// Path of the file that was opened: a `profile.pop`, or a profile of another tool; on another
-    /// machine its address.
+    /// Path of the opened file: a `profile.pop`, or a profile of another tool; its address if it is
+    /// on another machine.
     #[expect(clippy::misnamed_getters, reason = "what it was made of is what users have opened")]
     pub fn path(&self) -> &Path {
         &self.source
+    }
+
+    /// Checks that the file was not written to since it was opened: answers may be of two versions of
+    /// it.
+    ///
+    /// # Errors
+    /// [`ReportError::Rewritten`] if it was.
+    pub fn check_unchanged(&self) -> Result<(), ReportError> {
+        if self.held.is_changed() {
+            return Err(ReportError::Rewritten { path: self.path.clone() });
+        }
+        Ok(())
     }
 
     /// Size of the report file; of one made of a profile of another tool, not of that profile.
@@ -233,12 +245,12 @@ impl Report {
         self.origin
     }
 
-    /// What was odd so far, in words for people. Grows while more of the file is read.
+    /// Anomalies found so far, as text for users. The list grows while more of the file is read.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings.all()
     }
 
-    /// Major and minor version of the format, as the header of the file gives it.
+    /// Major and minor version of the format, from the header of the file.
     fn format(&self) -> (i64, i64) {
         format_of(&self.db)
     }
@@ -248,18 +260,18 @@ impl Report {
         &self.meta
     }
 
-    /// Whether the execution is kept in columns, without rows of steps.
+    /// True if the execution is stored in columns, without rows of steps.
     pub fn has_columns(&self) -> bool {
         self.meta.get("layout").is_some_and(|layout| layout == StepLayout::Columns.name())
     }
 
-    /// The spec the report was made from, as it was written.
+    /// The spec that the report was made from, verbatim.
     pub fn spec(&self) -> Option<&str> {
         self.meta.get("spec").map(String::as_str)
     }
 
-    /// The file that its model was imported from; none for built-in models, and where what the
-    /// report says of it is not understood.
+    /// The file that its model was imported from; `None` for built-in models, or if the entry
+    /// cannot be parsed.
     pub fn imported_model(&self) -> Option<ImportedModel> {
         let read = serde_json::from_str(self.meta.get("onnx")?);
         let odd =
@@ -267,12 +279,12 @@ impl Report {
         read.map_err(odd).ok()
     }
 
-    /// Whether a part was recorded.
+    /// True if a part was recorded.
     pub fn has(&self, part: ReportPart) -> bool {
-        let any = |table: &str| self.db.has_rows(table);
-        let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
+        let has_rows = |table: &str| self.db.has_rows(table);
+        let has_column = |table: &str, column: &str| self.db.has(table, column) && has_rows(table);
         match part {
-            // A measured step was not asked what it moves.
+            // The bytes moved by a measured step are not known.
             ReportPart::StepBytes if self.has_tile_samples() => false,
             ReportPart::Execution
             | ReportPart::TileBalance
@@ -280,34 +292,40 @@ impl Report {
             | ReportPart::StepBytes
                 if self.has_columns() =>
             {
-                any("trace_lanes")
+                has_rows("trace_lanes")
             }
-            ReportPart::Execution => STEP_KEYS.into_iter().all(|key| column("steps_by_ipu", key)),
-            ReportPart::TileBalance => column("steps_by_ipu", "active_tile_balance"),
-            ReportPart::ActiveTiles => column("steps_by_ipu", "active_tiles"),
-            ReportPart::StepBytes => column("steps_by_ipu", "bytes_in"),
-            ReportPart::Marks => any("marks") || any(schema::MARK_CHUNKS),
-            ReportPart::Programs => column("programs", "id"),
-            ReportPart::ProgramTree => any("program_roots") || any("program_children"),
-            ReportPart::ComputeSets => column("compute_sets", "compute_set"),
+            ReportPart::Execution => {
+                STEP_KEYS.into_iter().all(|key| has_column("steps_by_ipu", key))
+            }
+            ReportPart::TileBalance => has_column("steps_by_ipu", "active_tile_balance"),
+            ReportPart::ActiveTiles => has_column("steps_by_ipu", "active_tiles"),
+            ReportPart::StepBytes => has_column("steps_by_ipu", "bytes_in"),
+            ReportPart::Marks => has_rows("marks") || has_rows(schema::MARK_CHUNKS),
+            ReportPart::Programs => has_column("programs", "id"),
+            ReportPart::ProgramTree => has_rows("program_roots") || has_rows("program_children"),
+            ReportPart::ComputeSets => has_column("compute_sets", "compute_set"),
             ReportPart::ComputeSetCycles => {
-                any("compute_set_cycles") || self.db.has_values("compute_sets", "pattern")
+                has_rows("compute_set_cycles") || self.db.has_values("compute_sets", "pattern")
             }
-            ReportPart::Vertices => any("vertex_groups"),
-            ReportPart::Exchanges => any("exchanges"),
-            ReportPart::Operations => any("operations") || self.has_debug_operations(),
-            ReportPart::OperationInputs => column("operation_inputs", "input"),
-            ReportPart::Variables => any("vars") || column("vars_info", "tile"),
-            ReportPart::Addresses => column("addresses", "data") || column("var_addresses", "data"),
-            ReportPart::Lifetimes => column("vars", "first_live"),
-            ReportPart::Liveness => any("liveness_steps"),
+            ReportPart::Vertices => has_rows("vertex_groups"),
+            ReportPart::Exchanges => has_rows("exchanges"),
+            ReportPart::Operations => has_rows("operations") || self.has_debug_operations(),
+            ReportPart::OperationInputs => has_column("operation_inputs", "input"),
+            ReportPart::Variables => has_rows("vars") || has_column("vars_info", "tile"),
+            ReportPart::Addresses => {
+                has_column("addresses", "data") || has_column("var_addresses", "data")
+            }
+            ReportPart::Lifetimes => has_column("vars", "first_live"),
+            ReportPart::Liveness => has_rows("liveness_steps"),
             ReportPart::TileMemory => {
-                column("memory_by_tile", "total") || column("vars_info", "tile")
+                has_column("memory_by_tile", "total") || has_column("vars_info", "tile")
             }
-            ReportPart::Regions => column("memory_by_tile", "non_interleaved"),
-            ReportPart::Categories => any("category_bytes") || column("vars_info", "category"),
-            ReportPart::Options => any("options"),
-            ReportPart::Batching => any("batching"),
+            ReportPart::Regions => has_column("memory_by_tile", "non_interleaved"),
+            ReportPart::Categories => {
+                has_rows("category_bytes") || has_column("vars_info", "category")
+            }
+            ReportPart::Options => has_rows("options"),
+            ReportPart::Batching => has_rows("batching"),
             ReportPart::Spec => self.spec().is_some(),
         }
     }
@@ -327,8 +345,8 @@ impl Report {
         })
     }
 
-    /// The whole compiled program at once: everything but the execution. For reports whose ids
-    /// are dense, as ours are.
+    /// The whole compiled program at once: everything except the execution. For reports with dense
+    /// ids, as ours are.
     pub fn compilation(&self) -> Result<CompilationReport, ReportError> {
         let programs = self.programs()?;
         let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
@@ -365,19 +383,20 @@ impl Report {
         })
     }
 
-    /// The trace; `None` if there is no execution. Prepares it if that was not done, which takes
-    /// long for foreign files: see [`Report::prepare_trace`].
+    /// The trace; `None` if there is no execution. Prepares it if necessary, which takes long for
+    /// foreign files: see [`Report::prepare_trace`].
     pub fn trace(&self) -> Result<Option<Trace>, ReportError> {
         self.prepare_trace(&mut |_| {}, &Arc::default())?;
         Ok(self.prepared_trace())
     }
 }
 
-/// A report file of this machine, and what it comes from.
+/// A report file of this machine, and its origin.
 pub(crate) struct ReportFile {
     /// The file that is read.
     pub(crate) path: PathBuf,
-    /// The file that was asked for: the same, one of another tool that it was made of, or an address.
+    /// The requested file: the same, a file of another tool that it was converted from, or an
+    /// address.
     pub(crate) source: PathBuf,
     /// The directory of the files beside `source`.
     pub(crate) directory: PathBuf,
@@ -387,11 +406,11 @@ pub(crate) struct ReportFile {
     pub(crate) temporary: Vec<TempDir>,
 }
 
-/// How often a file that is replaced while it is opened is tried again.
+/// The number of attempts to open a file that is being replaced.
 const OPENING_TRIES: usize = 8;
 
-/// The size of a report file and two connections to it, both to the same file though another one may
-/// take its name at any time.
+/// Opens two connections to a report file, with its size. Both refer to the same file, although
+/// another one may take its name at any time.
 fn open_whole(
     path: &Path,
     shown: &Path,
@@ -408,7 +427,8 @@ fn open_whole(
     Err(ReportError::Replaced { path: path.to_owned() })
 }
 
-/// A connection to a report file that reads the tables of a report; errors name the path `shown`.
+/// A connection to a report file that can read the tables of a report; errors name the path
+/// `shown`.
 fn connect(
     path: &Path,
     shown: &Path,
@@ -424,7 +444,7 @@ fn connect(
     ReportDatabase::new(connection, shown, bytes + log, &known, warnings.clone())
 }
 
-/// Who wrote a file, if this version can read it; what it cannot read of it is a warning.
+/// The writer of a file, if this version can read it. Warns of parts that it cannot read.
 fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError> {
     if db.application_id() != i64::from(schema::APPLICATION_ID) {
         if db.has("trace_lanes", "expectations") {
@@ -451,10 +471,10 @@ fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError>
     Ok(ReportOrigin::Tilescope)
 }
 
-/// Columns of `steps_by_ipu` without which a row belongs nowhere.
+/// Columns of `steps_by_ipu` that every usable row has.
 const STEP_KEYS: [&str; 2] = ["step_id", "ipu"];
 
-/// Warns of steps that belong nowhere.
+/// Warns of steps without a step id or an IPU.
 fn warn_of_unplaced_steps(db: &ReportDatabase) {
     let missing = STEP_KEYS.into_iter().find(|key| !db.has("steps_by_ipu", key));
     if let Some(missing) = missing.filter(|_| db.has_table("steps_by_ipu")) {
@@ -462,7 +482,7 @@ fn warn_of_unplaced_steps(db: &ReportDatabase) {
     }
 }
 
-/// Warns of steps that lie where this version does not look.
+/// Warns of steps in a layout that this version does not read.
 fn warn_of_unknown_layout(meta: &BTreeMap<String, String>, warnings: &ReportWarnings) {
     let known = [StepLayout::Rows, StepLayout::Columns].map(StepLayout::name);
     if let Some(layout) = meta.get("layout").filter(|layout| !known.contains(&layout.as_str())) {

@@ -23,7 +23,7 @@ pub struct ProgramNodeTable {
 }
 
 impl ProgramNodeTable {
-    /// Of the nodes of a program that is in no report.
+    /// The table of a program that is in no report.
     pub fn of_nodes(nodes: &[ProgramNode]) -> Self {
         let nodes = (0..).map(ProgramId).zip(nodes.iter().cloned()).collect();
         Self { nodes, roots: Vec::new() }
@@ -39,28 +39,28 @@ impl ProgramNodeTable {
         self.nodes.get_mut(place).map(|(_, program)| program)
     }
 
-    /// The place of a program among all of them: ids may be far apart.
+    /// The index of a program among all of them: ids may be sparse.
     pub(super) fn place(&self, id: ProgramId) -> Option<usize> {
-        // Where ids are dense, as in our own files, an id is its place.
+        // If ids are dense, as in our own files, an id is its index.
         match self.nodes.get(id.index()) {
             Some((found, _)) if *found == id => Some(id.index()),
             _ => self.nodes.binary_search_by_key(&id, |(id, _)| *id).ok(),
         }
     }
 
-    /// The program whose code a program runs: another one for further calls of outlined code.
+    /// The program whose code a program runs: a different one for further calls of outlined code.
     pub fn body(&self, id: ProgramId) -> ProgramId {
         self.get(id).and_then(|program| program.outlined).map_or(id, |outlined| outlined.body)
     }
 
-    /// Programs that run outlined code of others, and those others.
+    /// Programs that run outlined code of another program, with that program.
     pub fn further_uses(&self) -> impl Iterator<Item = (ProgramId, ProgramId)> {
         let uses = self.iter().filter_map(|(id, program)| Some((id, program.outlined?.body)));
         uses.filter(|(id, body)| id != body)
     }
 
-    /// All programs by id. Children always exist and never lead back to the program; several
-    /// programs may share one.
+    /// All programs by id. Children always exist and never form cycles; several programs may share
+    /// one.
     pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &ProgramNode)> {
         self.nodes.iter().map(|(id, program)| (*id, program))
     }
@@ -70,12 +70,12 @@ impl ProgramNodeTable {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Roots of the tree; empty where the tree is not known.
+    /// Roots of the tree; empty if the tree is not known.
     pub fn roots(&self) -> &[ProgramId] {
         &self.roots
     }
@@ -101,8 +101,8 @@ impl ProgramNodeTable {
 
     /// Takes out children that lead back to a program they are below of. Gives their number.
     ///
-    /// A depth-first walk from every node: a child met while it is still on the path closes a
-    /// circle. O(programs + children).
+    /// A depth-first walk from every node: a child that is still on the path closes a cycle.
+    /// O(programs + children).
     #[expect(clippy::indexing_slicing, reason = "places come from `place`, never from the file")]
     fn break_reference_loops(&mut self) -> usize {
         #[derive(Clone, Copy, PartialEq)]
@@ -180,8 +180,8 @@ const OPERATION_INPUTS: SelectQuery<'static> =
         .clauses("ORDER BY operation, position");
 
 impl Report {
-    /// All program nodes, read once. In foreign files kinds are known of executed programs only,
-    /// once the trace is prepared.
+    /// All program nodes, read once. In foreign files, only kinds of executed programs are known,
+    /// after the trace is prepared.
     pub fn programs(&self) -> Result<Arc<ProgramNodeTable>, ReportError> {
         self.programs.get(|| {
             let mut programs = ProgramNodeTable::default();
@@ -192,7 +192,7 @@ impl Report {
                 programs.nodes.extend(cells.small(0).map(|id| (ProgramId(id), program(cells))));
                 Ok(ControlFlow::Continue(()))
             })?;
-            // Without a primary key in a foreign file, ids may come twice; the first one counts.
+            // Without a primary key in a foreign file, ids may be repeated; the first one counts.
             programs.nodes.dedup_by_key(|(id, _)| *id);
             self.read_children(&mut programs)?;
             for (program, operation) in &self.debug_info()?.operation_of {
@@ -248,7 +248,7 @@ impl Report {
         Ok(())
     }
 
-    /// Which programs run outlined code.
+    /// Reads which programs run outlined code.
     fn read_outlined(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         let mut lost = 0;
         for cells in self.db.list(OUTLINED, |cells| [0, 1, 2].map(|column| cells.small(column)))? {
@@ -293,7 +293,7 @@ impl Report {
         Ok(())
     }
 
-    /// Takes out references to what does not exist.
+    /// Removes references to missing items.
     fn drop_dangling(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         let sets = self.compute_set_names()?;
         let operations = self.operations()?.len();
@@ -305,15 +305,15 @@ impl Report {
             program.operation.take_if(|_| no_operation);
             lost += usize::from(no_set) + usize::from(no_operation);
         }
-        // Where there are no compute sets at all, they were not recorded.
+        // If there are no compute sets at all, they were not recorded.
         if lost > 0 && !sets.is_empty() {
             self.warnings.add(format!("{lost} references of programs point nowhere: left out"));
         }
         Ok(())
     }
 
-    /// The model's operations; [`OperationId`] counts into this. Of a file without any, those that
-    /// `debug.cbor` beside it names.
+    /// The model's operations, indexed by [`OperationId`]. For a file without any, those named by
+    /// the `debug.cbor` beside it.
     pub fn operations(&self) -> Result<Arc<Vec<ModelOperation>>, ReportError> {
         self.operations.get(|| {
             if !self.db.has_rows("operations") {
@@ -333,7 +333,7 @@ impl Report {
                 plan: cells.long_text(7),
                 source: cells.text(8),
                 element_type: cells.named(9, ArithmeticType::from_name),
-                // Executions are divided by it.
+                // Used as a divisor.
                 inner_runs: cells.count(10, MAX_COUNT).filter(|runs| *runs > 0),
                 cost_basis: cells.named(11, CostBasis::from_name),
                 inputs: Vec::new(),
@@ -343,7 +343,7 @@ impl Report {
         })
     }
 
-    /// Inputs of operations. Only earlier operations count, so that there are no cycles.
+    /// Reads the inputs of operations. Only earlier operations count, so that there are no cycles.
     fn read_operation_inputs(&self, operations: &mut [ModelOperation]) -> Result<(), ReportError> {
         let table = "operation_inputs";
         if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_cut_and_sharing_is_kept() {
+    fn cycles_are_cut_and_sharing_is_kept() {
         let cases: [(&[&[u32]], usize); 5] = [
             (&[&[0]], 1),
             (&[&[1], &[0]], 1),

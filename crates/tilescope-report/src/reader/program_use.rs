@@ -1,4 +1,4 @@
-//! What programs use: control code, and variables.
+//! Resources of programs: control code and variables.
 
 use super::Report;
 use super::tile_patterns::{ALL_IDS, TileRunSource};
@@ -17,8 +17,8 @@ const CONTROL_CODE: TileRunSource<1> = TileRunSource {
 };
 
 impl Report {
-    /// Control code of each program that has any of its own, in the order of programs; `None` where
-    /// that was not recorded, as before version 2.3.
+    /// Control code of each program that has its own, in the order of programs; `None` if it was
+    /// not recorded, as before version 2.3.
     pub fn control_code(&self) -> Result<Option<Vec<ControlCode>>, ReportError> {
         if !self.db.has(CONTROL_CODE.owners, CONTROL_CODE.id) {
             return Ok(None);
@@ -30,9 +30,9 @@ impl Report {
         Ok(Some(known.map(|(program, tiles)| ControlCode { program, tiles }).collect()))
     }
 
-    /// Which liveness steps use which variables, in the order of the file: what is not listed and
-    /// has a lifetime is in use in all of it. `None` where that was not recorded, as before version
-    /// 2.3.
+    /// Liveness steps that use variables, in the order of the file. A variable with a lifetime that
+    /// is not listed is in use during all of it. `None` if uses were not recorded, as before
+    /// version 2.3.
     pub fn variable_uses(&self) -> Result<Option<Vec<VariableUse>>, ReportError> {
         if !self.db.has("variable_uses", "var") {
             return Ok(None);
@@ -40,9 +40,10 @@ impl Report {
         let columns = ["var", "first_step", "end_step"];
         let select = SelectQuery::all("variable_uses", &columns).clauses("ORDER BY id");
         let uses = self.db.list(select, |cells| {
-            let (first, end) = (cells.small(1)?, cells.small(2)?);
+            let first = cells.small(1)?;
+            let end = cells.small(2)?;
             let variable = VariableId(cells.small(0)?);
-            (first < end).then_some(VariableUse { variable, steps: first..end })
+            if first < end { Some(VariableUse { variable, steps: first..end }) } else { None }
         })?;
         Ok(Some(uses.into_iter().flatten().collect()))
     }

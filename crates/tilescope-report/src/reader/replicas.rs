@@ -1,4 +1,4 @@
-//! Replicas beside each other: how their data go round, and which of them differ.
+//! Replicas: the rings of their data, and the classes of those that differ.
 
 use super::Report;
 use crate::database::SelectQuery;
@@ -8,9 +8,9 @@ use crate::model::{ReplicaClass, ReplicaClasses, ReplicaRing, ReplicaShape, Ring
 use crate::units::{ProgramId, ReplicaClassId};
 
 impl Report {
-    /// How copies between replicas go round; empty where there are none, and where that was not
-    /// recorded. A ring of more replicas than there are, or whose shares are none, is left out, and
-    /// all of them where there are more IPUs than any machine has.
+    /// The rings of copies between replicas; empty if there are none, or they were not recorded.
+    /// Rings with more replicas than exist or with invalid shares are left out. None are returned
+    /// if there are more IPUs than any machine has.
     pub fn replica_rings(&self) -> Result<Vec<ReplicaRing>, ReportError> {
         let shape = ReplicaShape::of(&*self.target()?);
         if shape.ipus() > MAX_LINKED_IPUS {
@@ -32,7 +32,7 @@ impl Report {
             let all = ring.ranks.checked_mul(ring.spacing).filter(|all| *all > 0);
             let fits = all.is_some_and(|all| replicas.is_multiple_of(all));
             let is_share = (0.0..=1.0).contains(&ring.clockwise);
-            (fits && is_share).then_some((cells.int(0)?, ring))
+            if fits && is_share { Some((cells.int(0)?, ring)) } else { None }
         })?;
         let mut rings: Vec<(i64, ReplicaRing)> = rings.into_iter().flatten().collect();
         let all = SelectQuery::all("replica_ring_programs", &["program", "ring"]);
@@ -46,8 +46,7 @@ impl Report {
         Ok(rings.into_iter().map(|(_, ring)| ring).collect())
     }
 
-    /// The classes of the replicas of the run; none where all are alike, and where that was not
-    /// recorded.
+    /// The classes of the replicas of the run; empty if all are alike, or they were not recorded.
     pub fn replica_classes(&self) -> Result<ReplicaClasses, ReportError> {
         let all = SelectQuery::all("replica_classes", &["why"]);
         let most = format!("ORDER BY id LIMIT {MAX_REPLICAS}");

@@ -1,4 +1,4 @@
-//! Files that SDK tools put beside a report.
+//! Files that SDK tools write beside a report.
 
 use super::Report;
 use crate::error::ReportError;
@@ -12,15 +12,16 @@ use std::{fs, io};
 pub struct SidecarFile {
     /// `debug.cbor`
     pub name: &'static str,
-    /// What it holds, in words.
+    /// A description of its content.
     pub about: &'static str,
     /// Size and time of last change; `None` if it does not exist.
     pub found: Option<(Bytes, Option<SystemTime>)>,
 }
 
 impl SidecarFile {
-    /// Whether it was there before the report was written, by more than a run takes to write all
-    /// files: SDK tools overwrite only files that are asked for, so it is left of an earlier run.
+    /// True if the file is older than the report by more than the time in which a run writes all
+    /// files. SDK tools overwrite only the files that are enabled, so an older one is left over
+    /// from an earlier run.
     pub fn is_older_than(&self, report: SystemTime) -> bool {
         let changed = self.found.and_then(|(_, changed)| changed);
         let before = changed.and_then(|changed| report.duration_since(changed).ok());
@@ -28,7 +29,7 @@ impl SidecarFile {
     }
 }
 
-/// Files that one run writes are not farther apart than this.
+/// Files of one run are written within this time.
 const SAME_RUN: Duration = Duration::from_secs(3600);
 
 /// Names and contents, as the SDK's documentation lists them.
@@ -43,14 +44,14 @@ const FILES: [(&str, &str); 8] = [
     ("execution.json", "run-time report of an SDK before 2.0"),
 ];
 
-/// Longer files are not read: facts that people write down are short.
+/// Longer files are not read: facts written by users are short.
 const MAX_TEXT_BYTES: Bytes = Bytes(4 << 20);
 
 impl Report {
     /// The text of a file beside the report; `None` if there is no such file.
     ///
     /// # Errors
-    /// A file that cannot be read, is too long, or is no text.
+    /// The file cannot be read, is too long, or is not text.
     pub fn sidecar_text(&self, name: &str) -> Result<Option<String>, ReportError> {
         let path = self.directory.join(name);
         match read_text(&path, MAX_TEXT_BYTES) {
@@ -60,7 +61,7 @@ impl Report {
         }
     }
 
-    /// When the report file was last changed, where that is known.
+    /// The time of the last change of the report file, if known.
     pub fn modified(&self) -> Option<SystemTime> {
         match self.elsewhere.first() {
             Some(report) => report.modified(),
@@ -68,7 +69,7 @@ impl Report {
         }
     }
 
-    /// Files that SDK tools write beside a report, whether they exist or not.
+    /// Files that SDK tools write beside a report, existing or not.
     pub fn sidecar_files(&self) -> Vec<SidecarFile> {
         let mut files = Vec::new();
         for (name, about) in FILES {
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_an_earlier_run_are_told_from_those_of_this_one() {
+    fn files_of_an_earlier_run_are_recognized() {
         let now = SystemTime::now();
         let file = |age: Option<u64>| SidecarFile {
             name: "debug.cbor",

@@ -1,4 +1,4 @@
-//! One row of `steps_by_ipu`, as far as it is filled in.
+//! One row of `steps_by_ipu`, with the columns that are present.
 
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::StepOnIpu;
@@ -24,7 +24,7 @@ pub(super) const COLUMNS: [&str; 14] = [
     "sub_lane",
 ];
 
-/// What a row says; offsets still count from the base.
+/// The values of a row; offsets are still relative to the base.
 pub(super) struct StepRow {
     pub(super) step: StepId,
     pub(super) ipu: IpuId,
@@ -43,22 +43,23 @@ pub(super) struct StepRow {
 }
 
 impl StepRow {
-    /// The row, unless it belongs to no step or IPU.
+    /// The row, unless it has no step or IPU.
     pub(super) fn read(cells: &RowCells) -> Option<Self> {
-        let cycles = |column| cells.count(column, MAX_CYCLES / 2);
-        let (from, to) = (cycles(5), cycles(8));
+        let read_cycles = |column| cells.count(column, MAX_CYCLES / 2);
+        let from = read_cycles(5);
+        let to = read_cycles(8);
         Some(Self {
             step: StepId(cells.count(0, MAX_STEPS - 1)?),
             ipu: IpuId(cells.small_up_to(1, MAX_IPUS - 1)?),
             sub_lane: cells
                 .small_up_to(13, u32::from(MAX_SUB_LANES) - 1)
                 .and_then(|lane| u8::try_from(lane).ok()),
-            cycles: cycles(2),
-            base: cycles(4),
+            cycles: read_cycles(2),
+            base: read_cycles(4),
             from_min: from,
-            from_max: cycles(6).or(from),
-            to_min: cycles(7).or(to),
-            to_max: to.or(cycles(7)),
+            from_max: read_cycles(6).or(from),
+            to_min: read_cycles(7).or(to),
+            to_max: to.or(read_cycles(7)),
             active_tiles: cells.small(3),
             active_tile_balance: cells.real(9),
             tile_balance: cells.real(10),
@@ -67,13 +68,13 @@ impl StepRow {
         })
     }
 
-    /// Whether it says when the step ran, not only how long.
+    /// True if it has the time of the step, not only its duration.
     pub(super) fn is_placed(&self) -> bool {
         self.base.is_some() && (self.to_max.is_some() || self.cycles.is_some())
     }
 
-    /// The bar to draw: from the last start to the last end. Where only a duration is known the
-    /// step follows `clock`, the end of the step before; `None` if nothing is known.
+    /// The bar to draw: from the last start to the last end. If only a duration is known, the step
+    /// starts at `clock`, the end of the previous step. `None` if nothing is known.
     pub(super) fn bar(&self, clock: Cycles) -> Option<CycleRange> {
         let from = self.from_max.unwrap_or(Cycles::ZERO);
         let length = match (self.to_max, self.cycles) {
@@ -92,11 +93,12 @@ impl StepRow {
             Some(tiles) if tiles_per_ipu > 0 => f64::from(tiles) / f64::from(tiles_per_ipu),
             _ => 1.0,
         };
-        let estimate = || self.active_tile_balance.unwrap_or(1.0) * share;
-        FixedPointBalance::from_share(self.tile_balance.unwrap_or_else(estimate))
+        FixedPointBalance::from_share(
+            self.tile_balance.unwrap_or_else(|| self.active_tile_balance.unwrap_or(1.0) * share),
+        )
     }
 
-    /// The row as the model has it, cycles absolute.
+    /// The row in terms of the model, with absolute cycles.
     #[expect(clippy::cast_possible_truncation, reason = "shares are kept to seven digits")]
     pub(super) fn on_ipu(&self) -> StepOnIpu {
         let base = self.base.unwrap_or(Cycles::ZERO);

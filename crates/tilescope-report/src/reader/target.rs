@@ -1,4 +1,4 @@
-//! The machine, from the report or from what the report's tiles and lanes tell about it.
+//! The machine, from the report or inferred from the report's tiles and lanes.
 
 use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
@@ -15,21 +15,21 @@ use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Two cells that are the ends of a band. Factors of any other kind would make figures that nobody
-/// could read.
+/// Reads two cells as the ends of a band. Invalid factors would lead to meaningless figures.
 fn factor_band(cells: &RowCells<'_>, low: usize) -> Option<FactorBand> {
-    let (low, high) = (cells.real(low)?, cells.real(low + 1)?);
-    (low > 0.0 && low <= high && high.is_finite()).then_some(FactorBand { low, high })
+    let high = cells.real(low + 1)?;
+    let low = cells.real(low)?;
+    if low > 0.0 && low <= high && high.is_finite() { Some(FactorBand { low, high }) } else { None }
 }
 
-/// Data of a generation of chips, for files that do not name theirs.
+/// Data of a generation of chips, for files that do not record theirs.
 struct ChipGeneration {
     architecture: &'static str,
     tiles: u32,
     tiles_per_column: u32,
     bytes_per_tile: Bytes,
-    /// Floating point operations of a tile's matrix engine per cycle: half operands with half and
-    /// with float sums, and float ones.
+    /// Floating point operations of a tile's matrix engine per cycle: half operands with half sums,
+    /// half operands with float sums, and float operands.
     amp_flops: [u64; 3],
 }
 
@@ -61,13 +61,13 @@ const GENERATIONS: [ChipGeneration; 2] = [
 const VECTOR_FLOPS: [(ArithmeticType, u64); 2] =
     [(ArithmeticType::Half, 8), (ArithmeticType::Float, 4)];
 
-/// What a tile of every generation sends per cycle, and receives where its neighbour on the same
-/// bus receives the same (poplibs lib/poplin/ExchangeEstimator.hpp).
+/// The bytes that a tile of any generation sends per cycle, and receives if its neighbour on the
+/// same bus receives the same data (poplibs lib/poplin/ExchangeEstimator.hpp).
 const TILE_BYTES_PER_CYCLE: [(MachineInterface, f64); 2] =
     [(MachineInterface::TileSend, 4.0), (MachineInterface::Tile, 8.0)];
 
 impl ChipGeneration {
-    /// The generation of an architecture that a report names. Bow is Mk2 on another wafer.
+    /// The generation of the architecture in a report. Bow is Mk2 on another wafer.
     fn of(architecture: &str) -> Option<&'static Self> {
         let known = if architecture == "Bow" { "Mk2" } else { architecture };
         GENERATIONS.iter().find(|generation| generation.architecture == known)
@@ -105,13 +105,13 @@ const COLUMNS: [&str; 14] = [
     "physical_numbers",
 ];
 
-/// A number of something of a machine: what no sum or product of makes nonsense.
+/// An amount of a machine, if it lies in a range in which sums and products stay meaningful.
 fn amount(number: f64) -> Option<f64> {
-    (0.0..=MAX_MACHINE_AMOUNT).contains(&number).then_some(number)
+    if (0.0..=MAX_MACHINE_AMOUNT).contains(&number) { Some(number) } else { None }
 }
 
 impl Report {
-    /// The machine. For foreign files it is inferred: unknown numbers are 0, the clock among them.
+    /// The machine. For foreign files it is inferred: unknown numbers, such as the clock, are 0.
     pub fn target(&self) -> Result<Arc<Target>, ReportError> {
         self.target.get(|| match self.recorded_target()? {
             Some(target) => Ok(target),
@@ -121,28 +121,33 @@ impl Report {
 
     fn recorded_target(&self) -> Result<Option<Target>, ReportError> {
         let read = self.db.first(SelectQuery::all("target", &COLUMNS), |cells| {
-            let bytes = |column| Some(Bytes(cells.count(column, MAX_COUNT)?));
+            let read_bytes = |column| Some(Bytes(cells.count(column, MAX_COUNT)?));
             let kind = cells.text(0)?;
             let tiles_per_ipu = cells.small_up_to(4, MAX_TILES)?;
             let ipus_per_replica = cells.small_up_to(9, MAX_IPUS)?;
-            // The product sizes every table over tiles: refused before anything is allocated by it.
-            (tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES).then_some(Target {
-                kind: TargetKind::from_name(&kind)?,
-                name: cells.text(1)?,
-                architecture: cells.text(2)?,
-                num_ipus: cells.small(3)?,
-                tiles_per_ipu,
-                io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
-                bytes_per_tile: bytes(6)?,
-                clock: Hertz(cells.count(7, MAX_COUNT)?),
-                replicas: cells.small_up_to(8, MAX_REPLICAS)?,
-                ipus_per_replica,
-                memory_element_bytes: bytes(10)?,
-                interleaved_offset: bytes(11)?,
-                tiles_per_column: cells.small(12)?,
-                physical_numbers: cells.int(13) == Some(1),
-                changes: Vec::new(),
-            })
+            // The product is the size of every table over tiles, so it is checked before any
+            // allocation.
+            if tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES {
+                Some(Target {
+                    kind: TargetKind::from_name(&kind)?,
+                    name: cells.text(1)?,
+                    architecture: cells.text(2)?,
+                    num_ipus: cells.small(3)?,
+                    tiles_per_ipu,
+                    io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
+                    bytes_per_tile: read_bytes(6)?,
+                    clock: Hertz(cells.count(7, MAX_COUNT)?),
+                    replicas: cells.small_up_to(8, MAX_REPLICAS)?,
+                    ipus_per_replica,
+                    memory_element_bytes: read_bytes(10)?,
+                    interleaved_offset: read_bytes(11)?,
+                    tiles_per_column: cells.small(12)?,
+                    physical_numbers: cells.int(13) == Some(1),
+                    changes: Vec::new(),
+                })
+            } else {
+                None
+            }
         })?;
         if read == Some(None) {
             self.warnings.add("the target is incomplete: inferred from tiles and IPUs");
@@ -154,14 +159,14 @@ impl Report {
     fn inferred_target(&self) -> Result<Target, ReportError> {
         let tiles = self.highest_tile()?;
         let seen = self.ipus_seen()?;
-        // Both fit only multiples of 27,968 tiles, 19 IPUs of Mk2 or 23 of Mk1: no system comes in
-        // such sizes.
+        // Both only fit multiples of 27,968 tiles, 19 IPUs of Mk2 or 23 of Mk1; no system has such
+        // a size.
         let fits =
             |generation: &&ChipGeneration| tiles > 0 && tiles.is_multiple_of(generation.tiles);
         let generation = GENERATIONS.iter().find(fits);
         let (tiles_per_ipu, ipus) = match generation {
             Some(generation) => (generation.tiles, (tiles / generation.tiles).max(seen)),
-            // An unknown chip: its tiles are dealt evenly to the IPUs that have steps.
+            // An unknown chip: its tiles are distributed evenly over the IPUs that have steps.
             None => (tiles.div_ceil(seen.max(1)), seen.max(1)),
         };
         let ipus = ipus.clamp(1, MAX_IPUS.min(MAX_TILES / tiles_per_ipu.max(1)));
@@ -184,7 +189,7 @@ impl Report {
         })
     }
 
-    /// Number of tiles the report speaks of.
+    /// Number of tiles, by the highest tile in the report.
     fn highest_tile(&self) -> Result<u32, ReportError> {
         for table in ["memory_by_tile", "vars_info"] {
             if self.db.has(table, "tile") {
@@ -201,7 +206,7 @@ impl Report {
         Ok(u32::try_from(rows).unwrap_or(MAX_TILES).min(MAX_TILES))
     }
 
-    /// Number of IPUs with steps, judged by the first rows: all IPUs take part early on.
+    /// Number of IPUs with steps, from the first rows: all IPUs take part early on.
     fn ipus_seen(&self) -> Result<u32, ReportError> {
         let mut ipus = 0;
         let first = SelectQuery::all("steps_by_ipu", &["ipu"]).clauses("LIMIT 20000");
@@ -212,16 +217,16 @@ impl Report {
         Ok(ipus)
     }
 
-    /// Sizes of the graph; counted where the file does not say.
+    /// Sizes of the graph; counted if the file does not record them.
     pub fn graph(&self) -> Result<GraphCounts, ReportError> {
         let columns = ["num_compute_sets", "num_vertices", "num_edges", "num_vars"];
         let read = self.db.first(SelectQuery::all("graph", &columns), |cells| {
-            let count = |column| cells.count(column, MAX_COUNT).unwrap_or(0);
+            let read_count = |column| cells.count(column, MAX_COUNT).unwrap_or(0);
             GraphCounts {
-                compute_sets: count(0),
-                vertices: count(1),
-                edges: count(2),
-                variables: count(3),
+                compute_sets: read_count(0),
+                vertices: read_count(1),
+                edges: read_count(2),
+                variables: read_count(3),
             }
         })?;
         if let Some(graph) = read {
@@ -232,23 +237,23 @@ impl Report {
         Ok(GraphCounts { compute_sets: sets, variables, ..GraphCounts::default() })
     }
 
-    /// How many samples one host call moves, where the model was run in batches.
+    /// The number of samples of one host call, if the model runs in batches.
     pub fn batching(&self) -> Result<Option<BatchingConfig>, ReportError> {
         let columns = ["micro_batch", "gradient_accumulation", "replicas", "device_iterations"];
         // Four factors of at most 15 bits each keep the product inside 64 bits.
-        let count = |cells: &RowCells, column| cells.count(column, MAX_COUNT);
+        let read_count = |cells: &RowCells, column| cells.count(column, MAX_COUNT);
         let read = self.db.first(SelectQuery::all("batching", &columns), |cells| {
             Some(BatchingConfig {
-                micro_batch: count(cells, 0)?,
-                gradient_accumulation: count(cells, 1)?,
-                replicas: count(cells, 2)?,
-                device_iterations: count(cells, 3)?,
+                micro_batch: read_count(cells, 0)?,
+                gradient_accumulation: read_count(cells, 1)?,
+                replicas: read_count(cells, 2)?,
+                device_iterations: read_count(cells, 3)?,
             })
         })?;
         Ok(read.flatten())
     }
 
-    /// What the machine moves at most; empty where that was not recorded.
+    /// Bandwidths of the machine; empty if they were not recorded.
     pub fn bandwidths(&self) -> Result<Vec<Bandwidth>, ReportError> {
         let columns = ["interface", "bytes_per_cycle"];
         let all = SelectQuery::all("bandwidths", &columns).clauses("ORDER BY id");
@@ -259,8 +264,8 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// What the machine does at most: as it was recorded or, where it was not, as it is known of the
-    /// generation of the chip.
+    /// The peak rates of the machine: as recorded or, failing that, as known for the generation of
+    /// the chip.
     pub fn machine_limits(&self) -> Result<MachineLimits, ReportError> {
         let target = self.target()?;
         let generation = ChipGeneration::of(&target.architecture);
@@ -278,7 +283,7 @@ impl Report {
         Ok(MachineLimits { rates, bandwidths })
     }
 
-    /// How fast the engines of a tile are; empty where that was not recorded.
+    /// Rates of the engines of a tile; empty if they were not recorded.
     pub fn compute_rates(&self) -> Result<Vec<ComputeRate>, ReportError> {
         let columns = ["engine", "input", "partials", "flops_per_cycle"];
         let all = SelectQuery::all("compute_rates", &columns).clauses("ORDER BY id");
@@ -287,14 +292,14 @@ impl Report {
                 engine: cells.named(0, ComputeEngine::from_name)?,
                 input: cells.named(1, ArithmeticType::from_name)?,
                 partials: cells.named(2, ArithmeticType::from_name)?,
-                // Figures are divided by it.
+                // Used as a divisor.
                 flops_per_cycle: cells.count(3, MAX_COUNT).filter(|flops| *flops > 0)?,
             })
         })?;
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// What the machine takes for what always takes as long; empty where that was not recorded.
+    /// Costs of actions that always take the same time; empty if they were not recorded.
     pub fn action_costs(&self) -> Result<Vec<ActionCost>, ReportError> {
         let all = SelectQuery::all("action_costs", &["action", "cycles"]).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
@@ -304,8 +309,8 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// Which IPUs of a replica wait for each other; `None` where that was not recorded, or a
-    /// replica is one IPU. A row that cannot be read leaves nothing known.
+    /// IPUs of a replica that wait for each other; `None` if they were not recorded, or a replica
+    /// is one IPU. A single unreadable row makes the whole answer `None`.
     pub fn sync_groups(&self) -> Result<Option<SyncGroupMembers>, ReportError> {
         let last = self.target()?.ipus_per_replica.saturating_sub(1);
         let columns = ["sync_group", "part", "ipu"];
@@ -320,18 +325,18 @@ impl Report {
         })?;
         let rows: Option<Vec<(bool, u32, IpuId)>> = read.into_iter().collect();
         let Some(rows) = rows.filter(|rows| !rows.is_empty()) else { return Ok(None) };
-        let of_group = |wanted: bool| rows.iter().filter(move |(is_gs1, ..)| *is_gs1 == wanted);
-        let parts: BTreeSet<u32> = of_group(false).map(|(_, part, _)| *part).collect();
-        let members = |part: u32| {
-            of_group(false).filter(move |(_, of, _)| *of == part).map(|(.., ipu)| *ipu).collect()
+        let iter_group = |wanted: bool| rows.iter().filter(move |(is_gs1, ..)| *is_gs1 == wanted);
+        let parts: BTreeSet<u32> = iter_group(false).map(|(_, part, _)| *part).collect();
+        let collect_members = |part: u32| {
+            iter_group(false).filter(move |(_, of, _)| *of == part).map(|(.., ipu)| *ipu).collect()
         };
         Ok(Some(SyncGroupMembers {
-            gs1: of_group(true).map(|(.., ipu)| *ipu).collect(),
-            gs2: parts.into_iter().map(members).collect(),
+            gs1: iter_group(true).map(|(.., ipu)| *ipu).collect(),
+            gs2: parts.into_iter().map(collect_members).collect(),
         }))
     }
 
-    /// In what the machine differs from the one of its name.
+    /// Differences of the machine from the one of its name.
     fn machine_changes(&self) -> Result<Vec<MachineChange>, ReportError> {
         let columns = ["key", "title", "unit", "inherited", "value"];
         let all = SelectQuery::all("machine_changes", &columns).clauses("ORDER BY id");
@@ -347,14 +352,14 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// Power and price of the machine, part by part; empty where they are not known. A kind of which
-    /// a row cannot be read has none: a sum of some parts is no figure of the machine.
+    /// Power and price of the machine, part by part; empty if they are not known. A kind with an
+    /// unreadable row is left out: a sum over some parts is no figure of the machine.
     pub fn running_costs(&self) -> Result<Vec<RunningCost>, ReportError> {
         let columns = ["kind", "part", "count", "each", "currency", "basis", "source"];
         let all = SelectQuery::all("running_costs", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
             let kind = cells.named(0, RunningCostKind::from_name);
-            let cost = || {
+            let read_cost = || {
                 Some(RunningCost {
                     kind: kind?,
                     part: cells.text(1)?,
@@ -365,14 +370,17 @@ impl Report {
                     source: cells.text(6)?,
                 })
             };
-            (kind, cost())
+            (kind, read_cost())
         })?;
-        let broken = |kind| read.iter().any(|(of, cost)| *of == Some(kind) && cost.is_none());
-        let whole = |cost: &RunningCost| !broken(cost.kind);
-        Ok(read.iter().filter_map(|(_, cost)| cost.clone()).filter(whole).collect())
+        let is_broken = |kind| read.iter().any(|(of, cost)| *of == Some(kind) && cost.is_none());
+        Ok(read
+            .iter()
+            .filter_map(|(_, cost)| cost.clone())
+            .filter(|cost| !is_broken(cost.kind))
+            .collect())
     }
 
-    /// How far predictions may be off, by kind of operation; empty where that was not recorded.
+    /// Errors of predictions, by kind of operation; empty if they were not recorded.
     pub fn error_bands(&self) -> Result<Vec<ErrorBand>, ReportError> {
         let columns =
             ["kind", "basis", "rows", "cycles_low", "cycles_high", "bytes_low", "bytes_high"];
@@ -389,7 +397,7 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// How far figures of the whole program may be off; empty where that was not recorded.
+    /// Errors of figures of the whole program; empty if they were not recorded.
     pub fn program_errors(&self) -> Result<Vec<ProgramErrorBand>, ReportError> {
         let columns = ["source", "rows", "low", "high"];
         let all = SelectQuery::all("program_errors", &columns).clauses("ORDER BY id");
@@ -410,10 +418,10 @@ impl Report {
         }
         let room = self.target()?.bytes_per_tile;
         let memory = self.tile_memory()?;
-        let over = |memory: &crate::model::TileMemory| {
+        let is_too_full = |memory: &crate::model::TileMemory| {
             !memory.overflowed.is_zero() || (!room.is_zero() && memory.excluding_gaps() > room)
         };
-        let tiles = memory.iter().filter(|(_, memory)| over(memory));
+        let tiles = memory.iter().filter(|(_, memory)| is_too_full(memory));
         match tiles.map(|(tiles, _)| u64::from(tiles.count())).sum() {
             0 => Ok(ProgramOutcome::CompiledOnly),
             tiles => Ok(ProgramOutcome::OutOfMemory { tiles }),

@@ -1,4 +1,5 @@
-//! What things do on tiles: patterns that equal things share, rows in files before version 2.0.
+//! Work and data of items on tiles: patterns shared by equal items, or rows in files before version
+//! 2.0.
 
 use super::Report;
 use super::tile_run_collector::{TileRunCollector, strided_runs_at};
@@ -11,9 +12,9 @@ use crate::units::{TileId, TileRuns};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{ControlFlow, RangeInclusive};
 
-/// A table of things that lie on tiles.
+/// A table of items that are distributed over tiles.
 pub(super) struct TileRunSource<const VALUES: usize> {
-    /// The table, which says for each thing which pattern it has.
+    /// The table with the pattern of each item.
     pub(super) owners: &'static str,
     /// Column of ids in `owners`.
     pub(super) id: &'static str,
@@ -21,15 +22,14 @@ pub(super) struct TileRunSource<const VALUES: usize> {
     pub(super) rows: &'static str,
     /// Column of ids in `rows`.
     pub(super) rows_id: &'static str,
-    /// Columns of values in `rows`, in the order in which patterns have them, and the largest
-    /// numbers they may hold.
+    /// Columns of values in `rows`, in the order of patterns, and their largest valid numbers.
     pub(super) values: [(&'static str, u64); VALUES],
 }
 
-/// All ids a file can have.
+/// All ids that a file can have.
 pub(super) const ALL_IDS: RangeInclusive<u32> = 0..=u32::MAX;
 
-/// Which pattern a thing has, and the tile it counts from.
+/// The pattern of an item, and the tile that it is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PatternPlace {
     pub(super) pattern: u32,
@@ -37,8 +37,8 @@ pub(super) struct PatternPlace {
 }
 
 impl PatternPlace {
-    /// The pattern at its place, or nothing and a warning where it would pass the last of the
-    /// `tiles` there are.
+    /// The pattern moved to its tile. `None`, with a warning, if it would extend beyond the last of
+    /// the `tiles` tiles.
     pub(super) fn place<T>(
         self,
         runs: &TileRuns<T>,
@@ -55,7 +55,8 @@ impl PatternPlace {
 }
 
 impl Report {
-    /// What the things of `source` with these ids do on tiles, by id; things on no tile are left out.
+    /// The runs of tiles of the items of `source` with these ids, by id; items on no tile are left
+    /// out.
     pub(super) fn tile_runs<T: Clone + PartialEq, const N: usize>(
         &self,
         source: &TileRunSource<N>,
@@ -68,19 +69,21 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let places = self.pattern_places(source, ids)?;
         let patterns = self.patterns(source, &places, value)?;
-        let runs_of = |(id, place): (&u32, &PatternPlace)| {
-            let runs = patterns.get(&place.pattern)?;
-            Some((*id, place.place(runs, tiles, || self.warn_of_tiles("tile_patterns"))))
-        };
-        Ok(places.iter().filter_map(runs_of).collect())
+        Ok(places
+            .iter()
+            .filter_map(|(id, place)| {
+                let runs = patterns.get(&place.pattern)?;
+                Some((*id, place.place(runs, tiles, || self.warn_of_tiles("tile_patterns"))))
+            })
+            .collect())
     }
 
-    /// Whether things of `source` have patterns, as since version 2.0.
+    /// True if the items of `source` have patterns, as since version 2.0.
     pub(super) fn has_patterns<const N: usize>(&self, source: &TileRunSource<N>) -> bool {
         self.db.has("tile_patterns", "runs") && self.db.has(source.owners, "pattern")
     }
 
-    /// The patterns of the things of `source` with these ids; without those that lie on no tile.
+    /// The patterns of the items of `source` with these ids; items on no tile are left out.
     pub(super) fn pattern_places<const N: usize>(
         &self,
         source: &TileRunSource<N>,
@@ -100,11 +103,11 @@ impl Report {
         Ok(places.into_iter().flatten().collect())
     }
 
-    /// The patterns of `places`, counted from tile 0.
+    /// The patterns of `places`, relative to tile 0.
     ///
     /// # Errors
-    /// Things that together have more runs than any report's: a few bytes could make work without
-    /// end.
+    /// The items together have more runs than those of any real report. A few bytes could otherwise
+    /// cause unbounded work.
     pub(super) fn patterns<T: Clone + PartialEq, const N: usize>(
         &self,
         source: &TileRunSource<N>,
@@ -112,26 +115,26 @@ impl Report {
         value: impl Fn([u64; N]) -> T,
     ) -> Result<HashMap<u32, TileRuns<T>>, ReportError> {
         let wanted: BTreeSet<u32> = places.values().map(|place| place.pattern).collect();
-        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
-            return Ok(HashMap::new());
-        };
+        let Some(first) = wanted.first() else { return Ok(HashMap::new()) };
+        let Some(last) = wanted.last() else { return Ok(HashMap::new()) };
         let ids = [i64::from(*first), i64::from(*last)];
         let select = SelectQuery::all("tile_patterns", &["id", "runs"])
             .clauses("WHERE id BETWEEN ?1 AND ?2")
             .params(&ids);
         let mut patterns = HashMap::new();
         self.db.stream(select, |cells| {
-            // Ids of one kind of things lie side by side, with a few of other kinds between them: only
-            // those that are wanted are worth parsing.
+            // Ids of one kind of items are adjacent, with a few of other kinds in between, so only
+            // wanted ones are parsed.
             if let Some(id) = cells.small(0).filter(|id| wanted.contains(id)) {
                 let text = cells.long_text(1).unwrap_or_default();
                 patterns.insert(id, self.pattern_runs(source, &text, &value));
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        let runs = |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
-        // Patterns are read once, but whoever walks the things walks their runs again and again.
-        if places.values().map(runs).sum::<usize>() > MAX_PATTERN_RUNS {
+        let count_runs =
+            |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
+        // Patterns are read once, but callers walk the runs of each item.
+        if places.values().map(count_runs).sum::<usize>() > MAX_PATTERN_RUNS {
             let problem =
                 format!("rows of {} have more runs of tiles than any report", source.owners);
             return Err(self.db.damage("tile_patterns", &problem));
@@ -149,8 +152,7 @@ impl Report {
             self.warnings.add("tile_patterns.runs holds invalid values; they are left out");
             return TileRuns::default();
         };
-        // Counted from tile 0: where each thing has it, and whether that exists, is checked when it
-        // is placed.
+        // Relative to tile 0. The tiles of each item are checked when the pattern is placed.
         let mut runs = TileRunCollector::default();
         for row in rows {
             let numbers: [u64; N] = std::array::from_fn(|at| {
@@ -189,11 +191,10 @@ impl Report {
         let mut found: BTreeMap<u32, TileRunCollector<T>> = BTreeMap::new();
         self.db.read(select, |cells: &RowCells| {
             if let Some(id) = cells.small(0) {
-                let number = |at: usize| {
+                let numbers: [u64; N] = std::array::from_fn(|at| {
                     let most = values.get(at).map_or(0, |(_, most)| *most);
                     cells.count(5 + at, most).unwrap_or(0)
-                };
-                let numbers: [u64; N] = std::array::from_fn(number);
+                });
                 found.entry(id).or_default().push(strided_runs_at(cells, 1, tiles), value(numbers));
             }
             Ok(ControlFlow::Continue(()))
@@ -201,7 +202,7 @@ impl Report {
         Ok(found.into_iter().map(|(id, runs)| (id, runs.finish(&self.db, rows))).collect())
     }
 
-    /// Says that runs of `table` lie on tiles that do not exist.
+    /// Warns of runs of `table` on tiles that do not exist.
     pub(super) fn warn_of_tiles(&self, table: &str) {
         self.warnings.add(format!(
             "{table} has runs of tiles that overlap or do not exist; they are left out"
@@ -211,7 +212,8 @@ impl Report {
 
 /// The first four numbers of a row of a pattern.
 pub(super) fn strided_runs_of_numbers(row: &[u64]) -> Option<StridedTileRuns> {
-    let number = |at: usize| row.get(at).and_then(|number| u32::try_from(*number).ok());
-    let (first, end) = (TileId(number(0)?), TileId(number(1)?));
-    StridedTileRuns::checked(first, end, number(2)?, number(3)?, MAX_TILES)
+    let get_number = |at: usize| row.get(at).and_then(|number| u32::try_from(*number).ok());
+    let first = TileId(get_number(0)?);
+    let end = TileId(get_number(1)?);
+    StridedTileRuns::checked(first, end, get_number(2)?, get_number(3)?, MAX_TILES)
 }

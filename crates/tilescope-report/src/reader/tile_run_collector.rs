@@ -1,4 +1,4 @@
-//! Runs of tiles out of rows that may say anything.
+//! Collects runs of tiles from untrusted rows.
 
 use crate::database::ReportDatabase;
 use crate::limits::MAX_TILES;
@@ -6,12 +6,12 @@ use crate::row_cells::RowCells;
 use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{TileId, TileRange, TileRuns};
 
-/// The strided runs of the columns from `at` on; `None` if there are no such tiles among the `tiles` of
-/// the replica.
+/// The strided runs in the columns from `at` on; `None` if they exceed the `tiles` of the replica.
 pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {
-    let column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
-    let (first, end) = (TileId(column(0)?), TileId(column(1)?));
-    StridedTileRuns::checked(first, end, column(2)?, column(3)?, tiles)
+    let read_column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
+    let first = TileId(read_column(0)?);
+    let end = TileId(read_column(1)?);
+    StridedTileRuns::checked(first, end, read_column(2)?, read_column(3)?, tiles)
 }
 
 /// Collects runs; those that overlap others are left out.
@@ -33,24 +33,23 @@ impl<T: Clone + PartialEq> TileRunCollector<T> {
             self.broken = true;
             return;
         };
-        // Runs that do not overlap have no more tiles than there are.
+        // Runs that do not overlap have at most as many tiles as exist.
         self.tiles += strided.count();
         if self.tiles > MAX_TILES.into() {
             self.broken = true;
             return;
         }
-        // A few bytes in the file may stand for a million runs: counted above, before they are
-        // made.
+        // A few bytes in the file may expand to a million runs, so they are counted first.
         self.runs.extend(strided.ranges().map(|tiles| (tiles, value.clone())));
     }
 
-    /// The runs in order; a warning names `table` where some had to be left out.
+    /// The runs in order; a warning names `table` if some overlapped and were left out.
     pub(super) fn finish(mut self, db: &ReportDatabase, table: &str) -> TileRuns<T> {
         self.runs.sort_by_key(|(tiles, _)| *tiles);
         let mut runs = TileRuns::empty();
         let mut end = TileId(0);
         for (tiles, value) in self.runs {
-            // Sorted, so a run that overlaps any other overlaps the one kept last.
+            // Sorted, so a run that overlaps any other overlaps the last one kept.
             if tiles.first < end {
                 self.broken = true;
                 continue;

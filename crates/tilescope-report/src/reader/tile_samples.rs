@@ -1,4 +1,4 @@
-//! Samples of tiles: when each of them began and ended each step, where that was measured.
+//! Samples of tiles: measured starts and ends of each step on each tile.
 
 use super::Report;
 use crate::database::SelectQuery;
@@ -26,7 +26,7 @@ const COLUMNS: [&str; 10] = [
     "activities",
 ];
 
-/// Samples that are packed together: a row of `tile_sample_chunks` without them.
+/// Samples that are packed together: a row of `tile_sample_chunks` without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedSamples {
     id: i64,
@@ -36,13 +36,13 @@ pub struct PackedSamples {
 }
 
 impl Report {
-    /// Whether it was measured when each tile began and ended each step. Steps of such a report do
-    /// not say what they move.
+    /// True if the report has measured samples of tiles. Steps of such a report have no recorded
+    /// traffic.
     pub fn has_tile_samples(&self) -> bool {
         self.db.has_rows(TILE_SAMPLE_CHUNKS)
     }
 
-    /// What samples are of, by the number that they have.
+    /// Labels of samples, by number.
     pub fn sample_labels(&self) -> Result<Arc<Vec<SampleLabel>>, ReportError> {
         self.sample_labels.get(|| {
             let columns = ["kind", "operation", "kernel", "metadata"];
@@ -70,8 +70,8 @@ impl Report {
         Ok(self.sample_chunks()?.iter().map(|chunk| chunk.rows as u64).sum())
     }
 
-    /// Hands out the samples of steps, step by step and in a step by tile; at once what lies
-    /// together in the file.
+    /// Passes on the samples of steps, step by step and within a step by tile. Each call gets the
+    /// samples of one chunk.
     pub fn visit_tile_samples(
         &self,
         steps: Range<StepId>,
@@ -87,30 +87,31 @@ impl Report {
         Ok(())
     }
 
-    /// Where the samples of steps are, in order; those of other steps may be with them.
+    /// The chunks with the samples of steps, in order. They may contain samples of other steps.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn packed_samples_of(
         &self,
         steps: Range<StepId>,
     ) -> Result<Vec<PackedSamples>, ReportError> {
         let chunks = self.sample_chunks()?;
-        // Chunks follow each other, so that those of some steps do, too.
+        // Chunks are in the order of steps, so those of some steps are adjacent.
         let first = chunks.partition_point(|chunk| chunk.last_step < steps.start);
         let wanted = chunks.iter().skip(first).take_while(|chunk| chunk.first_step < steps.end);
         Ok(wanted.copied().collect())
     }
 
-    /// Samples that are packed together, step by step and in a step by tile.
+    /// The samples of a chunk, step by step and within a step by tile.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn unpack_samples(
         &self,
         packed: &PackedSamples,
     ) -> Result<Vec<(StepId, TileSample)>, ReportError> {
-        let (labels, target) = (self.sample_labels()?, self.target()?);
+        let labels = self.sample_labels()?;
+        let target = self.target()?;
         let mut samples = Vec::with_capacity(packed.rows.min(MAX_PART_ROWS));
         let select = SelectQuery::all(TILE_SAMPLES, &COLUMNS);
         self.db.read_piece(TILE_SAMPLE_CHUNKS, (packed.id, packed.rows), select, |cells| {
@@ -170,7 +171,7 @@ fn sample(cells: &RowCells) -> Option<(StepId, TileSample)> {
     Some((StepId(cells.count(0, MAX_STEPS)?), sample))
 }
 
-/// A number of 32 bits, all of which may be set.
+/// A 32-bit number, which may use all bits.
 fn number(cells: &RowCells, column: usize) -> Option<u32> {
     u32::try_from(cells.int(column)?).ok()
 }

@@ -1,4 +1,4 @@
-//! The trace index: in the report if we wrote it, else built once and kept in a cache.
+//! The trace index: part of the report if this program wrote it, otherwise built once and cached.
 //!
 //! Building reads `steps` and `steps_by_ipu` side by side, once, in the order of steps, and holds
 //! one chunk per lane: memory does not grow with the number of steps. Bars that overlap on an IPU
@@ -28,11 +28,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Rows between two progress reports, and between two row numbers kept for finding steps.
+/// Rows between two progress reports, and between two row numbers recorded for finding steps.
 const ROWS_PER_LOOK: u64 = 8192;
-/// Most programs whose kind is kept.
+/// The most programs whose kind is kept.
 const MAX_PROGRAMS: usize = 1 << 22;
-/// Highest id that one of them has.
+/// The highest id of such a program.
 const MAX_PROGRAM_ID: u32 = 1 << 22;
 
 /// Tables of a cache file beside those of the trace.
@@ -42,7 +42,7 @@ const CREATE_CACHE: &str = "
         compute_set INTEGER);
     CREATE TABLE step_rows(step INTEGER PRIMARY KEY, row INTEGER);";
 
-/// A trace ready to be asked, and what else is known once a foreign file has been read.
+/// A trace ready for queries, and further facts known after reading a foreign file.
 #[derive(Clone)]
 pub(super) struct PreparedTrace {
     trace: Trace,
@@ -78,7 +78,7 @@ impl PreparedTrace {
         if self.step_rows.is_empty() {
             return None;
         }
-        // Only every 8,192nd row is noted: take the noted rows around the wanted steps.
+        // Only every 8,192nd row is recorded, so take the recorded rows around the wanted steps.
         let before = self.step_rows.partition_point(|(step, _)| *step < first);
         let behind = self.step_rows.partition_point(|(step, _)| *step <= last);
         let low = before.checked_sub(1).and_then(|place| self.step_rows.get(place));
@@ -96,13 +96,13 @@ impl PreparedTrace {
 }
 
 impl Report {
-    /// Whether the trace can be shown at once.
+    /// The availability of the trace.
     pub fn trace_state(&self) -> Result<TraceState, ReportError> {
         if let Some(prepared) = self.prepared() {
-            // Of another tool's rows, none may say where they belong.
+            // All rows of another tool may lack their position.
             return Ok(if prepared.has_steps() { TraceState::Ready } else { TraceState::None });
         }
-        // An index that came with the report needs no cache and no second look at the rows.
+        // An index in the report itself needs no cache and no second pass over the rows.
         if self.open_own_index()? {
             return Ok(TraceState::Ready);
         }
@@ -112,20 +112,20 @@ impl Report {
         if self.open_cached_index()? { self.trace_state() } else { Ok(TraceState::NeedsIndex) }
     }
 
-    /// Makes the trace of a foreign file ready; nothing to do for others. Reads every row once in
-    /// bounded memory and keeps the result in the user's cache directory. `progress` gets a share
-    /// from 0 to 1; setting `cancel` ends it with [`ReportError::Cancelled`].
+    /// Prepares the trace of a foreign file; does nothing for other files. Reads every row once in
+    /// bounded memory and caches the result in the user's cache directory. `progress` gets a share
+    /// from 0 to 1. Setting `cancel` aborts with [`ReportError::Cancelled`].
     pub fn prepare_trace(
         &self,
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
-        // One thread builds, others who ask meanwhile wait for it.
+        // One thread builds; other callers wait for it.
         let _building = lock(&self.building);
         if self.trace_state()? == TraceState::NeedsIndex {
             let prepared = self.build_index(progress, cancel)?;
             *lock(&self.trace) = Some(prepared);
-            // Programs are known better now.
+            // More is known about programs now.
             self.programs.invalidate();
             self.derived.invalidate();
         }
@@ -145,12 +145,12 @@ impl Report {
         if self.db.has("programs", "type") {
             return Ok(Vec::new());
         }
-        // A cached index may know even if nobody asked for the trace yet.
+        // A cached index may have the answer even before the trace is used.
         self.trace_state()?;
         Ok(self.prepared().map_or(Vec::new(), |prepared| prepared.executed.to_vec()))
     }
 
-    /// Takes the index out of the report itself, if it is there and sound.
+    /// Opens the index in the report itself, if it exists and is sound.
     fn open_own_index(&self) -> Result<bool, ReportError> {
         if self.origin != ReportOrigin::Tilescope || !self.db.has_rows("trace_lanes") {
             return Ok(false);
@@ -174,18 +174,18 @@ impl Report {
         }
     }
 
-    /// Syncs of one IPU alone, and of all replicas.
+    /// Syncs within one IPU, and those of all replicas.
     pub(super) fn sync_programs(&self) -> Result<SyncPrograms, ReportError> {
         Ok(sync_programs(&self.db)?.joining_replicas(self.replica_classes()?.joins))
     }
 
-    /// Where is kept what is made of this report, of one kind.
+    /// The cache file for data of one kind derived from this report.
     pub(super) fn cache_place(&self, kind: &str) -> Result<Option<CachePlace>, ReportError> {
         let directory = self.cache_directory.as_deref();
         directory.map(|directory| CachePlace::new(directory, kind, &self.path)).transpose()
     }
 
-    /// Takes the index out of the cache.
+    /// Opens the cached index.
     fn open_cached_index(&self) -> Result<bool, ReportError> {
         let place = self.cache_place("trace")?;
         let found = place.and_then(|place| place.open(|found| prepared(found, &self.path)));
@@ -202,7 +202,7 @@ impl Report {
         cancel: &Arc<AtomicBool>,
     ) -> Result<PreparedTrace, ReportError> {
         let mut source = self.another_connection()?;
-        // A connection of its own: cancelling must not end queries of other threads.
+        // A separate connection: cancelling must not abort queries of other threads.
         source.set_cancel(cancel.clone())?;
         let build = ForeignIndexBuilder {
             tiles_per_ipu: self.target()?.tiles_per_ipu,
@@ -252,7 +252,7 @@ fn prepared(cache: CacheFile, path: &Path) -> Result<PreparedTrace, ReportError>
     })
 }
 
-/// Programs that move data from or to remote buffers; only their names tell in foreign files.
+/// Programs that move data from or to remote buffers. In foreign files, only their names show it.
 fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
     let mut remote = HashSet::new();
     db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
@@ -260,16 +260,17 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
         if name.contains("remotebuffer") || name.contains("remote_buffer") {
             remote.extend(cells.small(0));
         }
-        // Names in a foreign file are not ours to trust, nor is their number.
+        // Neither the names in a foreign file nor their number can be trusted.
         let room = remote.len() < MAX_PROGRAMS;
         Ok(if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     Ok(remote)
 }
 
-/// Syncs of one IPU alone; only their names tell in foreign files.
+/// Syncs within one IPU. In foreign files, only their names show it.
 fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
-    let (mut internal, mut found) = (SyncPrograms::default(), 0);
+    let mut internal = SyncPrograms::default();
+    let mut found = 0;
     db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
         let is_internal = cells.text(1).is_some_and(|name| name == INTERNAL_SYNC);
         let id = cells.small_up_to(0, MAX_PROGRAM_ID).filter(|_| is_internal);
@@ -299,7 +300,7 @@ struct StepProgramInfo {
     compute_set: Option<u32>,
 }
 
-/// Building the index of one foreign file.
+/// Builds the index of one foreign file.
 struct ForeignIndexBuilder {
     source: ReportDatabase,
     tiles_per_ipu: u32,
@@ -309,7 +310,7 @@ struct ForeignIndexBuilder {
     first_free_id: Option<u32>,
 }
 
-/// State of one pass over the rows.
+/// The state of one pass over the rows.
 struct IndexBuildPass<'a> {
     build: &'a ForeignIndexBuilder,
     rows: RowWriter<'a>,
@@ -325,7 +326,7 @@ struct IndexBuildPass<'a> {
     squeezed: u64,
 }
 
-/// Why a pass over the rows ended early.
+/// The reason why a pass over the rows ended early.
 enum IndexBuildError {
     OutOfOrder,
     Failed(ReportError),
@@ -339,17 +340,18 @@ impl ForeignIndexBuilder {
             let table = schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();
             rows.execute(&table)?;
         }
-        // Rows mostly lie in the order of steps; sorting them is only tried where they do not.
+        // Rows are mostly in the order of steps; they are sorted only if they are not.
         let in_file_order = self.source.has_rowid("steps_by_ipu");
-        let done = match in_file_order {
-            true => self.pass(*rows, "ORDER BY rowid", progress),
-            false => Err(IndexBuildError::OutOfOrder),
+        let done = if in_file_order {
+            self.pass(*rows, "ORDER BY rowid", progress)
+        } else {
+            Err(IndexBuildError::OutOfOrder)
         };
         match done {
             Ok(()) => {}
             Err(IndexBuildError::Failed(error)) => return Err(error),
             Err(IndexBuildError::OutOfOrder) => {
-                // Whatever the first pass wrote before it met a step out of order.
+                // Removes what the first pass wrote before it met a step out of order.
                 for table in schema::TRACE_TABLES.iter().chain(&CACHE_TABLES) {
                     rows.execute(&format!("DELETE FROM {table}"))?;
                 }
@@ -376,7 +378,7 @@ impl ForeignIndexBuilder {
     ) -> Result<(), IndexBuildError> {
         let number = self.source.worked_out(
             "steps_by_ipu",
-            // The largest row number is read at once; counting rows walks the whole table.
+            // The largest row number is available at once; counting rows reads the whole table.
             if order.ends_with("rowid") { "max(rowid)" } else { "total(1)" },
         );
         let total = number.map_err(IndexBuildError::Failed)?.unwrap_or(0).max(1) as f64;
@@ -402,7 +404,7 @@ impl ForeignIndexBuilder {
         let left = if self.source.has("steps", "id") {
             left.clauses("ORDER BY id")
         } else {
-            // Some files keep rows per IPU without a list of steps: merge with nothing.
+            // Some files have rows per IPU without a list of steps: merge with an empty list.
             left.clauses("LIMIT 0")
         };
         let right = SelectQuery::all("steps_by_ipu", &columns).clauses(order);
@@ -416,7 +418,7 @@ impl ForeignIndexBuilder {
             }
             pass.count += 1;
             in_order = pass.row(facts, cells, with_rows)?;
-            // Not an error of the file: the caller tries again, sorted.
+            // Not an error of the file: the caller retries with sorted rows.
             if in_order { Ok(()) } else { Err(ReportError::Cancelled) }
         });
         match read {
@@ -427,7 +429,7 @@ impl ForeignIndexBuilder {
     }
 }
 
-/// A lane of the only replica that rows are of.
+/// A lane of the only replica that has rows.
 fn lane_of(ipu: IpuId, sub_lane: u8) -> LaneNumber {
     LaneNumber::new(ReplicaClassId(0), ipu, sub_lane)
 }
@@ -441,7 +443,7 @@ fn step_facts(cells: &RowCells) -> StepProgramInfo {
 }
 
 impl IndexBuildPass<'_> {
-    /// Takes in a row; false if its step comes before the last one.
+    /// Adds a row. Returns false if its step precedes the last one.
     fn row(
         &mut self,
         facts: Option<&StepProgramInfo>,
@@ -452,7 +454,7 @@ impl IndexBuildPass<'_> {
             self.unusable += 1;
             return Ok(true);
         };
-        // The merge and the lanes need ascending steps; the caller sorts and begins again.
+        // The merge and the lanes need ascending steps; the caller sorts and restarts.
         if row.step < self.last_step {
             return Ok(false);
         }
@@ -521,8 +523,8 @@ impl IndexBuildPass<'_> {
         ProgramId(free)
     }
 
-    /// The lane on which `bar` overlaps nothing, and the bar. Where all lanes are taken, the bar
-    /// is pushed behind what runs on the one that is free first.
+    /// A lane on which `bar` overlaps nothing, and the bar. If all lanes are taken, the bar is
+    /// moved behind the end of the lane that is free first.
     fn free_lane(&mut self, row: &StepRow, bar: CycleRange) -> (u8, CycleRange) {
         let first = row.sub_lane.unwrap_or(0);
         let mut lanes =
@@ -533,7 +535,7 @@ impl IndexBuildPass<'_> {
         self.squeezed += 1;
         let lanes =
             (first..MAX_SUB_LANES).map(|lane| (self.lanes.end(lane_of(row.ipu, lane)), lane));
-        // The lane that is free first moves the bar least.
+        // The lane that is free first needs the smallest move.
         let (end, lane) = lanes.min().unwrap_or_default();
         (lane, CycleRange::new(end, bar.end.max(end)))
     }
@@ -541,9 +543,9 @@ impl IndexBuildPass<'_> {
     fn record_row_position(&mut self, step: StepId, row: i64) -> Result<(), ReportError> {
         self.last_marked = Some(step);
         let insert = "INSERT OR IGNORE INTO step_rows VALUES (?, ?)";
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
-        let mut statement = self.rows.connection.prepare_cached(insert).map_err(failed)?;
-        statement.execute(params![step.0 as i64, row]).map_err(failed)?;
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        let mut statement = self.rows.connection.prepare_cached(insert).map_err(to_error)?;
+        statement.execute(params![step.0 as i64, row]).map_err(to_error)?;
         Ok(())
     }
 

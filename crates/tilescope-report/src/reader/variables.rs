@@ -1,4 +1,4 @@
-//! Variables: compact in our files, one row per tile in those of Poplar.
+//! Variables: compact in our files, one row per tile in Poplar's files.
 
 use super::tile_patterns::{ALL_IDS, TileRunSource};
 use super::tile_run_collector::TileRunCollector;
@@ -27,7 +27,7 @@ const VAR_TILES: TileRunSource<1> = TileRunSource {
 };
 
 impl Report {
-    /// Whether variables are kept as rows per tile.
+    /// True if variables are stored as rows per tile.
     pub(super) fn is_per_tile(&self) -> bool {
         !self.db.has("vars", "id") && self.db.has("vars_info", "tile")
     }
@@ -70,11 +70,12 @@ impl Report {
         &self,
         filter: &VariableFilter,
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
-        let (strings, categories) = (self.strings()?, self.categories()?);
+        let strings = self.strings()?;
+        let categories = self.categories()?;
         let operations = self.operations()?.len();
         // Ids first: a variable is one row here, and its tiles are in another table.
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
-        // Pages go on behind an id instead of using OFFSET, which would read all rows before it.
+        // Pages continue after an id instead of using OFFSET, which would read all earlier rows.
         let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
         let mut names = SharedNames { strings: &strings, bytes: 0 };
         let select =
@@ -118,9 +119,10 @@ impl Report {
         Ok(runs.iter().filter(|(_, runs)| runs.overlaps(tiles)).map(|(id, _)| *id).collect())
     }
 
-    /// Fills in where variables lie; `found` is in order of ids.
+    /// Fills in the placements of variables; `found` is sorted by id.
     fn read_placements(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
-        let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
+        let Some(first) = found.first() else { return Ok(()) };
+        let Some(last) = found.last() else { return Ok(()) };
         let ids = first.0.0..=last.0.0;
         let mut placements = if self.has_patterns(&VAR_TILES) {
             self.shared_placements(ids)?
@@ -133,14 +135,14 @@ impl Report {
         Ok(())
     }
 
-    /// Where variables lie, by id: each pattern with its addresses is made once.
+    /// Placements of variables, by id. Each pattern is joined with its addresses once.
     fn shared_placements(
         &self,
         ids: RangeInclusive<u32>,
     ) -> Result<BTreeMap<u32, TileRuns<VariablePlacement>>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
-        // Patterns and addresses count from the same base tile, so both are joined before they are
-        // moved to it.
+        // Patterns and addresses are relative to the same base tile, so both are joined before they
+        // are moved to it.
         let places = self.pattern_places(&VAR_TILES, ids.clone())?;
         let sizes = self.patterns(&VAR_TILES, &places, |[bytes]| Bytes(bytes))?;
         let of_variable = self.address_ids(ids)?;
@@ -151,7 +153,8 @@ impl Report {
         for (id, place) in &places {
             let Some(sizes) = sizes.get(&place.pattern) else { continue };
             let address = of_variable.get(id).copied();
-            // Variables of equal layers have both in common: joined once, they share the memory too.
+            // Variables of equal layers have the same pattern and addresses: joined once, they
+            // share memory too.
             let runs = shared.entry((place.pattern, address)).or_insert_with(|| {
                 let known = address.and_then(|address| addresses.get(&address));
                 placements_of(sizes, known.unwrap_or(&none))
@@ -162,7 +165,7 @@ impl Report {
         Ok(placements)
     }
 
-    /// Which addresses variables have, by id.
+    /// The address ids of variables, by variable id.
     fn address_ids(&self, ids: RangeInclusive<u32>) -> Result<BTreeMap<u32, u32>, ReportError> {
         let params = [i64::from(*ids.start()), i64::from(*ids.end())];
         let select = SelectQuery::all("vars", &["id", "addresses"])
@@ -172,7 +175,7 @@ impl Report {
         Ok(ids.into_iter().flatten().collect())
     }
 
-    /// Where variables of files before version 2.0 lie, by id.
+    /// Placements of variables in files before version 2.0, by id.
     fn placements_of_rows(
         &self,
         ids: RangeInclusive<u32>,
@@ -196,9 +199,8 @@ impl Report {
         tiles: u32,
     ) -> Result<HashMap<u32, TileRuns<Bytes>>, ReportError> {
         let wanted: BTreeSet<u32> = wanted.copied().collect();
-        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
-            return Ok(HashMap::new());
-        };
+        let Some(first) = wanted.first() else { return Ok(HashMap::new()) };
+        let Some(last) = wanted.last() else { return Ok(HashMap::new()) };
         let mut addresses = HashMap::new();
         if !self.db.has(table, id) {
             return Ok(addresses);
@@ -229,7 +231,8 @@ impl Report {
         &self,
         filter: &VariableFilter,
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
-        let (strings, categories) = (self.strings()?, self.categories()?);
+        let strings = self.strings()?;
+        let categories = self.categories()?;
         // Any table without a key of its own has SQLite's row numbers.
         let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
         let columns =
@@ -274,7 +277,8 @@ impl Report {
     /// Interned names by id, read once.
     fn strings(&self) -> Result<Arc<Vec<(i64, String)>>, ReportError> {
         self.strings.get(|| {
-            // Poplar's second column has been seen as `string` only; others are not guessed at.
+            // Poplar's second column is only known under the name `string`; other names are not
+            // guessed.
             let select = SelectQuery::all("vars_string_table", &["id", "string"]);
             let strings = self.db.list(select, |cells| Some((cells.int(0)?, cells.text(1)?)))?;
             let mut strings: Vec<_> = strings.into_iter().flatten().collect();
@@ -283,7 +287,7 @@ impl Report {
         })
     }
 
-    /// What the file's category numbers mean, read once.
+    /// The meanings of the file's category numbers, read once.
     pub(super) fn categories(&self) -> Result<Arc<BTreeMap<i64, MemoryCategory>>, ReportError> {
         self.categories.get(|| {
             let select = SelectQuery::all("var_categories", &["id", "name"]);
@@ -301,7 +305,7 @@ impl Report {
     }
 }
 
-/// Sizes with addresses; those without an address lie at 0.
+/// Joins sizes with addresses; sizes without an address get address 0.
 fn placements_of(
     sizes: &TileRuns<Bytes>,
     addresses: &TileRuns<Bytes>,
@@ -314,27 +318,28 @@ fn category(cells: &RowCells, categories: &BTreeMap<i64, MemoryCategory>) -> Mem
     known.unwrap_or(MemoryCategory::Unknown)
 }
 
-/// Names of the variables of one list. A few long names may be those of very many variables, each
-/// of which holds its own.
+/// Names of the variables of one list. A few long names may be shared by very many variables, each
+/// of which holds its own copy.
 struct SharedNames<'a> {
     strings: &'a [(i64, String)],
     bytes: usize,
 }
 
 impl SharedNames<'_> {
-    /// A name that is either interned or written out.
+    /// A name, which the file either interns or stores in place.
     fn name(&mut self, cells: &RowCells, column: usize) -> String {
         let Some(text) = cells.text(column) else { return String::new() };
         let id = text.parse::<i64>().ok();
-        // A name that merely looks like a number is kept as it is if no such string exists.
+        // A name that only looks like a number is kept if no such string exists.
         let place = id.and_then(|id| self.strings.binary_search_by_key(&id, |(id, _)| *id).ok());
         let Some((_, shared)) = place.and_then(|place| self.strings.get(place)) else {
             return text;
         };
         self.bytes += shared.len();
-        match self.are_cut() {
-            false => shared.clone(),
-            true => shared.chars().take(SHORT_NAME_BYTES / 4).collect(),
+        if self.are_cut() {
+            shared.chars().take(SHORT_NAME_BYTES / 4).collect()
+        } else {
+            shared.clone()
         }
     }
 
@@ -344,6 +349,7 @@ impl SharedNames<'_> {
 }
 
 fn lifetime(cells: &RowCells) -> Option<Range<u32>> {
-    let (first, end) = (cells.small(5)?, cells.small(6)?);
+    let first = cells.small(5)?;
+    let end = cells.small(6)?;
     Some(first..end.max(first))
 }

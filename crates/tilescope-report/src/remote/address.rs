@@ -6,23 +6,23 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What addresses begin with.
+/// The prefix of addresses.
 const SCHEME: &str = "ssh://";
-/// Longest host name, user name and path that are taken.
+/// The longest host name, user name and path that are accepted.
 const MAX_NAME_BYTES: usize = 255;
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Where a report on another machine is.
+/// The address of a report on another machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteAddress {
     user: Option<String>,
     host: String,
     port: Option<u16>,
-    /// From the root, or, where it begins with `~/`, from the home directory there.
+    /// From the root, or from the home directory there if it begins with `~/`.
     path: String,
 }
 
-/// Why a text is no address of a report.
+/// The reason why a text is no address of a report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; an address is ssh://[user@]host[:port]/path: {text}")]
 pub struct RemoteAddressError {
@@ -31,10 +31,10 @@ pub struct RemoteAddressError {
 }
 
 impl RemoteAddress {
-    /// The address that a path is meant as; `None` for paths of this machine.
+    /// Parses a path as an address; `None` for paths of this machine.
     ///
     /// # Errors
-    /// It begins as an address does, and goes on differently.
+    /// The path begins like an address but is none.
     pub fn of_path(path: &Path) -> Result<Option<Self>, RemoteAddressError> {
         if !is_remote(path) {
             return Ok(None);
@@ -42,17 +42,17 @@ impl RemoteAddress {
         path.to_string_lossy().parse().map(Some)
     }
 
-    /// The same place with another path there.
+    /// The same machine with another path.
     pub(crate) fn with_path(&self, path: impl Into<String>) -> Self {
         Self { path: path.into(), ..self.clone() }
     }
 
-    /// The path there.
+    /// The path on that machine.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The machine, and the user there if one is named.
+    /// The machine, with the user if one is named.
     pub fn host(&self) -> Cow<'_, str> {
         match &self.user {
             Some(user) => Cow::Owned(format!("{user}@{}", self.host)),
@@ -60,7 +60,7 @@ impl RemoteAddress {
         }
     }
 
-    /// What `ssh` is told of it. Nothing of it begins with a dash.
+    /// The arguments of `ssh` for this address. Neither user nor host begins with a dash.
     pub(super) fn ssh_arguments(&self) -> Vec<String> {
         let port = self.port.map(|port| ["-p".to_owned(), port.to_string()]);
         let mut arguments: Vec<String> = port.into_iter().flatten().collect();
@@ -71,23 +71,24 @@ impl RemoteAddress {
         arguments
     }
 
-    /// What does not work there.
+    /// An error for a problem at this address.
     pub(super) fn failed(&self, problem: String) -> ReportError {
         ReportError::Remote { problem, path: self.to_path() }
     }
 
-    /// The address as the path of a report, as everything that opens reports takes it.
+    /// The address as the path of a report, for everything that opens reports.
     pub fn to_path(&self) -> PathBuf {
         PathBuf::from(self.to_string())
     }
 }
 
-/// Whether a path is meant as an address on another machine.
+/// True if a path is meant as an address on another machine.
 pub fn is_remote(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(SCHEME.as_bytes())
 }
 
-/// A path whichever directory it is looked at from; addresses on other machines are that already.
+/// A path that is independent of the current directory. Addresses on other machines stay as they
+/// are.
 pub fn absolute_path(path: &Path) -> PathBuf {
     if is_remote(path) {
         return path.to_owned();
@@ -142,7 +143,7 @@ fn host_and_port(place: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// A host or user name that no program can take for an option or for anything else.
+/// A host or user name that no program can take for an option or anything else.
 fn checked_name(
     name: &str,
     refused: impl Fn(&'static str) -> RemoteAddressError,
@@ -153,7 +154,7 @@ fn checked_name(
     if is_name && name.chars().all(is_plain) { Ok(name.to_owned()) } else { Err(refused(problem)) }
 }
 
-/// A path without the percent signs of addresses.
+/// A path with its percent escapes decoded.
 fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -177,9 +178,10 @@ impl fmt::Display for RemoteAddress {
         if let Some(user) = &self.user {
             write!(f, "{user}@")?;
         }
-        match self.host.contains(':') {
-            true => write!(f, "[{}]", self.host)?,
-            false => f.write_str(&self.host)?,
+        if self.host.contains(':') {
+            write!(f, "[{}]", self.host)?
+        } else {
+            f.write_str(&self.host)?
         }
         if let Some(port) = self.port {
             write!(f, ":{port}")?;
@@ -189,7 +191,7 @@ impl fmt::Display for RemoteAddress {
         }
         for (at, letter) in self.path.char_indices() {
             match letter {
-                // At the beginning of an address's path it would be the home directory.
+                // At the start of an address's path it would mean the home directory.
                 '~' if at == 1 => f.write_str("%7e")?,
                 '%' => f.write_str("%25")?,
                 letter if letter.is_ascii_control() => write!(f, "%{:02x}", u32::from(letter))?,
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_taken_apart() {
+    fn addresses_are_parsed() {
         let whole = address("ssh://me@pod16:2222/data/run 1/profile.pop");
         assert_eq!((whole.host().as_ref(), whole.path()), ("me@pod16", "/data/run 1/profile.pop"));
         assert_eq!(whole.ssh_arguments(), ["-p", "2222", "-l", "me", "--", "pod16"]);
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_or_a_shell_could_misunderstand_is_refused() {
+    fn input_that_ssh_or_a_shell_could_misread_is_refused() {
         let bad = [
             "ssh://-oProxyCommand=x/a",
             "ssh://-v@host/a",
@@ -257,7 +259,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn an_address_reads_as_it_is_written(
+        fn addresses_round_trip_as_text(
             user in proptest::option::of("[a-z][a-z0-9_.-]{0,8}"),
             host in "[a-z0-9][a-z0-9.-]{0,12}|[0-9a-f:]{2,12}",
             port in proptest::option::of(1u16..),

@@ -1,7 +1,7 @@
-//! A command of tilescope on the machine of a report, run by the user's own `ssh`: its answer is copied
-//! and not the report.
+//! Runs a command of tilescope on the machine of a report, through the user's own `ssh`. Only its
+//! answer is copied, not the report.
 
-// Everything here reads bytes that anybody may have sent.
+// All code here reads bytes from untrusted machines.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::address::RemoteAddress;
@@ -12,10 +12,10 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-/// Bytes of what a command says that are told: a question of SQL is marked where it is wrong.
+/// Bytes of a command's messages that are kept: an SQL error marks its place in the query.
 const MAX_SAID: usize = 16 << 10;
 
-/// Why a command on another machine ended without its result.
+/// The reason why a command on another machine ended without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteCommandError {
     /// The machine cannot be reached.
@@ -24,19 +24,20 @@ pub enum RemoteCommandError {
     /// It has no tilescope.
     #[error(transparent)]
     NoProgram(ReportError),
-    /// It ended with this exit code, after it had said this.
+    /// The command ended with this exit code, after these messages.
     #[error("it ended with exit code {code}: {said}")]
     Ended { code: i32, said: String },
-    /// What it wrote could not be written here.
+    /// Its output could not be written here.
     #[error(transparent)]
     Output(#[from] io::Error),
-    /// The user had enough.
+    /// The user cancelled.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// Runs `tilescope` with these words where a report is, hands it `input`, and writes what it writes
-/// to `output`. Gives what it said beside that, warnings and hints. Setting `cancel` ends it.
+/// Runs `tilescope` with these arguments on the machine of a report, with `input` as its input, and
+/// writes its output to `output`. Returns its other messages, warnings and hints. Setting `cancel`
+/// aborts it.
 ///
 /// # Errors
 /// See [`RemoteCommandError`].
@@ -51,7 +52,7 @@ pub fn run_there(
     let line = ssh::command_line(address, &settings, words)?;
     let SshProcess { mut child, stdin, stdout, stderr } = ssh::start(address, &settings, &line)?;
     let written = std::thread::scope(|scope| {
-        // A command that ends early reads no more: what it says is what counts.
+        // A command that ends early reads no more; its messages give the reason.
         scope.spawn(move || {
             let mut stdin = stdin;
             let _ = stdin.write_all(input.as_bytes());
@@ -62,7 +63,7 @@ pub fn run_there(
         let written = write_pieces(&pieces, output, cancel);
         drop(pieces);
         if written.is_err() {
-            // It may have ended by itself.
+            // It may have exited already.
             let _ = child.kill();
         }
         let said = said.join().unwrap_or_default();

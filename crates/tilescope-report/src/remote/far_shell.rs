@@ -1,6 +1,6 @@
-//! A POSIX shell on another machine: it runs commands and answers with lines and bytes.
+//! A POSIX shell on another machine: it runs commands, and their output is read as lines and bytes.
 
-// Everything here reads bytes that anybody may have sent.
+// All code here reads bytes from untrusted machines.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::address::RemoteAddress;
@@ -13,20 +13,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of output that are read at a time, and pieces of it that may wait.
+/// Bytes of output read at a time, and the number of such pieces that may be queued.
 const PIECE_BYTES: usize = 64 << 10;
 const PIECES_WAITING: usize = 16;
-/// Time between two looks at the flag that cancels.
+/// Time between two checks of the cancel flag.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
-/// Longest line of an answer. Paths have up to 4 KiB.
+/// The longest line of an answer. Paths have up to 4 KiB.
 const MAX_LINE_BYTES: usize = 8 << 10;
-/// Bytes of greetings of login scripts that are skipped.
+/// The most bytes of greetings of login scripts that are skipped.
 const MAX_NOISE_BYTES: usize = 64 << 10;
-/// Bytes of the complaints of `ssh` that are kept.
+/// The most bytes of error messages of `ssh` that are kept.
 const MAX_COMPLAINT: usize = 2 << 10;
-/// Time that `ssh` is given to end after its pipe has ended.
+/// The time in which `ssh` must exit after its pipe has ended.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Time for a login, in which a person may have to type a password.
+/// The time for a login, during which the user may have to type a password.
 const LOGIN: Duration = Duration::from_secs(180);
 
 /// The line with which a shell begins its answers: login scripts may print before it.
@@ -36,11 +36,11 @@ const GREETING: &str = "tilescope-copy 1";
 pub(super) struct FarShell<'a> {
     address: &'a RemoteAddress,
     child: Child,
-    /// None once the connection has ended.
+    /// `None` once the connection has ended.
     stdin: Option<ChildStdin>,
     pieces: Receiver<Vec<u8>>,
     complaint: Option<JoinHandle<String>>,
-    /// Bytes that arrived and were not taken, from `taken` on.
+    /// Bytes that have arrived; those from `taken` on are unread.
     arrived: Vec<u8>,
     taken: usize,
     has_answered: bool,
@@ -49,17 +49,17 @@ pub(super) struct FarShell<'a> {
 }
 
 impl<'a> FarShell<'a> {
-    /// Connects, and waits until the shell has answered. Setting `cancel` ends every wait with
+    /// Connects, and waits for the first answer of the shell. Setting `cancel` ends every wait with
     /// [`ReportError::Cancelled`].
     ///
     /// # Errors
-    /// [`ReportError::Remote`] where no shell answers, with the reason.
+    /// [`ReportError::Remote`], with the reason, if no shell answers.
     pub(super) fn connect(
         address: &'a RemoteAddress,
         settings: &RemoteSettings,
         cancel: &'a AtomicBool,
     ) -> Result<Self, ReportError> {
-        // A login shell of any kind understands this; what follows on the input is for `sh`.
+        // Login shells of any kind accept this; the input after it is for `sh`.
         let SshProcess { child, stdin, stdout, stderr } = ssh::start(address, settings, "exec sh")?;
         let (sender, pieces) = piece_channel();
         std::thread::spawn(move || read_pieces(stdout, &sender));
@@ -93,12 +93,12 @@ impl<'a> FarShell<'a> {
         Ok(shell)
     }
 
-    /// Has commands run.
+    /// Sends commands to the shell.
     pub(super) fn run(&mut self, commands: &str) -> Result<(), ReportError> {
         let Some(stdin) = &mut self.stdin else { return Err(self.lost()) };
         match stdin.write_all(commands.as_bytes()).and_then(|()| stdin.flush()) {
             Ok(()) => Ok(()),
-            // What was said before tells more.
+            // The earlier output shows more.
             Err(_) => Err(self.lost()),
         }
     }
@@ -106,7 +106,7 @@ impl<'a> FarShell<'a> {
     /// The next line of the answer, without its end.
     ///
     /// # Errors
-    /// Lines of more than 8 KiB, or that are not UTF-8, beside those of [`FarShell::bytes`].
+    /// The line has more than 8 KiB or is not UTF-8; also the errors of [`FarShell::bytes`].
     pub(super) fn line(&mut self) -> Result<String, ReportError> {
         loop {
             let rest = self.arrived.get(self.taken..).unwrap_or_default();
@@ -126,10 +126,10 @@ impl<'a> FarShell<'a> {
         }
     }
 
-    /// Some bytes of the answer, so many at most and at least one.
+    /// The next bytes of the answer: at least one, and at most `most`.
     ///
     /// # Errors
-    /// A connection that ends or falls silent, and [`ReportError::Cancelled`].
+    /// The connection ends or falls silent, or [`ReportError::Cancelled`].
     pub(super) fn bytes(&mut self, most: u64) -> Result<&[u8], ReportError> {
         if self.taken == self.arrived.len() {
             self.wait()?;
@@ -141,7 +141,7 @@ impl<'a> FarShell<'a> {
         Ok(self.arrived.get(start..start + count).unwrap_or_default())
     }
 
-    /// Waits for the next piece.
+    /// Waits for the next piece of output.
     fn wait(&mut self) -> Result<(), ReportError> {
         let start = Instant::now();
         loop {
@@ -157,7 +157,8 @@ impl<'a> FarShell<'a> {
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
                 Err(RecvTimeoutError::Timeout) if start.elapsed() >= self.silence => {
-                    let (host, seconds) = (self.address.host(), self.silence.as_secs_f64());
+                    let host = self.address.host();
+                    let seconds = self.silence.as_secs_f64();
                     let problem = format!(
                         "{host} has sent nothing for {seconds} s and is given up; open the report \
                          again: the copy goes on where it stopped"
@@ -169,18 +170,18 @@ impl<'a> FarShell<'a> {
         }
     }
 
-    /// The error of a machine that prints without end before a shell answers.
+    /// The error of a machine that prints endlessly before a shell answers.
     fn no_shell(&self) -> ReportError {
         self.address.failed(ssh::explanation(&self.address.host(), None, None, ""))
     }
 
-    /// The error of an answer that no shell gives.
+    /// The error for an answer that is not from this shell.
     pub(super) fn not_understood(&self, answer: &str) -> ReportError {
         let host = self.address.host();
         self.address.failed(format!("the answer of {host} is not understood: {answer}"))
     }
 
-    /// The error of a connection that has ended.
+    /// The error of a lost connection.
     fn lost(&mut self) -> ReportError {
         let code = self.exit_code();
         let complaint = self.complaint.take().and_then(|heard| heard.join().ok());
@@ -194,15 +195,16 @@ impl<'a> FarShell<'a> {
              stopped"
         );
         let complaint = complaint.trim();
-        self.address.failed(match complaint.is_empty() {
-            true => problem,
-            false => format!("{problem}; ssh says: {complaint}"),
+        self.address.failed(if complaint.is_empty() {
+            problem
+        } else {
+            format!("{problem}; ssh says: {complaint}")
         })
     }
 }
 
 impl FarShell<'_> {
-    /// The exit code of `ssh`, whose pipe has ended; none if it does not end by itself.
+    /// The exit code of `ssh` after its pipe has ended; `None` if it does not exit by itself.
     fn exit_code(&mut self) -> Option<i32> {
         self.stdin = None;
         let start = Instant::now();
@@ -219,13 +221,13 @@ impl FarShell<'_> {
 
 impl Drop for FarShell<'_> {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Hands on pieces of a stream until it ends, or until nobody takes them.
+/// Passes on pieces of a stream until it ends or the receiver is gone.
 pub(super) fn read_pieces(mut output: ChildStdout, sender: &SyncSender<Vec<u8>>) {
     let mut piece = vec![0; PIECE_BYTES];
     while let Ok(count @ 1..) = output.read(&mut piece) {

@@ -1,4 +1,4 @@
-//! The user's own `ssh` as a child process: its arguments, and an explanation of how it ended.
+//! Runs the user's own `ssh` as a child process: its arguments, and an explanation of its exit.
 
 use super::address::RemoteAddress;
 use crate::error::ReportError;
@@ -8,20 +8,21 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// How other machines are reached, for all connections of the program.
+/// The settings for all connections to other machines.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteSettings {
-    /// The program to run on the far side, as its shell finds it; none means the one that the
-    /// environment variable `TILESCOPE_REMOTE_PROGRAM` names, or else `tilescope`.
+    /// The program to run on the remote machine, as its shell finds it. `None` means the one in the
+    /// environment variable `TILESCOPE_REMOTE_PROGRAM`, or else `tilescope`.
     pub program: Option<String>,
-    /// The `ssh` to run; none means the one that `TILESCOPE_SSH` names, or else `ssh`.
+    /// The `ssh` to run; `None` means the one in `TILESCOPE_SSH`, or else `ssh`.
     pub ssh: Option<String>,
-    /// True if no terminal can ask for a password: `ssh` then asks through the program that
-    /// `SSH_ASKPASS` names, or fails.
+    /// True if there is no terminal for a password prompt. `ssh` then runs the program in
+    /// `SSH_ASKPASS`, or fails.
     pub without_terminal: bool,
-    /// The directory of copies; none means the user's cache directory.
+    /// The directory of copies; `None` means the user's cache directory.
     pub copies: Option<PathBuf>,
-    /// Receives the progress of copies that nobody else watches, and an empty text at their end.
+    /// Receives the progress of copies without an observer of their own, and an empty text at their
+    /// end.
     pub progress: Option<fn(&str)>,
 }
 
@@ -33,7 +34,7 @@ static SETTINGS: RwLock<RemoteSettings> = RwLock::new(RemoteSettings {
     progress: None,
 });
 
-/// The silence after which a far side is given up, unless the user says otherwise.
+/// The silence after which a connection is given up, by default.
 const SILENCE: Duration = Duration::from_secs(60);
 
 impl RemoteSettings {
@@ -42,7 +43,7 @@ impl RemoteSettings {
         SETTINGS.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts the settings into effect for connections from now on.
+    /// Makes these the settings of later connections.
     pub fn set(self) {
         *SETTINGS.write().unwrap_or_else(PoisonError::into_inner) = self;
     }
@@ -55,8 +56,8 @@ impl RemoteSettings {
         named(&self.ssh, "TILESCOPE_SSH", "ssh")
     }
 
-    /// The silence after which a far side that answered before is given up: that of the environment
-    /// variable `TILESCOPE_REMOTE_SILENCE`, in seconds, or else a minute.
+    /// The silence after which an established connection is given up: the environment variable
+    /// `TILESCOPE_REMOTE_SILENCE`, in seconds, or else a minute.
     pub(super) fn silence() -> Duration {
         let set = std::env::var("TILESCOPE_REMOTE_SILENCE").ok();
         let seconds = set.and_then(|text| text.trim().parse().ok());
@@ -69,10 +70,10 @@ fn named(set: &Option<String>, variable: &str, default: &str) -> String {
     set.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| default.to_owned())
 }
 
-/// A lost network is noticed after 60 s: four signs of life, 15 s apart, may be missing.
+/// A lost network is noticed after 60 s: four keep-alive messages, 15 s apart, may be missing.
 const ALIVE: [&str; 4] = ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"];
 
-/// `ssh` while it runs, with its pipes.
+/// A running `ssh`, with its pipes.
 pub(super) struct SshProcess {
     pub(super) child: Child,
     pub(super) stdin: ChildStdin,
@@ -80,7 +81,7 @@ pub(super) struct SshProcess {
     pub(super) stderr: ChildStderr,
 }
 
-/// Starts `ssh`, and `command` in the login shell of the far side.
+/// Starts `ssh`, with `command` in the login shell of the remote machine.
 pub(super) fn start(
     address: &RemoteAddress,
     settings: &RemoteSettings,
@@ -88,7 +89,7 @@ pub(super) fn start(
 ) -> Result<SshProcess, ReportError> {
     let ssh = settings.ssh();
     let mut process = Command::new(&ssh);
-    // Compressed: a report has tables that shrink to a third.
+    // Compressed: tables of a report shrink to a third.
     process.args(["-T", "-C"]).args(ALIVE);
     if settings.without_terminal {
         if std::env::var_os("SSH_ASKPASS").is_some() {
@@ -116,7 +117,7 @@ pub(super) fn start(
     }
 }
 
-/// The command line of tilescope with these words on the far side.
+/// The command line of tilescope with these arguments on the remote machine.
 pub(super) fn command_line(
     address: &RemoteAddress,
     settings: &RemoteSettings,
@@ -130,20 +131,20 @@ pub(super) fn command_line(
     Ok(line)
 }
 
-/// A word as the shell on the far side reads it; a path may begin in the home directory.
+/// A word quoted for the remote shell; a path may begin in the home directory.
 pub(super) fn quoted(word: &str) -> Result<String, String> {
     if word.chars().any(char::is_control) {
         return Err(format!("nothing on the far side can be called {word:?}"));
     }
     let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     Ok(match word.strip_prefix("~/") {
-        // The shell puts the home directory there, unless that is quoted too.
+        // The shell only expands the home directory if that is not quoted.
         Some(rest) => format!("~/{}", quote(rest)),
         None => quote(word),
     })
 }
 
-/// The last text before the end of a stream, so many bytes at most.
+/// The last text before the end of a stream, at most `most` bytes.
 pub(super) fn last_words(mut stderr: ChildStderr, most: usize) -> String {
     let mut buffer = [0; 1024];
     let mut heard = Vec::new();
@@ -155,15 +156,15 @@ pub(super) fn last_words(mut stderr: ChildStderr, most: usize) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-/// Explains why `ssh` ended before the far side answered. `program` is the one that was to run there;
-/// none means a shell.
+/// Explains why `ssh` exited before the remote machine answered. `program` is the program that was
+/// to run there; `None` means a shell.
 pub(super) fn explanation(
     host: &str,
     program: Option<&str>,
     code: Option<i32>,
     complaint: &str,
 ) -> String {
-    // `ssh` ends lines as terminals do.
+    // `ssh` ends lines with a carriage return, as for terminals.
     let complaint = complaint.replace('\r', "");
     let complaint = complaint.trim();
     let problem = match (program, code) {
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_is_explained() {
+    fn every_exit_is_explained() {
         let program = Some("tilescope");
         let cases = [
             (program, Some(127), "bash: tilescope: not found", "there is no tilescope on pod16"),

@@ -1,4 +1,4 @@
-//! Tables of the host: what it feeds replicas with, how fast, and how long they wait for it.
+//! Tables of the host: the data that it feeds to replicas, its rates, and the waits of replicas.
 
 use super::{
     BYTES, COUNT, CYCLES, FLAG, KEY, NUMBER, SAMPLES_PER_SECOND, SECONDS, SchemaTable, TEXT, col,

@@ -1,4 +1,4 @@
-//! Tables of the machine: what it is made of, what it can move and compute, what it costs to run.
+//! Tables of the machine: its parts, its bandwidths and compute rates, and its running costs.
 
 use super::{
     BYTES, BYTES_PER_CYCLE, COST, COUNT, CYCLES, FLAG, FLOPS_PER_CYCLE, HERTZ, KEY, MEASURED,

@@ -1,25 +1,25 @@
-//! Every table and column of a `profile.pop`, in one list: what the writer creates, what the
-//! reader asks for, and the documentation for people with an SQL prompt.
+//! Every table and column of a `profile.pop`, in one list: the source for the writer, the reader,
+//! and the documentation for users of SQL.
 //!
-//! Tables known from files of Poplar keep their names, columns and meaning, so that scripts
-//! written against those run on ours: `steps`, `steps_by_ipu`, `programs`, `compute_sets`,
-//! `vars_info`, `var_categories`, `vars_string_table`, `memory_by_tile`, `execution_cycle_totals`.
-//! `vars_info` would hold 10^7 rows for a large model, nearly all alike. Layers of a model are
-//! alike, too: what a compute set, an exchange or a variable is on its tiles is a pattern that
-//! all equal ones share (`tile_patterns`), each from a base tile of its own. Views show patterns as
-//! rows.
+//! Tables known from Poplar's files keep their names, columns and meaning, so that scripts written
+//! for those work with ours: `steps`, `steps_by_ipu`, `programs`, `compute_sets`, `vars_info`,
+//! `var_categories`, `vars_string_table`, `memory_by_tile`, `execution_cycle_totals`. `vars_info`
+//! would hold 10^7 rows for a large model, nearly all alike. Layers of a model are alike, too: the
+//! data of a compute set, an exchange or a variable on its tiles form a pattern that all equal ones
+//! share (`tile_patterns`), each from a base tile of its own. Views show patterns as rows.
 //!
-//! The report of a long execution is kept without rows (`meta.layout` is `columns`, not `rows`):
-//! `trace_chunks` with `trace_details` hold all steps, and `mark_chunks` the marks. In place of
-//! their tables are views that fail with a sentence on how to ask.
+//! The report of a long execution has no rows of steps (`meta.layout` is `columns`, not `rows`):
+//! `trace_chunks` with `trace_details` hold all steps, and `mark_chunks` the marks. Their tables
+//! are replaced by views that fail with a hint on how to query them.
 //!
-//! All of it is of replica 0. Where replicas differ, those that do the same are a class; steps and
-//! marks of the other classes are in tables of their own (`replica_lanes`, `replica_mark_chunks`),
-//! always as compressed columns, so that scripts and older versions see one replica as before.
+//! All of it describes replica 0. If replicas differ, replicas with equal behaviour form a class.
+//! Steps and marks of the other classes are in tables of their own (`replica_lanes`,
+//! `replica_mark_chunks`), always as compressed columns, so that scripts and older versions see one
+//! replica as before.
 //!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
-//! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
-//! from the start of the trace. NULL means that there is none.
+//! half-open run of tiles; the columns behind them hold for each tile of the run. Cycles count from
+//! the start of the trace. NULL means that there is no value.
 
 mod host;
 mod machine;
@@ -33,10 +33,11 @@ pub(crate) use views::{VIEWS, tables_of_other_files, view_of_samples, views_with
 
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
-/// Version of the format: a reader knows all of its own major version and of those before it.
+/// Version of the format. A reader supports all versions of its own major version and of earlier
+/// ones.
 pub const FORMAT: (i32, i32) = (2, 10);
 
-/// The versions of the format that are read, in words.
+/// The supported versions of the format, as text.
 pub(crate) fn readable_formats() -> String {
     format!("1.0 to {}.{}", FORMAT.0, FORMAT.1)
 }
@@ -51,13 +52,13 @@ pub struct SchemaColumn {
     pub name: &'static str,
     /// Its type and constraints in SQL.
     pub declaration: &'static str,
-    /// The unit of its numbers; empty where it has none.
+    /// The unit of its numbers; empty if they have none.
     pub unit: &'static str,
-    /// What it holds.
+    /// A description of its content.
     pub about: &'static str,
 }
 
-/// What the cells of a column hold.
+/// The type of the cells of a column.
 pub(crate) enum ColumnType {
     Integer,
     Real,
@@ -66,7 +67,7 @@ pub(crate) enum ColumnType {
 }
 
 impl SchemaColumn {
-    /// Its type, by the first word of its declaration.
+    /// The type of its cells, from the first word of its declaration.
     pub(crate) fn kind(&self) -> ColumnType {
         match self.declaration.split(' ').next() {
             Some("INTEGER") => ColumnType::Integer,
@@ -80,15 +81,16 @@ impl SchemaColumn {
 /// A table of a report.
 pub(crate) struct SchemaTable {
     pub name: &'static str,
-    /// What a row is.
+    /// A description of a row.
     pub about: &'static str,
     /// Its columns in order.
     pub columns: &'static [SchemaColumn],
-    /// Primary key over several columns, by which rows are then stored; empty if none.
+    /// Primary key over several columns, which also determines the order of rows; empty if there is
+    /// none.
     pub key: &'static str,
 }
 
-/// What cells of a column are: their type and constraints in SQL, and the unit of numbers.
+/// The kind of cells of a column: type and constraints in SQL, and the unit of numbers.
 #[derive(Clone, Copy)]
 struct CellKind(&'static str, &'static str);
 
@@ -101,7 +103,7 @@ const ANY: CellKind = CellKind("", "");
 const KEY: CellKind = CellKind("INTEGER PRIMARY KEY", "id");
 /// The number of a row of another table.
 const ID: CellKind = CellKind("INTEGER", "id");
-/// Anything else that is numbered: IPUs, tiles, places.
+/// Any other number: of IPUs, tiles or positions.
 const NUMBER: CellKind = CellKind("INTEGER", "number");
 const COUNT: CellKind = CellKind("INTEGER", "count");
 const FLAG: CellKind = CellKind("INTEGER", "0 or 1");
@@ -113,11 +115,11 @@ const FLOPS_PER_CYCLE: CellKind = CellKind("INTEGER", "FLOPs/cycle");
 const BYTES_PER_CYCLE: CellKind = CellKind("REAL", "bytes/cycle");
 const SAMPLES_PER_SECOND: CellKind = CellKind("REAL", "samples/s");
 const SECONDS: CellKind = CellKind("REAL", "s");
-/// A part of one.
+/// A part of a whole.
 const SHARE: CellKind = CellKind("REAL", "share");
 /// One quantity over another of its kind.
 const RATIO: CellKind = CellKind("REAL", "ratio");
-/// Another column of the row names its unit.
+/// A value whose unit is in another column of the row.
 const MEASURED: CellKind = CellKind("REAL", "see unit");
 const COST: CellKind = CellKind("REAL", "see kind");
 
@@ -144,21 +146,21 @@ const TIMES: SchemaColumn = col("times", COUNT, "number of equal runs");
 const BASE_TILE: SchemaColumn =
     col("base_tile", NUMBER, "tile that the pattern counts from; NULL: on no tile");
 
-/// The table of marks that are kept as compressed columns.
+/// The table of marks stored as compressed columns.
 pub(crate) const MARK_CHUNKS: &str = "mark_chunks";
 /// Rows of many marks, and smaller blocks of those.
 pub(crate) const MARK_ROWS: &str = "mark_rows";
 pub(crate) const MARK_BLOCKS: &str = "mark_blocks";
 /// Tables of reports whose marks are packed.
 pub(crate) const MARK_ROW_TABLES: [&str; 2] = [MARK_ROWS, MARK_BLOCKS];
-/// The same of replicas that differ from replica 0.
+/// The table of packed marks of replicas that differ from replica 0.
 pub(crate) const REPLICA_MARK_CHUNKS: &str = "replica_mark_chunks";
-/// The table of checksums of all others.
-/// The critical path of a long run; see [`TRACE_TABLES`].
+/// The table of the checksums of all others. The index of the critical path of a long run; see
+/// [`TRACE_TABLES`].
 pub(crate) const PATH_INDEX: &str = "trace_path_index";
 pub(crate) const CHECKSUMS: &str = "checksums";
 
-/// All tables, in the order they are created.
+/// All tables, in the order of creation.
 pub(crate) const TABLES: &[SchemaTable] = &[
     table(
         "meta",
@@ -595,10 +597,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
 
-/// Tables of copies between replicas; a report without any has none of them.
+/// Tables of copies between replicas; left out of a report without such copies.
 pub(crate) const RING_TABLES: [&str; 2] = ["replica_rings", "replica_ring_programs"];
-/// Tables of replicas that differ; a report in which all are alike has none of them, and no byte for
-/// them.
+/// Tables of replicas that differ; left out of a report in which all are alike.
 pub(crate) const REPLICA_TABLES: [&str; 5] =
     ["replica_classes", "replicas", "replica_joins", "replica_lanes", REPLICA_MARK_CHUNKS];
 
@@ -643,19 +644,19 @@ fn document_columns(name: &str, about: &str, columns: &[SchemaColumn]) -> String
     text
 }
 
-/// Words with a capital at the front.
+/// The text with a capital first letter.
 pub fn sentence(about: &str) -> String {
     let mut letters = about.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The columns of a table or view; none of one that this version does not know.
+/// The columns of a table or view; empty for one that this version does not know.
 pub fn columns_of(name: &str) -> &'static [SchemaColumn] {
     let view = VIEWS.iter().find(|view| view.name == name).map(|view| view.columns);
     find(name).map(|table| table.columns).or(view).unwrap_or_default()
 }
 
-/// What a row of a table or view is.
+/// The description of a row of a table or view.
 pub fn about(name: &str) -> Option<&'static str> {
     let view = VIEWS.iter().find(|view| view.name == name).map(|view| view.about);
     find(name).map(|table| table.about).or(view)
@@ -690,7 +691,7 @@ mod tests {
     use rusqlite::Connection;
 
     #[test]
-    fn every_table_and_view_can_be_made() {
+    fn every_table_and_view_can_be_created() {
         let db = Connection::open_in_memory().unwrap();
         for table in TABLES {
             db.execute(&table.create(), []).unwrap();

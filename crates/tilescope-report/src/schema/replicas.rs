@@ -1,4 +1,4 @@
-//! Tables of replicas beside each other: rings in which they exchange data, and replicas that differ.
+//! Tables of replicas: rings in which they exchange data, and classes of replicas that differ.
 
 use super::{
     BLOB, COUNT, CYCLES, ID, KEY, NUMBER, REPLICA_MARK_CHUNKS, SHARE, SchemaTable, TEXT, col, table,

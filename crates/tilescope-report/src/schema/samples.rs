@@ -1,12 +1,12 @@
-//! Tables of measured tiles: when each of them began and ended each step.
+//! Tables of measured tiles: the start and end of each step on each tile.
 
 use super::{BLOB, COUNT, CYCLES, ID, KEY, NUMBER, SchemaTable, TEXT, col, table};
 
 /// The names of the tables, which only reports of measured tiles have.
 pub(crate) const SAMPLE_TABLES: [&str; 2] = ["sample_labels", TILE_SAMPLE_CHUNKS];
-/// The table of samples, whose rows are kept as compressed columns.
+/// The table of samples, whose rows are stored as compressed columns.
 pub(crate) const TILE_SAMPLES: &str = "tile_samples";
-/// Where those are.
+/// The table of those columns.
 pub(crate) const TILE_SAMPLE_CHUNKS: &str = "tile_sample_chunks";
 
 pub(super) const LABELS: SchemaTable = table(

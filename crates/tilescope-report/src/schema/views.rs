@@ -1,18 +1,19 @@
-//! Views of a `profile.pop`: what Poplar, or a version of ours before 2.0, keeps as tables.
+//! Views of a `profile.pop` in place of tables of Poplar, or of our versions before 2.0.
 
 use super::{
     BYTES, COUNT, CYCLES, END_TILE, EVERY, FIRST_TILE, ID, NUMBER, SchemaColumn, TILE_SAMPLES,
     TIMES, col,
 };
 
-/// A view: a table of Poplar's files, or of ours before version 2.0, made up from other tables.
+/// A view in place of a table of Poplar's files, or of ours before version 2.0, derived from other
+/// tables.
 pub(crate) struct SchemaView {
     pub name: &'static str,
-    /// What a row is.
+    /// A description of a row.
     pub about: &'static str,
-    /// Its columns in order; no declarations.
+    /// Its columns in order, without declarations.
     pub columns: &'static [SchemaColumn],
-    /// Its rows.
+    /// The query for its rows.
     pub select: &'static str,
 }
 
@@ -97,7 +98,7 @@ pub(crate) const VIEWS: &[SchemaView] = &[
         ],
         runs!("id", "vars", [4]),
     ),
-    // As Poplar has it: one row per variable and tile.
+    // As in Poplar's files: one row per variable and tile.
     view(
         "vars_info",
         "the part of a variable that lies on a tile",
@@ -108,7 +109,7 @@ pub(crate) const VIEWS: &[SchemaView] = &[
             col("size_bytes", BYTES, "bytes on the tile"),
             col("category", ID, "var_categories.id"),
         ],
-        // The limit keeps SQLite from reading the JSON again for every tile: 3 s in place of 30.
+        // The limit keeps SQLite from parsing the JSON again for every tile: 3 s instead of 30.
         "SELECT vars.id, vars.name, tiles.tile, r.bytes, vars.category
 FROM (SELECT * FROM var_tiles LIMIT -1) r JOIN vars ON vars.id = r.var
 CROSS JOIN tiles ON tiles.tile >= r.first_tile
@@ -125,28 +126,29 @@ impl SchemaView {
     }
 }
 
-/// Puts views in place of tables whose rows are kept as columns. An empty table would answer a
-/// query with nothing, as if there were nothing; the name that these views read from is what SQLite
-/// says is missing.
+/// Views in place of tables whose rows are stored as columns. An empty table would answer a query
+/// with no rows, as if there were none. These views read from a name that does not exist, and
+/// SQLite's error message shows that name.
 pub(crate) fn views_without_rows() -> String {
     let how =
         "a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'";
-    let view = |table| {
-        format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
-    };
-    TABLES_WITHOUT_ROWS.map(view).concat()
+    TABLES_WITHOUT_ROWS
+        .map(|table| {
+            format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
+        })
+        .concat()
 }
 
-/// A view in place of the samples of tiles, which are never rows.
+/// A view in place of the samples of tiles, which are never stored as rows.
 pub(crate) fn view_of_samples() -> String {
     let how = "its rows are compressed columns; ask with: tilescope query REPORT 'SELECT ...'";
     format!("CREATE VIEW {TILE_SAMPLES} AS SELECT * FROM \"{TILE_SAMPLES}: {how}\";")
 }
-/// Tables that a report with steps as columns has no rows of.
+/// Tables without rows in a report with steps as columns.
 const TABLES_WITHOUT_ROWS: [&str; 3] = ["steps", "steps_by_ipu", "marks"];
 
-/// Tables that other files have: views here, of which those but `vars_info` were tables before
-/// version 2.0, and `var_addresses`, which `addresses` stands for.
+/// Tables of other files: the views, which except for `vars_info` were tables before version 2.0,
+/// and `var_addresses`, now replaced by `addresses`.
 pub(crate) fn tables_of_other_files() -> impl Iterator<Item = &'static str> {
     VIEWS.iter().map(|view| view.name).chain(["var_addresses"])
 }

@@ -1,6 +1,6 @@
-//! Slices of files that other tools wrote: their tables as they are, but for the rows of steps.
+//! Slices of files of other tools: copies of their tables, with only the rows of the wanted steps.
 //!
-//! What a stranger's file says is copied column by column; none of its statements is executed.
+//! The untrusted file is copied column by column; none of its statements is executed.
 
 use super::Slicing;
 use crate::atomic_file::AtomicFile;
@@ -15,7 +15,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Tables that describe a run by cycles and steps as tilescope keeps them: of no use to a part.
+/// Tables of tilescope that describe a whole run by cycles and steps. They do not apply to a part.
 const LEFT_OUT: [&str; 9] = [
     "meta",
     "marks",
@@ -27,7 +27,7 @@ const LEFT_OUT: [&str; 9] = [
     "replica_lanes",
     "checksums",
 ];
-/// Rows between two looks at whether to go on.
+/// Rows between two checks of the cancel flag.
 const ROWS_BETWEEN_LOOKS: u64 = 1 << 16;
 
 /// A column of a table.
@@ -51,7 +51,7 @@ impl ForeignTable {
         let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
         let keys = rows.iter().filter(|(_, _, key)| *key > 0).count();
         let columns = rows.into_iter().map(|(name, kind, key)| {
-            // Rows are looked up by such a key. Other types are no more than an affinity.
+            // Rows can be looked up by such a key. Other declared types are only an affinity.
             let is_key = keys == 1 && key == 1 && kind.eq_ignore_ascii_case("INTEGER");
             let declaration = match kind.to_ascii_uppercase() {
                 _ if is_key => "INTEGER PRIMARY KEY",
@@ -105,15 +105,15 @@ impl Slicing<'_> {
         fs::create_dir_all(directory).map_err(|e| ReportError::writing(&e, directory))?;
         let part = AtomicFile::create_exclusive(&directory.join(REPORT_FILE))?;
         let path = part.temporary_path().to_owned();
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let target = Connection::open_with_flags(&path, flags).map_err(failed)?;
+        let target = Connection::open_with_flags(&path, flags).map_err(to_error)?;
         let begin = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN";
-        target.execute_batch(begin).map_err(failed)?;
+        target.execute_batch(begin).map_err(to_error)?;
         self.copy_tables(&source, &target, &path)?;
-        note(&target, &origin.sentence()).map_err(failed)?;
-        target.execute_batch("COMMIT").map_err(failed)?;
-        target.close().map_err(|(_, e)| failed(e))?;
+        note(&target, &origin.sentence()).map_err(to_error)?;
+        target.execute_batch("COMMIT").map_err(to_error)?;
+        target.close().map_err(|(_, e)| to_error(e))?;
         Ok(part.commit()?)
     }
 
@@ -123,13 +123,13 @@ impl Slicing<'_> {
         target: &Connection,
         path: &Path,
     ) -> Result<(), ReportError> {
-        let reading = |e: rusqlite::Error| self.damage(&e);
-        // Tables that lie in the file; views and virtual tables do not.
+        let to_damage = |e: rusqlite::Error| self.damage(&e);
+        // Tables stored in the file, without views and virtual tables.
         let list = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0
                     AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
-        let mut names = source.prepare(list).map_err(reading)?;
-        let names = names.query_map([], |row| row.get::<_, String>(0)).map_err(reading)?;
-        let names: Vec<String> = names.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        let mut names = source.prepare(list).map_err(to_damage)?;
+        let names = names.query_map([], |row| row.get::<_, String>(0)).map_err(to_damage)?;
+        let names: Vec<String> = names.collect::<rusqlite::Result<_>>().map_err(to_damage)?;
         let is_left_out = |name: &String| {
             let mut left_out = LEFT_OUT.iter().chain(schema::TRACE_TABLES);
             left_out.any(|of| name.eq_ignore_ascii_case(of))
@@ -159,22 +159,23 @@ impl Slicing<'_> {
         source: &Connection,
         (target, path): (&Connection, &Path),
     ) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, path);
-        let reading = |e: rusqlite::Error| self.damage(&e);
-        target.execute_batch(&table.create()).map_err(failed)?;
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, path);
+        let to_damage = |e: rusqlite::Error| self.damage(&e);
+        target.execute_batch(&table.create()).map_err(to_error)?;
         let columns = table.quoted_columns();
         let holes = vec!["?"; columns.len()].join(", ");
         let insert = format!("INSERT INTO {} VALUES ({holes})", quoted(&table.name));
-        let mut insert = target.prepare(&insert).map_err(failed)?;
+        let mut insert = target.prepare(&insert).map_err(to_error)?;
         let select = format!("SELECT {} FROM {}", columns.join(", "), quoted(&table.name));
-        let mut select = source.prepare(&select).map_err(reading)?;
-        let mut rows = select.query([]).map_err(reading)?;
+        let mut select = source.prepare(&select).map_err(to_damage)?;
+        let mut rows = select.query([]).map_err(to_damage)?;
         let mut count = 0u64;
-        while let Some(row) = rows.next().map_err(reading)? {
+        while let Some(row) = rows.next().map_err(to_damage)? {
             let cells = (0..columns.len()).map(|at| row.get::<_, Value>(at));
-            let mut cells: Vec<Value> = cells.collect::<rusqlite::Result<_>>().map_err(reading)?;
+            let mut cells: Vec<Value> =
+                cells.collect::<rusqlite::Result<_>>().map_err(to_damage)?;
             if self.takes(table, &mut cells, kept)? {
-                insert.execute(params_from_iter(cells)).map_err(failed)?;
+                insert.execute(params_from_iter(cells)).map_err(to_error)?;
             }
             count += 1;
             if count.is_multiple_of(ROWS_BETWEEN_LOOKS) {
@@ -184,14 +185,14 @@ impl Slicing<'_> {
         Ok(())
     }
 
-    /// Whether a row is in the slice; cycles become those of the slice.
+    /// Returns true if a row is in the slice. Converts its cycles to those of the slice.
     fn takes(
         &self,
         table: &ForeignTable,
         cells: &mut [Value],
         kept: &[Range<u64>],
     ) -> Result<bool, ReportError> {
-        let number = |column: &str| match cells.get(table.place(column)?) {
+        let get_number = |column: &str| match cells.get(table.place(column)?) {
             Some(Value::Integer(value)) => u64::try_from(*value).ok(),
             _ => None,
         };
@@ -200,7 +201,7 @@ impl Slicing<'_> {
             kept.get(at).is_some_and(|run| run.contains(&id))
         };
         if table.is("steps") && table.place("id").is_some() {
-            return Ok(number("id").is_some_and(is_kept));
+            return Ok(get_number("id").is_some_and(is_kept));
         }
         if table.is("execution_cycle_totals") {
             let length = self.plan.range.end.saturating_sub(self.plan.origin);
@@ -212,17 +213,18 @@ impl Slicing<'_> {
         if !table.is("steps_by_ipu") || table.place("step_id").is_none() {
             return Ok(true);
         }
-        let (Some(step), Some(ipu)) = (number("step_id"), number("ipu")) else { return Ok(false) };
+        let Some(step) = get_number("step_id") else { return Ok(false) };
+        let Some(ipu) = get_number("ipu") else { return Ok(false) };
         let Ok(ipu) = u32::try_from(ipu) else { return Ok(false) };
-        if !is_kept(step) || !self.has_row(IpuId(ipu), number("sub_lane"), StepId(step))? {
+        if !is_kept(step) || !self.has_row(IpuId(ipu), get_number("sub_lane"), StepId(step))? {
             return Ok(false);
         }
         self.move_cycles(table, cells);
         Ok(true)
     }
 
-    /// Whether a row of a step is in the slice: its lane has the step there. Rows that say that an IPU
-    /// had no part in a step are on no lane, and go with the step.
+    /// True if a row of a step is in the slice: its lane contains the step there. Rows of IPUs
+    /// without a part in a step are on no lane, and follow the step.
     fn has_row(
         &self,
         ipu: IpuId,
@@ -244,7 +246,8 @@ impl Slicing<'_> {
         Ok(is_chosen)
     }
 
-    /// Moves the cycles of a row: its base where it has one, else what counts from the start.
+    /// Shifts the cycles of a row: its base if it has one, otherwise the values counted from the
+    /// start.
     fn move_cycles(&self, table: &ForeignTable, cells: &mut [Value]) {
         let Ok(origin) = i64::try_from(self.plan.origin.0) else { return };
         let mut rest = origin;

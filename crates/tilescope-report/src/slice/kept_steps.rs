@@ -1,17 +1,17 @@
-//! Which steps of a run are in a slice, and under which ids.
+//! The steps of a run that are in a slice, with their new ids.
 
 use crate::units::StepId;
 use std::ops::Range;
 
-/// Runs of ids that follow each other, in order: memory grows with the gaps between them.
+/// Runs of consecutive ids, in order: memory grows with the gaps between them.
 #[derive(Debug, Default)]
 pub(super) struct KeptSteps {
-    /// Ids as they were, and the new id of the first.
+    /// Ranges of old ids, each with the new id of its first.
     runs: Vec<(Range<u64>, u64)>,
 }
 
 impl KeptSteps {
-    /// Adds the next step; ids rise.
+    /// Adds the next step; ids must ascend.
     pub(super) fn push(&mut self, id: StepId) {
         let new = self.count();
         match self.runs.last_mut() {
@@ -25,7 +25,7 @@ impl KeptSteps {
         self.runs.last().map_or(0, |(run, first)| first + (run.end - run.start))
     }
 
-    /// Number of steps with smaller ids: the new id of this step, or of the next one that is kept.
+    /// Number of steps with smaller ids: the new id of this step, or of the next one in the slice.
     pub(super) fn before(&self, id: StepId) -> StepId {
         let at = self.runs.partition_point(|(run, _)| run.end <= id.0);
         let within = self.runs.get(at);

@@ -1,4 +1,4 @@
-//! Marks of a slice: of each the part over steps that are in it.
+//! Marks of a slice: the part of each over steps that are in it.
 
 use super::Slicing;
 use super::kept_steps::KeptSteps;
@@ -10,21 +10,21 @@ use crate::units::{CycleRange, Cycles, Quantity, ReplicaClassId, ReplicaIpu};
 use crate::writer::ReportWriter;
 use std::ops::Range;
 
-/// Steps, over all lanes, whose marks are read at a time, on average.
+/// The average number of steps, over all lanes, whose marks are read at a time.
 const STEPS_OF_PIECE: u64 = 1 << 16;
 
-/// What a mark covers of a slice.
+/// The part of a mark inside a slice.
 struct MarkPart {
-    /// From the first start to the last end of its steps; none where it has none.
+    /// The cycles from the first start to the last end of its steps; `None` if it has none.
     steps: Option<CycleRange>,
-    /// Whether all of its steps are in the slice.
+    /// True if all of its steps are in the slice.
     is_whole: bool,
-    /// Where the last of its lanes ends the step before it, if that is in the slice.
+    /// The latest end, over its lanes, of the step before it, if that is in the slice.
     free: Option<Cycles>,
 }
 
 impl Slicing<'_> {
-    /// Whether a host call is in the slice with some of its steps, but not with all.
+    /// True if the slice contains some but not all steps of a host call.
     pub(super) fn cuts_a_run(&self) -> Result<bool, ReportError> {
         for run in self.report.runs()? {
             let part = self.part_of(ReplicaClassId(0), &run)?;
@@ -52,7 +52,7 @@ impl Slicing<'_> {
                     let filter =
                         MarkFilter { kind: Some(kind), ipu: None, window, limit: usize::MAX };
                     for mark in self.report.marks_of_class(class, &filter)? {
-                        // What reaches into a later piece was there before.
+                        // A mark that extends into a later piece was handled before.
                         if piece > 1 && mark.cycles.start < start {
                             continue;
                         }
@@ -68,7 +68,7 @@ impl Slicing<'_> {
         Ok(())
     }
 
-    /// A mark as the slice has it, if it is in it.
+    /// The mark as it appears in the slice, if it does.
     fn mark(
         &self,
         class: ReplicaClassId,
@@ -77,22 +77,22 @@ impl Slicing<'_> {
     ) -> Result<Option<TraceMark>, ReportError> {
         let steps = kept.before(mark.steps.start)..kept.before(mark.steps.end);
         let cycles = if matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
-            // What the host does is beside steps, and none of its own.
+            // Marks of the host are beside steps and have none of their own.
             let range = self.plan.range;
-            (range.overlaps(mark.cycles)).then(|| mark.cycles.intersection(range))
+            if range.overlaps(mark.cycles) { Some(mark.cycles.intersection(range)) } else { None }
         } else {
             let part = self.part_of(class, &mark)?;
             part.steps.filter(|_| !steps.is_empty()).map(|own| {
-                // Several IPUs in turn begin when the last of them is free.
+                // Consecutive work of several IPUs begins when the last of them is free.
                 let follows = part.is_whole && part.free == Some(mark.cycles.start);
                 let start = if follows { mark.cycles.start } else { own.start };
                 CycleRange::new(start, own.end)
             })
         };
         let origin = self.plan.origin;
-        let at = |cycle: Cycles| cycle.saturating_sub(origin);
+        let move_cycle = |cycle: Cycles| cycle.saturating_sub(origin);
         Ok(cycles.map(|cycles| {
-            let cycles = CycleRange::new(at(cycles.start), at(cycles.end));
+            let cycles = CycleRange::new(move_cycle(cycles.start), move_cycle(cycles.end));
             TraceMark { steps, cycles, ..mark }
         }))
     }
@@ -130,7 +130,8 @@ impl Slicing<'_> {
         if positions.is_empty() {
             return Ok(None);
         }
-        let (first, last) = (lane.step(positions.start)?, lane.step(positions.end - 1)?);
+        let first = lane.step(positions.start)?;
+        let last = lane.step(positions.end - 1)?;
         Ok(first.zip(last).map(|(first, last)| CycleRange::new(first.range.start, last.range.end)))
     }
 }

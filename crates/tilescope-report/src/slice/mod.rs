@@ -1,11 +1,11 @@
 //! A part of a run as a report of its own: steps and marks of some cycles, on some IPUs, with the
 //! whole compiled program.
 //!
-//! A step is in the slice if it shares a cycle with the window, and then whole, as everywhere where
-//! steps of a window are asked for. Cycles count from the first of them. Of marks, the part that
-//! covers steps of the slice is kept. What a step reads may have been written before the slice, so
-//! data are not followed from buffer to buffer in it; and what is told of whole host calls is left
-//! out of a slice that cuts one.
+//! A step that shares a cycle with the window is in the slice as a whole, as in every other query
+//! for the steps of a window. Cycles count from the first of them. Marks keep the part that covers
+//! steps of the slice. Data that a step reads may have been written before the slice, so the data
+//! flow of a slice is not checked. Figures about whole host calls are left out of a slice that cuts
+//! one.
 
 mod foreign;
 mod kept_steps;
@@ -24,36 +24,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ids of steps that are read at a time.
+/// The number of step ids read at a time.
 const BATCH: u64 = 1 << 12;
 
-/// What is cut out of a run.
+/// The selection of the part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceSelection {
     /// Steps that share a cycle with this window.
     pub window: CycleRange,
-    /// Only these IPUs; all unless some are chosen.
+    /// Only these IPUs; `None` selects all.
     pub ipus: Option<Vec<u32>>,
 }
 
-/// A lane, and which of its steps are in the slice.
+/// A lane, with its steps in the slice.
 struct SlicedLane {
     positions: Range<u64>,
     /// Ids of the first and the last of them.
     ids: (StepId, StepId),
 }
 
-/// What is cut, in the order of lanes.
+/// The cut, lane by lane.
 struct SlicePlan {
     trace: Trace,
-    /// Every lane; those without steps in the slice have no positions.
+    /// Every lane, with positions of its steps in the slice; the range is empty if there are none.
     lanes: Vec<(LaneInfo, Range<u64>)>,
     sliced: BTreeMap<(ReplicaClassId, IpuId, u8), SlicedLane>,
-    /// The cycle that is 0 in the slice.
+    /// The cycle that becomes cycle 0 of the slice.
     origin: Cycles,
-    /// From the first start to the last end of any step.
+    /// The cycles from the first start to the last end of any step.
     range: CycleRange,
-    /// All ids that steps of the slice may have.
+    /// Range of the ids of steps in the slice.
     ids: Range<StepId>,
 }
 
@@ -69,11 +69,13 @@ impl SlicePlan {
 }
 
 impl Report {
-    /// Writes a part of the run as a report in `directory`; its path. `progress` gets a share from 0
-    /// to 1; setting `cancel` ends it with [`ReportError::Cancelled`], and leaves nothing behind.
+    /// Writes a part of the run as a report in `directory`. Returns its path. `progress` gets a
+    /// share from 0 to 1. Setting `cancel` aborts with [`ReportError::Cancelled`] and leaves
+    /// nothing behind.
     ///
     /// # Errors
-    /// A run without a step in the window, parts that cannot be read, a place that cannot be written.
+    /// The run has no step in the window, a part of it cannot be read, or the directory cannot be
+    /// written.
     pub fn write_slice(
         &self,
         selection: &SliceSelection,
@@ -96,12 +98,12 @@ impl Report {
         }
     }
 
-    /// Whether it is a part of another report.
+    /// True if it is a part of another report.
     pub fn is_slice(&self) -> bool {
         self.meta().contains_key("slice")
     }
 
-    /// Which report this is a slice of, as far as it says so in words that are understood.
+    /// The report that this one is a slice of, if the entry can be parsed.
     pub fn slice_origin(&self) -> Option<SliceOrigin> {
         serde_json::from_str(self.meta().get("slice")?).ok()
     }
@@ -124,19 +126,18 @@ impl Report {
             for (index, info) in class.lanes().iter().enumerate() {
                 let Some(lane) = class.lane(index) else { continue };
                 let chosen = selection.ipus.as_ref();
-                let positions = match chosen.is_none_or(|ipus| ipus.contains(&info.ipu.0)) {
-                    true => lane.touching(selection.window)?,
-                    false => 0..0,
+                let positions = if chosen.is_none_or(|ipus| ipus.contains(&info.ipu.0)) {
+                    lane.touching(selection.window)?
+                } else {
+                    0..0
                 };
                 plan.lanes.push((*info, positions.clone()));
                 let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty())
                 else {
                     continue;
                 };
-                let (Some(first), Some(last)) = (lane.step(positions.start)?, lane.step(last)?)
-                else {
-                    continue;
-                };
+                let Some(first) = lane.step(positions.start)? else { continue };
+                let Some(last) = lane.step(last)? else { continue };
                 let ids = (first.step, last.step);
                 plan.ids = plan.ids.start.min(ids.0)..plan.ids.end.max(ids.1 + 1);
                 let range = CycleRange::new(first.range.start, last.range.end);
@@ -149,7 +150,8 @@ impl Report {
             }
         }
         if plan.sliced.is_empty() {
-            let (CycleRange { start, end }, run) = (selection.window, trace.range());
+            let CycleRange { start, end } = selection.window;
+            let run = trace.range();
             let of_run = format!("the run is {}..{}", run.start.0, run.end.0);
             let problem = format!("no step shares a cycle with {}..{}: {of_run}", start.0, end.0);
             return Err(nothing(problem));
@@ -157,7 +159,7 @@ impl Report {
         Ok(plan)
     }
 
-    /// A step as a lane did it.
+    /// The part of a step on a lane.
     fn part(&self, lane: &LaneInfo, step: StepId) -> Result<Option<StepOnIpu>, ReportError> {
         let details = self.step_of_class(lane.class, step)?;
         let mut parts = details.into_iter().flat_map(|details| details.ipus);
@@ -165,7 +167,7 @@ impl Report {
     }
 }
 
-/// A slice in the making.
+/// A slice under construction.
 struct Slicing<'a> {
     report: &'a Report,
     plan: &'a SlicePlan,
@@ -178,7 +180,7 @@ impl Slicing<'_> {
         let report = self.report;
         let mut compilation = report.compilation()?;
         if self.cuts_a_run()? {
-            // Samples of a host call, and what the host does for it, are of whole calls.
+            // Samples and host figures describe whole host calls.
             compilation.batching = None;
             compilation.host = None;
         }
@@ -215,7 +217,7 @@ impl Slicing<'_> {
         Ok(kept)
     }
 
-    /// Steps of the slice with these ids, with their parts that are in it.
+    /// Steps of the slice with these ids, with their parts inside the slice.
     fn batch(&self, ids: &Range<StepId>) -> Result<BTreeMap<StepId, ExecutionStep>, ReportError> {
         let mut steps: BTreeMap<StepId, ExecutionStep> = BTreeMap::new();
         for class in self.plan.trace.classes().map(|trace| trace.class()) {
@@ -227,8 +229,9 @@ impl Slicing<'_> {
                 if parts.is_empty() {
                     continue;
                 }
-                let empty = || ExecutionStep::new(program, Vec::new());
-                let step = steps.entry(details.id).or_insert_with(empty);
+                let step = steps
+                    .entry(details.id)
+                    .or_insert_with(|| ExecutionStep::new(program, Vec::new()));
                 match class {
                     ReplicaClassId(0) => step.ipus = parts,
                     _ => step.other_replicas.extend(parts.into_iter().map(|part| (class, part))),
@@ -242,7 +245,7 @@ impl Slicing<'_> {
         Ok(steps)
     }
 
-    /// The same at the cycles of the slice.
+    /// The same part in cycles of the slice.
     fn moved(&self, part: StepOnIpu) -> StepOnIpu {
         let origin = self.plan.origin;
         StepOnIpu {
@@ -255,9 +258,6 @@ impl Slicing<'_> {
     }
 
     fn go_on(&self) -> Result<(), ReportError> {
-        match self.cancel.load(Ordering::Relaxed) {
-            true => Err(ReportError::Cancelled),
-            false => Ok(()),
-        }
+        if self.cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
     }
 }

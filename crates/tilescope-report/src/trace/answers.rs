@@ -6,7 +6,7 @@ use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, Quantity, Replic
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// Number of activities that a trace tells apart.
+/// Number of activities that a trace distinguishes.
 pub(super) const ACTIVITIES: usize = StepActivity::ALL.len();
 
 /// One amount per [`StepActivity`].
@@ -30,7 +30,7 @@ impl<T: Quantity> PerActivity<T> {
         }
     }
 
-    /// The amounts as the index keeps them.
+    /// The amounts as plain numbers, as in the index.
     fn numbers(&self) -> [u64; ACTIVITIES] {
         self.0.map(Quantity::number)
     }
@@ -50,17 +50,17 @@ impl<T> IndexMut<StepActivity> for PerActivity<T> {
     }
 }
 
-/// A tile balance as the index keeps it: 16-bit fixed point, so that sums are exact.
+/// A tile balance as in the index: 16-bit fixed point, so that sums are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FixedPointBalance(pub(super) u16);
 
 impl FixedPointBalance {
     const ONE: f64 = 65_535.0;
 
-    /// The nearest balance to a share of one; shares outside 0 to 1 are cut.
+    /// The nearest balance to a share of one; shares are clamped to 0 to 1.
     #[expect(clippy::cast_possible_truncation, reason = "clamped to 16 bits before")]
     pub fn from_share(share: f64) -> Self {
-        // Rounds; `round` itself would be a call, for every executed step.
+        // Rounds without `round`, which would be a function call for every executed step.
         Self((share.clamp(0.0, 1.0) * Self::ONE + 0.5) as u16)
     }
 
@@ -78,12 +78,12 @@ impl FixedPointBalance {
 /// The longest of several steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongestStep {
-    /// Its program, where it has one.
+    /// Its program, if it has one.
     pub program: Option<ProgramId>,
     pub kind: ProgramKind,
     /// Its activity.
     pub activity: StepActivity,
-    /// Its length in cycles; inside a window, the part that lies in it.
+    /// Its length in cycles; in a window, only the part inside it.
     pub cycles: Cycles,
 }
 
@@ -91,7 +91,7 @@ pub struct LongestStep {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepTotals {
     pub steps: u64,
-    /// Cycles, by what they were spent on.
+    /// Cycles by activity.
     pub cycles: PerActivity<Cycles>,
     /// Sum of tile balance x cycles, in units of 1 / 65,535 cycle; see [`StepTotals::tile_balance`].
     pub balance: PerActivity<u64>,
@@ -108,14 +108,18 @@ impl StepTotals {
     pub fn tile_balance(&self, activities: &[StepActivity]) -> Option<f64> {
         let cycles: Cycles = activities.iter().map(|&activity| self.cycles[activity]).sum();
         let balance: f64 = activities.iter().map(|&activity| self.balance[activity] as f64).sum();
-        (!cycles.is_zero()).then(|| balance / (cycles.as_f64() * FixedPointBalance::ONE))
+        if cycles.is_zero() {
+            None
+        } else {
+            Some(balance / (cycles.as_f64() * FixedPointBalance::ONE))
+        }
     }
 
     /// The activity with the most cycles; the first in [`StepActivity::ALL`] among equals.
     pub fn dominant(&self) -> Option<StepActivity> {
         let (activity, cycles) =
             self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
-        (!cycles.is_zero()).then_some(activity)
+        if cycles.is_zero() { None } else { Some(activity) }
     }
 
     /// The sums of a single step.
@@ -127,7 +131,8 @@ impl StepTotals {
 
     /// Adds a later step.
     pub(super) fn add_step(&mut self, record: &StepRecord) {
-        let (activity, cycles) = (record.class.activity(), record.range.length());
+        let activity = record.class.activity();
+        let cycles = record.range.length();
         let at = activity as usize;
         fn add<T: Quantity>(sum: &mut T, value: T) {
             *sum = sum.saturating_add(value);
@@ -150,8 +155,8 @@ impl StepTotals {
         self.balance.add(&later.balance);
         self.bytes_in.add(&later.bytes_in);
         self.bytes_out.add(&later.bytes_out);
-        let cycles = |longest: Option<LongestStep>| longest.map(|l| l.cycles);
-        if cycles(later.longest) > cycles(self.longest) {
+        let get_cycles = |longest: Option<LongestStep>| longest.map(|l| l.cycles);
+        if get_cycles(later.longest) > get_cycles(self.longest) {
             self.longest = later.longest;
         }
     }
@@ -161,28 +166,28 @@ impl StepTotals {
         [cycles.numbers(), balance.numbers(), bytes_in.numbers(), bytes_out.numbers()]
     }
 
-    /// Whether no balance is above 1.
+    /// True if no balance is above 1.
     pub(super) fn is_balanced(&self) -> bool {
         let mut pairs = self.balance.0.iter().zip(self.cycles.0);
         pairs.all(|(&balance, cycles)| balance <= FixedPointBalance(u16::MAX).weighted(cycles))
     }
 }
 
-/// A row of the trace: what one IPU, or one group of tiles on it, does after another.
+/// A row of the trace: the consecutive steps of one IPU, or of one group of tiles on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneInfo {
-    /// The replicas that do it.
+    /// The replicas that it belongs to.
     pub class: ReplicaClassId,
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// 0 for compute tiles; higher where other tiles of the IPU work beside them.
+    /// 0 for compute tiles; higher for other tiles of the IPU that work beside them.
     pub sub_lane: u8,
     pub steps: u64,
-    /// From the start of the first step to the end of the last.
+    /// The cycles from the start of the first step to the end of the last.
     pub range: CycleRange,
 }
 
-/// `IPU 2 lane 0`; of other replicas than the first ones, `replica class 1, IPU 2 lane 0`.
+/// `IPU 2 lane 0`, or `replica class 1, IPU 2 lane 0` for replicas other than the first ones.
 impl fmt::Display for LaneInfo {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         if self.class != ReplicaClassId(0) {
@@ -192,18 +197,18 @@ impl fmt::Display for LaneInfo {
     }
 }
 
-/// An executed step as one lane sees it.
+/// An executed step on one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneStep {
     /// Position on the lane, counted from 0.
     pub position: u64,
-    /// The step; [`Report::step`](crate::Report::step) knows all about it.
+    /// The step; [`Report::step`](crate::Report::step) gives its details.
     pub step: StepId,
     pub range: CycleRange,
     pub kind: ProgramKind,
     /// Its activity.
     pub activity: StepActivity,
-    /// Its program, where it has one.
+    /// Its program, if it has one.
     pub program: Option<ProgramId>,
     /// Active tile balance x active tiles / tiles of the IPU.
     pub tile_balance: FixedPointBalance,
@@ -232,12 +237,13 @@ impl LaneStep {
 /// Consecutive steps, each narrower than a pixel, drawn as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepBucket {
-    /// From the start of the first step to the end of the last; gaps between them included.
+    /// The cycles from the start of the first step to the end of the last, with the gaps between
+    /// them.
     pub range: CycleRange,
     /// Position of the first step on the lane.
     pub first_position: u64,
     pub first_step: StepId,
-    /// Sums over the steps, whole steps even where they reach out of the window.
+    /// Sums over the steps, including their parts outside of the window.
     pub totals: StepTotals,
 }
 

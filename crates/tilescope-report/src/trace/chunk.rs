@@ -1,9 +1,9 @@
-//! Steps of one lane, 4,096 at a time, each told apart only by what was not expected of it.
+//! Chunks of 4,096 steps of one lane, each step encoded by its deviations from expectation.
 //!
-//! A program that ran once mostly runs the same way again: same duration (a compute set is
-//! measured once), same bytes, same balance, and the same program follows. So a lane keeps, for
-//! each program, what its first execution was like: the *expectation*. A chunk then says of each
-//! step in one byte which of eight facts differ, and lists only the differences:
+//! A program that ran once mostly runs the same way again: with the same duration (a compute set is
+//! measured once), bytes and balance, and followed by the same program. A lane therefore keeps, for
+//! each program, the facts of its first execution: the *expectation*. A chunk has one byte per step
+//! for which of eight facts differ, and lists only the differences:
 //!
 //! ```text
 //!   program   ..  17  18  19  17  18  19  17  18   what follows 17 is expected to be 18
@@ -13,12 +13,12 @@
 //!
 //! The bytes of a loop are almost all zero and deflate to nearly nothing: about 0.1 B per step when
 //! durations repeat, 2 B when each one differs. Chunks share only the expectations, so any chunk
-//! is decoded alone, in O(4,096).
+//! can be decoded alone, in O(4,096).
 //!
-//! Where a report has no rows of steps, a second blob beside the chunk keeps, in the same manner,
+//! In a report without rows of steps, a second blob beside the chunk encodes, in the same manner,
 //! the four facts that views of the trace do not need.
 
-// Blobs may have been written by anybody.
+// Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::FixedPointBalance;
@@ -29,23 +29,23 @@ use crate::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
 use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 use std::ops::Range;
 
-/// Steps of a full chunk.
+/// The number of steps of a full chunk.
 pub(super) const CHUNK_STEPS: usize = 4096;
-/// Facts a chunk keeps, and those kept beside it.
+/// The facts in a chunk, and those in the blob beside it.
 const MAIN_FIELDS: Range<usize> = 0..8;
 const DETAIL_FIELDS: Range<usize> = 8..STEP_FIELD_COUNT;
-/// Stored in place of a program id where a step has none.
+/// Stored in place of a program id if a step has none.
 const NO_PROGRAM: u32 = u32::MAX;
-/// The base of the difference of a program that is spelled out: no program at all.
+/// The base of the difference of a program that is stored explicitly: an invalid program.
 const SPELLED_OUT: u64 = u64::MAX;
-/// Largest unpacked blob: every fact of every step stored, ten bytes each.
+/// The largest unpacked blob: every fact of every step stored, with ten bytes each.
 const MAX_BLOB_BYTES: usize = CHUNK_STEPS * (1 + 10 * 8) + 256;
 
 fn program_fact(record: &StepRecord) -> u64 {
     u64::from(record.program.map_or(NO_PROGRAM, |program| program.0))
 }
 
-/// Position on a lane, which the next step is relative to.
+/// A position on a lane that the next step is relative to.
 #[derive(Clone, Copy, Default)]
 struct StepDeltaBase {
     step: StepId,
@@ -57,8 +57,8 @@ impl StepDeltaBase {
         [
             program_fact(record),
             record.class.code(),
-            // Relative to the step before: a loop repeats these numbers exactly, absolute ones
-            // never.
+            // Relative to the previous step: a loop repeats these numbers exactly, but never
+            // absolute ones.
             record.step - self.step,
             (record.range.start - self.end).0,
             record.range.length().0,
@@ -72,17 +72,20 @@ impl StepDeltaBase {
         ]
     }
 
-    /// The step these facts describe; `None` if no step can have them.
+    /// The step that these facts describe; `None` if no step can have them.
     fn record(self, facts: &StepFields) -> Option<StepRecord> {
         let [program, class, steps, gap, cycles, balance, bytes_in, bytes_out, ..] = *facts;
-        let (bytes_in, bytes_out) = (Bytes(bytes_in), Bytes(bytes_out));
-        // Every sum is checked: the facts may come from a hostile file.
+        let bytes_in = Bytes(bytes_in);
+        let bytes_out = Bytes(bytes_out);
+        // All sums are checked: the facts may come from a hostile file.
         let program = u32::try_from(program).ok()?;
         let start = self.end.checked_add(Cycles(gap))?;
         let end = start.checked_add(Cycles(cycles))?;
         let step = self.step.checked_add(steps)?;
         let sane = end <= MAX_CYCLES && step < StepId(MAX_STEPS);
-        (sane && bytes_in <= MAX_STEP_BYTES && bytes_out <= MAX_STEP_BYTES).then_some(())?;
+        if !sane || bytes_in > MAX_STEP_BYTES || bytes_out > MAX_STEP_BYTES {
+            return None;
+        }
         Some(StepRecord {
             step,
             range: CycleRange::new(start, end),
@@ -99,7 +102,7 @@ impl StepDeltaBase {
     }
 }
 
-/// Columns of one blob: which facts of each step differ, and by how much.
+/// Columns of one blob: the differing facts of each step, and the differences.
 struct ChunkColumns {
     unexpected: Vec<u8>,
     differences: [Vec<u8>; 8],
@@ -110,7 +113,7 @@ impl ChunkColumns {
         Self { unexpected: Vec::with_capacity(steps), differences: Default::default() }
     }
 
-    /// Adds a step; the facts `kept` are compared.
+    /// Adds a step; only the facts in `kept` are compared.
     fn add(&mut self, facts: &StepFields, expected: &StepFields, kept: Range<usize>) {
         let mut differs = 0;
         let pairs = facts.iter().zip(expected).skip(kept.start).take(kept.len());
@@ -123,11 +126,11 @@ impl ChunkColumns {
         self.unexpected.push(differs);
     }
 
-    /// The columns one behind the other, not packed yet.
+    /// The columns one after another, not packed yet.
     fn raw(&self, before: StepDeltaBase) -> Vec<u8> {
         let mut raw = Vec::with_capacity(self.unexpected.len() * 2 + 64);
         write_varint(&mut raw, self.unexpected.len() as u64);
-        // Where the chunk begins, absolutely: it is decoded without the chunk before it.
+        // The absolute position of the chunk: it is decoded without the previous chunk.
         write_varint(&mut raw, before.step.0);
         write_varint(&mut raw, before.end.0);
         self.differences.iter().for_each(|column| write_varint(&mut raw, column.len() as u64));
@@ -144,12 +147,13 @@ struct ChunkColumnReader<'a> {
 }
 
 impl<'a> ChunkColumnReader<'a> {
-    /// The columns in `raw` and where they start, if they are of `count` steps.
+    /// The columns in `raw` and their start, if they have `count` steps.
     fn new(raw: &'a [u8], count: usize) -> Option<(Self, StepDeltaBase)> {
         let mut cursor = VarintReader::new(raw);
-        // The caller knows the number of steps from the lane; a blob that disagrees is not
-        // believed.
-        (cursor.take()? == count as u64).then_some(())?;
+        // The caller knows the number of steps from the lane; a blob that disagrees is refused.
+        if cursor.take()? != count as u64 {
+            return None;
+        }
         let position = StepDeltaBase { step: StepId(cursor.take()?), end: Cycles(cursor.take()?) };
         let mut lengths = [0; 8];
         for length in &mut lengths {
@@ -160,11 +164,11 @@ impl<'a> ChunkColumnReader<'a> {
         for (column, length) in differences.iter_mut().zip(lengths) {
             *column = VarintReader::new(cursor.bytes(length)?);
         }
-        // Bytes left over would mean that lengths and columns disagree.
-        cursor.is_done().then_some((Self { unexpected, differences }, position))
+        // Leftover bytes would mean that lengths and columns disagree.
+        if cursor.is_done() { Some((Self { unexpected, differences }, position)) } else { None }
     }
 
-    /// Puts the differences of one step on top of what was expected.
+    /// Adds the differences of one step to the expected facts.
     fn apply_differences(
         &mut self,
         differs: u8,
@@ -190,7 +194,7 @@ impl<'a> ChunkColumnReader<'a> {
     }
 }
 
-/// Turns the steps of one lane into chunks.
+/// Encodes the steps of one lane as chunks.
 pub(super) struct ChunkEncoder {
     expected: StepPredictor,
     before: StepDeltaBase,
@@ -201,10 +205,9 @@ impl ChunkEncoder {
         Self { expected: StepPredictor::default(), before: StepDeltaBase::default() }
     }
 
-    /// One chunk, and what lies beside it if there are `details`, one per record; both are yet to
-    /// be packed. Records follow
-    /// each other and the chunk before: ids do not fall, ranges do not overlap. `room` is how many
-    /// more expectations may be learnt.
+    /// Encodes one chunk, and the blob beside it if there are `details`, one per record. Neither is
+    /// packed yet. Records continue the previous chunk: ids do not descend, ranges do not overlap.
+    /// `room` is the number of further expectations that may be learnt.
     pub(super) fn encode(
         &mut self,
         records: &[StepRecord],
@@ -218,14 +221,14 @@ impl ChunkEncoder {
         let mut main = ChunkColumns::new(records.len());
         let mut beside = ChunkColumns::new(details.len());
         let mut position = self.before;
-        // Reset for each chunk, as the decoder does: no chunk depends on the one before it.
+        // Reset for each chunk, as in the decoder: no chunk depends on the previous one.
         let mut current = None;
         for (place, record) in records.iter().enumerate() {
             let detail = details.get(place).copied().unwrap_or_default();
             let facts = position.facts(record, &detail);
             let (index, foreseen) = self.expected.learn(current, &facts, room);
             let mut expected = self.expected.predicted_fields(index);
-            // The program itself is either the one that was expected to follow, or spelled out.
+            // The program either follows as expected or is stored explicitly.
             expected[PROGRAM_FIELD] = if foreseen { facts[PROGRAM_FIELD] } else { SPELLED_OUT };
             main.add(&facts, &expected, MAIN_FIELDS);
             if !details.is_empty() {
@@ -243,7 +246,7 @@ impl ChunkEncoder {
     }
 }
 
-/// The steps of a chunk, if the blob is sound and holds exactly `count` of them.
+/// The steps of a chunk, if the blob is sound and has exactly `count` of them.
 pub(super) fn decode(
     blob: &[u8],
     count: usize,
@@ -254,7 +257,7 @@ pub(super) fn decode(
     let mut records = Vec::with_capacity(count);
     let mut current = None;
     for &differs in reading.unexpected {
-        // The program comes first, because all other facts are expected of it.
+        // The program comes first, because all other expectations depend on it.
         let (index, program) = if differs & 1 == 0 {
             // Bit 0 unset: the program is the one expected to follow.
             let index = Some(expected.follower(current)?);
@@ -272,10 +275,10 @@ pub(super) fn decode(
         records.push(record);
         current = index;
     }
-    reading.is_done().then_some(records)
+    if reading.is_done() { Some(records) } else { None }
 }
 
-/// What the blob beside a chunk says of its `records`, if it is sound.
+/// The details in the blob beside a chunk of `records`, if it is sound.
 pub(super) fn decode_details(
     blob: &[u8],
     records: &[StepRecord],
@@ -286,7 +289,7 @@ pub(super) fn decode_details(
     let mut details = Vec::with_capacity(records.len());
     let mut current = None;
     for (record, &differs) in records.iter().zip(reading.unexpected) {
-        // Programs are known from the chunk by now. Most follow as expected, without a search.
+        // Programs are known from the chunk by now. Most follow as expected and need no search.
         let program = program_fact(record);
         let follower = expected.follower(current);
         let mut facts = expected.predicted_fields(follower);
@@ -299,7 +302,9 @@ pub(super) fn decode_details(
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;
         // Views sort and sum these shares; a NaN from the file would spread.
-        f32::from_bits(balance_bits).is_finite().then_some(())?;
+        if !f32::from_bits(balance_bits).is_finite() {
+            return None;
+        }
         let active_tiles = u32::try_from(active_tiles).ok()?;
         details.push(StepRecordDetails {
             from_spread: Cycles(from_spread),
@@ -308,7 +313,7 @@ pub(super) fn decode_details(
             balance_bits,
         });
     }
-    reading.is_done().then_some(details)
+    if reading.is_done() { Some(details) } else { None }
 }
 
 #[cfg(test)]
@@ -356,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_costs_next_to_nothing() {
+    fn a_loop_takes_hardly_any_bytes() {
         let records: Vec<_> = (0..4096).map(|i| record(i, i * 10, 10, (i % 3) as u32)).collect();
         let (main, beside) = ChunkEncoder::new().encode(&records, &[], &mut 100);
         let packed = pack(&main).len();
@@ -367,7 +372,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn steps_come_back(
+        fn steps_round_trip(
             steps in prop::collection::vec((0u64..3, 0u64..5, 0u64..9, 0u32..10), 1..200),
             chunk in 1usize..60,
             room in 0usize..12,

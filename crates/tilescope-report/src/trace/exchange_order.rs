@@ -1,7 +1,8 @@
-//! The steps that tiles are busy in before each exchange of a lane, counted: when tiles arrive at an
-//! exchange follows from the step before it, so that nobody has to look at all steps of a long run.
+//! Counts of the busy steps before each exchange of a lane. The arrival of tiles at an exchange
+//! follows from the previous step, so that a long run can be analysed without reading all its
+//! steps.
 
-// Sums may come from a file that anybody wrote.
+// Sums come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::program_totals::{program_code, program_from_code};
@@ -12,11 +13,12 @@ use crate::model::ProgramKind;
 use crate::units::ProgramId;
 use std::collections::HashMap;
 
-/// Steps of a lane from which on its sums are kept: shorter ones are looked at in a millisecond.
+/// The number of steps above which the sums of a lane are stored: shorter lanes are read in a
+/// millisecond.
 pub(super) const LONG_LANE: u64 = 1 << 16;
-/// Most sums of a lane: beyond them its steps are looked at.
+/// The most sums of a lane; with more, its steps are read instead.
 const MAX_SUMS: usize = 1 << 18;
-/// Largest unpacked list.
+/// The largest unpacked list, in bytes.
 const MAX_BYTES: usize = 1 << 23;
 
 /// Executions of an exchange that follow the same busy step.
@@ -24,30 +26,31 @@ const MAX_BYTES: usize = 1 << 23;
 pub struct ExchangeFollowing {
     pub exchange: ProgramId,
     pub kind: ProgramKind,
-    /// The program, where it is known, and the kind of the last step before the exchange in which
-    /// tiles did more than wait; none at the start of the lane.
+    /// The program, if known, and the kind of the last step before the exchange in which tiles did
+    /// more than wait; `None` at the start of the lane.
     pub before: Option<(Option<ProgramId>, ProgramKind)>,
     pub executions: u64,
 }
 
 type BusyStep = (Option<ProgramId>, StepClass);
 
-/// Counts exchanges of a lane by the step before them.
+/// Counts exchanges of a lane by the preceding step.
 #[derive(Default)]
 pub(super) struct ExchangeOrder {
     before: Option<BusyStep>,
-    /// In the order of their first execution.
+    /// Sums, in the order of their first execution.
     sums: Vec<(Option<BusyStep>, BusyStep, u64)>,
     places: HashMap<(Option<BusyStep>, BusyStep), usize>,
-    /// The sum that was added to behind each one, as it mostly is again: a run repeats itself.
+    /// For each sum, the one that was incremented after it, which is mostly the next again: a run
+    /// repeats itself.
     followers: Vec<usize>,
     last: usize,
-    /// Whether there are more sums than are kept.
+    /// True if some sums were dropped.
     is_cut: bool,
 }
 
 impl ExchangeOrder {
-    /// Takes in the next step.
+    /// Adds the next step.
     pub(super) fn push(&mut self, record: &StepRecord) {
         let kind = record.class.kind();
         if matches!(kind, ProgramKind::Sync | ProgramKind::WriteUndef) {
@@ -90,7 +93,7 @@ impl ExchangeOrder {
         }
     }
 
-    /// The counted exchanges as bytes that are still to be packed; nothing if some are missing.
+    /// The counted exchanges as bytes, not packed yet; `None` if some are missing.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
         if self.is_cut {
             return None;
@@ -110,16 +113,18 @@ impl ExchangeOrder {
     }
 }
 
-/// The list in a blob; nothing if it is broken.
+/// The list in a blob; `None` if it is damaged.
 pub(super) fn decode(blob: &[u8]) -> Option<Vec<ExchangeFollowing>> {
     decode_raw(&codec::unpack(blob, MAX_BYTES)?)
 }
 
-/// The same of one that is not packed.
+/// The same for a list that is not packed.
 pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<ExchangeFollowing>> {
     let mut cursor = VarintReader::new(raw);
     let count = usize::try_from(cursor.take()?).ok()?;
-    (count <= cursor.left()).then_some(())?;
+    if count > cursor.left() {
+        return None;
+    }
     let mut all = Vec::with_capacity(count);
     for _ in 0..count {
         let before = match cursor.take()?.checked_sub(1) {
@@ -134,5 +139,5 @@ pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<ExchangeFollowing>> {
         let executions = cursor.take().filter(|executions| *executions <= MAX_STEPS)?;
         all.push(ExchangeFollowing { exchange, kind, before, executions });
     }
-    cursor.is_done().then_some(all)
+    if cursor.is_done() { Some(all) } else { None }
 }

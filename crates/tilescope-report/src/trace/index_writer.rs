@@ -1,4 +1,4 @@
-//! All lanes of a trace index on their way into a file.
+//! Writes all lanes of a trace index into a file.
 
 use super::lane_builder::{LaneBuilder, TraceIndexBlob};
 use super::lane_number::LaneNumber;
@@ -11,19 +11,19 @@ use crate::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use rusqlite::params;
 use std::collections::BTreeMap;
 
-/// Most programs that the lanes learn expectations of, together: 100 MB.
+/// The most programs, over all lanes, with expectations: 100 MB.
 const MAX_PREDICTIONS: usize = 1 << 20;
 
-/// A step on its lane, on its way into the index.
+/// A step on its lane, to be written to the index.
 pub(crate) struct LaneRecord {
     pub(crate) lane: LaneNumber,
     pub(crate) record: StepRecord,
-    /// Given with every step of the lane or with none.
+    /// Given for all steps of the lane or for none.
     pub(crate) details: Option<StepRecordDetails>,
 }
 
-/// Tiles of an IPU of some replicas hand over to others of it, by sub-lane: the next step of `to`
-/// waits for what `from` did so far.
+/// A hand-over between tiles of an IPU of some replicas, by sub-lane: the next step of `to` waits
+/// for the work of `from` so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TileHandOver {
     pub(crate) at: ReplicaIpu,
@@ -31,7 +31,7 @@ pub(crate) struct TileHandOver {
     pub(crate) to: u8,
 }
 
-/// What a trace index is made of, in the order of the program.
+/// The events that a trace index is built from, in the order of the program.
 pub(crate) enum TraceEvent {
     Step(LaneRecord),
     HandOver(TileHandOver),
@@ -58,12 +58,12 @@ impl TraceIndexWriter {
         }
     }
 
-    /// Where the last step of a lane ends; 0 for a new lane.
+    /// The end of the last step of a lane; 0 for a new lane.
     pub(crate) fn end(&self, lane: LaneNumber) -> Cycles {
         self.lanes.get(&lane).map_or(Cycles::ZERO, |(builder, _)| builder.end())
     }
 
-    /// Takes in what happens next.
+    /// Adds the next event.
     pub(crate) fn event(&mut self, event: TraceEvent) {
         match event {
             TraceEvent::Step(record) => self.push(record),
@@ -87,12 +87,12 @@ impl TraceIndexWriter {
         }
     }
 
-    /// Pieces that are complete; they are to be stored in this order.
+    /// Complete pieces, which must be stored in this order.
     pub(crate) fn complete(&mut self) -> impl Iterator<Item = TraceIndexBlob> {
         self.blobs.drain(..)
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(crate) fn finish(self, rows: &RowWriter) -> Result<(), ReportError> {
         let Self { lanes, prediction_budget: mut budget, mut blobs, .. } = self;
         let (blocks, beside) = self.sync_points.finish();
@@ -102,10 +102,14 @@ impl TraceIndexWriter {
         for (number, (builder, _)) in lanes {
             let lane = builder.finish(&mut budget, &mut blobs);
             blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
-            let (key, class) = (number.number(), number.class());
-            let (ipu, sub_lane) = (number.ipu(), number.sub_lane());
-            let (steps, expected) = (lane.steps as i64, lane.expectations);
-            let (start, end) = (lane.range.start.0 as i64, lane.range.end.0 as i64);
+            let key = number.number();
+            let class = number.class();
+            let ipu = number.ipu();
+            let sub_lane = number.sub_lane();
+            let steps = lane.steps as i64;
+            let expected = lane.expectations;
+            let start = lane.range.start.0 as i64;
+            let end = lane.range.end.0 as i64;
             if class == ReplicaClassId(0) {
                 let row = params![key, ipu, sub_lane, steps, start, end, expected];
                 rows.insert("trace_lanes", row)?;
@@ -118,7 +122,7 @@ impl TraceIndexWriter {
     }
 }
 
-/// Writes what ran beside compute tiles.
+/// Writes the work beside compute tiles.
 pub(super) fn insert_beside(
     rows: &RowWriter,
     beside: Vec<BesideCompute>,
@@ -126,7 +130,8 @@ pub(super) fn insert_beside(
     for (id, sum) in (0i64..).zip(beside) {
         let BesideCompute { lane, class, hidden, .. } = sum;
         let program = sum.program.map(|program| program.0);
-        let (kind, stream) = (class.kind().name(), class.stream().name());
+        let kind = class.kind().name();
+        let stream = class.stream().name();
         let hidden = hidden.map(|cycles| cycles.0 as i64);
         rows.insert("trace_beside", params![id, lane, program, kind, stream, hidden])?;
     }

@@ -1,6 +1,6 @@
-//! Questions to one lane.
+//! Queries on one lane.
 
-// Blobs may have been written by anybody.
+// Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::{LaneInfo, LaneStep, StepTotals};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many steps of an activity were up to so many cycles long.
+/// An activity, a length in cycles, and the number of its steps up to that length.
 pub type StepLengths = (StepActivity, u64, u64);
 
 /// One lane of a trace.
@@ -41,27 +41,27 @@ impl<'a> TraceLane<'a> {
         Self { store, info }
     }
 
-    /// Which lane this is, and how long.
+    /// The position and length of the lane.
     pub fn info(&self) -> LaneInfo {
         self.info
     }
 
-    /// What runs before the exchanges of the lane, in the order of their first executions; none in
-    /// files before version 2.10 and of short lanes, whose steps tell.
+    /// The busy steps before the exchanges of the lane, in the order of their first executions.
+    /// `None` in files before version 2.10, and for short lanes, whose steps can be read instead.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn exchange_order(&self) -> Result<Option<Vec<ExchangeFollowing>>, ReportError> {
         self.store.exchange_order(self.info)
     }
 
-    /// Sums over `window`: cycles and balances of the part of each step that lies in it, bytes and
-    /// number of the steps that touch it. O(log steps).
+    /// Sums over `window`: cycles and balances of the part of each step inside it, bytes and number
+    /// of the steps that touch it. O(log steps).
     pub fn totals(&self, window: CycleRange) -> Result<StepTotals, ReportError> {
         if window.is_empty() || !window.overlaps(self.reach()) {
             return Ok(StepTotals::default());
         }
-        // A last step of no cycles reaches one cycle beyond the range of the lane.
+        // A last step of no cycles counts one cycle beyond the range of the lane.
         let lane = self.reach();
         if window.start <= lane.start && lane.end <= window.end {
             return self.sum(0..self.info().steps);
@@ -71,7 +71,7 @@ impl<'a> TraceLane<'a> {
         let Some(last) = touching.end.checked_sub(1).filter(|last| *last >= touching.start) else {
             return Ok(totals);
         };
-        // Only the first and the last step can reach out of the window.
+        // Only the first and the last step can extend beyond the window.
         totals.add(&self.clipped(touching.start, window)?);
         if last > touching.start {
             totals.add(&self.sum(touching.start + 1..last)?);
@@ -80,13 +80,13 @@ impl<'a> TraceLane<'a> {
         Ok(totals)
     }
 
-    /// Sums over all steps of the lane. At most 16 nodes are added up.
+    /// Sums over all steps of the lane, from at most 16 nodes.
     pub fn all_totals(&self) -> Result<StepTotals, ReportError> {
         self.sum(0..self.info().steps)
     }
 
     /// Totals by program and kind over the steps at `positions` (see [`TraceLane::touching`]),
-    /// ordered by program and kind: exact, however many steps there are.
+    /// ordered by program and kind: exact for any number of steps.
     pub fn program_totals(
         &self,
         positions: Range<u64>,
@@ -94,11 +94,11 @@ impl<'a> TraceLane<'a> {
         Ok(self.sum_programs(&self.on_lane(&positions))?.into_totals())
     }
 
-    /// How many steps at `positions` were how long, by what they did, in the lengths that totals by
-    /// program tell apart; ordered by activity and length.
+    /// The number of steps at `positions` by activity and length, with the lengths that totals by
+    /// program distinguish; ordered by activity and length.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn step_lengths(&self, positions: Range<u64>) -> Result<Vec<StepLengths>, ReportError> {
         let totals = self.sum_programs(&self.on_lane(&positions))?;
         let lengths = totals.iter().flat_map(|totals| {
@@ -115,7 +115,7 @@ impl<'a> TraceLane<'a> {
             .collect())
     }
 
-    /// The positions among these at which the lane has steps.
+    /// The part of these positions that is on the lane.
     pub(super) fn on_lane(&self, positions: &Range<u64>) -> Range<u64> {
         let end = positions.end.min(self.info().steps);
         positions.start.min(end)..end
@@ -128,19 +128,20 @@ impl<'a> TraceLane<'a> {
     ) -> Result<ProgramTotals, ReportError> {
         let levels =
             if self.store.has_totals() { segment_level_count(self.info().steps) } else { 0 };
-        let (all, end) = (self.info().steps, positions.end);
+        let all = self.info().steps;
+        let end = positions.end;
         let mut sum = ProgramTotals::default();
         let mut position = positions.start;
         while position < end {
-            let behind = |level: u32| (position + steps_per_segment(level)).min(all);
+            let find_end = |level: u32| (position + steps_per_segment(level)).min(all);
             let fits = |level: &u32| {
-                position.is_multiple_of(steps_per_segment(*level)) && behind(*level) <= end
+                position.is_multiple_of(steps_per_segment(*level)) && find_end(*level) <= end
             };
             match (0..levels).rev().find(fits) {
                 Some(level) => {
                     let at = position / steps_per_segment(level);
                     sum.add(self.store.segment(self.info, level, at)?.as_ref());
-                    position = behind(level);
+                    position = find_end(level);
                 }
                 None => {
                     let stop = (position + 1).next_multiple_of(SEGMENT_STEPS).min(end);
@@ -173,8 +174,8 @@ impl<'a> TraceLane<'a> {
         Ok(ProgramStepSums::joined(parts))
     }
 
-    /// Hands all steps to `visitor`, in as large groups as it takes: totals of a program over many
-    /// steps, over fewer where it refuses those, and step by step at last.
+    /// Passes all steps to `visitor`, in the largest groups that it takes: totals of a program over
+    /// many steps, over fewer if it refuses those, and finally step by step.
     pub fn visit_steps(&self, visitor: &mut dyn StepVisitor) -> Result<(), ReportError> {
         let all = self.info().steps;
         if !self.store.has_totals() {
@@ -189,7 +190,7 @@ impl<'a> TraceLane<'a> {
         Ok(())
     }
 
-    /// Hands the steps of a segment to `visitor`, those of the programs that are `open`.
+    /// Passes the steps of a segment to `visitor`, for the programs that are `open`.
     fn visit_segment(
         &self,
         level: u32,
@@ -207,7 +208,7 @@ impl<'a> TraceLane<'a> {
         if refused.is_empty() {
             return Ok(());
         }
-        // Asked for every step: they are few, and a search among them is cheaper than a hash.
+        // Searched for every step: they are few, and a search among them is cheaper than a hash.
         refused.sort_unstable();
         let is_refused = |key: TotalsKey| refused.binary_search(&key).is_ok();
         let all = self.info().steps;
@@ -243,7 +244,7 @@ impl<'a> TraceLane<'a> {
         Ok(())
     }
 
-    /// The step that runs at `cycle`, if one does.
+    /// The step that runs at `cycle`, if there is one.
     pub fn step_at(&self, cycle: Cycles) -> Result<Option<LaneStep>, ReportError> {
         let step = self.step(self.first_behind(cycle)?)?;
         Ok(step.filter(|step| step.range.start <= cycle))
@@ -269,8 +270,8 @@ impl<'a> TraceLane<'a> {
 
     /// This lane's part of an executed step, if it took part. O(log steps).
     pub fn find(&self, step: StepId) -> Result<Option<LaneStep>, ReportError> {
-        // Ids never fall along a lane, so the last step not above the id is the one, or there is
-        // none.
+        // Ids never descend along a lane, so the wanted step is the last one not above the id, or
+        // missing.
         let position =
             self.partition_point(|node| node.first_step <= step, |record| record.step <= step)?;
         match position.checked_sub(1) {
@@ -279,26 +280,26 @@ impl<'a> TraceLane<'a> {
         }
     }
 
-    /// This lane's part of an executed step, if it took part, and the steps behind it, up to so many.
+    /// This lane's part of an executed step, if it took part, and at most `next` steps after it.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn find_with_next(&self, step: StepId, next: u32) -> Result<Vec<LaneStep>, ReportError> {
         let Some(found) = self.find(step)? else { return Ok(Vec::new()) };
         let behind = found.position.saturating_add(u64::from(next) + 1).min(self.info().steps);
         self.steps_at(found.position..behind)
     }
 
-    /// The longest step in a window, of which at the edges only the part in it counts; found by
-    /// halving it: sums know how long it is, but not where.
+    /// The longest step in a window; steps at its edges count with the part inside it. Found by
+    /// bisection: sums give its length but not its position.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn longest_in(&self, mut window: CycleRange) -> Result<Option<LaneStep>, ReportError> {
-        let length = |window| -> Result<Option<Cycles>, ReportError> {
+        let measure_longest = |window| -> Result<Option<Cycles>, ReportError> {
             Ok(self.totals(window)?.longest.map(|longest| longest.cycles))
         };
-        let longest = length(window)?.filter(|cycles| !cycles.is_zero());
+        let longest = measure_longest(window)?.filter(|cycles| !cycles.is_zero());
         let Some(longest) = longest else { return Ok(None) };
         loop {
             let middle = window.start + window.length() / 2;
@@ -307,23 +308,23 @@ impl<'a> TraceLane<'a> {
             if window.length() <= Cycles(1) {
                 return self.step_at(window.start);
             }
-            window = if length(left)? == Some(longest) {
+            window = if measure_longest(left)? == Some(longest) {
                 left
-            } else if length(right)? == Some(longest) {
+            } else if measure_longest(right)? == Some(longest) {
                 right
             } else {
-                // The middle lies in it.
+                // The middle is inside it.
                 return self.step_at(middle);
             };
         }
     }
 
-    /// Hands the steps at `positions` (see [`TraceLane::touching`]) to `visit`, each with what rows
-    /// would say of it; `None` in reports that have rows of steps. For those who go through a run
-    /// once: nothing stays decoded.
+    /// Passes the steps at `positions` (see [`TraceLane::touching`]) to `visit`, each with the
+    /// details that rows would have; `None` in reports with rows of steps. For a single pass over a
+    /// run: nothing stays decoded.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn visit_each_step(
         &self,
         positions: Range<u64>,
@@ -346,11 +347,11 @@ impl<'a> TraceLane<'a> {
         })
     }
 
-    /// Hands the steps at `positions` to `visit` without what rows would say of them, which need not
-    /// be decoded then. Nothing stays decoded.
+    /// Passes the steps at `positions` to `visit` without their details, which need not be decoded
+    /// then. Nothing stays decoded.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn visit_records(
         &self,
         positions: Range<u64>,
@@ -363,8 +364,8 @@ impl<'a> TraceLane<'a> {
         })
     }
 
-    /// Hands every chunk with steps at `positions` to `visit`, with those of the positions that are
-    /// in it, and forgets it again.
+    /// Passes every chunk with steps at `positions` to `visit`, with its part of the positions,
+    /// without caching it.
     fn visit_chunks(
         &self,
         positions: Range<u64>,
@@ -373,7 +374,8 @@ impl<'a> TraceLane<'a> {
         let end = positions.end.min(self.info().steps);
         let mut position = positions.start;
         while position < end {
-            let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
+            let number = position / CHUNK_STEPS as u64;
+            let stop = end_of_chunk(position).min(end);
             let items = Arc::new(self.store.read_chunk(self.info, number)?);
             visit(&Piece { first: number * CHUNK_STEPS as u64, items }, position..stop)?;
             position = stop;
@@ -391,27 +393,27 @@ impl<'a> TraceLane<'a> {
     /// Positions of the steps with ids in `ids`. O(log steps).
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn positions_of(&self, ids: &Range<StepId>) -> Result<Range<u64>, ReportError> {
-        let before = |id: StepId| {
+        let count_before = |id: StepId| {
             self.partition_point(|node| node.first_step < id, |record| record.step < id)
         };
         if self.info().steps == 0 {
             return Ok(0..0);
         }
-        // Nothing is looked for where the ids begin before the lane or end behind all ids.
-        let first = if ids.start == StepId(0) { 0 } else { before(ids.start)? };
+        // No search if the ids begin before the lane or end after all ids.
+        let first = if ids.start == StepId(0) { 0 } else { count_before(ids.start)? };
         let end = match ids.end {
             StepId(id) if id >= MAX_STEPS => self.info().steps,
-            id => before(id)?,
+            id => count_before(id)?,
         };
         Ok(first..end.max(first))
     }
 
-    /// The steps at `positions`, as far as the lane goes.
+    /// The steps at `positions`, up to the end of the lane.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn steps_at(&self, positions: Range<u64>) -> Result<Vec<LaneStep>, ReportError> {
         let end = positions.end.min(self.info().steps);
         let mut steps = Vec::new();
@@ -426,11 +428,11 @@ impl<'a> TraceLane<'a> {
         Ok(steps)
     }
 
-    /// The steps at `positions`, as far as the lane goes, each with what rows would say of it;
-    /// `None` in reports that have rows of steps.
+    /// The steps at `positions`, up to the end of the lane, each with the details that rows would
+    /// have; `None` in reports with rows of steps.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn rows_at(
         &self,
         positions: Range<u64>,
@@ -456,8 +458,8 @@ impl<'a> TraceLane<'a> {
         Ok(rows)
     }
 
-    /// The first `limit` steps with ids in `ids`, as the model has them. Only for traces that keep
-    /// all there is to know of steps.
+    /// The first `limit` steps with ids in `ids`, in terms of the model. Only for traces with all
+    /// details of steps.
     pub(crate) fn full_steps(
         &self,
         ids: Range<StepId>,
@@ -492,21 +494,17 @@ impl<'a> TraceLane<'a> {
         if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
         }
-        // Nothing is looked for where a window reaches out of the lane.
-        let first = match window.start <= lane.start {
-            true => 0,
-            false => self.first_behind(window.start)?,
-        };
-        let end = match window.end >= lane.end {
-            true => self.info().steps,
-            false => self
-                .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
+        // No search if a window extends beyond the lane.
+        let first = if window.start <= lane.start { 0 } else { self.first_behind(window.start)? };
+        let end = if window.end >= lane.end {
+            self.info().steps
+        } else {
+            self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?
         };
         Ok(first..end.max(first))
     }
 
-    /// The cycles at which the lane can be hit: its last step may be one of no cycles, at the very
-    /// end.
+    /// The cycles at which the lane has a step: its last step may have no cycles, at the very end.
     fn reach(&self) -> CycleRange {
         CycleRange::new(self.info().range.start, self.info().range.end + Cycles(1))
     }
@@ -515,25 +513,25 @@ impl<'a> TraceLane<'a> {
         pyramid::level_count(self.info().steps)
     }
 
-    /// Position of the first step that ends behind `cycle`: it runs at `cycle`, or is the next.
+    /// Position of the first step that ends after `cycle`: it runs at `cycle`, or is the next one.
     fn first_behind(&self, cycle: Cycles) -> Result<u64, ReportError> {
-        // What comes before a node that starts before `cycle` has ended by then; what starts at
-        // `cycle` or later has not.
+        // Steps before a node that starts before `cycle` have ended by then; steps that start at
+        // `cycle` or later have not.
         self.partition_point(
             |node| node.range.start < cycle,
             |record| hit_range(record.range).end <= cycle,
         )
     }
 
-    /// Number of steps for which `holds` is true, where it is true up to some step and false from
-    /// there on. `begun` says of a node whether it is true for all steps before it, and is false
-    /// only where it is false for all steps in it.
+    /// Number of steps for which `holds` is true, given that it is true up to some step and false
+    /// from there on. `begun` is true for a node only if `holds` is true for all steps before it,
+    /// and false only if `holds` is false for all its steps.
     fn partition_point(
         &self,
         begun: impl Fn(&PyramidNode) -> bool,
         holds: impl Fn(&StepRecord) -> bool,
     ) -> Result<u64, ReportError> {
-        // All nodes of the top level: at most 16, so the search below reads one block per level.
+        // All nodes of the top level: at most 16, so the search reads one block per level.
         let mut within = 0..pyramid::node_count(self.info().steps, self.levels());
         for level in (1..=self.levels()).rev() {
             let block = self.block_of(level, within.start)?;
@@ -553,7 +551,7 @@ impl<'a> TraceLane<'a> {
         Ok(within.start + records.partition_point(holds) as u64)
     }
 
-    /// Nodes of the level below `level`, or steps.
+    /// Number of nodes of the level below `level`, or of steps.
     fn count_below(&self, level: u32) -> u64 {
         match level {
             1 => self.info().steps,
@@ -572,34 +570,34 @@ impl<'a> TraceLane<'a> {
         Ok(Piece { first: block * BLOCK_NODES as u64, items })
     }
 
-    /// The chunk that holds a step, for those who read parts of a lane that lie close together.
+    /// The chunk with a step, for callers that read adjacent parts of a lane.
     pub(super) fn held_chunk(&self, position: u64) -> Result<HeldChunk, ReportError> {
         self.chunk_of(position).map(HeldChunk)
     }
 
-    /// The chunk that holds a step.
+    /// The chunk with a step.
     pub(super) fn chunk_of(&self, position: u64) -> Result<Piece<StepRecord>, ReportError> {
         let chunk = position / CHUNK_STEPS as u64;
         let items = self.store.chunk(self.info, chunk)?;
         Ok(Piece { first: chunk * CHUNK_STEPS as u64, items })
     }
 
-    /// The details of the steps of the chunk that holds a step.
+    /// The details of the steps of the chunk with a step.
     fn details_of(&self, position: u64) -> Result<Piece<StepRecordDetails>, ReportError> {
         let chunk = position / CHUNK_STEPS as u64;
         let items = self.store.details(self.info, chunk)?;
         Ok(Piece { first: chunk * CHUNK_STEPS as u64, items })
     }
 
-    /// The part of a piece at `positions`, which must not reach out of it. Pieces are stored apart:
-    /// those of a damaged file may disagree.
+    /// The part of a piece at `positions`, which must not extend beyond it. Pieces are stored
+    /// separately: those of a damaged file may disagree.
     pub(super) fn part<'p, T>(
         &self,
         piece: &'p Piece<T>,
         positions: Range<u64>,
     ) -> Result<&'p [T], ReportError> {
-        let place = |position| place_in_piece(position, piece.first);
-        let part = piece.items.get(place(positions.start)..place(positions.end));
+        let find_place = |position| place_in_piece(position, piece.first);
+        let part = piece.items.get(find_place(positions.start)..find_place(positions.end));
         part.ok_or_else(|| self.store.contradiction(self.info))
     }
 
@@ -609,25 +607,26 @@ impl<'a> TraceLane<'a> {
         record.copied().ok_or_else(|| self.store.contradiction(self.info))
     }
 
-    /// The sums of one step, of which only what lies in `window` counts.
+    /// The sums of one step; only its part inside `window` counts.
     fn clipped(&self, position: u64, window: CycleRange) -> Result<StepTotals, ReportError> {
         let mut record = self.record(position)?;
-        // Bytes are not divided: a step that is cut counts with all it moved.
+        // Bytes are not divided: a step that is cut counts with all its bytes.
         record.range = record.range.intersection(window);
         Ok(StepTotals::from_record(&record))
     }
 
-    /// Sums over whole steps: whole nodes as high up as they fit, steps and low nodes at the ends.
+    /// Sums over whole steps: from the highest nodes that fit, and from steps and low nodes at the
+    /// ends.
     fn sum(&self, positions: Range<u64>) -> Result<StepTotals, ReportError> {
         let all = self.info().steps;
         let mut totals = StepTotals::default();
         let mut position = positions.start;
         while position < positions.end {
             // The last node of a level ends with the lane.
-            let behind = |level: u32| (position + pyramid::steps_per_node(level)).min(all);
+            let find_end = |level: u32| (position + pyramid::steps_per_node(level)).min(all);
             let fits = |level: &u32| {
                 position.is_multiple_of(pyramid::steps_per_node(*level))
-                    && behind(*level) <= positions.end
+                    && find_end(*level) <= positions.end
             };
             match (1..=self.levels()).rev().find(fits) {
                 Some(level) => {
@@ -635,7 +634,7 @@ impl<'a> TraceLane<'a> {
                     let block = self.block_of(level, at)?;
                     let nodes = self.part(&block, at..at + 1)?;
                     nodes.iter().for_each(|node| totals.add(&node.totals));
-                    position = behind(level);
+                    position = find_end(level);
                 }
                 None => {
                     let stop = (position + 1).next_multiple_of(LEAF_STEPS).min(positions.end);
@@ -650,7 +649,7 @@ impl<'a> TraceLane<'a> {
     }
 }
 
-/// Where the chunk that holds a step ends.
+/// The end of the chunk with a step.
 fn end_of_chunk(position: u64) -> u64 {
     (position + 1).next_multiple_of(CHUNK_STEPS as u64)
 }

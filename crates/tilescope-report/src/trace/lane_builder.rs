@@ -1,6 +1,6 @@
-//! Building the index of one lane, step after step, in bounded memory.
+//! Builds the index of one lane, step by step, in bounded memory.
 
-// As in the readers of what is built here.
+// As in the readers of this index.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
@@ -11,8 +11,8 @@ use super::pyramid;
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::units::{CycleRange, Cycles};
 
-/// A finished piece of the index, to be packed and stored under its key: packing takes long, and
-/// whoever stores has the time.
+/// A finished piece of the index, to be packed and stored under its key. Packing takes long, so the
+/// caller chooses the time.
 pub(crate) enum TraceIndexBlob {
     Chunk(i64, Vec<u8>),
     /// Details of the steps of a chunk.
@@ -22,11 +22,11 @@ pub(crate) enum TraceIndexBlob {
     Totals(i64, Vec<u8>),
     /// A block of points at which lanes wait for each other.
     SyncPoints(i64, Vec<u8>),
-    /// What runs before exchanges of a lane.
+    /// The busy steps before exchanges of a lane.
     ExchangeOrder(i64, Vec<u8>),
 }
 
-/// A lane of which all steps are in.
+/// A lane with all its steps.
 pub(crate) struct FinishedLane {
     pub(crate) steps: u64,
     pub(crate) range: CycleRange,
@@ -41,7 +41,7 @@ pub(crate) struct LaneBuilder {
     chunks: u64,
     encoder: ChunkEncoder,
     sums: LaneSums,
-    /// Pieces of the sums that are complete and not packed yet.
+    /// Complete pieces of the sums that are not packed yet.
     pieces: Vec<LaneSumPiece>,
 }
 
@@ -58,14 +58,14 @@ impl LaneBuilder {
         }
     }
 
-    /// Where the last step ends.
+    /// The end of the last step.
     pub(crate) fn end(&self) -> Cycles {
         self.sums.range().end
     }
 
-    /// Adds a step, which must not start before [`LaneBuilder::end`] nor have a lower id than the
-    /// one before. `details` are given with every step or with none. Complete pieces go to `blobs`; `room` is how many more programs may be
-    /// learnt over all lanes.
+    /// Adds a step, which must not start before [`LaneBuilder::end`] or have a lower id than the
+    /// previous one. `details` are given for all steps or for none. Complete pieces go to `blobs`;
+    /// `room` is the number of further programs that may be learnt over all lanes.
     pub(crate) fn push(
         &mut self,
         record: StepRecord,
@@ -89,7 +89,7 @@ impl LaneBuilder {
         }
     }
 
-    /// Stores what is left.
+    /// Stores the rest.
     pub(crate) fn finish(
         mut self,
         room: &mut usize,
@@ -98,13 +98,14 @@ impl LaneBuilder {
         if !self.records.is_empty() {
             self.store_chunk(room, blobs);
         }
-        let (steps, range) = (self.sums.steps(), self.sums.range());
+        let steps = self.sums.steps();
+        let range = self.sums.range();
         std::mem::take(&mut self.sums).finish(&mut self.pieces);
         self.store_pieces(blobs);
         FinishedLane { steps, range, expectations: self.encoder.expectations().encode() }
     }
 
-    /// Encodes the pieces of the sums that are complete.
+    /// Encodes the complete pieces of the sums.
     fn store_pieces(&mut self, blobs: &mut Vec<TraceIndexBlob>) {
         let lane = self.lane;
         blobs.extend(self.pieces.drain(..).map(|piece| match piece {

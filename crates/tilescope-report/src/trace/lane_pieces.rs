@@ -1,7 +1,6 @@
-//! Decoded pieces of a lane, which stay decoded as long as they are looked at, and a walk over its
-//! steps.
+//! Decoded pieces of a lane, which stay decoded while they are in use, and a walk over its steps.
 
-// Steps may come from a file that anybody wrote.
+// Steps come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::{LaneInfo, LaneStep};
@@ -13,7 +12,7 @@ use crate::error::ReportError;
 use crate::units::{CycleRange, Cycles};
 use std::sync::Arc;
 
-/// The steps of a lane one after the other; one chunk of them stays decoded.
+/// Iterates over the steps of a lane, with one decoded chunk at a time.
 pub(crate) struct LaneStepCursor<'a> {
     lane: TraceLane<'a>,
     position: u64,
@@ -21,22 +20,22 @@ pub(crate) struct LaneStepCursor<'a> {
 }
 
 impl<'a> LaneStepCursor<'a> {
-    /// In front of the first step of `lane`.
+    /// A cursor before the first step of `lane`.
     pub(crate) fn new(lane: TraceLane<'a>) -> Self {
         Self { lane, position: 0, chunk: None }
     }
 
-    /// The lane that is walked.
+    /// The lane of this cursor.
     pub(crate) fn lane(&self) -> LaneInfo {
         self.lane.info()
     }
 
-    /// Number of steps that were handed out.
+    /// Number of steps returned so far.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next step; `None` behind the last.
+    /// The next step; `None` after the last.
     pub(crate) fn next_step(&mut self) -> Result<Option<LaneStep>, ReportError> {
         if self.position >= self.lane.info().steps {
             return Ok(None);
@@ -53,8 +52,8 @@ impl<'a> LaneStepCursor<'a> {
     }
 }
 
-/// A decoded chunk or block of nodes, and the position of its first item. It stays decoded as long
-/// as it is looked at.
+/// A decoded chunk or block of nodes, and the position of its first item. It stays decoded while it
+/// is in use.
 #[derive(Clone)]
 pub(super) struct Piece<T> {
     /// Its position on the lane.
@@ -62,16 +61,16 @@ pub(super) struct Piece<T> {
     pub(super) items: Arc<Vec<T>>,
 }
 
-/// Consecutive steps of a lane at hand.
+/// Consecutive steps of a lane, decoded.
 #[derive(Clone)]
 pub(super) struct HeldChunk(pub(super) Piece<StepRecord>);
 
 impl HeldChunk {
     /// The steps that touch `window`, with the position of the first, as [`TraceLane::touching`]
-    /// finds them; nothing where some may be outside of the chunk.
+    /// finds them; `None` if some may be outside of the chunk.
     pub(super) fn touching(&self, window: CycleRange) -> Option<(u64, &[StepRecord])> {
         let steps = &self.0.items;
-        // A step of no cycles in front of the chunk touches what begins where the chunk does.
+        // A step of no cycles before the chunk touches a window that begins with the chunk.
         let begins_before = steps.first()?.range.start < window.start;
         if window.is_empty() || !begins_before || steps.last()?.range.start < window.end {
             return None;
@@ -82,7 +81,7 @@ impl HeldChunk {
     }
 }
 
-/// The cycles at which a step can be hit.
+/// The cycles at which a window touches a step.
 pub(super) fn hit_range(range: CycleRange) -> CycleRange {
     CycleRange::new(range.start, range.end.max(range.start + Cycles(1)))
 }

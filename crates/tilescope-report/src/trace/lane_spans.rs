@@ -1,6 +1,6 @@
-//! What to draw of a lane: steps as wide as a pixel as they are, narrower ones in buckets.
+//! The spans to draw of a lane: steps as wide as a pixel by themselves, narrower ones in buckets.
 
-// Blobs may have been written by anybody.
+// Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::{LaneSpan, LaneStep, StepBucket};
@@ -12,24 +12,24 @@ use crate::units::{CycleRange, Cycles};
 use std::ops::Range;
 
 impl TraceLane<'_> {
-    /// What to draw of `window` on `pixels` pixels: every step that touches the window is in
-    /// exactly one span, spans come in order and do not overlap, gaps are not covered, and there
-    /// are at most `2 * pixels + 1` spans.
+    /// The spans to draw of `window` on `pixels` pixels: every step that touches the window is in
+    /// exactly one span; spans are ordered and do not overlap; gaps are not covered; and there are
+    /// at most `2 * pixels + 1` spans.
     ///
-    /// Steps at least one pixel wide come as they are. Narrower ones come in buckets, one per
-    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket covers less
-    /// than two pixels of the window.
+    /// Steps at least one pixel wide are spans of their own. Narrower ones are in buckets, one per
+    /// pixel: a bucket has steps that start in its pixel, up to a pixel's worth at a time, so that
+    /// it covers less than two pixels of the window.
     ///
-    /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
-    /// steps as wide as a pixel lie among narrower ones.
+    /// Reads O(pixels) nodes, and decodes a chunk of steps for each piece of the window in which
+    /// steps as wide as a pixel are among narrower ones.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
         let touching = self.touching(window)?;
-        // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
+        // Rounded up, so that there are never more pixels than requested; at least one cycle each.
         let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
         let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
         self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
         let spans = spans.finish();
-        // Only a file whose nodes and steps disagree can break the bound.
+        // Only a file with contradictory nodes and steps can break the bound.
         debug_assert!(pixel_cycles > Cycles::ZERO, "a pixel shows at least one cycle");
         if spans.len() as u64 > most_spans(pixels) {
             Err(self.store.contradiction(self.info()))
@@ -38,11 +38,11 @@ impl TraceLane<'_> {
         }
     }
 
-    /// Like [`TraceLane::spans`], of buckets at the edges only what lies in the window: a bucket holds
-    /// whole steps, also those that reach out of it.
+    /// Like [`TraceLane::spans`], but buckets at the edges are cut to the window. Otherwise a
+    /// bucket has whole steps, which may extend beyond it.
     ///
     /// # Errors
-    /// Parts of the file that cannot be read.
+    /// A part of the file cannot be read.
     pub fn cut_spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
         let mut spans = self.spans(window, pixels)?;
         for span in &mut spans {
@@ -57,7 +57,7 @@ impl TraceLane<'_> {
         Ok(spans)
     }
 
-    /// Goes down from the nodes `range` of `level` as far as their content is worth telling apart.
+    /// Descends from the nodes `range` of `level` until their content is narrower than a pixel.
     fn walk(
         &self,
         level: u32,
@@ -92,7 +92,7 @@ impl TraceLane<'_> {
     }
 }
 
-/// Most spans of a picture of so many pixels.
+/// The most spans for this number of pixels.
 fn most_spans(pixels: u32) -> u64 {
     2 * u64::from(pixels.max(1)) + 1
 }
@@ -106,7 +106,8 @@ struct LaneSpanCollector {
 }
 
 impl LaneSpanCollector {
-    /// Whether a node may go into a bucket whole: no step of it, nor all of it, fills a pixel.
+    /// True if a node may go into a bucket as a whole: neither the node nor any step of it fills a
+    /// pixel.
     fn are_narrow(&self, node: &PyramidNode) -> bool {
         // The node's length bounds that of its steps.
         node.range.length() < self.pixel_cycles

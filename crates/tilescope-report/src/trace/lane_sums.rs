@@ -1,8 +1,9 @@
-//! Sums over the steps of one lane while they pass: nodes of the pyramid and totals by program.
+//! Running sums over the steps of one lane: nodes of the pyramid and totals by program.
 //!
-//! Who writes an index stores the pieces; who verifies one compares them with those it has.
+//! The writer of an index stores the pieces; the check of an index compares them with the stored
+//! ones.
 
-// Steps may come from a file that anybody wrote.
+// Steps come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::exchange_order::{ExchangeOrder, LONG_LANE};
@@ -17,11 +18,11 @@ pub(super) enum LaneSumPiece {
     Nodes { level: u32, block: u64, nodes: Vec<PyramidNode> },
     /// A segment of totals by program of a level.
     Totals { level: u32, at: u64, totals: ProgramTotals },
-    /// What runs before exchanges, of a long lane.
+    /// The busy steps before exchanges, of a long lane.
     ExchangeOrder(Vec<u8>),
 }
 
-/// Nodes of one level: those of the block being filled, and the one being filled.
+/// Nodes of one level: the complete ones of the current block, and the current node.
 #[derive(Default)]
 struct PyramidLevelBuilder {
     completed_blocks: u64,
@@ -31,24 +32,24 @@ struct PyramidLevelBuilder {
 }
 
 impl PyramidLevelBuilder {
-    /// Takes in a step; the node that is complete with it, if any.
+    /// Adds a step. Returns the node that it completes, if any.
     fn take_step(&mut self, record: &StepRecord) -> Option<PyramidNode> {
         match &mut self.filling {
             Some(node) => node.add_step(record),
             None => self.filling = Some(PyramidNode::from_record(record)),
         }
         self.children += 1;
-        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
+        if self.children == LEAF_STEPS { self.complete() } else { None }
     }
 
-    /// Takes in a child; the node that is complete with it, if any.
+    /// Adds a child. Returns the node that it completes, if any.
     fn take(&mut self, child: &PyramidNode) -> Option<PyramidNode> {
         match &mut self.filling {
             Some(node) => node.add(child),
             None => self.filling = Some(*child),
         }
         self.children += 1;
-        (self.children == FAN_OUT).then(|| self.complete()).flatten()
+        if self.children == FAN_OUT { self.complete() } else { None }
     }
 
     fn complete(&mut self) -> Option<PyramidNode> {
@@ -59,7 +60,7 @@ impl PyramidLevelBuilder {
     }
 }
 
-/// Totals by program of one level: the segment being filled.
+/// Totals by program of one level: the current segment.
 #[derive(Default)]
 struct SegmentLevelBuilder {
     completed: u64,
@@ -67,36 +68,36 @@ struct SegmentLevelBuilder {
     children: u64,
 }
 
-/// The sums of one lane; open are one block of nodes and one segment per level.
+/// The sums of one lane. In memory are one block of nodes and one segment per level.
 #[derive(Default)]
 pub(super) struct LaneSums {
     steps: u64,
     range: Option<CycleRange>,
     levels: Vec<PyramidLevelBuilder>,
-    /// Steps of the lowest segment.
+    /// Steps of the current lowest segment.
     counter: StepCounter,
     segments: Vec<SegmentLevelBuilder>,
     exchanges: ExchangeOrder,
 }
 
 impl LaneSums {
-    /// Number of steps taken in.
+    /// Number of steps added so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// From the start of the first step to the end of the last.
+    /// The cycles from the start of the first step to the end of the last.
     pub(super) fn range(&self) -> CycleRange {
         self.range.unwrap_or_default()
     }
 
-    /// Takes in a step, which must not start before the end of [`LaneSums::range`]. Pieces that
-    /// are complete go to `pieces`.
+    /// Adds a step, which must not start before the end of [`LaneSums::range`]. Complete pieces go
+    /// to `pieces`.
     pub(super) fn push(&mut self, record: &StepRecord, pieces: &mut Vec<LaneSumPiece>) {
         debug_assert!(record.range.start >= self.range().end, "steps of a lane do not overlap");
         self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
-        // A full segment is complete when more steps come: only then is it known which levels
-        // there will be.
+        // A full segment is completed only when more steps follow, because the levels depend on
+        // that.
         if self.steps > 0 && self.steps.is_multiple_of(SEGMENT_STEPS) {
             self.complete_segment(0, pieces);
         }
@@ -114,9 +115,9 @@ impl LaneSums {
         }
     }
 
-    /// Completes what is left.
+    /// Completes the rest.
     pub(super) fn finish(mut self, pieces: &mut Vec<LaneSumPiece>) {
-        // From below upwards: completing a level hands its last node to the one above.
+        // Bottom up: completing a level passes its last node to the level above.
         for level in 0..self.levels.len() {
             if let Some(node) = self.levels.get_mut(level).and_then(PyramidLevelBuilder::complete) {
                 self.propagate_node(level + 1, &node, pieces);
@@ -134,20 +135,20 @@ impl LaneSums {
             pieces.extend(self.exchanges.encode().map(LaneSumPiece::ExchangeOrder));
         }
         if self.steps > 0 {
-            // Each level takes in the last segment of the one below before its own is complete.
+            // Each level receives the last segment of the level below before its own is complete.
             (0..segment_level_count(self.steps))
                 .for_each(|at| self.complete_segment(at as usize, pieces));
         }
     }
 
-    /// Hands a node to the level above its own, and on upwards while nodes fill up.
+    /// Passes a node to the level above its own, and further up while nodes fill up.
     fn propagate_node(
         &mut self,
         level: usize,
         child: &PyramidNode,
         pieces: &mut Vec<LaneSumPiece>,
     ) {
-        // Only the block being filled stays in memory, however many steps there are.
+        // Only the current block stays in memory, for any number of steps.
         if self.levels.get(level - 1).is_some_and(|below| below.finished.len() == BLOCK_NODES) {
             self.complete_block(level - 1, pieces);
         }
@@ -159,7 +160,7 @@ impl LaneSums {
         }
     }
 
-    /// Completes the segment of a level that is being filled, and takes it into the level above.
+    /// Completes the current segment of a level, and adds it to the level above.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a lane has six levels of segments at most"
@@ -176,7 +177,8 @@ impl LaneSums {
         }
         let levels = self.segments.get_mut(level..).and_then(<[_]>::first_chunk_mut);
         let Some([own, above]) = levels else { return };
-        let (totals, at) = (std::mem::take(&mut own.filling), own.completed);
+        let totals = std::mem::take(&mut own.filling);
+        let at = own.completed;
         (own.completed, own.children) = (at + 1, 0);
         above.filling.add(&totals);
         above.children += 1;
@@ -188,7 +190,8 @@ impl LaneSums {
         let pending = self.levels.get_mut(level).filter(|pending| !pending.finished.is_empty());
         if let Some(pending) = pending {
             let nodes = std::mem::take(&mut pending.finished);
-            let (level, block) = (level as u32 + 1, pending.completed_blocks);
+            let level = level as u32 + 1;
+            let block = pending.completed_blocks;
             pieces.push(LaneSumPiece::Nodes { level, block, nodes });
             pending.completed_blocks += 1;
         }

@@ -1,17 +1,17 @@
-//! How long steps were, in few numbers: counts by length, finer where lengths are short.
+//! The distribution of step lengths in few numbers: counts by length, finer for short lengths.
 //!
-//! Lengths below 16 cycles have a bucket each, and every power of two above is cut into eight
-//! equal ones, so that a quantile read from a bucket is at most an eighth too long. Shortest and
-//! longest are kept exactly.
+//! Lengths below 16 cycles have a bucket each, and every power of two above is divided into eight
+//! equal ones, so that a quantile read from a bucket is at most an eighth too long. The shortest
+//! and the longest length are exact.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use crate::codec::{VarintReader, write_varint};
 use crate::limits::MAX_CYCLES;
 use std::ops::RangeInclusive;
 
-/// Bits of a length below its highest one that choose the bucket.
+/// Number of bits below the highest one of a length that select the bucket.
 const SUB_BUCKET_BITS: u32 = 3;
 /// Lengths below this have a bucket each.
 const EXACT_BELOW: u64 = 2 << SUB_BUCKET_BITS;
@@ -19,7 +19,7 @@ const EXACT_BELOW: u64 = 2 << SUB_BUCKET_BITS;
 /// Lengths of steps in cycles, counted in buckets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogHistogram {
-    /// Buckets that are not empty, in order, with how many lengths each has.
+    /// Buckets that are not empty, in order, with the number of lengths in each.
     buckets: Vec<(u16, u64)>,
     min: u64,
     max: u64,
@@ -31,7 +31,7 @@ impl LogHistogram {
         self.count_times(length, 1);
     }
 
-    /// Counts a length that comes so many times.
+    /// Counts a length `times` times.
     pub fn count_times(&mut self, length: u64, times: u64) {
         if times > 0 {
             self.widen(length, length);
@@ -39,12 +39,12 @@ impl LogHistogram {
         }
     }
 
-    /// How many lengths were counted.
+    /// Number of lengths counted.
     pub fn total(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// Takes in the lengths of other steps.
+    /// Adds the lengths of other steps.
     pub fn add(&mut self, other: &Self) {
         if !other.buckets.is_empty() {
             self.widen(other.min, other.max);
@@ -54,17 +54,17 @@ impl LogHistogram {
         }
     }
 
-    /// The shortest length; `None` where there are none.
+    /// The shortest length; `None` if there are none.
     pub fn shortest(&self) -> Option<u64> {
-        (!self.buckets.is_empty()).then_some(self.min)
+        if self.buckets.is_empty() { None } else { Some(self.min) }
     }
 
-    /// The longest length; `None` where there are none.
+    /// The longest length; `None` if there are none.
     pub fn longest(&self) -> Option<u64> {
-        (!self.buckets.is_empty()).then_some(self.max)
+        if self.buckets.is_empty() { None } else { Some(self.max) }
     }
 
-    /// Lengths of each bucket that is not empty, and how many there are, from short to long.
+    /// Lengths of each bucket that is not empty, and their number, from short to long.
     pub fn iter(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
         self.buckets.iter().map(|(bucket, count)| {
             let lengths = lengths(*bucket);
@@ -72,7 +72,7 @@ impl LogHistogram {
         })
     }
 
-    /// A length that this percentage of all lengths does not exceed; less than an eighth above the
+    /// A length that this percentage of all lengths does not exceed, less than an eighth above the
     /// smallest such length.
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let all: u128 = self.buckets.iter().map(|(_, count)| u128::from(*count)).sum();
@@ -80,7 +80,7 @@ impl LogHistogram {
         let mut before = 0u128;
         self.iter().find_map(|(lengths, count)| {
             before += u128::from(count);
-            (before >= rank).then_some(*lengths.end())
+            if before >= rank { Some(*lengths.end()) } else { None }
         })
     }
 
@@ -91,8 +91,8 @@ impl LogHistogram {
     }
 
     fn add_to_bucket(&mut self, bucket: u16, count: u64) {
-        // Steps of a program are of few lengths: a list of two or three is searched faster than
-        // any other structure.
+        // Steps of a program have few lengths: a list of two or three is searched faster than any
+        // other structure.
         match self.buckets.binary_search_by_key(&bucket, |(known, _)| *known) {
             Ok(at) => {
                 if let Some((_, sum)) = self.buckets.get_mut(at) {
@@ -122,22 +122,27 @@ impl LogHistogram {
         let min = cursor.take()?;
         let max = min.checked_add(cursor.take()?)?;
         let most = u64::from(bucket(MAX_CYCLES.0)) + 1;
-        (count > 0 && count <= most && max <= MAX_CYCLES.0).then_some(())?;
+        if count == 0 || count > most || max > MAX_CYCLES.0 {
+            return None;
+        }
         let mut read = Self { buckets: Vec::new(), min, max };
-        let (mut at, mut counted) = (0u64, 0u64);
+        let mut at = 0u64;
+        let mut counted = 0u64;
         for _ in 0..count {
             at = at.checked_add(cursor.take()?)?;
             let next = u16::try_from(at).ok().filter(|_| at < most)?;
             let ascends = read.buckets.last().is_none_or(|(last, _)| *last < next);
             let lengths = cursor.take()?;
             counted = counted.checked_add(lengths)?;
-            (ascends && lengths > 0).then_some(())?;
+            if !ascends || lengths == 0 {
+                return None;
+            }
             read.buckets.push((next, lengths));
         }
         let ends = read.buckets.first().zip(read.buckets.last());
         let fits =
             ends.is_some_and(|(first, last)| first.0 == bucket(min) && last.0 == bucket(max));
-        (fits && counted == steps).then_some(read)
+        if fits && counted == steps { Some(read) } else { None }
     }
 
     /// Bytes on the heap.
@@ -154,11 +159,11 @@ fn bucket(length: u64) -> u16 {
     }
     let power = length.ilog2();
     let sub = (length >> (power - SUB_BUCKET_BITS)) & ((1 << SUB_BUCKET_BITS) - 1);
-    // The first power that is cut begins behind the buckets of single lengths.
+    // The first divided power begins after the buckets of single lengths.
     (EXACT_BELOW as u32 + ((power - SUB_BUCKET_BITS - 1) << SUB_BUCKET_BITS) + sub as u32) as u16
 }
 
-/// The lengths of a bucket.
+/// The range of lengths of a bucket.
 fn lengths(bucket: u16) -> RangeInclusive<u64> {
     let bucket = u64::from(bucket);
     let Some(above) = bucket.checked_sub(EXACT_BELOW) else { return bucket..=bucket };
@@ -209,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn parts_add_up_and_come_back(
+        fn parts_add_up_and_round_trip(
             first in prop::collection::vec(0u64..1 << 40, 0..50),
             second in prop::collection::vec(0u64..1 << 20, 1..50),
         ) {

@@ -1,4 +1,4 @@
-//! The execution trace of any length, at any zoom, at the cost of what fits on the screen.
+//! The execution trace of any length, at any zoom, at a cost proportional to the screen.
 //!
 //! # The idea
 //!
@@ -14,30 +14,31 @@
 //!            -----------------------------------> cycles
 //! ```
 //!
-//! A node holds the first and last cycle, cycles and balance per activity, bytes, and the longest
-//! step. Nodes count steps, not cycles: bursts get more nodes than gaps, a node never holds part
-//! of a step, and the whole pyramid is `1/64 + 1/1024 + ...`, a sixtieth, of the steps. Nodes of a
-//! level lie in blobs of 1,024, so that a blob costs one read and some 100 us to decode.
+//! A node has the first and last cycle, cycles and balance per activity, bytes, and the longest
+//! step. Nodes cover fixed numbers of steps, not of cycles: bursts get more nodes than gaps, a node
+//! never contains part of a step, and the size of the whole pyramid is `1/64 + 1/1024 + ...`, a
+//! sixtieth, of the steps. Nodes of a level are stored in blobs of 1,024, so that a blob costs one
+//! read and some 100 us to decode.
 //!
 //! # Cost
 //!
 //! * `totals` of a window: whole nodes inside, at most 30 per level and side, and the two steps at
 //!   the ends: O(log n).
-//! * `spans` of a window on `p` pixels goes down only where a node is a pixel wide or wider. Per
-//!   level, at most `p` such nodes lie in the window, and levels above hold ever fewer: O(p) nodes.
+//! * `spans` of a window on `p` pixels descends only into nodes at least a pixel wide. Per level,
+//!   at most `p` such nodes are in the window, and higher levels have ever fewer: O(p) nodes.
 //! * `all_totals`: the nodes of the top level, at most 16.
-//! * `program_sums`: the segments of the top level, at most 16, of which histograms are passed over.
+//! * `program_sums`: the segments of the top level, at most 16, with their histograms skipped.
 //! * `program_totals` of a range of steps: whole segments inside, at most 30 per level, and at most
 //!   128 chunks at the ends.
-//! * Building: one pass, O(1) per step; open are one chunk, and one blob of nodes and one segment
-//!   per level.
+//! * Building: one pass, O(1) per step; in memory are one chunk, and one blob of nodes and one
+//!   segment per level.
 //! * Memory when reading: decoded pieces up to 64 MiB, whatever the size of the report.
 //!
-//! Where it was learnt: the index-based pyramid is ftrace's and Tracy's answer to zooming; fixed
-//! time buckets (Perfetto's mipmaps) pay for empty buckets and split steps.
+//! Prior art: ftrace and Tracy zoom with an index-based pyramid; fixed time buckets (Perfetto's
+//! mipmaps) pay for empty buckets and split steps.
 //!
-//! Nobody outside this module knows of chunks and nodes: [`Trace`] and [`TraceLane`] answer in steps,
-//! spans and sums.
+//! Chunks and nodes are private to this module: [`Trace`] and [`TraceLane`] answer in steps, spans
+//! and sums.
 
 mod answers;
 mod chunk;
@@ -86,8 +87,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::TraceStore;
 
-/// The executed steps of a report, lane by lane: those of one class of replicas. Cheap to clone;
-/// clones, and the traces of other classes, share what is decoded.
+/// The executed steps of one class of replicas of a report, lane by lane. Cheap to clone; clones,
+/// and the traces of other classes, share decoded pieces.
 #[derive(Clone)]
 pub struct Trace {
     store: Arc<TraceStore>,
@@ -104,8 +105,7 @@ impl Trace {
         Ok(Self { store, class: ReplicaClassId(0) })
     }
 
-    /// The replicas whose lanes these are; the first class, which replica 0 is in, unless another
-    /// one was asked for.
+    /// The replicas of these lanes: by default the first class, which contains replica 0.
     pub fn class(&self) -> ReplicaClassId {
         self.class
     }
@@ -113,14 +113,14 @@ impl Trace {
     /// The same run on every class of replicas, the first class first.
     pub fn classes(&self) -> impl Iterator<Item = Trace> {
         let store = &self.store;
-        let class = |class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) };
-        (0..store.classes()).map(class)
+        (0..store.classes())
+            .map(|class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) })
     }
 
     /// The same run on replicas of another class, if their lanes are in the report.
     pub fn of_class(&self, class: ReplicaClassId) -> Option<Trace> {
         let known = class.index() < self.store.classes();
-        known.then(|| Self { store: self.store.clone(), class })
+        if known { Some(Self { store: self.store.clone(), class }) } else { None }
     }
 
     /// All lanes of these replicas, by IPU and then sub-lane.
@@ -139,27 +139,28 @@ impl Trace {
         self.lane_at(ReplicaIpu { class: self.class, ipu }, sub_lane)
     }
 
-    /// Whether it is known who waits for whom.
+    /// True if sync points are known.
     pub(super) fn has_sync_points(&self) -> bool {
         self.store.has_sync_points()
     }
 
-    /// Takes who waits for whom from another file, `disposable` if that is only a cache.
+    /// Uses the sync points of another file; `disposable` is that file if it is only a cache.
     pub(super) fn use_sync_points(&self, db: ReportDatabase, disposable: Option<PathBuf>) {
         self.store.use_sync_points(db, disposable);
     }
 
-    /// Whether the critical path is known without a long walk over all sync points.
+    /// True if the critical path is available without a long walk over all sync points.
     pub(super) fn has_path_index(&self) -> Result<bool, ReportError> {
         self.store.has_path_index()
     }
 
-    /// Takes the index of the critical path from another file.
+    /// Uses the index of the critical path from another file.
     pub(super) fn use_path_index(&self, db: &ReportDatabase) -> Result<(), ReportError> {
         self.store.use_path_index(db)
     }
 
-    /// Writes who waits for whom, as the steps tell, in a run of a program with these syncs.
+    /// Derives the sync points from the steps and writes them, for a run of a program with these
+    /// syncs.
     pub(super) fn make_sync_points(
         &self,
         programs: SyncPrograms,
@@ -174,8 +175,8 @@ impl Trace {
         index_writer::insert_beside(rows, beside)
     }
 
-    /// Compares who waits for whom with what the steps tell, and the critical path with both; what
-    /// is wrong first, in words.
+    /// Compares the sync points with those derived from the steps, and the critical path with both.
+    /// Returns the findings, the most basic first.
     pub(super) fn verify_sync_points(
         &self,
         programs: SyncPrograms,
@@ -184,21 +185,21 @@ impl Trace {
         sync_points::compare(&self.store, programs, on_steps)
     }
 
-    /// The critical path, over all replicas; none where who waits for whom was not recorded. Made
-    /// once, of one look at all places where lanes wait for each other.
+    /// The critical path, over all replicas; `None` if sync points were not recorded. Computed
+    /// once, with one pass over all sync points.
     pub fn critical_path(&self) -> Result<Option<CriticalPath>, ReportError> {
         let index = self.store.path_index()?;
         Ok(index.map(|index| CriticalPath::new(self.store.clone(), index)))
     }
 
-    /// The lane of an IPU of some replicas, whichever class this trace is of.
+    /// The lane of an IPU of some replicas, independent of the class of this trace.
     pub fn lane_at(&self, at: ReplicaIpu, sub_lane: u8) -> Option<TraceLane<'_>> {
         let lanes = self.store.lanes_of(at.class).iter();
         let mut wanted = lanes.filter(|info| (info.ipu, info.sub_lane) == (at.ipu, sub_lane));
         wanted.next().map(|info| TraceLane::new(&self.store, *info))
     }
 
-    /// From the first start to the last end of any step, on all replicas.
+    /// The cycles from the first start to the last end of any step, on all replicas.
     pub fn range(&self) -> CycleRange {
         self.store.lanes.iter().map(|lane| lane.range).reduce(CycleRange::union).unwrap_or_default()
     }
@@ -209,8 +210,9 @@ impl Trace {
     }
 }
 
-/// Where a piece that begins with `first` holds `position`: pieces are chunks of steps or blocks of
-/// nodes, some thousands each. Beyond any piece where that does not fit a place.
+/// The index of `position` in a piece that begins with `first`. Pieces are chunks of steps or
+/// blocks of nodes, some thousands each. The result is out of bounds of any piece if the difference
+/// does not fit.
 fn place_in_piece(position: u64, first: u64) -> usize {
     usize::try_from(position - first).unwrap_or(usize::MAX)
 }

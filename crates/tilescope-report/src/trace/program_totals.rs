@@ -1,11 +1,11 @@
 //! Totals by program, exact at any length of the run and for any part of it.
 //!
 //! A *segment* holds the totals of each program over 2^18 consecutive steps of a lane, and 16
-//! segments make one of the next level, as nodes of the pyramid do. A report has few programs, each
-//! executed often, so that a segment is small beside its steps: some thousand entries for a quarter
-//! of a million.
+//! segments are merged into one of the next level, like nodes of the pyramid. A report has few
+//! programs, each executed often, so that a segment is small compared to its steps: some thousand
+//! entries for a quarter of a million.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::LaneStep;
@@ -18,15 +18,15 @@ use crate::model::{ProgramKind, StepActivity, StreamEndpoint};
 use crate::units::{Bytes, Cycles, ProgramId};
 use std::collections::HashMap;
 
-/// Steps of a segment of level 0. Few in tests, so that these reach the levels above it.
+/// Steps of a segment of level 0. Few in tests, so that these reach higher levels.
 pub(super) const SEGMENT_STEPS: u64 = if cfg!(test) { 1 << 5 } else { 1 << 18 };
 /// Levels that [`MAX_STEPS`] steps can need.
 const MAX_SEGMENT_LEVELS: u32 = 5;
-/// Most entries of a segment: as many programs as a report may have, of several kinds each.
+/// The most entries of a segment: all programs of the largest report, of several kinds each.
 const MAX_ENTRIES: usize = 1 << 21;
-/// Numbers of an entry besides its lengths.
+/// Number of columns of an entry besides its lengths.
 const COLUMNS: usize = 12;
-/// Most bytes of a segment, unpacked.
+/// The most bytes of a segment, unpacked.
 const MAX_SEGMENT_BYTES: usize = 256 << 20;
 
 /// Number of steps below a full segment of `level`.
@@ -36,17 +36,19 @@ pub(super) fn steps_per_segment(level: u32) -> u64 {
 
 /// Levels of a lane of `steps` steps: the top one has at most 16 segments.
 pub(super) fn segment_level_count(steps: u64) -> u32 {
-    let few = |level: &u32| steps.div_ceil(steps_per_segment(*level)) <= FAN_OUT;
-    (0..MAX_SEGMENT_LEVELS).find(few).unwrap_or(MAX_SEGMENT_LEVELS) + 1
+    (0..MAX_SEGMENT_LEVELS)
+        .find(|level| steps.div_ceil(steps_per_segment(*level)) <= FAN_OUT)
+        .unwrap_or(MAX_SEGMENT_LEVELS)
+        + 1
 }
 
-/// What the steps of one program, of one kind, come to on a lane.
+/// Totals of the steps of one program, of one kind, on a lane.
 ///
-/// A program may have steps of several kinds: files name the begin, middle and end of a stream copy
-/// by one id.
+/// A program may have steps of several kinds: in files, the begin, middle and end of a stream copy
+/// share one id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramStepTotals {
-    /// The program; `None` for steps that belong to none.
+    /// The program; `None` for steps without one.
     pub program: Option<ProgramId>,
     class: StepClass,
     pub steps: u64,
@@ -56,31 +58,31 @@ pub struct ProgramStepTotals {
     pub bytes_in: Bytes,
     /// Bytes sent by tiles.
     pub bytes_out: Bytes,
-    /// Bytes moved: of each step the larger of what was received and sent.
+    /// Bytes moved: for each step the larger of received and sent bytes.
     pub bytes_moved: Bytes,
-    /// Bytes that the step moved which moved least.
+    /// The fewest bytes moved by one of the steps.
     pub least_bytes_moved: Bytes,
-    /// Bytes that the step moved which moved most.
+    /// The most bytes moved by one of the steps.
     pub most_bytes_moved: Bytes,
     /// Sum of the squares of their lengths in cycles.
     pub squared_cycles: u128,
     /// Position on the lane of the first of them.
     pub first_position: u64,
-    /// How long they were.
+    /// The distribution of their lengths.
     pub lengths: LogHistogram,
 }
 
-/// What the steps of one program, of one kind, come to on a lane: [`ProgramStepTotals`] without how
-/// their lengths and bytes differ, which is most of what a segment says.
+/// Sums of the steps of one program, of one kind, on a lane: [`ProgramStepTotals`] without the
+/// distribution of lengths and bytes, which is most of the content of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramStepSums {
-    /// The program; `None` for steps that belong to none.
+    /// The program; `None` for steps without one.
     pub program: Option<ProgramId>,
     class: StepClass,
     pub steps: u64,
     /// Sum of their lengths.
     pub cycles: Cycles,
-    /// Bytes moved: of each step the larger of what was received and sent.
+    /// Bytes moved: for each step the larger of received and sent bytes.
     pub bytes_moved: Bytes,
     /// Position on the lane of the first of them.
     pub first_position: u64,
@@ -92,12 +94,12 @@ impl ProgramStepSums {
         self.class.kind()
     }
 
-    /// What the time was spent on.
+    /// The activity of the steps.
     pub fn activity(&self) -> StepActivity {
         self.class.activity()
     }
 
-    /// The sums of several stretches of a lane as one list, ordered by program and kind.
+    /// The sums of several parts of a lane merged into one list, ordered by program and kind.
     pub(super) fn joined(parts: impl IntoIterator<Item = Vec<Self>>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for part in parts {
@@ -120,7 +122,7 @@ impl ProgramStepSums {
         all
     }
 
-    /// What they are of, in the order of lists.
+    /// The sort key: program and kind.
     fn key(&self) -> (Option<ProgramId>, u64) {
         (self.program, self.class.code())
     }
@@ -132,8 +134,8 @@ impl ProgramStepSums {
         self.first_position = self.first_position.min(other.first_position);
     }
 
-    /// The sums in the blob of a segment that begins at position `first` and holds `steps` steps,
-    /// if it is sound.
+    /// The sums in the blob of a segment that begins at position `first` and has `steps` steps, if
+    /// it is sound.
     pub(super) fn decode(blob: &[u8], first: u64, steps: u64) -> Option<Vec<Self>> {
         let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
         let mut cursor = VarintReader::new(&raw);
@@ -161,11 +163,13 @@ impl ProgramStepSums {
         cursor.skip(4 * count)?;
         for sums in &mut all {
             let place = cursor.take()?;
-            is_sane(sums.steps, sums.cycles.0, (first, place), steps).then_some(())?;
+            if !is_sane(sums.steps, sums.cycles.0, (first, place), steps) {
+                return None;
+            }
             sums.first_position = first + place;
         }
         let counted = all.iter().try_fold(0u64, |sum, sums| sum.checked_add(sums.steps));
-        (counted == Some(steps)).then_some(all)
+        if counted == Some(steps) { Some(all) } else { None }
     }
 }
 
@@ -177,17 +181,18 @@ impl From<&ProgramStepTotals> for ProgramStepSums {
     }
 }
 
-/// Takes the steps of a lane in groups: see [`TraceLane::visit_steps`](super::TraceLane::visit_steps).
+/// Visits the steps of a lane in groups: see
+/// [`TraceLane::visit_steps`](super::TraceLane::visit_steps).
 pub trait StepVisitor {
-    /// Takes the steps of a program all at once; `false` if they are wanted in smaller groups.
+    /// Visits all steps of a program at once. Returns `false` to get them in smaller groups.
     fn take_totals(&mut self, totals: &ProgramStepTotals) -> bool;
 
-    /// Takes a single step.
+    /// Visits a single step.
     fn take_step(&mut self, step: &LaneStep);
 }
 
 impl ProgramStepTotals {
-    /// What tells its steps from others.
+    /// The key that identifies its steps.
     pub(super) fn key(&self) -> TotalsKey {
         (self.program, self.class)
     }
@@ -201,17 +206,17 @@ impl ProgramStepTotals {
         self.class
     }
 
-    /// Whether they are steps of a program of `kind` whose streams end at `stream`.
+    /// True for steps of a program of `kind` whose streams end at `stream`.
     pub(crate) fn is_of(&self, kind: ProgramKind, stream: StreamEndpoint) -> bool {
         self.class == StepClass::new(kind, stream)
     }
 
-    /// What the time was spent on.
+    /// The activity of the steps.
     pub fn activity(&self) -> StepActivity {
         self.class.activity()
     }
 
-    /// Counts equal steps, of which the first is at a position.
+    /// Counts `times` equal steps, the first of which is at `position`.
     fn add_steps(&mut self, position: u64, each: StepAmounts, times: u64) {
         let StepAmounts { length, bytes_in, bytes_out } = each;
         self.steps += times;
@@ -229,7 +234,7 @@ impl ProgramStepTotals {
         self.lengths.count_times(length.0, times);
     }
 
-    /// Takes in other steps of the same program, wherever they lie on the lane.
+    /// Adds other steps of the same program, anywhere on the lane.
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.cycles = self.cycles.saturating_add(other.cycles);
@@ -244,7 +249,7 @@ impl ProgramStepTotals {
     }
 }
 
-/// Steps that are summed up together: those of a program, and of a class.
+/// The key of steps that are summed together: those of a program and of a class.
 pub(super) type TotalsKey = (Option<ProgramId>, StepClass);
 
 /// Totals by program.
@@ -255,7 +260,7 @@ pub(super) struct ProgramTotals {
 }
 
 impl ProgramTotals {
-    /// Takes in the totals of other steps of the lane.
+    /// Adds the totals of other steps of the lane.
     #[expect(clippy::indexing_slicing, reason = "entries are never taken away")]
     pub(super) fn add(&mut self, other: &Self) {
         for totals in &other.entries {
@@ -264,7 +269,7 @@ impl ProgramTotals {
         }
     }
 
-    /// All totals, in no order.
+    /// All totals, in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &ProgramStepTotals> {
         self.entries.iter()
     }
@@ -275,7 +280,7 @@ impl ProgramTotals {
         self.entries
     }
 
-    /// Where the entry of a key is; new ones begin at `position`.
+    /// The index of the entry with a key; a new entry begins at `position`.
     fn known_or_new(&mut self, key: TotalsKey, position: u64) -> usize {
         *self.index.entry(key).or_insert_with(|| {
             self.entries.push(empty_totals(key, position));
@@ -292,34 +297,34 @@ impl ProgramTotals {
         self.sort();
         let mut raw = Vec::with_capacity(self.entries.len() * 16 + 16);
         write_varint(&mut raw, self.entries.len() as u64);
-        let mut column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
+        let mut write_column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
             self.entries.iter().for_each(|totals| write_varint(&mut raw, value(totals)));
         };
-        column(&|totals| program_code(totals.program));
-        column(&|totals| totals.class.code());
-        column(&|totals| totals.steps);
-        column(&|totals| totals.cycles.0);
-        column(&|totals| totals.bytes_in.0);
-        column(&|totals| totals.bytes_out.0);
-        column(&|totals| totals.bytes_moved.0);
-        column(&|totals| totals.least_bytes_moved.0);
-        column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
-        column(&|totals| (totals.squared_cycles >> 64) as u64);
-        column(&|totals| low_half(totals.squared_cycles));
-        column(&|totals| totals.first_position - first);
+        write_column(&|totals| program_code(totals.program));
+        write_column(&|totals| totals.class.code());
+        write_column(&|totals| totals.steps);
+        write_column(&|totals| totals.cycles.0);
+        write_column(&|totals| totals.bytes_in.0);
+        write_column(&|totals| totals.bytes_out.0);
+        write_column(&|totals| totals.bytes_moved.0);
+        write_column(&|totals| totals.least_bytes_moved.0);
+        write_column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
+        write_column(&|totals| (totals.squared_cycles >> 64) as u64);
+        write_column(&|totals| low_half(totals.squared_cycles));
+        write_column(&|totals| totals.first_position - first);
         for totals in &self.entries {
             totals.lengths.write(&mut raw);
         }
         raw
     }
 
-    /// The segment of a blob that begins at position `first` and holds `steps` steps, if it is
-    /// sound.
+    /// Decodes the blob of a segment that begins at position `first` and has `steps` steps, if it
+    /// is sound.
     pub(super) fn decode(blob: &[u8], first: u64, steps: u64) -> Option<Self> {
         Self::decode_raw(&unpack(blob, MAX_SEGMENT_BYTES)?, first, steps)
     }
 
-    /// The same of a blob that is not packed.
+    /// The same for a blob that is not packed.
     pub(super) fn decode_raw(raw: &[u8], first: u64, steps: u64) -> Option<Self> {
         let mut cursor = VarintReader::new(raw);
         let count = entry_count(&mut cursor)?;
@@ -337,21 +342,23 @@ impl ProgramTotals {
             let totals = entry(&values, first, steps, &mut cursor)?;
             counted = counted.checked_add(totals.steps)?;
             let place = decoded.entries.len();
-            // Twice the same program would be counted once.
-            decoded.index.insert(totals.key(), place).is_none().then_some(())?;
+            // A repeated program would be counted once.
+            if decoded.index.insert(totals.key(), place).is_some() {
+                return None;
+            }
             decoded.entries.push(totals);
         }
-        (cursor.is_done() && counted == steps).then_some(decoded)
+        if cursor.is_done() && counted == steps { Some(decoded) } else { None }
     }
 
-    /// Bytes that this takes in memory.
+    /// Size in memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         let lengths: usize = self.entries.iter().map(|totals| totals.lengths.bytes()).sum();
         lengths + self.entries.len() * (size_of::<ProgramStepTotals>() + 40)
     }
 }
 
-/// What is added up of a step.
+/// The amounts of a step that are summed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StepAmounts {
     length: Cycles,
@@ -366,20 +373,21 @@ impl StepAmounts {
     }
 }
 
-/// Equal steps of a program that were counted but not added up yet.
+/// Equal steps of a program that are counted but not summed yet.
 struct RepeatedStep {
     key: TotalsKey,
     each: StepAmounts,
     times: u64,
     first_position: u64,
-    /// The program that came after it last: steps repeat in the same order.
+    /// The program that followed it last: steps repeat in the same order.
     follower: usize,
 }
 
-/// Totals by program while single steps come in.
+/// Totals by program, built from single steps.
 ///
-/// A program mostly takes as long as the last time and moves as much. Only how often it did so is
-/// counted then, which keeps the totals of thousands of programs out of the processor's caches.
+/// A program mostly takes the same time and moves the same bytes as last time. Such a repetition
+/// only increments a counter, which keeps the totals of thousands of programs out of the
+/// processor's caches.
 #[derive(Default)]
 pub(super) struct StepCounter {
     totals: ProgramTotals,
@@ -393,14 +401,16 @@ impl StepCounter {
     /// Counts the step at a position.
     #[expect(clippy::indexing_slicing, reason = "programs and followers are never taken away")]
     pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
-        let (key, each) = ((record.program, record.class), StepAmounts::of(record));
+        let key = (record.program, record.class);
+        let each = StepAmounts::of(record);
         let follower = self.repeated.get(self.last).map(|last| last.follower);
         let at = match follower.filter(|at| self.repeated[*at].key == key) {
             Some(at) => at,
             None => {
                 let at = self.totals.known_or_new(key, position);
                 if at == self.repeated.len() {
-                    let (times, first_position) = (0, position);
+                    let times = 0;
+                    let first_position = position;
                     let new = RepeatedStep { key, each, times, first_position, follower: at };
                     self.repeated.push(new);
                 }
@@ -417,7 +427,7 @@ impl StepCounter {
         *times += 1;
     }
 
-    /// The totals of all steps so far; those that come are counted from nothing.
+    /// The totals of all steps so far. Restarts from zero.
     pub(super) fn take(&mut self) -> ProgramTotals {
         let Self { mut totals, repeated, .. } = std::mem::take(self);
         for (entry, step) in totals.entries.iter_mut().zip(repeated) {
@@ -450,30 +460,31 @@ fn empty_totals((program, class): TotalsKey, first_position: u64) -> ProgramStep
     }
 }
 
-/// The number of entries that a segment begins with.
+/// The number of entries at the start of a segment.
 fn entry_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     let count = usize::try_from(cursor.take()?).ok()?;
-    // Every entry takes several bytes: a larger count is a lie, told before anything is allocated.
-    (count <= MAX_ENTRIES && count <= cursor.left()).then_some(count)
+    // Every entry takes several bytes, so a count that is too large is refused before any
+    // allocation.
+    if count <= MAX_ENTRIES && count <= cursor.left() { Some(count) } else { None }
 }
 
-/// The program of an entry as a number: 0 where there is none.
+/// The program of an entry as a number: 0 for none.
 pub(super) fn program_code(program: Option<ProgramId>) -> u64 {
     program.map_or(0, |program| u64::from(program.0) + 1)
 }
 
-/// The program of an entry; none where it is 0.
+/// The program of an entry; none for 0.
 pub(super) fn program_from_code(code: u64) -> Option<Option<ProgramId>> {
     Some(code.checked_sub(1).map(u32::try_from).transpose().ok()?.map(ProgramId))
 }
 
-/// Whether an entry of `count` steps can be in a segment of `steps` steps.
+/// True if an entry of `count` steps can be in a segment of `steps` steps.
 fn is_sane(count: u64, cycles: u64, (first, place): (u64, u64), steps: u64) -> bool {
     let fits = count > 0 && count <= steps && place < steps && first < MAX_STEPS;
     fits && cycles <= MAX_CYCLES.0
 }
 
-/// One entry of a segment of `steps` steps from position `first` on.
+/// Decodes one entry of a segment of `steps` steps from position `first` on.
 fn entry(
     values: &[u64; COLUMNS],
     first: u64,
@@ -484,7 +495,9 @@ fn entry(
     let &[.., least_moved, more_moved, high, low, place] = values;
     let program = program_from_code(program)?;
     let class = StepClass::from_code(class)?;
-    is_sane(count, cycles, (first, place), steps).then_some(())?;
+    if !is_sane(count, cycles, (first, place), steps) {
+        return None;
+    }
     Some(ProgramStepTotals {
         steps: count,
         cycles: Cycles(cycles),

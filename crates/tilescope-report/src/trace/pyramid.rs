@@ -1,6 +1,6 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-// Blobs may have been written by anybody.
+// Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
@@ -22,10 +22,10 @@ pub(super) const MAX_LEVELS: u32 = 10;
 const COLUMNS: usize = 7 + 4 * ACTIVITIES;
 const MAX_BLOCK_BYTES: usize = BLOCK_NODES * COLUMNS * 10 + 64;
 
-/// Consecutive steps of a lane, summed up.
+/// Sums over consecutive steps of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PyramidNode {
-    /// From the start of the first step to the end of the last.
+    /// The cycles from the start of the first step to the end of the last.
     pub(super) range: CycleRange,
     pub(super) first_step: StepId,
     pub(super) totals: StepTotals,
@@ -40,14 +40,14 @@ impl PyramidNode {
         }
     }
 
-    /// This node with the step that follows it taken in.
+    /// Adds the step that follows this node.
     pub(super) fn add_step(&mut self, record: &StepRecord) {
         debug_assert!(record.range.start >= self.range.end, "steps follow each other");
         self.range = CycleRange::new(self.range.start, record.range.end);
         self.totals.add_step(record);
     }
 
-    /// This node with `next`, which follows it, taken in.
+    /// Adds the node that follows this one.
     pub(super) fn add(&mut self, next: &Self) {
         debug_assert!(next.range.start >= self.range.end, "nodes follow each other");
         self.range = CycleRange::new(self.range.start, next.range.end);
@@ -71,7 +71,8 @@ pub(super) fn level_count(steps: u64) -> u32 {
     (1..MAX_LEVELS).find(|&level| node_count(steps, level) <= FAN_OUT).unwrap_or(MAX_LEVELS)
 }
 
-/// A blob of nodes, not packed yet: column after column, each only where some node has a value.
+/// A blob of nodes, not packed yet: column after column, without columns in which no node has a
+/// value.
 pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
     let columns = columns(nodes);
     let used: Vec<(usize, &Vec<u64>)> = (0..)
@@ -90,7 +91,8 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
 
 fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
     let mut columns: [Vec<u64>; COLUMNS] = std::array::from_fn(|_| Vec::with_capacity(nodes.len()));
-    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
+    let mut cycle = Cycles::ZERO;
+    let mut step = StepId(0);
     for node in nodes {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
@@ -110,26 +112,33 @@ fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
     columns
 }
 
-/// The nodes of a blob, if it is sound and holds exactly `count` of them.
+/// The nodes of a blob, if it is sound and has exactly `count` of them.
 pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     decode_raw(&unpack(blob, MAX_BLOCK_BYTES)?, count)
 }
 
-/// The same of a blob that is not packed.
+/// The same for a blob that is not packed.
 pub(super) fn decode_raw(raw: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     let mut cursor = VarintReader::new(raw);
-    (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
+    if count > BLOCK_NODES || cursor.take()? != count as u64 {
+        return None;
+    }
     let used = cursor.take()?;
-    // A column that this version does not know would shift all that follow.
-    (used >> COLUMNS == 0).then_some(())?;
+    // An unknown column would shift all later ones.
+    if used >> COLUMNS != 0 {
+        return None;
+    }
     let mut rows = vec![[0; COLUMNS]; count];
     for column in (0..COLUMNS).filter(|column| used & (1 << column) != 0) {
         for row in &mut rows {
             *row.get_mut(column)? = cursor.take()?;
         }
     }
-    cursor.is_done().then_some(())?;
-    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
+    if !cursor.is_done() {
+        return None;
+    }
+    let mut cycle = Cycles::ZERO;
+    let mut step = StepId(0);
     rows.iter()
         .map(|row| {
             let node = node(row, cycle, step)?;
@@ -143,14 +152,17 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
     let start = cycle.checked_add(Cycles(row[0]))?;
     let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
-    (end <= MAX_CYCLES && first_step < StepId(MAX_STEPS) && row[3] <= MAX_STEPS).then_some(())?;
+    if end > MAX_CYCLES || first_step >= StepId(MAX_STEPS) || row[3] > MAX_STEPS {
+        return None;
+    }
     let longest = match row[4].checked_sub(1) {
         None => None,
         Some(class) => {
             let class = StepClass::from_code(class)?;
             let program = row[5].checked_sub(1).map(u32::try_from).transpose().ok()?;
             let program = program.map(ProgramId);
-            let (kind, activity) = (class.kind(), class.activity());
+            let kind = class.kind();
+            let activity = class.activity();
             Some(LongestStep { program, kind, activity, cycles: Cycles(row[6]) })
         }
     };
@@ -165,8 +177,10 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
         bytes_out: PerActivity(bytes_out.map(Bytes)),
         longest,
     };
-    // Steps of a lane do not overlap, so no node is busier than it is long.
-    (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
+    // Steps of a lane do not overlap, so no node is busy for longer than its length.
+    if totals.cycles.total() > end - start || !totals.is_balanced() {
+        return None;
+    }
     Some(PyramidNode { range: CycleRange::new(start, end), first_step, totals })
 }
 

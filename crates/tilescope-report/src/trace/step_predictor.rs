@@ -1,16 +1,16 @@
 //! Expectations of the programs of a lane: the facts of their first execution.
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use crate::codec::{VarintReader, pack, unpack, write_varint};
 use std::collections::HashMap;
 
-/// Most programs a lane keeps expectations of.
+/// The most programs of a lane with expectations.
 const MAX_EXPECTATIONS: usize = 1 << 16;
-/// Facts about a step.
+/// Number of facts about a step.
 pub(super) const STEP_FIELD_COUNT: usize = 12;
-/// The fact that expectations are found by: the program.
+/// The fact by which expectations are found: the program.
 pub(super) const PROGRAM_FIELD: usize = 0;
 const MAX_EXPECTATION_BYTES: usize = MAX_EXPECTATIONS * 10 * (STEP_FIELD_COUNT + 1) + 16;
 
@@ -33,8 +33,8 @@ pub(super) struct StepPredictor {
 }
 
 impl StepPredictor {
-    /// The expectation of a step's program behind that of `current`, and whether it was expected
-    /// there. Learnt from `facts` where it is new and there is room.
+    /// The expectation of a step's program after that of `current`, and true if it was expected
+    /// there. A new program is learnt from `facts` if there is room.
     pub(super) fn learn(
         &mut self,
         current: Option<u32>,
@@ -57,7 +57,7 @@ impl StepPredictor {
             return Some(known);
         }
         // Bounded over all lanes: a run of millions of programs would otherwise fill the memory.
-        // Steps of programs beyond it are spelled out.
+        // Steps of further programs are stored explicitly.
         if *room == 0 || self.entries.len() == MAX_EXPECTATIONS {
             return None;
         }
@@ -84,17 +84,17 @@ impl StepPredictor {
         self.by_program.get(&program).copied()
     }
 
-    /// Expects `next` behind `current`, unless something else was seen there first.
+    /// Records `next` as the follower of `current`, unless another one was seen there first.
     fn follow(&mut self, current: Option<u32>, next: Option<u32>) {
         let entry = current.and_then(|index| self.entries.get_mut(index as usize));
         if let Some(entry) = entry {
-            // The first one stays: the decoder gets the final list, so what was once said must
-            // hold.
+            // The first one stays: the decoder gets the final list, so earlier expectations must
+            // still hold.
             entry.next = entry.next.or(next);
         }
     }
 
-    /// Decoded size in memory.
+    /// Size in memory, decoded.
     pub(super) fn bytes(&self) -> usize {
         self.entries.len() * (size_of::<StepPrediction>() + 32)
     }
@@ -105,7 +105,7 @@ impl StepPredictor {
         write_varint(&mut raw, self.entries.len() as u64);
         for entry in &self.entries {
             entry.facts.iter().for_each(|&fact| write_varint(&mut raw, fact));
-            // 0 stands for none, everything else is shifted by one.
+            // 0 stands for none; everything else is shifted by one.
             write_varint(&mut raw, entry.next.map_or(0, |next| u64::from(next) + 1));
         }
         pack(&raw)
@@ -116,10 +116,13 @@ impl StepPredictor {
         let raw = unpack(blob, MAX_EXPECTATION_BYTES)?;
         let mut cursor = VarintReader::new(&raw);
         let count = usize::try_from(cursor.take()?).ok()?;
-        // Every entry takes at least a byte: a larger count is a lie, told before anything is
-        // allocated.
-        (count <= MAX_EXPECTATIONS && count <= raw.len()).then_some(())?;
-        let (entries, by_program) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        // Every entry takes at least a byte, so a count that is too large is refused before any
+        // allocation.
+        if count > MAX_EXPECTATIONS || count > raw.len() {
+            return None;
+        }
+        let entries = Vec::with_capacity(count);
+        let by_program = HashMap::with_capacity(count);
         let mut expected = Self { entries, by_program };
         for index in (0u32..).take(count) {
             let mut facts = [0; STEP_FIELD_COUNT];
@@ -128,11 +131,13 @@ impl StepPredictor {
             }
             let next = cursor.take()?.checked_sub(1);
             let next = next.map(u32::try_from).transpose().ok()?;
-            // A follower that does not exist would be looked up in every chunk.
-            next.is_none_or(|next| (next as usize) < count).then_some(())?;
+            // An invalid follower would be looked up in every chunk.
+            if next.is_some_and(|next| (next as usize) >= count) {
+                return None;
+            }
             expected.by_program.insert(facts[PROGRAM_FIELD], index);
             expected.entries.push(StepPrediction { facts, next });
         }
-        cursor.is_done().then_some(expected)
+        if cursor.is_done() { Some(expected) } else { None }
     }
 }

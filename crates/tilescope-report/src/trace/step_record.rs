@@ -1,10 +1,10 @@
-//! A step on a lane, as the index keeps it.
+//! A step on a lane, as stored in the index.
 
 use super::answers::FixedPointBalance;
 use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint, tile_balance};
 use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
 
-/// What a step does and where its data go, in one small number.
+/// Kind, activity and stream endpoint of a step in one small number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StepClass(u8);
 
@@ -14,7 +14,7 @@ impl StepClass {
         Self(known.map_or(0, |(at, _)| at) * 2 + u8::from(stream == StreamEndpoint::RemoteBuffer))
     }
 
-    /// The class of a step of `kind` that spent its time on `activity`.
+    /// The class of a step of `kind` with this activity.
     pub(super) fn from_activity(kind: ProgramKind, activity: StepActivity) -> Self {
         let remote = activity == StepActivity::RemoteBuffer;
         Self::new(kind, if remote { StreamEndpoint::RemoteBuffer } else { StreamEndpoint::Host })
@@ -22,7 +22,7 @@ impl StepClass {
 
     pub(crate) fn from_code(code: u64) -> Option<Self> {
         let code = u8::try_from(code).ok()?;
-        (usize::from(code) < 2 * ProgramKind::ALL.len()).then_some(Self(code))
+        if usize::from(code) < 2 * ProgramKind::ALL.len() { Some(Self(code)) } else { None }
     }
 
     pub(crate) fn code(self) -> u64 {
@@ -42,7 +42,7 @@ impl StepClass {
     }
 }
 
-/// A step on a lane as the index keeps it.
+/// A step on a lane, as stored in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepRecord {
     pub(crate) step: StepId,
@@ -54,7 +54,7 @@ pub(crate) struct StepRecord {
     pub(crate) bytes_out: Bytes,
 }
 
-/// What a record leaves out of a [`StepOnIpu`]: kept only where there are no rows to ask.
+/// The facts of a [`StepOnIpu`] that a record omits; stored only in reports without rows of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepRecordDetails {
     /// Cycles between the first and the last start.
@@ -76,7 +76,7 @@ impl StepRecordDetails {
         }
     }
 
-    /// Whether they can be those of `record`, of an IPU of so many tiles.
+    /// True if they can belong to `record`, on an IPU with `tiles_per_ipu` tiles.
     pub(super) fn are_of(&self, record: &StepRecord, tiles_per_ipu: u32) -> bool {
         let CycleRange { start, end } = record.range;
         let active = f32::from_bits(self.balance_bits);
@@ -89,7 +89,7 @@ impl StepRecordDetails {
             && FixedPointBalance::from_share(balance) == record.balance
     }
 
-    /// The step on its IPU, put together again.
+    /// Reconstructs the step on its IPU.
     pub(crate) fn on_ipu(&self, ipu: IpuId, sub_lane: u8, record: &StepRecord) -> StepOnIpu {
         let CycleRange { start, end } = record.range;
         StepOnIpu {

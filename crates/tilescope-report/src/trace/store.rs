@@ -1,6 +1,6 @@
-//! Store of the pieces of lanes: blobs in an SQLite file, the last used ones kept decoded.
+//! Storage of the pieces of lanes: blobs in an SQLite file, with the last used ones cached decoded.
 
-// Blobs may have been written by anybody.
+// Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::LaneInfo;
@@ -28,17 +28,17 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Decoded pieces kept, in bytes.
+/// Size of the cache of decoded pieces, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
-/// Blocks of sync points from which on a walk over them takes longer than 30 ms.
+/// The number of blocks of sync points from which on a walk over them takes longer than 30 ms.
 const LONG_WALK: u64 = if cfg!(test) { 2 } else { 64 };
-/// Most lanes of a report.
+/// The most lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 /// Tables of lanes: those of the first class of replicas, and those of the others.
 const LANES: &str = "trace_lanes";
 const REPLICA_LANES: &str = "replica_lanes";
 const BY_LANE: &str = "ORDER BY lane";
-/// Some details of the first class of replicas: their keys come before all others.
+/// Details of the first class of replicas: their keys precede all others.
 const FIRST_DETAILS: SelectQuery<'static> = SelectQuery::all("trace_details", &["id"])
     .clauses("WHERE id < ?1 LIMIT 1")
     .params(&[LaneNumber::FIRST_OF_OTHERS]);
@@ -65,7 +65,7 @@ enum TraceCacheKey {
     PathBlock(usize),
 }
 
-/// Decoded pieces, the least recently used of which go first.
+/// A cache of decoded pieces that drops the least recently used.
 #[derive(Default)]
 struct TracePieceCache {
     pieces: HashMap<TraceCacheKey, (CachedTracePiece, usize, u64)>,
@@ -92,7 +92,7 @@ impl TracePieceCache {
         }
     }
 
-    /// A quarter at once, so that the search for the oldest costs little per piece.
+    /// Drops a quarter at once, so that the search for the oldest costs little per piece.
     #[expect(clippy::disallowed_methods, reason = "sorted by age, and no two ages are equal")]
     fn drop_oldest_quarter(&mut self) {
         let mut ages: Vec<(u64, TraceCacheKey)> =
@@ -113,24 +113,25 @@ impl TracePieceCache {
 /// The index of a report's lanes.
 pub(super) struct TraceStore {
     db: ReportDatabase,
-    /// The file to throw away if it turns out to be damaged: a cache, never a report.
+    /// The file to delete if it is damaged: a cache, never a report.
     disposable: Option<PathBuf>,
     /// All lanes, by class of replicas, IPU and sub-lane.
     pub(super) lanes: Vec<LaneInfo>,
-    /// Where the lanes of each class are among them.
+    /// The range of the lanes of each class.
     classes: Vec<Range<usize>>,
-    /// Whether there are details of the steps of the first class, which else has rows of them.
+    /// True if details of the steps of the first class are stored, instead of rows.
     first_class_has_details: bool,
     recent: Mutex<TracePieceCache>,
-    /// The critical path, once it was asked for.
+    /// The critical path, after its first use.
     path: Mutex<Option<Arc<PathIndex>>>,
     path_programs: Mutex<Option<Arc<Vec<PathProgram>>>>,
-    /// Where sync points are, if not with the rest; the file to throw away if they are damaged.
+    /// The file with sync points, if they are stored separately, and its path if it is to be
+    /// deleted when damaged.
     points_beside: OnceLock<(ReportDatabase, Option<PathBuf>)>,
 }
 
 impl TraceStore {
-    /// Reads the list of lanes. `disposable` is set where the file is only a cache.
+    /// Reads the list of lanes. `disposable` is set if the file is only a cache.
     pub(super) fn open(
         db: ReportDatabase,
         disposable: Option<PathBuf>,
@@ -143,8 +144,8 @@ impl TraceStore {
         }
         let classes: Vec<Range<usize>> = (0..)
             .map(|class| {
-                let of = |class| lanes.partition_point(|lane| lane.class.0 < class);
-                of(class)..of(class + 1)
+                let find_start = |class| lanes.partition_point(|lane| lane.class.0 < class);
+                find_start(class)..find_start(class + 1)
             })
             .take_while(|of| !of.is_empty())
             .collect();
@@ -165,7 +166,7 @@ impl TraceStore {
         })
     }
 
-    /// Classes of replicas that have lanes.
+    /// Number of classes of replicas with lanes.
     pub(super) fn classes(&self) -> usize {
         self.classes.len()
     }
@@ -183,7 +184,7 @@ impl TraceStore {
         chunk: u64,
     ) -> Result<Arc<Vec<StepRecord>>, ReportError> {
         let key = TraceCacheKey::Chunk(lane.number().chunk_key(chunk));
-        // The lock is not held while decoding: two threads may decode the same piece, and none
+        // The lock is not held while decoding: two threads may decode the same piece, but neither
         // waits.
         if let Some(CachedTracePiece::Chunk(records)) = lock(&self.recent).get(key) {
             return Ok(records);
@@ -194,7 +195,7 @@ impl TraceStore {
         Ok(records)
     }
 
-    /// Steps of one chunk, for those who go through all of them once: nothing is kept.
+    /// Steps of one chunk, not cached, for a single pass over all chunks.
     pub(super) fn read_chunk(
         &self,
         lane: LaneInfo,
@@ -208,7 +209,7 @@ impl TraceStore {
         })
     }
 
-    /// Whether details of the steps of a lane are kept: only where there are no rows of them.
+    /// True if details of the steps of a lane are stored, because there are no rows of them.
     pub(super) fn has_details(&self, lane: LaneInfo) -> bool {
         lane.class != ReplicaClassId(0) || self.first_class_has_details
     }
@@ -236,7 +237,7 @@ impl TraceStore {
         Ok(details)
     }
 
-    /// Details of the steps of one chunk, which are `records`; nothing is kept.
+    /// Details of the steps of one chunk, which are `records`; not cached.
     pub(super) fn read_details(
         &self,
         lane: LaneInfo,
@@ -244,7 +245,8 @@ impl TraceStore {
         records: &[StepRecord],
     ) -> Result<Vec<StepRecordDetails>, ReportError> {
         let expected = self.expectations(lane)?;
-        // Decoded against the steps of the chunk, since what is expected goes by their programs.
+        // Decoded together with the steps of the chunk, because expectations depend on their
+        // programs.
         self.decoded(&DETAILS, lane.number().chunk_key(chunk), |blob| {
             chunk::decode_details(blob, records, &expected)
         })
@@ -267,7 +269,7 @@ impl TraceStore {
         Ok(nodes)
     }
 
-    /// Nodes of one block of one level; nothing is kept.
+    /// Nodes of one block of one level; not cached.
     pub(super) fn read_nodes(
         &self,
         lane: LaneInfo,
@@ -280,15 +282,19 @@ impl TraceStore {
         let size = pyramid::steps_per_node(level);
         self.decoded(&NODES, lane.number().block_key(level, block), |blob| {
             let nodes = pyramid::decode(blob, count)?;
-            // All nodes are full but the last one.
-            let full = |(at, node): (u64, &PyramidNode)| {
-                node.totals.steps == size.min(lane.steps - at * size)
-            };
-            (first..).zip(&nodes).all(full).then_some(nodes)
+            // All nodes but the last one are full.
+            if (first..)
+                .zip(&nodes)
+                .all(|(at, node)| node.totals.steps == size.min(lane.steps - at * size))
+            {
+                Some(nodes)
+            } else {
+                None
+            }
         })
     }
 
-    /// Whether totals by program are kept; files written before version 1.1 have none.
+    /// True if totals by program are stored; files before version 1.1 have none.
     pub(super) fn has_totals(&self) -> bool {
         self.db.has("trace_totals", "id")
     }
@@ -311,8 +317,8 @@ impl TraceStore {
         Ok(totals)
     }
 
-    /// What `decode` reads of the blob of one segment of one level, given the position it begins at
-    /// and its steps; nothing is kept.
+    /// Reads the blob of one segment of one level with `decode`, which gets the blob, the start
+    /// position and the number of steps; not cached.
     pub(super) fn read_segment<T>(
         &self,
         lane: LaneInfo,
@@ -325,7 +331,8 @@ impl TraceStore {
         self.decoded(&TOTALS, number, |blob| decode(blob, first, steps))
     }
 
-    /// What runs before exchanges of a lane; none in files of older versions and of short lanes.
+    /// The busy steps before exchanges of a lane; none in files of older versions and for short
+    /// lanes.
     pub(super) fn exchange_order(
         &self,
         lane: LaneInfo,
@@ -342,7 +349,7 @@ impl TraceStore {
         self.decoded(&EXCHANGE_ORDER, number[0], exchange_order::decode).map(Some)
     }
 
-    /// Sums by program over a whole lane, which `read` makes where they are not at hand.
+    /// Sums by program over a whole lane, from the cache or computed by `read`.
     pub(super) fn lane_sums(
         &self,
         lane: LaneInfo,
@@ -358,14 +365,14 @@ impl TraceStore {
         Ok(sums)
     }
 
-    /// Whether sync points are kept; files written before version 2.5 have none.
+    /// True if sync points are stored; files before version 2.5 have none.
     pub(super) fn has_sync_points(&self) -> bool {
         self.points_db().0.has("trace_sync_points", "id")
     }
 
-    /// Takes sync points from another file.
+    /// Uses the sync points of another file.
     pub(super) fn use_sync_points(&self, db: ReportDatabase, disposable: Option<PathBuf>) {
-        // Whoever came first has the same.
+        // If another thread was first, it has the same points.
         let _ = self.points_beside.set((db, disposable));
     }
 
@@ -374,12 +381,12 @@ impl TraceStore {
         beside.map_or((&self.db, &self.disposable), |(db, disposable)| (db, disposable))
     }
 
-    /// The critical path; none where there are no sync points, or no lanes for them to be on.
+    /// The critical path; `None` if there are no sync points or no lanes.
     pub(super) fn path_index(&self) -> Result<Option<Arc<PathIndex>>, ReportError> {
         if !self.has_sync_points() || self.lanes.is_empty() {
             return Ok(None);
         }
-        // Held while the path is made: others who ask meanwhile would make the same.
+        // Held during the computation, so that other callers do not repeat it.
         let mut path = lock(&self.path);
         if path.is_none() {
             *path = Some(Arc::new(self.read_path_index()?));
@@ -393,13 +400,14 @@ impl TraceStore {
         stored.map_or_else(|| self.walk_path(), Ok)
     }
 
-    /// Whether the critical path is known without a walk over all sync points, or that is short.
+    /// True if the critical path is available without a walk over all sync points, or that walk is
+    /// short.
     pub(super) fn has_path_index(&self) -> Result<bool, ReportError> {
         let is_known = lock(&self.path).is_some() || self.points_db().0.has_rows(PATH_INDEX);
         Ok(is_known || self.sync_point_blocks()? < LONG_WALK)
     }
 
-    /// Takes the index of the critical path from another file.
+    /// Uses the index of the critical path from another file.
     pub(super) fn use_path_index(&self, db: &ReportDatabase) -> Result<(), ReportError> {
         if let Some(index) = self.stored_path_index(db)? {
             *lock(&self.path) = Some(Arc::new(index));
@@ -407,8 +415,8 @@ impl TraceStore {
         Ok(())
     }
 
-    /// The index of the critical path as a file has it; none in files of older versions and of runs
-    /// with one block of sync points.
+    /// The index of the critical path stored in a file; none in files of older versions and for
+    /// runs with one block of sync points.
     pub(super) fn stored_path_index(
         &self,
         db: &ReportDatabase,
@@ -433,7 +441,7 @@ impl TraceStore {
         self.lanes.iter().map(|lane| lane.range).collect()
     }
 
-    /// Finds the critical path by a walk over all sync points.
+    /// Finds the critical path with a walk over all sync points.
     pub(super) fn walk_path(&self) -> Result<PathIndex, ReportError> {
         let ranges = self.lane_ranges();
         let starts: Vec<Cycles> = ranges.iter().map(|range| range.start).collect();
@@ -446,7 +454,7 @@ impl TraceStore {
         builder.finish(&starts).map_err(|_| self.path_contradiction())
     }
 
-    /// A block of the critical path, and the slack of the steps it tells of.
+    /// A block of the critical path, with the slack of its steps.
     pub(super) fn path_block(
         &self,
         path: &PathIndex,
@@ -463,7 +471,7 @@ impl TraceStore {
         Ok(details)
     }
 
-    /// Sums by program over the critical path, which `read` makes where they are not at hand.
+    /// Sums by program over the critical path, from the cache or computed by `read`.
     pub(super) fn path_programs(
         &self,
         read: impl FnOnce() -> Result<Vec<PathProgram>, ReportError>,
@@ -475,12 +483,12 @@ impl TraceStore {
         Ok(programs.clone().unwrap_or_default())
     }
 
-    /// The same as the file has them; none in files of older versions.
+    /// The sums stored in the file; none in files of older versions.
     pub(super) fn stored_path_programs(&self) -> Result<Vec<PathProgram>, ReportError> {
         PathProgram::read_all(self.points_db().0, &self.lanes, &self.lane_places())
     }
 
-    /// Places of lanes in the list of them, by number.
+    /// Indices of lanes by lane number.
     pub(super) fn lane_places(&self) -> LanePlaces {
         (0..).zip(&self.lanes).map(|(place, lane)| (lane.number().number(), place)).collect()
     }
@@ -490,12 +498,12 @@ impl TraceStore {
         Ok(self.points_db().0.row_count("trace_sync_points")?.unwrap_or(0))
     }
 
-    /// The points of one block; nothing is kept.
+    /// The points of one block; not cached.
     pub(super) fn sync_points(&self, block: u64) -> Result<Vec<SyncPoint>, ReportError> {
         self.sync_point_block(block, sync_points::decode)
     }
 
-    /// The same as they were before they were packed.
+    /// The same points, unpacked but not decoded.
     pub(super) fn raw_sync_points(&self, block: u64) -> Result<Vec<u8>, ReportError> {
         self.sync_point_block(block, sync_points::unpack)
     }
@@ -510,7 +518,7 @@ impl TraceStore {
         decoded(db, &SYNC_POINTS, key, decode).inspect_err(|_| discard(disposable))
     }
 
-    /// What ran beside compute tiles, by lane and program.
+    /// The work beside compute tiles, by lane and program.
     pub(super) fn beside_compute(&self) -> Result<Vec<BesideCompute>, ReportError> {
         let columns = ["lane", "program", "type", "stream", "hidden_cycles"];
         let rows = self.points_db().0.list(
@@ -526,7 +534,7 @@ impl TraceStore {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// Damage found in the sync points.
+    /// The error for contradictory sync points.
     pub(super) fn path_contradiction(&self) -> ReportError {
         let (db, disposable) = self.points_db();
         discard(disposable);
@@ -561,7 +569,7 @@ impl TraceStore {
         decoded(&self.db, what, key, decode).inspect_err(|_| discard(&self.disposable))
     }
 
-    /// Damage found inside a lane, where pieces contradict each other.
+    /// The error for contradictory pieces of a lane.
     pub(super) fn contradiction(&self, lane: LaneInfo) -> ReportError {
         discard(&self.disposable);
         self.db.damage("trace_nodes", &format!("{lane} contradicts its steps"))
@@ -579,10 +587,10 @@ fn decoded<T>(
     decoded.ok_or_else(|| db.damage(what.table, &format!("piece {key} is broken")))
 }
 
-/// A damaged cache goes away, and the next opening builds a new one.
+/// Deletes a damaged cache. The next opening builds a new one.
 fn discard(disposable: &Option<PathBuf>) {
     if let Some(path) = disposable {
-        // Nothing can be done, and nothing is lost, where it cannot be removed.
+        // If it cannot be removed, nothing is lost.
         let _ = std::fs::remove_file(path);
     }
 }
@@ -594,7 +602,7 @@ impl LaneInfo {
     }
 }
 
-/// A column of blobs, and what finds the row of one.
+/// A column of blobs, and the column of their keys.
 struct BlobColumn {
     table: &'static str,
     column: [&'static str; 1],
@@ -619,7 +627,7 @@ impl BlobColumn {
     }
 }
 
-/// The lanes of a table, in order; their class is in the column behind the others, if there is one.
+/// The lanes of a table, in order; the last column, if present, has their class.
 fn read_lanes(
     db: &ReportDatabase,
     table: &'static str,
@@ -630,7 +638,7 @@ fn read_lanes(
     let is_first = table == LANES;
     db.read(SelectQuery::all(table, columns).clauses(BY_LANE), |cells| {
         let info = lane_info(cells, is_first);
-        // A list without end must not fill the memory before it is refused.
+        // An endless list must not fill the memory before it is refused.
         sound &= info.is_some() && lanes.len() < MAX_LANES;
         lanes.extend(info);
         Ok(if sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -638,29 +646,29 @@ fn read_lanes(
     if sound { Ok(lanes) } else { Err(db.damage(table, "an impossible lane")) }
 }
 
-/// Whether details of the first class of replicas are kept.
+/// True if details of the first class of replicas are stored.
 fn has_details_of_first_class(db: &ReportDatabase) -> Result<bool, ReportError> {
     Ok(db.first(FIRST_DETAILS, |_| ())?.is_some())
 }
 
 fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
-    let class = match is_first {
-        true => ReplicaClassId(0),
+    let class = if is_first {
+        ReplicaClassId(0)
+    } else {
         // The first class is in the other table.
-        false => ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?),
+        ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?)
     };
     let ipu = IpuId(cells.small_up_to(1, MAX_IPUS - 1)?);
     let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;
     let steps = cells.count(3, MAX_STEPS)?;
-    let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
-    // Pieces are found by this number; a wrong one would show another lane's steps.
+    let first = cells.count(4, MAX_CYCLES)?;
+    let end = cells.count(5, MAX_CYCLES)?;
+    // Pieces are found by this number; a wrong one would show steps of another lane.
     let number = LaneNumber::new(class, ipu, sub_lane).number();
-    (lane == number && steps > 0 && first <= end).then_some(LaneInfo {
-        class,
-        ipu,
-        sub_lane,
-        steps,
-        range: CycleRange::new(first, end),
-    })
+    if lane == number && steps > 0 && first <= end {
+        Some(LaneInfo { class, ipu, sub_lane, steps, range: CycleRange::new(first, end) })
+    } else {
+        None
+    }
 }

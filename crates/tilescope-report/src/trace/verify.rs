@@ -1,8 +1,9 @@
-//! The laws of an index: steps follow each other, and each sum over them is the sum of them.
+//! The invariants of an index: steps are ordered, and each stored sum equals the sum over its
+//! steps.
 //!
-//! One pass over all lanes, side by side: a chunk is decoded once, and sums of all levels are made
-//! of its steps again, as when the index was written. In memory are one chunk of each lane, and one
-//! block of nodes and one segment per level.
+//! One pass over all lanes, side by side: a chunk is decoded once, and sums of all levels are
+//! computed again from its steps, as when the index was written. In memory are one chunk of each
+//! lane, and one block of nodes and one segment per level.
 
 use super::Trace;
 use super::answers::LaneInfo;
@@ -20,51 +21,51 @@ use crate::units::{Cycles, ReplicaIpu, StepId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the pass over a lane came to.
+/// The result of the pass over a lane.
 pub(crate) struct VerifiedLane {
     pub(crate) info: LaneInfo,
-    /// The first broken law, in words. What follows is then of the steps before it.
+    /// The first broken invariant, as text. The other fields then cover the steps before it.
     pub(crate) broken: Option<String>,
-    /// Totals by program, made of the steps.
+    /// Totals by program, computed from the steps.
     pub(crate) programs: Vec<ProgramStepTotals>,
     /// The id and the end of the last step.
     pub(crate) last: Option<(StepId, Cycles)>,
 }
 
-/// The steps that a pass goes through in one go.
+/// The steps that a pass covers in one call.
 pub(crate) struct PassWindow {
-    /// The first step behind them; `None` for all that are left.
+    /// The first step after them; `None` for all remaining ones.
     pub(crate) end: Option<StepId>,
-    /// Sorted steps of the window, the places in front of which are looked for.
+    /// Sorted steps of the window, whose preceding positions are recorded.
     pub(crate) watched: Arc<[StepId]>,
 }
 
-/// The steps around the watched places of a window on a lane; fewer where it broke off.
+/// The steps around the watched positions of a window on a lane; fewer if it broke off.
 pub(crate) struct WatchedLane<'a> {
     pub(crate) info: LaneInfo,
     pub(crate) edges: &'a [LaneEdge],
 }
 
-/// A place on a lane between two steps.
+/// A position on a lane between two steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneEdge {
     /// The id and the end of the step before it.
     pub(crate) before: Option<(StepId, Cycles)>,
-    /// The id and the start of the step behind it.
+    /// The id and the start of the step after it.
     pub(crate) behind: Option<(StepId, Cycles)>,
 }
 
-/// Sees the steps of all IPUs go by: those of one IPU in the order of the program.
+/// Receives the steps of all IPUs; those of one IPU in the order of the program.
 pub(crate) trait StepObserver {
-    /// Sees the next step of an IPU. False if it is one of several IPUs: it is seen again, by
-    /// [`StepObserver::joint_step`], when all of them have come to it.
+    /// Receives the next step of an IPU. Returns false for a step of several IPUs, which is passed
+    /// again to [`StepObserver::joint_step`] when all of them have reached it.
     fn step(&mut self, at: ReplicaIpu, record: &StepRecord) -> bool;
 
-    /// Sees a step of several IPUs, by class of replicas and IPU.
+    /// Receives a step of several IPUs, by class of replicas and IPU.
     fn joint_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]);
 }
 
-/// Told of every chunk: gets its steps, and may end the pass.
+/// A callback for every chunk, with its number of steps, which may end the pass.
 type OnChunk<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
 
 impl Trace {
@@ -83,25 +84,39 @@ impl Trace {
         TracePass { ipus, done: 0, bars }
     }
 
-    /// Tables of the index that do not have as many pieces as the lanes need, in words.
+    /// Describes tables of the index with too few or too many pieces for the lanes.
     pub(crate) fn verify_pieces(&self) -> Result<Vec<String>, ReportError> {
         let lanes = self.store.lanes.iter();
-        let chunks_of = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
+        let count_chunks = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
         let has_details = |lane: &&LaneInfo| self.store.has_details(**lane);
-        let blocks = |lane: &LaneInfo| -> u64 {
-            let blocks =
-                |level| pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64);
-            (1..=pyramid::level_count(lane.steps)).map(blocks).sum()
-        };
-        let segments = |lane: &LaneInfo| -> u64 {
-            let levels = 0..segment_level_count(lane.steps);
-            levels.map(|level| lane.steps.div_ceil(steps_per_segment(level))).sum()
-        };
         let needed: [(&'static str, u64); 4] = [
-            ("trace_chunks", lanes.clone().map(chunks_of).sum()),
-            ("trace_details", lanes.clone().filter(has_details).map(chunks_of).sum()),
-            ("trace_nodes", lanes.clone().map(blocks).sum()),
-            ("trace_totals", if self.store.has_totals() { lanes.map(segments).sum() } else { 0 }),
+            ("trace_chunks", lanes.clone().map(count_chunks).sum()),
+            ("trace_details", lanes.clone().filter(has_details).map(count_chunks).sum()),
+            (
+                "trace_nodes",
+                lanes
+                    .clone()
+                    .map(|lane| -> u64 {
+                        let count_blocks = |level| {
+                            pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64)
+                        };
+                        (1..=pyramid::level_count(lane.steps)).map(count_blocks).sum()
+                    })
+                    .sum(),
+            ),
+            (
+                "trace_totals",
+                if self.store.has_totals() {
+                    lanes
+                        .map(|lane| -> u64 {
+                            let levels = 0..segment_level_count(lane.steps);
+                            levels.map(|level| lane.steps.div_ceil(steps_per_segment(level))).sum()
+                        })
+                        .sum()
+                } else {
+                    0
+                },
+            ),
         ];
         let mut broken = Vec::new();
         for (table, needed) in needed {
@@ -114,17 +129,17 @@ impl Trace {
     }
 }
 
-/// One pass over the steps of all lanes, window after window.
+/// One pass over the steps of all lanes, window by window.
 pub(crate) struct TracePass<'a> {
     ipus: Vec<IpuPass<'a>>,
-    /// Steps that were read.
+    /// Number of steps read.
     done: u64,
     bars: u64,
 }
 
 impl TracePass<'_> {
-    /// Shows the steps of a window to `observer`. `progress` gets a share from 0 to 1 of the trace;
-    /// setting `cancel` ends it with [`ReportError::Cancelled`].
+    /// Passes the steps of a window to `observer`. `progress` gets a share from 0 to 1 of the
+    /// trace. Setting `cancel` aborts with [`ReportError::Cancelled`].
     pub(crate) fn advance(
         &mut self,
         window: &PassWindow,
@@ -134,19 +149,22 @@ impl TracePass<'_> {
     ) -> Result<(), ReportError> {
         let done = &mut self.done;
         let all = self.bars.max(1);
-        let mut step_on = |steps: u64| {
-            *done += steps;
-            progress(*done as f64 / all as f64);
-            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-        };
         for lane in self.ipus.iter_mut().flat_map(|ipu| &mut ipu.lanes) {
             lane.watch(Arc::clone(&window.watched));
         }
         loop {
             for ipu in &mut self.ipus {
-                ipu.advance(window.end, observer, &mut step_on)?;
+                ipu.advance(window.end, observer, &mut |steps| {
+                    *done += steps;
+                    progress(*done as f64 / all as f64);
+                    if cancel.load(Ordering::Relaxed) {
+                        Err(ReportError::Cancelled)
+                    } else {
+                        Ok(())
+                    }
+                })?;
             }
-            // All stand before a joint step or are through: the earliest of those is next.
+            // All IPUs are before a joint step or done: the earliest joint step is next.
             let heads = self.ipus.iter().map(IpuPass::head);
             let Some(next) = heads.flatten().map(|record| record.step).min() else { break };
             if window.end.is_some_and(|end| next >= end) {
@@ -167,7 +185,7 @@ impl TracePass<'_> {
         Ok(())
     }
 
-    /// The steps around the watched places of the last window, by lane.
+    /// The steps around the watched positions of the last window, by lane.
     pub(crate) fn lanes(&self) -> Vec<WatchedLane<'_>> {
         let lanes = self.ipus.iter().flat_map(|ipu| &ipu.lanes);
         lanes.map(|lane| WatchedLane { info: lane.info, edges: &lane.edges }).collect()
@@ -186,7 +204,7 @@ struct IpuPass<'a> {
 }
 
 impl IpuPass<'_> {
-    /// Shows the steps of the IPU up to the next joint one, or to `end`.
+    /// Passes on the steps of the IPU up to the next joint one, or to `end`.
     fn advance(
         &mut self,
         end: Option<StepId>,
@@ -198,7 +216,7 @@ impl IpuPass<'_> {
                 lane.fill(step_on)?;
             }
             let Some(lane) = self.earliest() else { return Ok(()) };
-            // Up to where another lane of the IPU goes on, or a chunk ends.
+            // Up to the point where another lane of the IPU continues, or a chunk ends.
             let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != lane);
             let until = others.filter_map(|(_, lane)| lane.head()).map(|record| record.step).min();
             let Some(pass) = self.lanes.get_mut(lane) else { return Ok(()) };
@@ -217,7 +235,7 @@ impl IpuPass<'_> {
         }
     }
 
-    /// The lane whose next step comes first in the program.
+    /// The lane with the next step in the order of the program.
     fn earliest(&self) -> Option<usize> {
         let heads = self.lanes.iter().enumerate();
         let heads = heads.filter_map(|(at, lane)| lane.head().map(|record| (record.step, at)));
@@ -229,7 +247,7 @@ impl IpuPass<'_> {
         self.lanes.get(self.earliest()?)?.head()
     }
 
-    /// Goes beyond the next step.
+    /// Consumes the next step.
     fn take(&mut self) {
         if let Some(lane) = self.earliest().and_then(|at| self.lanes.get_mut(at)) {
             lane.next += 1;
@@ -243,25 +261,25 @@ struct LanePass<'a> {
     info: LaneInfo,
     tiles_per_ipu: u32,
     has_details: bool,
-    /// Levels of totals that are kept.
+    /// Number of levels with stored totals.
     levels: u32,
     sums: LaneSums,
     /// The id and the end of the last step.
     last: Option<(StepId, Cycles)>,
     /// Totals by program of the whole lane.
     programs: ProgramTotals,
-    /// The watched steps of the window, and what lies around those that were passed.
+    /// The watched steps of the window, and the steps around those that were passed.
     watched: Arc<[StepId]>,
     edges: Vec<LaneEdge>,
-    /// The chunk that is gone through, and the place in it.
+    /// The current chunk, and the index in it.
     records: Vec<StepRecord>,
     next: usize,
-    /// The place up to which edges were looked for, and the step before it.
+    /// The index up to which edges were searched, and the step before it.
     searched: usize,
     before: Option<(StepId, Cycles)>,
-    /// Chunks that were read.
+    /// Number of chunks read.
     chunks: u64,
-    /// The first broken law, in words; the lane ends there.
+    /// The first broken invariant, as text; the lane ends there.
     broken: Option<String>,
     is_through: bool,
 }
@@ -289,12 +307,12 @@ impl<'a> LanePass<'a> {
         }
     }
 
-    /// The next step, of the chunk that was read last.
+    /// The next step, from the current chunk.
     fn head(&self) -> Option<&StepRecord> {
         self.records.get(self.next)
     }
 
-    /// Reads the next chunk where the one before it is used up.
+    /// Reads the next chunk when the current one is used up.
     fn fill(&mut self, step_on: OnChunk<'_>) -> Result<(), ReportError> {
         if self.next < self.records.len() || self.is_through {
             return Ok(());
@@ -322,12 +340,11 @@ impl<'a> LanePass<'a> {
 
     fn into_verified(self) -> VerifiedLane {
         let Self { info, broken, programs, last, .. } = self;
-        let lane = |law| format!("{info}: {law}");
         let programs = programs.into_totals();
-        VerifiedLane { info, broken: broken.map(lane), programs, last }
+        VerifiedLane { info, broken: broken.map(|law| format!("{info}: {law}")), programs, last }
     }
 
-    /// Takes in the chunk that was read; the first law that it breaks.
+    /// Checks the current chunk. Returns the first invariant that it breaks.
     fn chunk(&mut self, chunk: u64) -> Result<Option<String>, ReportError> {
         let records = std::mem::take(&mut self.records);
         let broken = self.check_steps(chunk, &records);
@@ -360,13 +377,13 @@ impl<'a> LanePass<'a> {
         self.compare(pieces)
     }
 
-    /// Begins a window.
+    /// Starts a window.
     fn watch(&mut self, watched: Arc<[StepId]>) {
         self.watched = watched;
         self.edges.clear();
     }
 
-    /// Notes the watched places in front of the steps that were passed.
+    /// Records the watched positions before the steps that were passed.
     fn find_edges(&mut self) {
         for record in self.records.get(self.searched..self.next).unwrap_or_default() {
             let edge =
@@ -379,7 +396,7 @@ impl<'a> LanePass<'a> {
         self.searched = self.next;
     }
 
-    /// Notes all watched places that are left, which lie in front of the next step.
+    /// Records all remaining watched positions, which are before the next step.
     fn find_last_edges(&mut self) {
         self.find_edges();
         if self.broken.is_some() {
@@ -389,7 +406,7 @@ impl<'a> LanePass<'a> {
         self.edges.resize(self.watched.len(), LaneEdge { before: self.before, behind });
     }
 
-    /// Compares what only the end of the lane completes.
+    /// Compares the pieces that are complete only at the end of the lane.
     fn finish(&mut self) -> Result<Option<String>, ReportError> {
         let range = self.sums.range();
         if range != self.info.range {
@@ -400,11 +417,14 @@ impl<'a> LanePass<'a> {
         self.compare(pieces)
     }
 
-    /// What is wrong with the place of a step behind those before it.
+    /// Describes the error in the position of a step after those before it.
     fn disorder(&self, record: &StepRecord) -> Option<String> {
-        let (start, before) = (record.range.start, self.sums.range().end);
+        let start = record.range.start;
+        let before = self.sums.range().end;
         if start < before {
-            let (step, start, before) = (record.step, start.0, before.0);
+            let step = record.step;
+            let start = start.0;
+            let before = before.0;
             return Some(format!("step {step} starts at {start}, the one before ends at {before}"));
         }
         let (last, _) = self.last.filter(|(last, _)| record.step < *last)?;
@@ -427,10 +447,14 @@ impl<'a> LanePass<'a> {
                     let stored = self.store.exchange_order(self.info)?;
                     let differs = stored
                         .is_some_and(|stored| exchange_order::decode_raw(&raw) != Some(stored));
-                    differs.then(|| "what runs before exchanges is not counted right".to_owned())
+                    if differs {
+                        Some("what runs before exchanges is not counted right".to_owned())
+                    } else {
+                        None
+                    }
                 }
                 LaneSumPiece::Totals { level, at, totals } => {
-                    // The top level covers the lane, whether or not it is kept.
+                    // The top level covers the lane, even if it is not stored.
                     if level + 1 == segment_level_count(self.info.steps) {
                         self.programs.add(&totals);
                     }

@@ -1,4 +1,7 @@
-//! How quantities are written.
+//! How quantities are written: the only place that decides about digits, separators and units.
+//!
+//! People read three or four significant figures with a unit; [`grouped`] and [`exact_bytes`] write
+//! whole numbers in full, for sentences that count and where a pointer rests on a short one.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,26 +26,74 @@ fn with_separators(digits: &str) -> String {
     text
 }
 
-/// Numbers with more zeros in front are written as a power of ten.
-const MAX_ZEROS: i32 = 9;
+/// Whole numbers below this are written in full; larger ones have four figures and a prefix.
+const WRITTEN_IN_FULL: u64 = 1_000_000;
 
-/// A number with thousands separators, two decimals, and at least four figures that are not zeros in
-/// front: `25,830.26`, `0.01234`.
+/// A number of things in few figures: all of them with separators below a million, else four with a
+/// prefix: `430,805`, `23.29 G`.
+pub fn short_count(value: u64) -> String {
+    if value < WRITTEN_IN_FULL {
+        return grouped(value);
+    }
+    let (scale, prefix) = prefix_of(value as f64, 0.999_95);
+    format!("{} {prefix}", four_figures(value as f64 / scale))
+}
+
+/// Cycles in few figures: `23.29 G cycles`.
+pub fn short_cycles(value: u64) -> String {
+    format!("{} cycles", short_count(value))
+}
+
+/// Four significant figures for values below 10,000.
+fn four_figures(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 999.95 => 0,
+        size if size >= 99.995 => 1,
+        size if size >= 9.999_5 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Smaller numbers are written as a power of ten.
+const LEAST_WITHOUT_POWER: f64 = 1e-4;
+
+/// A number with thousands separators and three or four figures, those in front of the point in full:
+/// `25,830`, `25.83`, `25`, `0.01234`, `1.234e-6`.
 pub fn grouped_real(value: f64) -> String {
     let size = value.abs();
     if !size.is_finite() {
         return value.to_string();
     }
-    // Zeros before the first figure, the one in front of the point included.
-    let zeros = (0..=MAX_ZEROS).take_while(|zeros| size * 10f64.powi(*zeros) < 1.0).count();
-    if size > 0.0 && zeros > 9 {
+    if size > 0.0 && size < LEAST_WITHOUT_POWER {
         return format!("{value:.3e}");
     }
-    let decimals = if zeros == 0 || size == 0.0 { 2 } else { zeros + 3 };
+    // Zeros before the first figure, the one in front of the point included.
+    let zeros = (0..=4).take_while(|zeros| size * 10f64.powi(*zeros) < 1.0).count();
+    let decimals = match size {
+        size if size.fract() == 0.0 => 0,
+        _ if zeros > 0 => zeros + 3,
+        _ if size < 99.995 => 2,
+        _ if size < 999.95 => 1,
+        _ => 0,
+    };
     let text = format!("{size:.decimals$}");
     let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
     let sign = if value < 0.0 { "-" } else { "" };
-    format!("{sign}{}.{rest}", with_separators(whole))
+    let point = if rest.is_empty() { "" } else { "." };
+    format!("{sign}{}{point}{rest}", with_separators(whole))
+}
+
+/// A number in full, as it is stored, with its thousands apart: `1,180.4511278195488`.
+pub fn exact_real(value: f64) -> String {
+    let text = value.to_string();
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return text;
+    }
+    let point = if rest.is_empty() { "" } else { "." };
+    format!("{sign}{}{point}{rest}", with_separators(digits))
 }
 
 /// Exact bytes with separators and unit, as tables show them: `638,976 B`.
@@ -50,7 +101,7 @@ pub fn exact_bytes(value: u64) -> String {
     format!("{} B", grouped(value))
 }
 
-/// How numbers of bytes are written where three figures are enough.
+/// Units for byte counts where three figures are enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ByteUnits {
@@ -64,7 +115,7 @@ pub enum ByteUnits {
 }
 
 impl ByteUnits {
-    /// All choices, in the order they are offered.
+    /// All choices, in the order of the menu.
     pub const ALL: [Self; 3] = [Self::Binary, Self::Si, Self::Bytes];
 
     /// Its name on the command line.
@@ -76,7 +127,7 @@ impl ByteUnits {
         }
     }
 
-    /// The name as users read it.
+    /// The name for users.
     pub fn title(self) -> &'static str {
         match self {
             Self::Binary => "KiB, MiB, GiB",
@@ -86,8 +137,8 @@ impl ByteUnits {
     }
 }
 
-/// How numbers are written where that is for the user to choose; the default is that of files and of
-/// the command line.
+/// The format of numbers where users can choose it. The default is that of files and of the command
+/// line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NumberFormat {
     /// Units of bytes.
@@ -95,13 +146,13 @@ pub struct NumberFormat {
 }
 
 impl NumberFormat {
-    /// Bytes to three figures in the chosen units, or in full where those are single bytes.
+    /// Bytes to three figures in the chosen units; all figures if the unit is the byte.
     pub fn bytes(self, value: u64) -> String {
         bytes_in(self.byte_units, value)
     }
 }
 
-/// Bytes to three figures in binary multiples, as files and the command line write them: `57.1 MiB`.
+/// Bytes to three figures in binary multiples, as in files and on the command line: `57.1 MiB`.
 pub fn binary_bytes(value: u64) -> String {
     bytes_in(ByteUnits::Binary, value)
 }
@@ -140,7 +191,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A share of one as a percentage with two figures at least, as far as four decimals go: `0.55 %`.
+/// A share of one as a percentage with at least two figures, up to four decimals: `0.55 %`.
 pub fn fine_percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.00005 {
@@ -154,21 +205,37 @@ pub fn fine_percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
+/// A difference of two shares of one, in percentage points: `+0.1 pp`.
+pub fn percentage_points(change: f64) -> String {
+    let points = change * 100.0;
+    let decimals = match points.abs() {
+        small if small > 0.0 && small < 0.095 => 3,
+        small if small > 0.0 && small < 0.95 => 2,
+        _ => 1,
+    };
+    let sign = if points > 0.0 { "+" } else { "" };
+    format!("{sign}{points:.decimals$} pp")
+}
+
 /// A number with the prefix that leaves one to three digits before the point: `349 TFLOP/s`.
 pub fn with_prefix(value: f64, unit: &str) -> String {
-    let prefixes = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    // What would round up to a thousand has the next prefix.
-    let fitting = prefixes.into_iter().find(|(scale, _)| value.abs() >= scale * 0.9995);
-    let (scale, prefix) = fitting.unwrap_or((1.0, ""));
+    let (scale, prefix) = prefix_of(value, 0.9995);
     format!("{} {prefix}{unit}", three_figures(value / scale))
 }
 
-/// Seconds in the unit that leaves one to three digits before the point: `26.1 us`.
+/// The largest prefix that a number reaches; what would round up to a thousand has the next one.
+fn prefix_of(value: f64, rounded_up: f64) -> (f64, &'static str) {
+    let prefixes = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let fitting = prefixes.into_iter().find(|(scale, _)| value.abs() >= scale * rounded_up);
+    fitting.unwrap_or((1.0, ""))
+}
+
+/// Seconds in the unit that leaves one to three digits before the point: `26.1 µs`.
 pub fn seconds(value: f64) -> String {
     let (scale, unit) = match value.abs() {
         v if v >= 1.0 || v == 0.0 => (1.0, "s"),
         v if v >= 1e-3 => (1e3, "ms"),
-        v if v >= 1e-6 => (1e6, "us"),
+        v if v >= 1e-6 => (1e6, "µs"),
         _ => (1e9, "ns"),
     };
     format!("{} {unit}", three_figures(value * scale))
@@ -213,18 +280,44 @@ mod tests {
     #[test]
     fn numbers_print_in_full() {
         let cases = [
-            (25_830.256, "25,830.26"),
-            (-1_234_567.0, "-1,234,567.00"),
-            (0.0, "0.00"),
+            (25_830.256, "25,830"),
+            (-1_234_567.0, "-1,234,567"),
+            (452.94, "452.9"),
+            (5.0, "5"),
+            (99.996, "100.0"),
+            (0.0, "0"),
             (5.5, "5.50"),
             (0.0123456, "0.01235"),
             (-0.25, "-0.2500"),
-            (0.000_001_234, "0.000001234"),
+            (0.000_796_2, "0.0007962"),
+            (0.000_001_234, "1.234e-6"),
             (1e-12, "1.000e-12"),
             (f64::INFINITY, "inf"),
         ];
         for (value, text) in cases {
             assert_eq!(grouped_real(value), text);
+        }
+    }
+
+    #[test]
+    fn large_counts_have_four_figures() {
+        let cases = [
+            (430_805, "430,805"),
+            (1_234_895, "1.235 M"),
+            (999_999_999, "1.000 G"),
+            (23_287_475_151, "23.29 G"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(short_count(value), text);
+        }
+        assert_eq!(short_cycles(23_287_475_151), "23.29 G cycles");
+    }
+
+    #[test]
+    fn exact_numbers_have_all_digits() {
+        let cases = [(1_850_000_000.0, "1,850,000,000"), (-1234.5, "-1,234.5"), (0.25, "0.25")];
+        for (value, text) in cases {
+            assert_eq!(exact_real(value), text);
         }
     }
 
@@ -257,7 +350,7 @@ mod tests {
 
     #[test]
     fn seconds_pick_their_unit() {
-        let cases = [(0.0, "0.00 s"), (2.6e-5, "26.0 us"), (0.0091, "9.10 ms"), (90.0, "90.0 s")];
+        let cases = [(0.0, "0.00 s"), (2.6e-5, "26.0 µs"), (0.0091, "9.10 ms"), (90.0, "90.0 s")];
         for (value, text) in cases {
             assert_eq!(seconds(value), text);
         }

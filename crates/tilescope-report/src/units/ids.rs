@@ -52,7 +52,7 @@ id!(/// An operation or a copy in `data_accesses`.
 pub struct StepId(pub u64);
 
 impl StepId {
-    /// The one `count` steps later, if there is such a number.
+    /// The step `count` steps later, if its number is valid.
     pub fn checked_add(self, count: u64) -> Option<Self> {
         self.0.checked_add(count).map(Self)
     }
@@ -73,7 +73,7 @@ impl AddAssign<u64> for StepId {
 
 impl Sub for StepId {
     type Output = u64;
-    /// How many steps lie from `first` up to this one.
+    /// The number of steps from `first` up to this one.
     fn sub(self, first: Self) -> u64 {
         self.0 - first.0
     }
@@ -85,23 +85,23 @@ impl fmt::Display for StepId {
     }
 }
 
-/// Defines a position in a row of equals: it moves by plain numbers, and two of them differ by one.
+/// Defines a position in a sequence: it moves by plain numbers, and the difference of two is one.
 macro_rules! position {
     ($(#[$doc:meta])* $name:ident) => {
         id!($(#[$doc])* #[derive(Default)] $name);
 
         impl $name {
-            /// This one and all after it.
+            /// This one and all following ones.
             pub fn onwards(self) -> impl Iterator<Item = Self> + Clone {
                 (self.0..).map(Self)
             }
 
-            /// The one `count` places after, if there is such a number.
+            /// The one `count` places later, if its number is valid.
             pub fn checked_add(self, count: u32) -> Option<Self> {
                 self.0.checked_add(count).map(Self)
             }
 
-            /// The one `count` places before, if there is one.
+            /// The one `count` places earlier, if there is one.
             pub fn checked_sub(self, count: u32) -> Option<Self> {
                 self.0.checked_sub(count).map(Self)
             }
@@ -129,7 +129,7 @@ macro_rules! position {
 
         impl Sub for $name {
             type Output = u32;
-            /// How many lie from `first` up to this one.
+            /// The number of positions from `first` up to this one.
             fn sub(self, first: Self) -> u32 {
                 self.0 - first.0
             }
@@ -137,14 +137,14 @@ macro_rules! position {
 
         impl Rem<u32> for $name {
             type Output = Self;
-            /// Where it lies among the first `count`, which all others follow in turn.
+            /// The remainder of its number by `count`.
             fn rem(self, count: u32) -> Self {
                 Self(self.0 % count)
             }
         }
 
         impl fmt::Display for $name {
-            /// The number alone, as the file and the tables have it.
+            /// The plain number, as in the file and the tables.
             fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 fmt::Display::fmt(&self.0, f)
             }
@@ -159,8 +159,8 @@ position!(/// An IPU of a replica, from 0.
 position!(/// Replicas that do the same at the same cycles; replica 0 is in class 0.
     ReplicaClassId);
 
-/// An IPU of the replicas of a class. As text it is the number of the IPU alone where it is of the
-/// first class, which all reports have.
+/// An IPU of the replicas of a class. Its text is just the number of the IPU for the first class,
+/// which all reports have.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -176,7 +176,7 @@ impl From<IpuId> for ReplicaIpu {
     }
 }
 
-/// How an IPU of some replicas is written.
+/// The text form of an IPU of some replicas.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum ReplicaIpuText {
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_move_by_numbers_and_differ_by_them() {
+    fn positions_move_and_differ_by_numbers() {
         for (tile, count) in [(0, 0), (0, 1472), (1471, 1)] {
             let (first, moved) = (TileId(tile), TileId(tile) + count);
             assert_eq!((moved - first, moved - count), (count, first));

@@ -13,8 +13,9 @@ mod tile_runs;
 mod timestamp;
 
 pub use format::{
-    ByteUnits, NumberFormat, binary_bytes, exact_bytes, fine_percent, grouped, grouped_real,
-    grouped_wide, percent, seconds, with_prefix,
+    ByteUnits, NumberFormat, binary_bytes, exact_bytes, exact_real, fine_percent, grouped,
+    grouped_real, grouped_wide, percent, percentage_points, seconds, short_count, short_cycles,
+    with_prefix,
 };
 pub use ids::{
     ComputeSetId, DataBufferId, DataFlowId, IpuId, OperationId, ProgramId, ReplicaClassId,

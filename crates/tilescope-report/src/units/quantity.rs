@@ -1,9 +1,10 @@
-//! Amounts of one kind each: cycles, bytes, elements, and the clock that turns cycles into seconds.
+//! Amounts of one kind each: cycles, bytes, elements, and the clock that converts cycles to
+//! seconds.
 //!
-//! An amount adds to and is compared with its own kind only, and is multiplied and divided by plain
-//! numbers. As with plain integers, a sum or product that passes the largest `u64` and a difference
-//! below zero panic in debug builds; `saturating_*` and `checked_*` are for values that strangers
-//! wrote. The way in and out is the public field, so that every change of kind can be seen.
+//! An amount can be added to and compared with its own kind only, and multiplied and divided by
+//! plain numbers. As with plain integers, a sum or product above the largest `u64` and a difference
+//! below zero panic in debug builds; `saturating_*` and `checked_*` are for untrusted values.
+//! Conversions go through the public field, so that every change of kind is visible.
 
 use super::format::grouped;
 use serde::{Deserialize, Serialize};
@@ -15,28 +16,28 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Rem, Sub, SubAssign};
 pub trait Quantity:
     Copy + fmt::Debug + Default + Ord + Add<Output = Self> + Mul<u64, Output = Self> + Sum<Self>
 {
-    /// None of it: what tiles without a value count as.
+    /// The amount zero, which tiles without a value count as.
     const ZERO: Self;
 
-    /// So many of it.
+    /// The amount of a plain number.
     fn from_number(number: u64) -> Self;
 
-    /// How many of it, as files and axes have it.
+    /// The plain number, as in files and on axes.
     fn number(self) -> u64;
 
-    /// The sum, at most the largest number there is: for what strangers wrote.
+    /// The sum, at most the largest number: for untrusted values.
     #[must_use]
     fn saturating_add(self, other: Self) -> Self {
         Self::from_number(self.number().saturating_add(other.number()))
     }
 
-    /// The product, at most the largest number there is.
+    /// The product, at most the largest number: for untrusted values.
     #[must_use]
     fn saturating_mul(self, times: u64) -> Self {
         Self::from_number(self.number().saturating_mul(times))
     }
 
-    /// The share of it that `part` has in `all`, rounded down. A part is not more than all.
+    /// The share `part / all` of it, rounded down. `part` must not exceed `all`.
     #[must_use]
     fn share(self, part: u64, all: u64) -> Self {
         Self::from_number(share(self.number(), part, all, |product, all| product / all))
@@ -52,7 +53,7 @@ pub trait Quantity:
 #[expect(clippy::cast_possible_truncation, reason = "a part is not more than all")]
 fn share(amount: u64, part: u64, all: u64, divide: impl Fn(u128, u128) -> u128) -> u64 {
     debug_assert!(part <= all, "{part} is no part of {all}");
-    // The product may pass 64 bits.
+    // The product may exceed 64 bits.
     divide(u128::from(amount) * u128::from(part), u128::from(all)) as u64
 }
 
@@ -88,12 +89,12 @@ macro_rules! quantity {
         pub struct $name(pub u64);
 
         impl $name {
-            /// None at all.
+            /// The amount zero.
             pub const ZERO: Self = Self(0);
-            /// More than any that is counted: the start of a search for the least.
+            /// The largest amount, as the start of a search for a minimum.
             pub const MAX: Self = Self(u64::MAX);
 
-            /// Whether there is none.
+            /// True if it is zero.
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
             }
@@ -103,40 +104,40 @@ macro_rules! quantity {
                 self.0 as f64
             }
 
-            /// The whole part of a number: none below one, and at most the largest there is.
+            /// The integer part of a number: zero below one, and at most the largest amount.
             pub const fn from_f64(number: f64) -> Self {
                 Self(whole_part(number))
             }
 
-            /// The difference, or none where `other` is larger.
+            /// The difference, or zero if `other` is larger.
             #[must_use]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// The sum, at most the largest number there is.
+            /// The sum, at most the largest amount.
             #[must_use]
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }
 
-            /// The product, at most the largest number there is.
+            /// The product, at most the largest amount.
             #[must_use]
             pub const fn saturating_mul(self, times: u64) -> Self {
                 Self(self.0.saturating_mul(times))
             }
 
-            /// The sum, where it is a number there is.
+            /// The sum, unless it overflows.
             pub fn checked_add(self, other: Self) -> Option<Self> {
                 self.0.checked_add(other.0).map(Self)
             }
 
-            /// The difference, where `other` is not larger.
+            /// The difference, unless `other` is larger.
             pub fn checked_sub(self, other: Self) -> Option<Self> {
                 self.0.checked_sub(other.0).map(Self)
             }
 
-            /// The distance between both, whichever is larger.
+            /// The absolute difference.
             #[must_use]
             pub const fn abs_diff(self, other: Self) -> Self {
                 Self(self.0.abs_diff(other.0))
@@ -148,7 +149,7 @@ macro_rules! quantity {
                 Self(self.0.div_ceil(parts))
             }
 
-            /// The least multiple of `unit` that is not smaller.
+            /// The smallest multiple of `unit` that is not smaller.
             #[must_use]
             pub const fn next_multiple_of(self, unit: Self) -> Self {
                 Self(self.0.next_multiple_of(unit.0))
@@ -222,7 +223,7 @@ macro_rules! quantity {
 
         impl Div for $name {
             type Output = u64;
-            /// How often `unit` fits in.
+            /// The number of whole `unit`s that fit.
             fn div(self, unit: Self) -> u64 {
                 self.0 / unit.0
             }
@@ -230,7 +231,7 @@ macro_rules! quantity {
 
         impl Rem for $name {
             type Output = Self;
-            /// What is left over behind the last whole `unit`.
+            /// The remainder after the last whole `unit`.
             fn rem(self, unit: Self) -> Self {
                 Self(self.0 % unit.0)
             }
@@ -259,7 +260,7 @@ quantity!(/// A number of elements of tensors, whatever their type.
 
 impl Mul<Bytes> for Elements {
     type Output = Bytes;
-    /// The bytes of as many elements of `element` bytes each.
+    /// The bytes of these elements, of `element` bytes each.
     fn mul(self, element: Bytes) -> Bytes {
         element * self.0
     }
@@ -273,7 +274,7 @@ impl Mul<Bytes> for Elements {
 pub struct Hertz(pub u64);
 
 impl Cycles {
-    /// Wall time of this many cycles at `clock`, in seconds; 0 where the clock is unknown.
+    /// Wall time of this many cycles at `clock`, in seconds; 0 if the clock is unknown.
     pub fn seconds_at(self, clock: Hertz) -> f64 {
         if clock.0 == 0 { 0.0 } else { self.0 as f64 / clock.0 as f64 }
     }
@@ -328,7 +329,7 @@ mod tests {
         }
 
         #[test]
-        fn quotient_and_rest_give_the_amount_back(a in any::<u64>(), unit in 1u64..1 << 32) {
+        fn quotient_and_remainder_restore_the_amount(a in any::<u64>(), unit in 1u64..1 << 32) {
             let (bytes, unit) = (Bytes(a), Bytes(unit));
             prop_assert_eq!(unit * (bytes / unit) + bytes % unit, bytes);
             prop_assert_eq!(Bytes(bytes / unit), bytes / unit.0);
@@ -361,7 +362,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_parts_are_cut_at_both_ends(number in any::<u32>(), fraction in 0.0..0.999f64) {
+        fn integer_parts_are_clamped_at_both_ends(number in any::<u32>(), fraction in 0.0..0.999f64) {
             let cycles = Cycles(u64::from(number));
             prop_assert_eq!(Cycles::from_f64(cycles.as_f64() + fraction), cycles);
             prop_assert_eq!(Cycles::from_f64(-fraction - cycles.as_f64()), Cycles::ZERO);

@@ -27,18 +27,18 @@ impl CycleRange {
         self.end - self.start
     }
 
-    /// Whether no cycle is in the range.
+    /// True if the range is empty.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// The part that both ranges cover; empty where they do not meet.
+    /// The part that both ranges cover; empty if they do not overlap.
     pub fn intersection(self, other: Self) -> Self {
         let start = self.start.max(other.start);
         Self::new(start, self.end.min(other.end))
     }
 
-    /// Whether both ranges share at least one cycle.
+    /// True if both ranges share at least one cycle.
     pub fn overlaps(self, other: Self) -> bool {
         !self.intersection(other).is_empty()
     }
@@ -71,12 +71,12 @@ impl TileRange {
         Self::new(TileId(0), TileId(count))
     }
 
-    /// One tile alone. Links and files may name any number, even the last there is.
+    /// One tile alone. Links and files may give any number, even the largest.
     pub fn single(tile: TileId) -> Self {
         Self { first: tile, end: TileId(tile.0.saturating_add(1)) }
     }
 
-    /// The part that both ranges cover; empty where they do not meet.
+    /// The part that both ranges cover; empty if they do not overlap.
     pub fn intersection(self, other: Self) -> Self {
         let first = self.first.max(other.first);
         Self { first, end: self.end.min(other.end).max(first) }
@@ -87,7 +87,7 @@ impl TileRange {
         self.end - self.first
     }
 
-    /// Whether `tile` lies in the range.
+    /// True if the range contains `tile`.
     pub fn contains(self, tile: TileId) -> bool {
         (self.first..self.end).contains(&tile)
     }
@@ -97,7 +97,7 @@ impl TileRange {
         (self.first.0..self.end.0).map(TileId)
     }
 
-    /// The places of the tiles in a list of all tiles.
+    /// The indices of the tiles in a list of all tiles.
     pub fn indices(self) -> Range<usize> {
         self.first.index()..self.end.index()
     }

@@ -1,4 +1,4 @@
-//! One value per tile, kept as runs of tiles with the same value.
+//! One value per tile, stored as runs of tiles with the same value.
 
 use super::{Quantity, TileId, TileRange};
 use std::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// One value per tile, run-length encoded: sorted, disjoint ranges; tiles in no run have no value.
 ///
 /// Clones and shifted copies share their runs until one of them changes: equal operations on many
-/// IPUs then cost the memory of one.
+/// IPUs then take the memory of one.
 #[derive(Clone, Debug)]
 pub struct TileRuns<T> {
     runs: Arc<Vec<(TileRange, T)>>,
@@ -49,7 +49,7 @@ impl<T> TileRuns<T> {
         self.runs.len()
     }
 
-    /// Whether no tile has a value.
+    /// True if no tile has a value.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -64,7 +64,7 @@ impl<T> TileRuns<T> {
         self.runs.last().map(|(tiles, _)| tiles.end + self.offset)
     }
 
-    /// Whether a tile of `range` has a value.
+    /// True if a tile of `range` has a value.
     pub fn overlaps(&self, range: TileRange) -> bool {
         let at = self.runs.partition_point(|(tiles, _)| tiles.end + self.offset <= range.first);
         self.runs.get(at).is_some_and(|(tiles, _)| tiles.first + self.offset < range.end)
@@ -82,15 +82,15 @@ impl<T> TileRuns<T> {
         Self { runs: Arc::clone(&self.runs), offset: self.offset + offset }
     }
 
-    /// Where the runs are kept: equal for copies that share them on the same tiles, so that work
-    /// on them can be done once. Copies that do not share may still be equal.
+    /// The identity of the runs: equal for copies that share them on the same tiles, so that work
+    /// on them can be done once. Copies that do not share their runs may still be equal.
     pub fn shared_key(&self) -> (usize, u32) {
         (Arc::as_ptr(&self.runs) as usize, self.offset)
     }
 }
 
 impl<T: Clone + PartialEq> TileRuns<T> {
-    /// No tile has a value.
+    /// Runs without a value on any tile.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -113,7 +113,8 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         runs
     }
 
-    /// Appends a run behind all others; it joins the last one where they touch and agree.
+    /// Appends a run behind all others. It is merged with the last run if they touch and have the
+    /// same value.
     pub fn push(&mut self, tiles: TileRange, value: T) {
         if tiles.count() == 0 {
             return;
@@ -133,8 +134,8 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         runs.push((tiles, value));
     }
 
-    /// The values of tiles `0..tiles` moved up, those of tile 0 to `start`; those that pass the end
-    /// go on at 0.
+    /// The values of tiles `0..tiles` moved up so that tile 0 goes to `start`; those that pass the
+    /// end continue at 0.
     pub fn rotated(&self, start: TileId, tiles: u32) -> Self {
         let by = start - TileId(0);
         if by == 0 {
@@ -158,15 +159,17 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         rotated
     }
 
-    /// The values of tiles `0..tiles` in the opposite order.
+    /// The values of tiles `0..tiles` in reverse order.
     pub fn mirrored(&self, tiles: u32) -> Self {
         let end = TileId(tiles);
-        let opposite = |tile: TileId| TileId(end - tile);
+        let find_opposite = |tile: TileId| TileId(end - tile);
         let mut mirrored = Self::empty();
         let runs: Vec<_> = self.iter().collect();
         for (range, value) in runs.into_iter().rev() {
-            mirrored
-                .push(TileRange::new(opposite(range.end), opposite(range.first)), value.clone());
+            mirrored.push(
+                TileRange::new(find_opposite(range.end), find_opposite(range.first)),
+                value.clone(),
+            );
         }
         debug_assert_eq!(mirrored.tile_count(), self.tile_count(), "a mirror keeps every tile");
         mirrored
@@ -227,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rotation_moves_every_tile_and_goes_round() {
+    fn rotation_moves_every_tile_and_wraps_around() {
         let mut runs = TileRuns::empty();
         runs.push(TileRange::first_tiles(3), 'a');
         runs.push(TileRange::new(TileId(5), TileId(8)), 'b');

@@ -1,15 +1,15 @@
-//! Moments in time as people write them.
+//! Formatting of points in time.
 
-/// A moment, from seconds since 1970: `2026-11-21 17:53 UTC`.
+/// A point in time, from seconds since 1970: `2026-11-21 17:53 UTC`.
 pub fn format_timestamp(unix_seconds: u64) -> String {
-    let (days, minutes) = (unix_seconds / 86_400, unix_seconds / 60 % 1_440);
+    let days = unix_seconds / 86_400;
+    let minutes = unix_seconds / 60 % 1_440;
     let (year, month, day) = date(days);
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
 }
 
 /// Year, month and day of a number of days since 1970, after `civil_from_days` of H. Hinnant's
-/// "chrono-compatible low-level date algorithms": years begin in March, so that leap days come
-/// last.
+/// "chrono-compatible low-level date algorithms": years begin in March so that leap days come last.
 fn date(days: u64) -> (u64, u64, u64) {
     // Days from March of the year 0 to 1970, and days of 400 years.
     const TO_1970: u64 = 719_468;
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_in_years_and_minutes() {
+    fn timestamps_print_years_and_minutes() {
         let cases = [
             (0, "1970-01-01 00:00 UTC"),
             (951_782_400, "2000-02-29 00:00 UTC"),
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn no_day_is_left_out_and_none_comes_twice() {
+    fn every_day_occurs_once() {
         let mut before = date(0);
         for days in 1..200_000 {
             let (year, month, day) = date(days);

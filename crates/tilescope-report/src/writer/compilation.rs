@@ -1,4 +1,4 @@
-//! The compiled program as rows.
+//! Writes the compiled program as rows.
 
 use crate::address_blob;
 use crate::error::ReportError;
@@ -23,8 +23,8 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     machine(rows, compilation)?;
     operations(rows, compilation)?;
     programs(rows, compilation)?;
-    let (tiles_per_ipu, tiles) =
-        (compilation.target.tiles_per_ipu, compilation.target.tiles_per_replica());
+    let tiles_per_ipu = compilation.target.tiles_per_ipu;
+    let tiles = compilation.target.tiles_per_replica();
     let mut patterns = TilePatternWriter::new(rows, tiles_per_ipu, tiles);
     compute_sets(rows, compilation, &mut patterns)?;
     exchanges(rows, compilation, &mut patterns)?;
@@ -35,8 +35,9 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     variable_uses(rows, compilation)?;
     memory(rows, compilation)?;
     for (id, step) in compilation.liveness.iter().enumerate() {
-        let what = || format!("program of liveness step {id}");
-        let program = resolve(step.program.0, compilation.programs.len(), what)?;
+        let program = resolve(step.program.0, compilation.programs.len(), || {
+            format!("program of liveness step {id}")
+        })?;
         let bytes =
             checked_i64(step.bytes.0, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
         rows.insert("liveness_steps", params![id as i64, program, bytes])?;
@@ -79,25 +80,29 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     )?;
     for (id, change) in (0i64..).zip(&target.changes) {
         let MachineChange { key, title, unit, inherited, value } = change;
-        let (inherited, value) = (finite(*inherited, key)?, finite(*value, key)?);
+        let inherited = finite(*inherited, key)?;
+        let value = finite(*value, key)?;
         rows.insert("machine_changes", params![id, key, title, unit.name(), inherited, value])?;
     }
     for (id, cost) in (0i64..).zip(&compilation.running_costs) {
         let RunningCost { kind, part, count: parts, each, currency, basis, source } = cost;
-        let (parts, each) = (count(*parts, "parts")?, finite(*each, part)?);
-        let currency = (*kind == RunningCostKind::Price).then_some(currency);
+        let parts = count(*parts, "parts")?;
+        let each = finite(*each, part)?;
+        let currency = if *kind == RunningCostKind::Price { Some(currency) } else { None };
         rows.insert(
             "running_costs",
             params![id, kind.name(), part, parts, each, currency, basis.name(), source],
         )?;
     }
     for (id, bandwidth) in compilation.bandwidths.iter().enumerate() {
-        let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
+        let interface = bandwidth.interface.name();
+        let most = bandwidth.bytes_per_cycle;
         rows.insert("bandwidths", params![id as i64, interface, most])?;
     }
     for (id, rate) in compilation.compute_rates.iter().enumerate() {
         let flops = count(rate.flops_per_cycle, "FLOPs per cycle")?;
-        let (engine, input) = (rate.engine.name(), rate.input.name());
+        let engine = rate.engine.name();
+        let input = rate.input.name();
         rows.insert(
             "compute_rates",
             params![id as i64, engine, input, rate.partials.name(), flops],
@@ -177,12 +182,14 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
 
 fn replica_rings(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, ring) in (0i64..).zip(&compilation.replica_rings) {
-        let (order, links) = (ring.order.name(), ring.links.name());
+        let order = ring.order.name();
+        let links = ring.links.name();
         let row = params![id, order, links, ring.ranks, ring.spacing, ring.clockwise];
         rows.insert("replica_rings", row)?;
         for program in &ring.programs {
-            let what = || "program of a ring of replicas".to_owned();
-            let program = resolve(program.0, compilation.programs.len(), what)?;
+            let program = resolve(program.0, compilation.programs.len(), || {
+                "program of a ring of replicas".to_owned()
+            })?;
             rows.insert("replica_ring_programs", params![program, id])?;
         }
     }
@@ -195,32 +202,37 @@ fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteRe
     for (id, class) in (0i64..).zip(classes) {
         rows.insert("replica_classes", params![id, class.why])?;
         for replica in &class.replicas {
-            let what = || format!("replica of class {id}");
-            let replica = resolve(*replica, compilation.target.replicas as usize, what)?;
+            let replica = resolve(*replica, compilation.target.replicas as usize, || {
+                format!("replica of class {id}")
+            })?;
             rows.insert("replicas", params![replica, id])?;
         }
     }
     for program in joins {
-        let what = || "program at which replicas meet".to_owned();
-        let program = resolve(program.0, compilation.programs.len(), what)?;
+        let program = resolve(program.0, compilation.programs.len(), || {
+            "program at which replicas meet".to_owned()
+        })?;
         rows.insert("replica_joins", params![program])?;
     }
     Ok(())
 }
 
-/// An amount of a machine: readers take none that is not a plain number.
+/// An amount of a machine; an error unless it is finite, since readers refuse other numbers.
 fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
-    match (0.0..=MAX_MACHINE_AMOUNT).contains(&number) {
-        true => Ok(number),
-        false => Err(ReportError::invalid_input(format!("{of} of the machine is {number}"))),
+    if (0.0..=MAX_MACHINE_AMOUNT).contains(&number) {
+        Ok(number)
+    } else {
+        Err(ReportError::invalid_input(format!("{of} of the machine is {number}")))
     }
 }
 
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, operation) in compilation.operations.iter().enumerate() {
-        let what = || format!("IPU of operation {}", operation.name);
         let ipus = compilation.target.ipus_per_replica as usize;
-        let ipu = operation.ipu.map(|ipu| resolve(ipu.0, ipus, what)).transpose()?;
+        let ipu = operation
+            .ipu
+            .map(|ipu| resolve(ipu.0, ipus, || format!("IPU of operation {}", operation.name)))
+            .transpose()?;
         let flops =
             checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
         let inner_runs = operation
@@ -246,8 +258,8 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
             ],
         )?;
         for (position, input) in operation.inputs.iter().enumerate() {
-            let what = || format!("earlier operation read by {}", operation.name);
-            let input = resolve(input.0, id, what)?;
+            let input =
+                resolve(input.0, id, || format!("earlier operation read by {}", operation.name))?;
             rows.insert("operation_inputs", params![id as i64, position as i64, input])?;
         }
     }
@@ -257,13 +269,15 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
 fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let CompilationReport { programs, compute_sets, operations, target, .. } = compilation;
     for (id, program) in programs.iter().enumerate() {
-        let of = |part: &str| format!("{part} of program {id} ({})", program.name);
-        let ipu =
-            program.ipu.map(|ipu| resolve(ipu.0, target.ipus_per_replica as usize, || of("IPU")));
-        let compute_set =
-            program.compute_set.map(|cs| resolve(cs.0, compute_sets.len(), || of("compute set")));
+        let describe = |part: &str| format!("{part} of program {id} ({})", program.name);
+        let ipu = program
+            .ipu
+            .map(|ipu| resolve(ipu.0, target.ipus_per_replica as usize, || describe("IPU")));
+        let compute_set = program
+            .compute_set
+            .map(|cs| resolve(cs.0, compute_sets.len(), || describe("compute set")));
         let operation =
-            program.operation.map(|op| resolve(op.0, operations.len(), || of("operation")));
+            program.operation.map(|op| resolve(op.0, operations.len(), || describe("operation")));
         rows.insert(
             "programs",
             params![
@@ -274,16 +288,16 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 compute_set.transpose()?,
                 operation.transpose()?,
                 program.stream.name(),
-                checked_i64(program.repeats, MAX_COUNT, || of("repeats"))?,
+                checked_i64(program.repeats, MAX_COUNT, || describe("repeats"))?,
             ],
         )?;
         for (position, child) in program.children.iter().enumerate() {
-            let child = resolve(child.0, programs.len(), || of("child"))?;
+            let child = resolve(child.0, programs.len(), || describe("child"))?;
             rows.insert("program_children", params![id as i64, position as i64, child])?;
         }
         if let Some(OutlinedCall { body, call }) = program.outlined {
-            let body = resolve(body.0, programs.len(), || of("body"))?;
-            let call = resolve(call.0, programs.len(), || of("call"))?;
+            let body = resolve(body.0, programs.len(), || describe("body"))?;
+            let call = resolve(call.0, programs.len(), || describe("call"))?;
             rows.insert("outlined_programs", params![id as i64, body, call])?;
         }
     }
@@ -302,7 +316,8 @@ fn compute_sets(
     for (id, vertex_type) in compilation.vertex_types.iter().enumerate() {
         let bytes =
             |value| checked_i64(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
-        let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
+        let code = bytes(vertex_type.code_bytes)?;
+        let state = bytes(vertex_type.state_bytes)?;
         let shares_code = vertex_type.shares_code;
         rows.insert(
             "vertex_types",
@@ -311,22 +326,25 @@ fn compute_sets(
     }
     let mut groups = 0i64;
     for (id, set) in compilation.compute_sets.iter().enumerate() {
-        let of = |part: &str| format!("{part} of compute set {}", set.name);
+        let describe = |part: &str| format!("{part} of compute set {}", set.name);
         let cycles =
-            |&cycles: &Cycles| Ok([checked_i64(cycles, MAX_TILE_CYCLES, || of("cycles"))?]);
-        let place = patterns.place(&set.cycles, cycles, || of("work"))?;
+            |&cycles: &Cycles| Ok([checked_i64(cycles, MAX_TILE_CYCLES, || describe("cycles"))?]);
+        let place = patterns.place(&set.cycles, cycles, || describe("work"))?;
         rows.insert("compute_sets", params![id as i64, set.name, place.base_tile, place.pattern])?;
         for group in &set.vertices {
             let types = compilation.vertex_types.len();
-            let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
-            let edges = checked_i64(group.edges, MAX_COUNT, || of("edges"))?;
-            let count = |&count: &u64| {
-                Ok([checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?])
-            };
-            let place = patterns.place(&group.count, count, || of("vertices"))?;
+            let vertex_type = resolve(group.vertex_type.0, types, || describe("vertex type"))?;
+            let edges = checked_i64(group.edges, MAX_COUNT, || describe("edges"))?;
+            let place = patterns.place(
+                &group.count,
+                |&count| {
+                    Ok([checked_i64(count, MAX_TILE_VERTICES, || describe("number of vertices"))?])
+                },
+                || describe("vertices"),
+            )?;
             let flops = group
                 .flops
-                .map(|flops| checked_i64(flops, MAX_COUNT, || of("FLOPs")))
+                .map(|flops| checked_i64(flops, MAX_COUNT, || describe("FLOPs")))
                 .transpose()?;
             let PatternColumns { base_tile, pattern } = place;
             rows.insert(
@@ -342,7 +360,7 @@ fn compute_sets(
 fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tiles = u64::from(compilation.target.tiles_per_replica());
     for (id, route) in compilation.routes.iter().enumerate() {
-        let of = || format!("tiles of route {id}");
+        let describe = || format!("tiles of route {id}");
         let program = resolve(route.program.0, compilation.programs.len(), || {
             format!("program of route {id}")
         })?;
@@ -352,9 +370,9 @@ fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 id as i64,
                 program,
                 route.from.first,
-                checked_i64(u64::from(route.from.end), tiles, of)?,
+                checked_i64(u64::from(route.from.end), tiles, describe)?,
                 route.to.first,
-                checked_i64(u64::from(route.to.end), tiles, of)?,
+                checked_i64(u64::from(route.to.end), tiles, describe)?,
                 checked_i64(route.bytes.0, MAX_COUNT, || format!("bytes of route {id}"))?,
             ],
         )?;
@@ -370,14 +388,16 @@ fn data_flows(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
         let ipu = resolve(buffer.ipu.0, ipus, || format!("IPU of {}", buffer.name))?;
         let entries =
             checked_i64(buffer.entries, MAX_COUNT, || format!("entries of {}", buffer.name))?;
-        let (place, persistent, filled) = (buffer.place.name(), buffer.persistent, buffer.filled);
+        let place = buffer.place.name();
+        let persistent = buffer.persistent;
+        let filled = buffer.filled;
         let row = params![id as i64, buffer.name, place, ipu, entries, persistent, filled];
         rows.insert("data_buffers", row)?;
     }
     for (id, access) in accesses.iter().enumerate() {
-        let of = |part: &str| format!("{part} of data access {id}");
-        let program = resolve(access.program.0, programs.len(), || of("program"))?;
-        let buffer = resolve(access.buffer.0, buffers.len(), || of("buffer"))?;
+        let describe = |part: &str| format!("{part} of data access {id}");
+        let program = resolve(access.program.0, programs.len(), || describe("program"))?;
+        let buffer = resolve(access.buffer.0, buffers.len(), || describe("buffer"))?;
         let row = params![id as i64, access.flow.0, program, buffer, access.kind.name()];
         rows.insert("data_accesses", row)?;
     }
@@ -390,27 +410,32 @@ fn exchanges(
     patterns: &mut TilePatternWriter,
 ) -> WriteResult {
     for (id, exchange) in compilation.exchanges.iter().enumerate() {
-        let of = || format!("traffic of exchange {id}");
+        let describe = || format!("traffic of exchange {id}");
         let program = resolve(exchange.program.0, compilation.programs.len(), || {
             format!("program of exchange {id}")
         })?;
-        let traffic = |traffic: &TileTraffic| {
+        let check_traffic = |traffic: &TileTraffic| {
             Ok([
-                checked_i64(traffic.bytes_in, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.bytes_out, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.messages_in, MAX_TILE_BYTES.0, of)?,
-                checked_i64(traffic.messages_out, MAX_TILE_BYTES.0, of)?,
-                checked_i64(traffic.code_bytes, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.bytes_in, MAX_TILE_BYTES, describe)?,
+                checked_i64(traffic.bytes_out, MAX_TILE_BYTES, describe)?,
+                checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, describe)?,
+                checked_i64(traffic.messages_in, MAX_TILE_BYTES.0, describe)?,
+                checked_i64(traffic.messages_out, MAX_TILE_BYTES.0, describe)?,
+                checked_i64(traffic.code_bytes, MAX_TILE_BYTES, describe)?,
             ])
         };
-        let place = patterns.place(&exchange.tiles, traffic, of)?;
+        let place = patterns.place(&exchange.tiles, check_traffic, describe)?;
         rows.insert("exchanges", params![id as i64, program, place.base_tile, place.pattern])?;
         if !exchange.cycles.is_empty() {
-            let cycles = |&cycles: &Cycles| {
-                Ok([checked_i64(cycles, MAX_TILE_CYCLES, || format!("cycles of exchange {id}"))?])
-            };
-            let place = patterns.place(&exchange.cycles, cycles, of)?;
+            let place = patterns.place(
+                &exchange.cycles,
+                |&cycles| {
+                    Ok([checked_i64(cycles, MAX_TILE_CYCLES, || {
+                        format!("cycles of exchange {id}")
+                    })?])
+                },
+                describe,
+            )?;
             rows.insert("exchange_cycles", params![id as i64, place.base_tile, place.pattern])?;
         }
     }
@@ -423,10 +448,13 @@ fn control_code(
     patterns: &mut TilePatternWriter,
 ) -> WriteResult {
     for code in &compilation.control_code {
-        let of = || format!("control code of program {}", code.program.0);
-        let program = resolve(code.program.0, compilation.programs.len(), of)?;
-        let bytes = |&bytes: &Bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, of)?]);
-        let place = patterns.place(&code.tiles, bytes, of)?;
+        let describe = || format!("control code of program {}", code.program.0);
+        let program = resolve(code.program.0, compilation.programs.len(), describe)?;
+        let place = patterns.place(
+            &code.tiles,
+            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, describe)?]),
+            describe,
+        )?;
         rows.insert("control_code", params![program, place.base_tile, place.pattern])?;
     }
     Ok(())
@@ -434,14 +462,14 @@ fn control_code(
 
 fn variable_uses(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, VariableUse { variable, steps }) in compilation.variable_uses.iter().enumerate() {
-        let of = || format!("variable of use {id}");
-        let variable = resolve(variable.0, compilation.variables.len(), of)?;
+        let variable =
+            resolve(variable.0, compilation.variables.len(), || format!("variable of use {id}"))?;
         rows.insert("variable_uses", params![id as i64, variable, steps.start, steps.end])?;
     }
     Ok(())
 }
 
-/// Hands out ids of texts, in the order the texts first come up.
+/// Assigns ids to texts, in the order of first use.
 #[derive(Default)]
 struct StringTableWriter<'a>(HashMap<&'a str, i64>);
 
@@ -468,18 +496,21 @@ fn variables(
     let mut strings = StringTableWriter::default();
     let mut addresses = AddressWriter::default();
     for (id, variable) in compilation.variables.iter().enumerate() {
-        let of = |part: &str| format!("{part} of variable {}", variable.name);
+        let describe = |part: &str| format!("{part} of variable {}", variable.name);
         let name = strings.id(rows, &variable.name)?;
         let shape = strings.id(rows, &variable.shape)?;
         let operations = compilation.operations.len();
         let operation = variable
             .operation
-            .map(|op| resolve(op.0, operations, || of("operation")))
+            .map(|op| resolve(op.0, operations, || describe("operation")))
             .transpose()?;
         let live = variable.lifetime.as_ref();
-        let sizes = |tiles: &TileRuns<VariablePlacement>| tiles.map(|part| part.bytes);
-        let bytes = |&bytes: &Bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?]);
-        let place = patterns.place_parts(&variable.tiles, sizes, bytes, || of("part"))?;
+        let place = patterns.place_parts(
+            &variable.tiles,
+            |tiles| tiles.map(|part| part.bytes),
+            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, || describe("size"))?]),
+            || describe("part"),
+        )?;
         let base = place.base_tile.unwrap_or(TileId(0));
         rows.insert(
             "vars",
@@ -500,7 +531,7 @@ fn variables(
     Ok(())
 }
 
-/// Hands out ids of blobs of addresses, each written once.
+/// Assigns ids to blobs of addresses, each of which is written once.
 #[derive(Default)]
 struct AddressWriter(HashMap<Vec<u8>, i64>);
 
@@ -510,7 +541,8 @@ impl AddressWriter {
         checked_i64(addresses.max(), MAX_TILE_BYTES, || {
             format!("address of variable {}", of.name)
         })?;
-        let (blob, next) = (address_blob::encode(&addresses, base), self.0.len() as i64);
+        let blob = address_blob::encode(&addresses, base);
+        let next = self.0.len() as i64;
         match self.0.entry(blob) {
             Entry::Occupied(known) => Ok(*known.get()),
             Entry::Vacant(new) => {
@@ -525,15 +557,15 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tile_count = compilation.target.tiles_per_replica();
     for (tiles, memory) in compilation.tile_memory.iter() {
         check_tiles_exist(&StridedTileRuns::single_run(tiles), tile_count, || "memory".to_owned())?;
-        let bytes = |value| {
+        let check_bytes = |value| {
             checked_i64(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first))
         };
-        let including_gaps = bytes(memory.including_gaps)?;
-        let non_interleaved = bytes(memory.non_interleaved)?;
-        let interleaved = bytes(memory.interleaved)?;
-        let overflowed = bytes(memory.overflowed)?;
-        let always_live = bytes(memory.always_live)?;
-        let peak = bytes(memory.peak_not_always_live)?;
+        let including_gaps = check_bytes(memory.including_gaps)?;
+        let non_interleaved = check_bytes(memory.non_interleaved)?;
+        let interleaved = check_bytes(memory.interleaved)?;
+        let overflowed = check_bytes(memory.overflowed)?;
+        let always_live = check_bytes(memory.always_live)?;
+        let peak = check_bytes(memory.peak_not_always_live)?;
         for tile in tiles.iter() {
             rows.insert(
                 "memory_by_tile",
@@ -552,8 +584,8 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     }
     for ((category, region, overlapped), bytes) in owners(&compilation.tile_categories)? {
         for (strided, bytes) in strided_runs_of(&bytes) {
-            let what = || format!("memory by category of tile {}", strided.first);
-            check_tiles_exist(&strided, tile_count, what)?;
+            let describe = || format!("memory by category of tile {}", strided.first);
+            check_tiles_exist(&strided, tile_count, describe)?;
             rows.insert(
                 "category_bytes",
                 params![
@@ -564,7 +596,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                     strided.first_run_end(),
                     strided.stride,
                     strided.repeats,
-                    checked_i64(bytes, MAX_TILE_BYTES, what)?,
+                    checked_i64(bytes, MAX_TILE_BYTES, describe)?,
                 ],
             )?;
         }
@@ -572,7 +604,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     Ok(())
 }
 
-/// What bytes belong to: their category, region, and whether they share their address.
+/// The owner of bytes: category, region, and whether they share their address.
 type MemoryOwner = (MemoryCategory, MemoryRegion, bool);
 
 /// Bytes per tile of each owner, from the owners of each tile.

@@ -1,7 +1,7 @@
-//! Executed steps as they come: rows for scripts, and the trace index for views.
+//! Writes executed steps as they arrive: rows for scripts, and the trace index for views.
 //!
-//! Nothing here touches the file or the index, so that steps can be taken in while others make the
-//! index of them and write it.
+//! This code touches neither the file nor the index, so that it can accept steps while other
+//! threads build the index and write it.
 
 use super::execution_rows::{ExecutionRow, MarkTableRow};
 use super::mark_lanes::MarkLanes;
@@ -21,20 +21,20 @@ use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
 
-/// Steps that are indexed together: about a millisecond of work.
+/// The number of steps that are indexed together: about a millisecond of work.
 const RECORDS: usize = 1 << 12;
 
-/// Other pieces that are handed over together.
+/// The number of other pieces that are passed on together.
 pub(super) const PIECES: usize = 256;
 
-/// Facts that a step takes from its program.
+/// Facts about a step that depend only on its program.
 struct LeafProgramInfo {
     class: StepClass,
     kind: &'static str,
     compute_set: Option<u32>,
 }
 
-/// State of the execution part of a report.
+/// The state of the execution part of a report.
 pub(super) struct ExecutionWriter {
     leaves: Vec<LeafProgramInfo>,
     ipus: u32,
@@ -42,13 +42,13 @@ pub(super) struct ExecutionWriter {
     layout: StepLayout,
     steps: u64,
     end_cycle: Cycles,
-    /// Classes of replicas that steps may be of.
+    /// Number of classes of replicas.
     classes: u32,
-    /// Where the last step of each lane ends.
+    /// The end of the last step of each lane.
     lane_ends: BTreeMap<LaneNumber, Cycles>,
-    /// Steps to be indexed next, and what they wait for.
+    /// Steps to be indexed next, with their dependencies.
     records: Vec<TraceEvent>,
-    /// How many marks there are of each class of replicas.
+    /// Number of marks of each class of replicas.
     marks: BTreeMap<ReplicaClassId, i64>,
     mark_lanes: MarkLanes,
     mark_rows: MarkRowBlocks,
@@ -58,15 +58,18 @@ pub(super) struct ExecutionWriter {
 }
 
 impl ExecutionWriter {
-    /// Takes in the execution of `compilation`, whose steps are kept as `layout` says.
+    /// Starts the execution of `compilation`, with steps stored according to `layout`.
     pub(super) fn new(compilation: &CompilationReport, layout: StepLayout) -> Self {
-        let leaf = |program: &crate::model::ProgramNode| LeafProgramInfo {
-            class: StepClass::new(program.kind, program.stream),
-            kind: program.kind.name(),
-            compute_set: program.compute_set.map(|id| id.0),
-        };
         Self {
-            leaves: compilation.programs.iter().map(leaf).collect(),
+            leaves: compilation
+                .programs
+                .iter()
+                .map(|program| LeafProgramInfo {
+                    class: StepClass::new(program.kind, program.stream),
+                    kind: program.kind.name(),
+                    compute_set: program.compute_set.map(|id| id.0),
+                })
+                .collect(),
             ipus: compilation.target.ipus_per_replica,
             tiles_per_ipu: compilation.target.tiles_per_ipu,
             layout,
@@ -83,12 +86,12 @@ impl ExecutionWriter {
         }
     }
 
-    /// Takes what is to be written next, in this order.
+    /// Removes the pieces that are to be written next, in this order.
     pub(super) fn pieces(&mut self) -> std::vec::Drain<'_, ExecutionRow> {
         self.pieces.drain(..)
     }
 
-    /// Whether there is as much to be written as is worth handing over.
+    /// True if there are enough pieces to pass on.
     pub(super) fn is_full(&self) -> bool {
         let has_records = matches!(self.pieces.last(), Some(ExecutionRow::Records(_)));
         has_records || self.pieces.len() >= PIECES
@@ -99,53 +102,63 @@ impl ExecutionWriter {
         self.ipus * self.tiles_per_ipu
     }
 
-    /// The step that came last.
+    /// The last step so far.
     pub(super) fn last_step(&self) -> Option<StepId> {
         self.steps.checked_sub(1).map(StepId)
     }
 
     pub(super) fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         let id = StepId(self.steps);
-        let of = |part: &str| format!("{part} of step {id}");
+        let describe = |part: &str| format!("{part} of step {id}");
         let Some(leaf) = self.leaves.get(step.program.index()) else {
-            let (program, count) = (step.program.0, self.leaves.len());
-            let problem = format!("{} is {program}, but there are {count}", of("program"));
+            let program = step.program.0;
+            let count = self.leaves.len();
+            let problem = format!("{} is {program}, but there are {count}", describe("program"));
             return Err(ReportError::invalid_input(problem));
         };
-        // The text is only made when the check fails: this runs for every step.
-        checked_i64(id.0, MAX_STEPS, || of("number"))?;
+        // The text is only built if the check fails: this runs for every step.
+        checked_i64(id.0, MAX_STEPS, || describe("number"))?;
         match self.layout {
             StepLayout::Rows => {
-                let (kind, program, compute_set) = (leaf.kind, step.program.0, leaf.compute_set);
+                let kind = leaf.kind;
+                let program = step.program.0;
+                let compute_set = leaf.compute_set;
                 self.pieces.push(ExecutionRow::Step { id, kind, program, compute_set });
             }
             StepLayout::Columns if step.parts().next().is_none() => {
-                return Err(ReportError::invalid_input(format!("{} are none", of("IPUs"))));
+                return Err(ReportError::invalid_input(format!("{} are none", describe("IPUs"))));
             }
             StepLayout::Columns => {}
         }
-        // Lanes in order and each once: rows have (step, IPU, sub-lane) as their key.
+        // Lanes are ordered without duplicates: rows have (step, IPU, sub-lane) as their key.
         let mut before = None;
         for (replica_class, on_ipu) in step.parts() {
             self.check(replica_class, on_ipu, id)?;
             let lane = LaneNumber::new(replica_class, on_ipu.ipu, on_ipu.sub_lane);
             if before >= Some(lane) {
-                return Err(ReportError::invalid_input(format!("{} are not in order", of("IPUs"))));
+                return Err(ReportError::invalid_input(format!(
+                    "{} are not in order",
+                    describe("IPUs")
+                )));
             }
             before = Some(lane);
             let balance = on_ipu.tile_balance(self.tiles_per_ipu);
             let end = self.lane_ends.entry(lane).or_default();
-            // Bars are drawn from `from_max`, so that is where overlap would be seen.
+            // Bars are drawn from `from_max`, so overlap would be visible there.
             if on_ipu.from_max < *end {
                 let start = on_ipu.from_max;
-                let problem =
-                    format!("{} is {}, before the last step's end {}", of("start"), start.0, end.0);
+                let problem = format!(
+                    "{} is {}, before the last step's end {}",
+                    describe("start"),
+                    start.0,
+                    end.0
+                );
                 return Err(ReportError::invalid_input(problem));
             }
             *end = on_ipu.to_max;
             let record = record(step, id, leaf.class, on_ipu, balance);
             let has_row = self.layout == StepLayout::Rows && replica_class == ReplicaClassId(0);
-            let details = (!has_row).then(|| StepRecordDetails::from_step(on_ipu));
+            let details = if !has_row { Some(StepRecordDetails::from_step(on_ipu)) } else { None };
             self.records.push(TraceEvent::Step(LaneRecord { lane, record, details }));
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
             if has_row {
@@ -161,13 +174,12 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    /// Takes in that tiles of an IPU wait for others of it, by sub-lane, on all replicas.
+    /// Records that tiles of an IPU wait for others of it, by sub-lane, on all replicas.
     pub(super) fn hand_over(&mut self, ipu: IpuId, from: u8, to: u8) {
-        let on = |class| {
+        self.records.extend((0..self.classes).map(|class| {
             let at = ReplicaIpu { class: ReplicaClassId(class), ipu };
             TraceEvent::HandOver(TileHandOver { at, from, to })
-        };
-        self.records.extend((0..self.classes).map(on));
+        }));
     }
 
     fn check(
@@ -176,25 +188,33 @@ impl ExecutionWriter {
         on_ipu: &StepOnIpu,
         id: StepId,
     ) -> Result<(), ReportError> {
-        let of = |part: &str| format!("{part} of step {id} on IPU {}", on_ipu.ipu);
+        let describe = |part: &str| format!("{part} of step {id} on IPU {}", on_ipu.ipu);
         self.check_class(class)?;
         let StepOnIpu { from_min, from_max, to_min, to_max, .. } = *on_ipu;
-        checked_i64(to_max, MAX_CYCLES, || of("last cycle"))?;
-        checked_i64(u64::from(on_ipu.ipu), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
-        checked_i64(u64::from(on_ipu.sub_lane), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
-        checked_i64(u64::from(on_ipu.active_tiles), self.tiles_per_ipu.into(), || {
-            of("number of tiles")
+        checked_i64(to_max, MAX_CYCLES, || describe("last cycle"))?;
+        checked_i64(u64::from(on_ipu.ipu), u64::from(self.ipus.max(1)) - 1, || describe("IPU"))?;
+        checked_i64(u64::from(on_ipu.sub_lane), u64::from(MAX_SUB_LANES) - 1, || {
+            describe("sub-lane")
         })?;
-        checked_i64(on_ipu.bytes_in, MAX_STEP_BYTES, || of("received bytes"))?;
-        checked_i64(on_ipu.bytes_out, MAX_STEP_BYTES, || of("sent bytes"))?;
+        checked_i64(u64::from(on_ipu.active_tiles), self.tiles_per_ipu.into(), || {
+            describe("number of tiles")
+        })?;
+        checked_i64(on_ipu.bytes_in, MAX_STEP_BYTES, || describe("received bytes"))?;
+        checked_i64(on_ipu.bytes_out, MAX_STEP_BYTES, || describe("sent bytes"))?;
         let in_order = from_min <= from_max && from_max <= to_max;
         if !(in_order && from_min <= to_min && to_min <= to_max) {
             let from_to =
                 format!("from {} .. {}, to {} .. {}", from_min.0, from_max.0, to_min.0, to_max.0);
-            return Err(ReportError::invalid_input(format!("{} run {from_to}", of("cycles"))));
+            return Err(ReportError::invalid_input(format!(
+                "{} run {from_to}",
+                describe("cycles")
+            )));
         }
         if !on_ipu.active_tile_balance.is_finite() || on_ipu.active_tile_balance < 0.0 {
-            return Err(ReportError::invalid_input(format!("{} is no share", of("tile balance"))));
+            return Err(ReportError::invalid_input(format!(
+                "{} is no share",
+                describe("tile balance")
+            )));
         }
         Ok(())
     }
@@ -208,18 +228,18 @@ impl ExecutionWriter {
         Err(ReportError::invalid_input(problem))
     }
 
-    /// Takes in a mark of the replicas of a class.
+    /// Adds a mark of the replicas of a class.
     pub(super) fn mark(
         &mut self,
         class: ReplicaClassId,
         mark: &TraceMark,
     ) -> Result<(), ReportError> {
         self.check_class(class)?;
-        let of = |part: &str| format!("{part} of mark {}", mark.label);
+        let describe = |part: &str| format!("{part} of mark {}", mark.label);
         if mark.cycles.end < mark.cycles.start || mark.steps.end < mark.steps.start {
             return Err(ReportError::invalid_input(format!(
                 "{} comes before its start",
-                of("end")
+                describe("end")
             )));
         }
         let id = self.marks.entry(class).or_default();
@@ -230,11 +250,11 @@ impl ExecutionWriter {
             ipu: mark.ipu,
             pass: mark.pass.map(|pass| pass.name()),
             numbers: [
-                checked_i64(mark.index, MAX_COUNT, || of("index"))?,
-                checked_i64(mark.steps.start.0, MAX_STEPS, || of("first step"))?,
-                checked_i64(mark.steps.end.0, MAX_STEPS, || of("last step"))?,
-                checked_i64(mark.cycles.start, MAX_CYCLES, || of("start"))?,
-                checked_i64(mark.cycles.end, MAX_CYCLES, || of("end"))?,
+                checked_i64(mark.index, MAX_COUNT, || describe("index"))?,
+                checked_i64(mark.steps.start.0, MAX_STEPS, || describe("first step"))?,
+                checked_i64(mark.steps.end.0, MAX_STEPS, || describe("last step"))?,
+                checked_i64(mark.cycles.start, MAX_CYCLES, || describe("start"))?,
+                checked_i64(mark.cycles.end, MAX_CYCLES, || describe("end"))?,
             ],
         };
         *id += 1;
@@ -242,7 +262,7 @@ impl ExecutionWriter {
         if is_first {
             let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
             *count += 1;
-            // Readers look this far back for marks that reach into a window.
+            // Readers search this far back for marks that overlap a window.
             *longest = mark.cycles.length().max(*longest);
         }
         match self.layout {
@@ -256,7 +276,7 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    /// Writes what is known only at the end.
+    /// Writes the data that are known only at the end.
     pub(super) fn finish(
         mut self,
         mut lanes: TraceIndexWriter,
@@ -291,7 +311,7 @@ pub(super) fn sync_programs(compilation: &CompilationReport) -> SyncPrograms {
     .joining_replicas(joins)
 }
 
-/// Classes of replicas, at least one.
+/// Number of classes of replicas, at least one.
 fn count_of_classes(compilation: &CompilationReport) -> u32 {
     let classes = compilation.replica_classes.classes.len().max(1);
     u32::try_from(classes).unwrap_or(u32::MAX).min(MAX_REPLICAS)

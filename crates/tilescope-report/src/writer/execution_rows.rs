@@ -1,4 +1,4 @@
-//! What an execution leaves in the file, piece by piece.
+//! The rows of an execution, piece by piece.
 
 use crate::error::ReportError;
 use crate::mark_blocks::FinePiece;
@@ -10,13 +10,13 @@ use crate::trace::{TraceEvent, TraceIndexBlob, TraceIndexWriter};
 use crate::units::{CycleRange, IpuId, ReplicaClassId, StepId};
 use rusqlite::{ToSql, params};
 
-/// One row of an execution, checked and on its way to the file.
+/// One row of an execution, checked and ready to be written.
 pub(super) enum ExecutionRow {
     /// A row of `steps`.
     Step { id: StepId, kind: &'static str, program: u32, compute_set: Option<u32> },
     /// A row of `steps_by_ipu`.
     OnIpu { id: StepId, on_ipu: StepOnIpu, balance: f64 },
-    /// What the trace index is made of.
+    /// Input of the trace index.
     Records(Vec<TraceEvent>),
     /// A piece of the trace index.
     Blob(TraceIndexBlob),
@@ -35,13 +35,13 @@ pub(super) struct MarkTableRow {
     pub(super) label: String,
     pub(super) ipu: Option<IpuId>,
     pub(super) pass: Option<&'static str>,
-    /// Index, first step, step behind the last, first cycle, cycle behind the last.
+    /// Index, first step, step after the last, first cycle, cycle after the last.
     pub(super) numbers: [i64; 5],
 }
 
 impl ExecutionRow {
-    /// Puts steps into the trace index: `found` gets the pieces that are complete with them, and
-    /// every other row as it is.
+    /// Adds steps to the trace index. `found` gets the pieces that they complete, and every other
+    /// row unchanged.
     pub(super) fn index(self, lanes: &mut TraceIndexWriter, found: &mut Vec<Self>) {
         match self {
             Self::Records(records) => {
@@ -52,7 +52,7 @@ impl ExecutionRow {
         }
     }
 
-    /// Writes the row, which is not one of steps that are still to be indexed.
+    /// Writes the row, which must not be one of steps to be indexed.
     pub(super) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
         match self {
             Self::Records(_) => Err(ReportError::invalid_input("steps are indexed before")),
@@ -65,7 +65,9 @@ impl ExecutionRow {
             Self::MarkBlocks(piece) => piece.insert(rows),
             Self::MarkChunk(chunk) => {
                 let MarkChunk { id, class, kind, ipu, cycles, marks } = *chunk;
-                let (kind, first, end) = (kind.name(), cycles.start.0 as i64, cycles.end.0 as i64);
+                let kind = kind.name();
+                let first = cycles.start.0 as i64;
+                let end = cycles.end.0 as i64;
                 let PackedRows { rows: count, data, .. } = marks;
                 let count = count as i64;
                 if class == ReplicaClassId(0) {
@@ -80,7 +82,7 @@ impl ExecutionRow {
 }
 
 impl MarkTableRow {
-    /// Hands out all its columns in order.
+    /// Passes all its columns to `take`, in order.
     pub(super) fn with_columns<T>(&self, take: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
         let [index, first_step, end_step, start, end] = self.numbers;
         let Self { id, kind, label, ipu, pass, .. } = self;
@@ -94,12 +96,12 @@ pub(super) struct MarkChunk {
     pub(super) class: ReplicaClassId,
     pub(super) kind: MarkKind,
     pub(super) ipu: Option<IpuId>,
-    /// From where the first begins to where the last one ends.
+    /// The cycles from the start of the first to the end of the last one.
     pub(super) cycles: CycleRange,
     pub(super) marks: PackedRows,
 }
 
-/// Inserts a row of `steps_by_ipu`; cycles count from the start of the first active tile.
+/// Inserts a row of `steps_by_ipu`, with cycles relative to the start of the first active tile.
 fn insert_step_on_ipu(
     rows: &RowWriter,
     id: StepId,
@@ -112,7 +114,7 @@ fn insert_step_on_ipu(
         params![
             id.0 as i64,
             on_ipu.ipu,
-            // `Execution::check` has bounded and ordered the cycles: no difference is negative.
+            // `Execution::check` has bounded and ordered the cycles, so no difference is negative.
             (on_ipu.to_max - on_ipu.from_max).0 as i64,
             on_ipu.active_tiles,
             base.0 as i64,

@@ -1,4 +1,4 @@
-//! What the host does, as rows.
+//! Writes the host's part of a run as rows.
 
 use crate::error::ReportError;
 use crate::limits::MAX_COUNT;
@@ -10,7 +10,8 @@ use rusqlite::params;
 /// Writes all of `host`.
 pub(super) fn write(rows: &RowWriter, host: &HostReport) -> Result<(), ReportError> {
     for (id, rate) in host.rates.iter().enumerate() {
-        let (source, bottleneck) = (rate.source.name(), rate.bottleneck.name());
+        let source = rate.source.name();
+        let bottleneck = rate.bottleneck.name();
         rows.insert("host_rates", params![id as i64, source, rate.samples_per_second, bottleneck])?;
     }
     for (id, time) in host.call.iter().enumerate() {
@@ -40,7 +41,7 @@ pub(super) fn write(rows: &RowWriter, host: &HostReport) -> Result<(), ReportErr
         )?;
     }
     for (id, wait) in host.replicas.iter().enumerate() {
-        let cycles = |cycles: Cycles| count(cycles.0, "cycles of a replica's wait");
+        let check_cycles = |cycles: Cycles| count(cycles.0, "cycles of a replica's wait");
         rows.insert(
             "replica_waits",
             params![
@@ -48,11 +49,11 @@ pub(super) fn write(rows: &RowWriter, host: &HostReport) -> Result<(), ReportErr
                 wait.first_replica,
                 wait.replicas,
                 wait.instance,
-                cycles(wait.loader)?,
-                cycles(wait.host)?,
-                cycles(wait.others)?,
-                cycles(wait.behind.start)?,
-                cycles(wait.behind.end)?,
+                check_cycles(wait.loader)?,
+                check_cycles(wait.host)?,
+                check_cycles(wait.others)?,
+                check_cycles(wait.behind.start)?,
+                check_cycles(wait.behind.end)?,
             ],
         )?;
     }

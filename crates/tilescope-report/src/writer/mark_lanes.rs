@@ -1,5 +1,5 @@
-//! Marks of a long run, and of replicas that differ, packed by kind and IPU: marks of one lane differ
-//! little from each other.
+//! Packs marks of a long run, and of replicas that differ, by kind and IPU: marks of one lane
+//! differ little from each other.
 
 use super::execution_rows::{ExecutionRow, MarkChunk, MarkTableRow};
 use crate::model::{MarkKind, TraceMark};
@@ -10,15 +10,15 @@ use crate::units::{CycleRange, IpuId, ReplicaClassId};
 use rusqlite::types::ToSqlOutput;
 use std::collections::BTreeMap;
 
-/// Marks that are not complete chunks yet.
+/// Marks that do not fill a chunk yet.
 #[derive(Default)]
 pub(super) struct MarkLanes {
     lanes: BTreeMap<MarkLane, OpenChunk>,
-    /// How many chunks are complete of the first class of replicas, and of the others.
+    /// Number of complete chunks of the first class of replicas, and of the others.
     chunks: [i64; 2],
 }
 
-/// The marks that are packed together.
+/// Marks that are packed together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct MarkLane {
     class: ReplicaClassId,
@@ -32,7 +32,8 @@ struct OpenChunk {
 }
 
 impl MarkLanes {
-    /// Adds a mark, which is `row` in the table of marks. Gives a chunk that it completes.
+    /// Adds a mark, given as a `row` of the table of marks. Returns a chunk if the mark completes
+    /// one.
     pub(super) fn push(
         &mut self,
         class: ReplicaClassId,
@@ -41,15 +42,17 @@ impl MarkLanes {
     ) -> Option<ExecutionRow> {
         let lane = MarkLane { class, kind: mark.kind, ipu: mark.ipu };
         let table = schema::find("marks")?;
-        let new = || OpenChunk { marks: ColumnPacker::new(table), cycles: mark.cycles };
-        let open = self.lanes.entry(lane).or_insert_with(new);
+        let open = self
+            .lanes
+            .entry(lane)
+            .or_insert_with(|| OpenChunk { marks: ColumnPacker::new(table), cycles: mark.cycles });
         open.cycles = open.cycles.union(mark.cycles);
         row.with_columns(|columns| {
             let values: Vec<ToSqlOutput> =
                 columns.iter().filter_map(|value| value.to_sql().ok()).collect();
             open.marks.push(values.iter().map(stored));
         });
-        open.marks.is_full().then(|| self.complete(lane))?
+        if open.marks.is_full() { self.complete(lane) } else { None }
     }
 
     /// Completes all chunks.

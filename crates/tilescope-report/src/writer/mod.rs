@@ -1,7 +1,7 @@
-//! Writing a report: compilation first, then steps and marks as they come.
+//! Writes a report: first the compilation, then steps and marks as they arrive.
 //!
-//! One transaction without a journal: if anything fails, the unfinished file is thrown away.
-//! Memory is bounded by the compiled program, not by the number of steps.
+//! One transaction without a journal: on any failure, the unfinished file is discarded. Memory is
+//! bounded by the compiled program, not by the number of steps.
 
 mod compilation;
 mod execution;
@@ -42,24 +42,25 @@ const PAGE_BYTES: u64 = 4096;
 pub struct ReportMeta {
     /// Program and version that made the report: `tilescope 0.2.0`.
     pub generator: String,
-    /// The spec it was made from, as it was written.
+    /// The spec that it was made from, verbatim.
     pub spec: Option<String>,
     /// The file that its model was imported from.
     pub imported: Option<ImportedModel>,
 }
 
-/// How the steps and marks of an execution are kept. What can be read of them is the same.
+/// The storage of the steps and marks of an execution. Readers see no difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepLayout {
-    /// As Poplar keeps them, so that scripts can query them: some 65 B and 2 us per step and IPU.
+    /// As in Poplar's files, so that scripts can query them: some 65 B and 2 us per step and IPU.
     #[default]
     Rows,
-    /// As compressed columns: some 0.5 B per step and IPU, ten times as fast, of no use to scripts.
+    /// As compressed columns: some 0.5 B per step and IPU and ten times as fast, but not accessible
+    /// to scripts.
     Columns,
 }
 
 impl StepLayout {
-    /// Steps x IPUs up to which rows are worth their room.
+    /// The number of steps x IPUs up to which rows are worth their size.
     pub(crate) const MOST_ROWS: u64 = 1 << 16;
 
     /// The layout for a number of bars, steps x IPUs.
@@ -67,7 +68,7 @@ impl StepLayout {
         if bars <= Self::MOST_ROWS { Self::Rows } else { Self::Columns }
     }
 
-    /// About how many bytes a bar takes.
+    /// The approximate size of a bar in bytes.
     pub fn bytes_per_bar(self) -> u64 {
         match self {
             Self::Rows => 65,
@@ -84,7 +85,7 @@ impl StepLayout {
     }
 }
 
-/// Tables that are only made where they have rows.
+/// Tables that are only created if they have rows.
 fn tables_of_few() -> impl Iterator<Item = &'static str> {
     let few = schema::REPLICA_TABLES.into_iter().chain(schema::RING_TABLES);
     few.chain(schema::SAMPLE_TABLES)
@@ -92,7 +93,7 @@ fn tables_of_few() -> impl Iterator<Item = &'static str> {
         .chain([schema::TILE_SAMPLES, schema::PATH_INDEX])
 }
 
-/// The trace in a file that is being written, between transactions.
+/// Opens the trace in a file that is being written, between transactions.
 fn open_written_trace(path: &Path) -> Result<Trace, ReportError> {
     let bytes = fs::metadata(path).map_err(|e| ReportError::reading(e, path))?.len();
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -105,9 +106,9 @@ fn open_written_trace(path: &Path) -> Result<Trace, ReportError> {
 
 /// Writes one `profile.pop`.
 ///
-/// The file grows under a temporary name beside its place and takes that place, whole, in
-/// [`ReportWriter::finish`]; until then an older report stays as it was. Dropped before, or after
-/// an error, it leaves nothing behind. Same calls, same bytes.
+/// The file is written under a temporary name beside its place and renamed in
+/// [`ReportWriter::finish`]; until then an older report stays unchanged. Dropping the writer
+/// earlier, or after an error, leaves nothing behind. The same calls give the same bytes.
 pub struct ReportWriter {
     // Closed before the file is removed or put in place: fields drop in this order.
     connection: Connection,
@@ -120,7 +121,7 @@ pub struct ReportWriter {
 }
 
 impl ReportWriter {
-    /// Starts a report in `directory`, which is made if it does not exist.
+    /// Starts a report in `directory`, which is created if it does not exist.
     pub fn create(directory: &Path, meta: &ReportMeta) -> Result<Self, ReportError> {
         if directory.is_file() {
             let problem = "a report is a directory, and this is a file".to_owned();
@@ -156,20 +157,20 @@ impl ReportWriter {
             writer.rows().execute(&view.create())?;
         }
         let format = format!("{}.{}", schema::FORMAT.0, schema::FORMAT.1);
-        let fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
-        fact("format", &format)?;
-        fact("generator", &meta.generator)?;
-        meta.spec.as_ref().map_or(Ok(()), |spec| fact("spec", spec))?;
+        let write_fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
+        write_fact("format", &format)?;
+        write_fact("generator", &meta.generator)?;
+        meta.spec.as_ref().map_or(Ok(()), |spec| write_fact("spec", spec))?;
         if let Some(imported) = &meta.imported {
             let json = serde_json::to_string(imported).map_err(|error| {
                 ReportError::invalid_input(format!("the imported model is no JSON: {error}"))
             })?;
-            fact("onnx", &json)?;
+            write_fact("onnx", &json)?;
         }
         Ok(writer)
     }
 
-    /// Says which report this is a slice of.
+    /// Records the report that this one is a slice of.
     pub(crate) fn slice_of(&mut self, origin: &SliceOrigin) -> Result<(), ReportError> {
         let json = serde_json::to_string(origin).map_err(|error| {
             ReportError::invalid_input(format!("what it is a slice of is no JSON: {error}"))
@@ -183,7 +184,7 @@ impl ReportWriter {
         self.rows().execute(&format!("PRAGMA max_page_count = {pages}"))
     }
 
-    /// Writes the compiled program. To be called once, before any step.
+    /// Writes the compiled program. Must be called once, before any step.
     pub fn compilation(&mut self, compilation: &CompilationReport) -> Result<(), ReportError> {
         if self.execution.is_some() {
             return self.refuse_after_failure(|_| {
@@ -208,7 +209,7 @@ impl ReportWriter {
         Ok(())
     }
 
-    /// Chooses how steps and marks are kept, before the compilation.
+    /// Sets the storage of steps and marks. Must be called before the compilation.
     pub fn step_layout(&mut self, layout: StepLayout) -> Result<(), ReportError> {
         self.refuse_after_failure(|writer| {
             if writer.execution.is_some() {
@@ -227,8 +228,9 @@ impl ReportWriter {
         self.executing(|execution| execution.step(step))
     }
 
-    /// Tells that the next step of the tiles `waiting` of an IPU waits for what its tiles `awaited`
-    /// did so far; both by sub-lane. Where this is never told, it is inferred from when steps run.
+    /// Records that the next step of the tiles `waiting` of an IPU waits for the work of its tiles
+    /// `awaited` so far; both by sub-lane. If this is never called, waits are inferred from the
+    /// times of steps.
     pub fn wait_for_tiles(
         &mut self,
         ipu: IpuId,
@@ -241,7 +243,8 @@ impl ReportWriter {
         })
     }
 
-    /// Says what samples of tiles are of, after the compilation and before the first of them.
+    /// Writes the labels of samples of tiles. Must be called after the compilation and before the
+    /// first sample.
     pub fn sample_labels(&mut self, labels: &[SampleLabel]) -> Result<(), ReportError> {
         self.refuse_after_failure(|writer| {
             let Some((execution, _)) =
@@ -258,7 +261,7 @@ impl ReportWriter {
         })
     }
 
-    /// Writes when tiles began and ended the step that was written last, by tile and time.
+    /// Writes the samples of tiles for the last step, by tile and time.
     pub fn tile_samples(
         &mut self,
         samples: impl IntoIterator<Item = TileSample>,
@@ -277,7 +280,7 @@ impl ReportWriter {
         })
     }
 
-    /// Writes a mark; order does not matter.
+    /// Writes a mark. Marks may come in any order.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.mark_of_class(ReplicaClassId(0), mark)
     }
@@ -291,11 +294,12 @@ impl ReportWriter {
         self.executing(|execution| execution.mark(class, mark))
     }
 
-    /// Writes the compiled program, while `run` hands executed steps and marks to a recorder on
-    /// another thread and a third makes the trace index of them; then those. In place of [`ReportWriter::compilation`].
+    /// Writes the compiled program while `run` passes executed steps and marks to a recorder on
+    /// another thread, and a third thread builds their trace index; then writes those. Replaces
+    /// [`ReportWriter::compilation`].
     ///
     /// # Errors
-    /// Those of writing, or else that of `run`.
+    /// An error of writing, or otherwise that of `run`.
     pub fn record<R>(
         &mut self,
         compilation: &CompilationReport,
@@ -310,12 +314,12 @@ impl ReportWriter {
         std::thread::scope(|scope| {
             let running = scope.spawn(move || run(&mut recorder).and_then(|()| recorder.end()));
             let indexing = scope.spawn(|| index.run());
-            // Pieces queue while the compiled program is written: the connection stays with one
-            // thread, and rows come in the same order as without a recorder.
+            // Pieces queue up while the compiled program is written: the connection stays on one
+            // thread, and rows are written in the same order as without a recorder.
             let written = self.compilation(compilation).and_then(|()| {
                 pieces.iter().flatten().try_for_each(|piece| piece.insert(&self.rows()))
             });
-            // A recorder that waits for room is told that none will come.
+            // A recorder that waits for space in the queue sees that the receiver is gone.
             drop(pieces);
             let lanes = indexing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let ran = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -325,7 +329,7 @@ impl ReportWriter {
         })
     }
 
-    /// Completes the report and puts it in its place. Gives its path.
+    /// Completes the report and moves it to its place. Returns its path.
     pub fn finish(mut self) -> Result<PathBuf, ReportError> {
         if self.failed {
             return Err(ReportError::invalid_input("an earlier part could not be written"));
@@ -342,12 +346,12 @@ impl ReportWriter {
         if is_executed {
             self.write_path()?;
         }
-        // After everything that is summed, before views take the place of empty tables.
+        // After all summed rows, before views replace empty tables.
         self.write_checksums()?;
         match self.layout {
             StepLayout::Columns => self.rows().execute(&schema::views_without_rows())?,
-            // Indexed once at the end: keeping an index up with every mark moves its pages again
-            // and again.
+            // Indexed once at the end: updating an index with every mark moves its pages again and
+            // again.
             StepLayout::Rows => self.rows().execute(schema::MARKS_INDEX)?,
         }
         self.rows().execute("COMMIT")?;
@@ -358,16 +362,17 @@ impl ReportWriter {
         Ok(part.commit()?)
     }
 
-    /// Writes the critical path, and what programs add to it. It is found from its end, and then its
-    /// steps are read, so that everything else of the run is in the file by now.
+    /// Writes the critical path, and the sums of programs over it. The search starts at the end of
+    /// the run and reads its steps, so everything else must be in the file by now.
     fn write_path(&self) -> Result<(), ReportError> {
         self.rows().execute("COMMIT")?;
         let path = open_written_trace(self.part.temporary_path())?.critical_path()?;
         let programs = path.as_ref().map(CriticalPath::programs).transpose()?;
         self.rows().execute("BEGIN")?;
-        let (Some(path), Some(programs)) = (path, programs) else { return Ok(()) };
+        let Some(path) = path else { return Ok(()) };
+        let Some(programs) = programs else { return Ok(()) };
         path.write_programs(&programs, &self.rows())?;
-        // The walk over one block takes no time, and a short run need not have a table more.
+        // The walk over one block takes no time, so a short run needs no further table.
         if path.block_count() > 1 {
             self.create_tables(&[schema::PATH_INDEX])?;
             path.write_index(&self.rows())?;
@@ -389,7 +394,7 @@ impl ReportWriter {
         }
     }
 
-    /// Writes the checksums of all rows so far, which are none of their own.
+    /// Writes the checksums of all rows so far, except those of the checksums themselves.
     fn write_checksums(&self) -> Result<(), ReportError> {
         let rows = RowWriter::plain(&self.connection, self.part.temporary_path());
         for (table, part, sum) in self.checksums.borrow().parts() {
@@ -403,7 +408,7 @@ impl ReportWriter {
         Ok(())
     }
 
-    /// Lets the execution take something in, and writes what comes of it.
+    /// Calls `take` on the execution, and writes the resulting pieces.
     fn executing(
         &mut self,
         take: impl FnOnce(&mut ExecutionWriter) -> Result<(), ReportError>,
@@ -421,7 +426,7 @@ impl ReportWriter {
         })
     }
 
-    /// After one failure, nothing more is written: rows would be missing.
+    /// Refuses any call after a failure: rows would be missing.
     fn refuse_after_failure(
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<(), ReportError>,

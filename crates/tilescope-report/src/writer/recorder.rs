@@ -1,5 +1,5 @@
-//! Taking in steps on one thread, while a second makes the trace index of them and a third writes
-//! to the file.
+//! Accepts steps on one thread, while a second builds their trace index and a third writes to the
+//! file.
 
 use super::StepLayout;
 use super::execution::{ExecutionWriter, PIECES, sync_programs};
@@ -10,18 +10,18 @@ use crate::trace::{SyncPrograms, TraceIndexWriter};
 use crate::units::{IpuId, ReplicaClassId};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Batches of steps that may wait for the index.
+/// The most batches of steps in the queue for the index.
 const MAX_QUEUED_STEPS: usize = 32;
-/// Batches of pieces that may wait while the compiled program is written: some 200 MB of index.
+/// The most batches of pieces queued while the compiled program is written: some 200 MB of index.
 const MAX_QUEUED_PIECES: usize = 256;
 
-/// Takes the steps of an execution in.
+/// Records the steps of an execution.
 pub struct Recorder {
     execution: ExecutionWriter,
     rows: SyncSender<Vec<ExecutionRow>>,
 }
 
-/// Makes the trace index of the steps that a [`Recorder`] takes in.
+/// Builds the trace index of the steps of a [`Recorder`].
 pub(super) struct RecorderIndex {
     programs: SyncPrograms,
     rows: Receiver<Vec<ExecutionRow>>,
@@ -29,7 +29,7 @@ pub(super) struct RecorderIndex {
 }
 
 impl Recorder {
-    /// The recorder, what indexes its steps, and where the pieces of the file come out.
+    /// The recorder, its index builder, and the receiver of pieces for the file.
     pub(super) fn new(
         compilation: &CompilationReport,
         layout: StepLayout,
@@ -41,18 +41,18 @@ impl Recorder {
         (Self { execution, rows }, RecorderIndex { programs, rows: indexed, pieces }, receiver)
     }
 
-    /// Writes a step, as [`ReportWriter::step`](super::ReportWriter::step) does.
+    /// Writes a step, like [`ReportWriter::step`](super::ReportWriter::step).
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.execution.step(step)?;
         self.hand_over_if_full()
     }
 
-    /// Writes a mark, as [`ReportWriter::mark`](super::ReportWriter::mark) does.
+    /// Writes a mark, like [`ReportWriter::mark`](super::ReportWriter::mark).
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.mark_of_class(ReplicaClassId(0), mark)
     }
 
-    /// Writes a mark, as [`ReportWriter::mark_of_class`](super::ReportWriter::mark_of_class) does.
+    /// Writes a mark, like [`ReportWriter::mark_of_class`](super::ReportWriter::mark_of_class).
     pub fn mark_of_class(
         &mut self,
         class: ReplicaClassId,
@@ -62,13 +62,13 @@ impl Recorder {
         self.hand_over_if_full()
     }
 
-    /// Tells that tiles of an IPU wait for others of it, as
-    /// [`ReportWriter::wait_for_tiles`](super::ReportWriter::wait_for_tiles) does.
+    /// Records that tiles of an IPU wait for others of it, like
+    /// [`ReportWriter::wait_for_tiles`](super::ReportWriter::wait_for_tiles).
     pub fn wait_for_tiles(&mut self, ipu: IpuId, waiting: u8, awaited: u8) {
         self.execution.hand_over(ipu, awaited, waiting);
     }
 
-    /// Hands over what is left; what is known only at the end is in what it returns.
+    /// Passes on the remaining pieces. Returns the state for data known only at the end.
     pub(super) fn end(mut self) -> Result<ExecutionWriter, ReportError> {
         self.hand_over()?;
         Ok(self.execution)
@@ -80,24 +80,26 @@ impl Recorder {
 
     fn hand_over(&mut self) -> Result<(), ReportError> {
         let batch = self.execution.pieces().collect();
-        let gone = |_| ReportError::invalid_input("an earlier part could not be written");
-        // Waits where the queue is full: a run faster than the disk must not fill the memory.
-        self.rows.send(batch).map_err(gone)
+        // Blocks while the queue is full: a run faster than the disk must not fill the memory.
+        self.rows
+            .send(batch)
+            .map_err(|_| ReportError::invalid_input("an earlier part could not be written"))
     }
 }
 
 impl RecorderIndex {
-    /// Works until no more steps come, or nobody takes the pieces any more.
+    /// Runs until no more steps come or the receiver of pieces is gone.
     pub(super) fn run(self) -> TraceIndexWriter {
         let Self { programs, rows, pieces } = self;
-        let (mut lanes, mut found) = (TraceIndexWriter::new(programs), Vec::new());
+        let mut lanes = TraceIndexWriter::new(programs);
+        let mut found = Vec::new();
         for batch in rows {
             batch.into_iter().for_each(|row| row.index(&mut lanes, &mut found));
             if found.len() >= PIECES && pieces.send(std::mem::take(&mut found)).is_err() {
                 return lanes;
             }
         }
-        // Whoever does not take them says why.
+        // A receiver that is gone reports its own error.
         let _ = pieces.send(found);
         lanes
     }

@@ -1,4 +1,4 @@
-//! What equal things do on tiles, written once.
+//! Writes patterns of tiles, which equal items share.
 
 use crate::error::ReportError;
 use crate::row_writer::{RowWriter, check_tiles_exist};
@@ -8,7 +8,7 @@ use rusqlite::params;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Where something lies, as columns: no numbers where that is nowhere.
+/// The pattern and base tile of an item, as columns; NULL for an item on no tile.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PatternColumns {
     pub(super) base_tile: Option<TileId>,
@@ -16,28 +16,29 @@ pub(super) struct PatternColumns {
     pub(super) pattern: Option<i64>,
 }
 
-/// Hands out ids of patterns, in the order they first come up.
+/// Assigns ids to patterns, in the order of first use.
 ///
-/// A pattern counts from the first tile of the IPU on which it begins, so that equal layers on
-/// several IPUs have the same. Of runs that share their memory only the first are looked at.
+/// A pattern is relative to the first tile of the IPU on which it begins, so that equal layers on
+/// several IPUs have the same pattern. Of runs that share their memory, only the first are encoded.
 pub(super) struct TilePatternWriter<'a> {
     rows: &'a RowWriter<'a>,
     tiles_per_ipu: u32,
     tiles: u32,
     by_text: HashMap<String, i64>,
-    /// By where runs are kept and how far behind the base they begin. All runs of a compilation
-    /// are alive while it is written, so no place in memory comes up for different ones.
+    /// By the identity of the runs and their distance from the base. All runs of a compilation are
+    /// alive while it is written, so different runs never have the same address.
     by_runs: HashMap<(usize, i64), i64>,
 }
 
 impl<'a> TilePatternWriter<'a> {
     pub(super) fn new(rows: &'a RowWriter<'a>, tiles_per_ipu: u32, tiles: u32) -> Self {
-        let (by_text, by_runs) = (HashMap::new(), HashMap::new());
+        let by_text = HashMap::new();
+        let by_runs = HashMap::new();
         Self { rows, tiles_per_ipu, tiles, by_text, by_runs }
     }
 
-    /// Where `runs` lie, with the numbers of their values. `what` they are is put into words on
-    /// refusal only.
+    /// The pattern of `runs`, with the numbers of their values. `what` is only called for an error
+    /// message.
     pub(super) fn place<T: Clone + Ord, const N: usize>(
         &mut self,
         runs: &TileRuns<T>,
@@ -47,7 +48,7 @@ impl<'a> TilePatternWriter<'a> {
         self.place_parts(runs, TileRuns::clone, numbers, what)
     }
 
-    /// Where a part of `runs` lies, with the numbers of its values.
+    /// The pattern of a part of `runs`, with the numbers of its values.
     pub(super) fn place_parts<T, U: Clone + Ord, const N: usize>(
         &mut self,
         runs: &TileRuns<T>,
@@ -61,8 +62,8 @@ impl<'a> TilePatternWriter<'a> {
         let all = TileRange::new(first, runs.end().unwrap_or(first));
         check_tiles_exist(&StridedTileRuns::single_run(all), self.tiles, &what)?;
         let base = TileId(first.0 - first.0 % self.tiles_per_ipu.max(1));
-        // Equal operations share their runs in memory, shifted from IPU to IPU: the second one costs
-        // a look-up, and no strided runs are worked out again.
+        // Equal operations share their runs in memory, shifted from IPU to IPU: the second one
+        // costs a lookup, and its strided runs are not computed again.
         let (kept, offset) = runs.shared_key();
         let key = (kept, i64::from(offset) - i64::from(base.0));
         let pattern = match self.by_runs.get(&key) {
@@ -96,8 +97,9 @@ fn text<T: Clone + Ord, const N: usize>(
     for (strided, value) in strided_runs_of(runs) {
         let comma = if text.len() > 1 { "," } else { "" };
         let StridedTileRuns { first, stride, repeats, .. } = strided;
-        let (first, end) = (first - base, strided.first_run_end() - base);
-        // Writing into a string cannot fail.
+        let first = first - base;
+        let end = strided.first_run_end() - base;
+        // Writing to a string cannot fail.
         let _ = write!(text, "{comma}[{first},{end},{stride},{repeats}");
         for number in numbers(&value)? {
             let _ = write!(text, ",{number}");

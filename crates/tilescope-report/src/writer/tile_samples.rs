@@ -1,4 +1,4 @@
-//! Samples of tiles, packed while they come.
+//! Packs samples of tiles as they arrive.
 
 use crate::error::ReportError;
 use crate::limits::MAX_CYCLES;
@@ -10,12 +10,12 @@ use crate::units::StepId;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{ToSql, params};
 
-/// State of the samples of a report.
+/// The state of the samples of a report.
 pub(super) struct TileSampleWriter {
     labels: usize,
     tiles: u32,
     packer: ColumnPacker,
-    /// Steps of the samples that are not written yet.
+    /// Steps whose samples are not written yet.
     first_step: StepId,
     last_step: StepId,
     chunks: i64,
@@ -23,7 +23,7 @@ pub(super) struct TileSampleWriter {
 }
 
 impl TileSampleWriter {
-    /// Writes the labels of samples on so many tiles.
+    /// Writes the labels of samples on this number of tiles.
     pub(super) fn new(
         labels: &[SampleLabel],
         tiles: u32,
@@ -39,23 +39,24 @@ impl TileSampleWriter {
         let packer = ColumnPacker::new(table.ok_or_else(|| {
             ReportError::invalid_input(format!("there is no table {}", schema::TILE_SAMPLES))
         })?);
-        let (first_step, last_step) = (StepId(0), StepId(0));
+        let first_step = StepId(0);
+        let last_step = StepId(0);
         let labels = labels.len();
         Ok(Self { labels, tiles, packer, first_step, last_step, chunks: 0, has_rows: false })
     }
 
-    /// Takes in a sample of a step; steps come in order.
+    /// Adds a sample of a step; steps come in order.
     pub(super) fn sample(
         &mut self,
         step: StepId,
         sample: &TileSample,
         rows: &RowWriter,
     ) -> Result<(), ReportError> {
-        let of = |part: &str| format!("{part} of a sample of step {step}");
-        let label = resolve(sample.label, self.labels, || of("label"))?;
-        let tile = resolve(sample.tile.0, self.tiles as usize, || of("tile"))?;
-        let end = checked_i64(sample.cycles.end, MAX_CYCLES, || of("end"))?;
-        let start = checked_i64(sample.cycles.start, sample.cycles.end, || of("start"))?;
+        let describe = |part: &str| format!("{part} of a sample of step {step}");
+        let label = resolve(sample.label, self.labels, || describe("label"))?;
+        let tile = resolve(sample.tile.0, self.tiles as usize, || describe("tile"))?;
+        let end = checked_i64(sample.cycles.end, MAX_CYCLES, || describe("end"))?;
+        let start = checked_i64(sample.cycles.start, sample.cycles.end, || describe("start"))?;
         let planned = i64::try_from(sample.exchange_cycles.0).ok().filter(|cycles| *cycles > 0);
         let activities = ExchangeActivity::pack(&sample.activities);
         let columns: [&dyn ToSql; 10] = [
@@ -80,13 +81,14 @@ impl TileSampleWriter {
         if self.packer.is_full() { self.complete(rows) } else { Ok(()) }
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(super) fn complete(&mut self, rows: &RowWriter) -> Result<(), ReportError> {
         if !std::mem::take(&mut self.has_rows) {
             return Ok(());
         }
         let PackedRows { rows: count, data } = self.packer.take();
-        let (first, last) = (self.first_step.0 as i64, self.last_step.0 as i64);
+        let first = self.first_step.0 as i64;
+        let last = self.last_step.0 as i64;
         let row = params![self.chunks, first, last, count as i64, data];
         rows.insert(schema::TILE_SAMPLE_CHUNKS, row)?;
         self.chunks += 1;

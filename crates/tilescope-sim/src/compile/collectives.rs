@@ -1,4 +1,4 @@
-//! Collectives between replicas, and between IPUs of a replica that share a layer, or rows.
+//! Collectives between replicas, and between the IPUs of a replica that share a layer or rows.
 
 use super::data_flow::BufferKey;
 use super::fragment_items::{FragmentItem, last_leaf};
@@ -21,16 +21,16 @@ use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic, TrainingPass,
 };
 
-/// Who takes part in a collective.
+/// The participants of a collective.
 #[derive(Clone, Copy)]
 struct CollectiveOver {
     ranks: CollectiveRanks,
-    /// None between the IPUs that a layer is split over.
+    /// The group of the collective. `None` for the IPUs that a layer is split over.
     group: Option<CollectiveGroup>,
 }
 
 impl ProgramBuilder<'_> {
-    /// What crosses between the IPUs that a layer is split over, after a node at its edge.
+    /// Adds the collective between the IPUs that a layer is split over, after a node at its edge.
     pub(super) fn shard_collective(
         &mut self,
         node: &GraphNode,
@@ -51,17 +51,18 @@ impl ProgramBuilder<'_> {
             ShardCrossing::Nothing => return Vec::new(),
         };
         let whole = node.outputs[0];
-        let (name, values) = (self.plan.name(whole), self.plan.values(whole));
-        let half = |kind: &CollectiveKind| {
+        let name = self.plan.name(whole);
+        let values = self.plan.values(whole);
+        let mut items = Vec::new();
+        for kind in halves {
             let over = CollectiveOver { ranks, group: None };
-            self.collective_over(over, *kind, name, values, operation, ipu)
-        };
-        let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
+            items.extend(self.collective_over(over, *kind, name, values, operation, ipu));
+        }
         if set.is_some() { join_set(items) } else { items }
     }
 
-    /// One half of an all-reduce over replicas, or over the IPUs that share rows; nothing where there
-    /// is one.
+    /// Adds one half of an all-reduce over replicas, or over the IPUs that share rows. Adds nothing
+    /// if there is only one participant.
     pub(super) fn collective(
         &mut self,
         kind: CollectiveKind,
@@ -73,7 +74,7 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let members = CollectiveOver { ranks: self.rings.ranks(over), group: Some(over) };
         let items = self.collective_over(members, kind, name, elements, operation, ipu);
-        // IPUs that share rows all take part, each with the same steps.
+        // All IPUs that share rows take part, each with the same steps.
         if over == CollectiveGroup::Rows { join_set(items) } else { items }
     }
 
@@ -113,10 +114,11 @@ impl ProgramBuilder<'_> {
                 times => items.push(FragmentItem::Loop { times, body }),
             }
             items.extend(self.ring_work(&programs.after, place));
-            // A fragment to send, and one that arrives.
+            // One fragment to send, and one that arrives.
             let shape = TensorInfo::new([round.part(elements).total().0], dtype).to_string();
             for end in ["Src", "Dst"] {
-                let (buffer, lifetime) = (format!("{name}/{end}"), first..self.tables.next_step());
+                let buffer = format!("{name}/{end}");
+                let lifetime = first..self.tables.next_step();
                 let buffer = (buffer, shape.clone());
                 self.variables.add(buffer, Some(operation), Some(lifetime), ipu, &bytes);
             }
@@ -135,8 +137,8 @@ impl ProgramBuilder<'_> {
         self.tables.work(Some(operation), name, ipu, work).items
     }
 
-    /// The function that takes a step's fragment, with the cases of its switch that this replica
-    /// does not run.
+    /// Adds the function that takes the fragment of a step, with the cases of its switch that this
+    /// replica does not run.
     fn fragment_copy(
         &mut self,
         programs: &RingPrograms,
@@ -159,7 +161,8 @@ impl ProgramBuilder<'_> {
         emitted.items
     }
 
-    /// The copy of one step to the neighbours: every replica sends and receives as much.
+    /// Adds the copy of one step to the neighbours. Every replica sends and receives the same
+    /// amount.
     fn cross_replica_copy(
         &mut self,
         name: &str,
@@ -188,7 +191,7 @@ impl ProgramBuilder<'_> {
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         ring.into_iter().for_each(|ring| self.rings.note(ring, copy));
-        // Equal steps of one IPU share their code.
+        // Equal steps of one IPU share code.
         let known = self.tables.code_exists_or_insert(ipu, &format!("{round:?} {bytes:?}"));
         let code_bytes =
             if known { Bytes::ZERO } else { code_bytes::collective_code_bytes(target) };
@@ -204,7 +207,7 @@ impl ProgramBuilder<'_> {
         vec![FragmentItem::ReplicaSync { program: sync, ipu }, FragmentItem::Leaf(copy)]
     }
 
-    /// An operation that only moves tensors between replicas.
+    /// Adds an operation that only moves tensors between replicas.
     pub(super) fn collective_operation(
         &mut self,
         name: String,
@@ -215,7 +218,7 @@ impl ProgramBuilder<'_> {
         self.operations.add(self.operations.copy((name, "collectives"), pass, read, ipu))
     }
 
-    /// The share of a tensor, while it exists beside the tensor.
+    /// Adds the variable of a tensor's share, for the steps in which it exists beside the tensor.
     pub(super) fn push_share_variable(
         &mut self,
         tensor: TensorId,
@@ -233,7 +236,7 @@ impl ProgramBuilder<'_> {
         self.variables.add(name, Some(operation), Some(lifetime), ipu, &bytes);
     }
 
-    /// Puts the weights of all shares together.
+    /// Gathers the weights of all shares into the whole tensor.
     pub(super) fn gather_weights(
         &mut self,
         whole: TensorBuffer,
@@ -241,11 +244,13 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let TensorBuffer { tensor, ipu, .. } = whole;
         let share = TensorBuffer { part: TensorBufferKind::Original, ..whole };
-        let (name, values) = (self.plan.name(tensor), self.plan.values(tensor));
+        let name = self.plan.name(tensor);
+        let values = self.plan.values(tensor);
         let operation = self.collective_operation(format!("{name}/allGather"), pass, &[share], ipu);
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
-        let (kind, over) = (CollectiveKind::AllGather, CollectiveGroup::Domain);
+        let kind = CollectiveKind::AllGather;
+        let over = CollectiveGroup::Domain;
         let items = self.collective(kind, over, name, values, operation, ipu);
         self.flows.note(&items, &[BufferKey::Tensor(share)], &[BufferKey::Tensor(whole)]);
         for buffer in [share, whole] {
@@ -255,34 +260,38 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Scatters the sum of a gradient over the replicas before it is added to a shared accumulator,
-    /// and gives what adds this replica's share; nothing for other nodes.
+    /// Scatters the sum of a gradient over the replicas before it is added to a shared accumulator.
+    /// Returns the scatter and the work that adds the share of this replica, or `None` for other
+    /// nodes.
     pub(super) fn scatter_gradient(
         &mut self,
         node: &GraphNode,
         operation: OperationId,
         ipu: IpuId,
     ) -> Option<(Vec<FragmentItem>, OperationWork)> {
-        let is_split = |of: &TensorId| {
-            self.plan.sharding.splits(*of) && self.plan.role(*of) == TensorRole::Accumulator
-        };
-        if !node.inputs.first().is_some_and(is_split) {
+        let accumulator = *node.inputs.first()?;
+        if self.plan.role(accumulator) != TensorRole::Accumulator
+            || !self.plan.sharding.splits(accumulator)
+        {
             return None;
         }
         let gradient = *node.inputs.get(1)?;
         let work = self.plan.on_share(node)?.work;
         self.operations.set_flops(operation, self.plan.flops_of_share(node));
-        let (name, values) = (self.plan.name(gradient), self.plan.values(gradient));
+        let name = self.plan.name(gradient);
+        let values = self.plan.values(gradient);
         let first = self.tables.next_step();
-        let (kind, over) = (CollectiveKind::ReduceScatter, CollectiveGroup::Domain);
+        let kind = CollectiveKind::ReduceScatter;
+        let over = CollectiveGroup::Domain;
         let items = self.collective(kind, over, name, values, operation, ipu);
-        // The step behind the collective reads the share.
+        // The step after the collective reads the share.
         self.push_share_variable(gradient, ipu, operation, first..self.tables.next_step() + 1);
         Some((items, work))
     }
 }
 
-/// The steps of a collective that the other IPUs of the set run as well, each on its own part.
+/// Marks the syncs of a collective as shared with the other IPUs of the set, each of which runs the
+/// steps on its own part.
 fn join_set(items: Vec<FragmentItem>) -> Vec<FragmentItem> {
     let joined = items.into_iter().map(|item| match item {
         FragmentItem::Loop { times, body } => FragmentItem::Loop { times, body: join_set(body) },

@@ -1,4 +1,5 @@
-//! What the programs read and write, noted while they are made: `verify` follows it through a run.
+//! The buffers that programs read and write, recorded while the programs are made. `verify` follows
+//! them through a run.
 
 use super::fragment_items::{FragmentItem, first_leaf, last_leaf};
 use super::program_plan::ProgramPlan;
@@ -12,26 +13,26 @@ use tilescope_report::{
     DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, TrainingPass,
 };
 
-/// What tells buffers apart.
+/// The identity of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BufferKey {
     /// The memory of a tensor on the tiles.
     Tensor(TensorBuffer),
-    /// What a stage keeps of a tensor for its backward passes.
+    /// The copy of a tensor that a stage keeps for its backward passes.
     Stash { tensor: TensorId, stage: usize },
-    /// A kept tensor in streaming memory.
+    /// A persistent tensor in streaming memory.
     Remote { tensor: TensorId, ipu: IpuId },
-    /// What the host sends to a stage.
+    /// The input that the host sends to a stage.
     HostInput { tensor: TensorId, stage: usize },
-    /// What the host is sent of a stage.
+    /// The output that a stage sends to the host.
     HostOutput { tensor: TensorId, stage: usize },
-    /// What the I/O tiles hold of an input or an output of a stage.
+    /// The copy of an input or an output of a stage on the I/O tiles.
     IoTiles { tensor: TensorId, stage: usize },
     /// The sum of an output over the micro-batches.
     OutputSum { tensor: TensorId, ipu: IpuId },
 }
 
-/// Collects buffers and accesses.
+/// Collects buffers and their accesses.
 pub(super) struct DataFlowRecorder<'a> {
     plan: &'a ProgramPlan<'a>,
     known: BTreeMap<BufferKey, DataBufferId>,
@@ -60,7 +61,8 @@ impl<'a> DataFlowRecorder<'a> {
         }
     }
 
-    /// Notes that `items` read some buffers when they begin, and have written others when they end.
+    /// Records that `items` read some buffers when they begin, and have written others when they
+    /// end.
     pub(super) fn note(
         &mut self,
         items: &[FragmentItem],
@@ -72,7 +74,7 @@ impl<'a> DataFlowRecorder<'a> {
         }
     }
 
-    /// Notes that program `first` reads some buffers, and `last` writes others.
+    /// Records that program `first` reads some buffers, and that `last` writes others.
     pub(super) fn note_between(
         &mut self,
         first: ProgramId,
@@ -92,7 +94,7 @@ impl<'a> DataFlowRecorder<'a> {
         }
     }
 
-    /// Notes that the memory of `freed` is given to others when `items` end.
+    /// Records that the memory of `freed` can be reused when `items` end.
     pub(super) fn note_free(&mut self, items: &[FragmentItem], freed: &[BufferKey]) {
         let Some(last) = last_leaf(items) else { return };
         let flow = self.begin_flow();
@@ -101,7 +103,7 @@ impl<'a> DataFlowRecorder<'a> {
         }
     }
 
-    /// Notes a copy between stages, which `first` begins and `last` ends.
+    /// Records a copy between stages, which `first` begins and `last` ends.
     pub(super) fn note_stage_copy(
         &mut self,
         boundary: &StageBoundary,
@@ -114,7 +116,7 @@ impl<'a> DataFlowRecorder<'a> {
         self.add(flow, last, received, DataAccessKind::Receive);
     }
 
-    /// Notes what the steps of a node of the graph read and write.
+    /// Records the buffers that the steps of a graph node read and write.
     pub(super) fn note_node(
         &mut self,
         node: &GraphNode,
@@ -128,9 +130,9 @@ impl<'a> DataFlowRecorder<'a> {
         let read: Vec<BufferKey> = node.inputs.iter().map(key).collect();
         let mut written: Vec<BufferKey> = node.outputs.iter().map(key).collect();
         if node.outputs.is_empty() {
-            // A node without results changes what is kept.
-            let kept = |tensor: &&TensorId| plan.role(**tensor).is_persistent();
-            written.extend(node.inputs.iter().filter(kept).map(key));
+            // A node without results changes persistent tensors.
+            let persistent = node.inputs.iter().filter(|of| plan.role(**of).is_persistent());
+            written.extend(persistent.map(key));
         }
         self.note(items, &read, &written);
     }

@@ -1,4 +1,4 @@
-//! Steps of fragments and copies, in the order of the program.
+//! Steps of fragments and copies, in program order.
 
 use tilescope_report::units::{IpuId, ProgramId};
 
@@ -6,37 +6,39 @@ use tilescope_report::units::{IpuId, ProgramId};
 #[derive(Clone, Debug, PartialEq)]
 pub enum FragmentItem {
     Leaf(ProgramId),
-    /// Steps that run several times over.
+    /// Steps that run several times.
     Loop {
         times: u64,
         body: Vec<FragmentItem>,
     },
-    /// A sync of an IPU with those that wait for its host copies.
+    /// A sync of an IPU with the IPUs that wait for its host copies.
     HostSync {
         program: ProgramId,
         ipu: IpuId,
     },
-    /// A sync of an IPU with those that work on the same phase beside it, or share rows with it.
+    /// A sync of an IPU with the IPUs that work on the same phase beside it, or that share rows
+    /// with it.
     SetSync {
         program: ProgramId,
         ipu: IpuId,
     },
-    /// A sync of an IPU before it exchanges data with its place in the other replicas.
+    /// A sync of an IPU before it exchanges data with its counterparts in the other replicas.
     ReplicaSync {
         program: ProgramId,
         ipu: IpuId,
     },
-    /// A sync of the I/O tiles and the steps of a copy behind it, while the compute tiles go on.
+    /// A sync of the I/O tiles and the copy steps after it, which run while the compute tiles
+    /// continue.
     IoStream {
         sync: ProgramId,
         steps: Vec<ProgramId>,
         ipu: IpuId,
     },
-    /// The compute tiles of an IPU wait for its I/O tiles.
+    /// A wait of the compute tiles of an IPU for its I/O tiles.
     WaitForIo(IpuId),
 }
 
-/// The first program of a sequence that is no sync with the host.
+/// Returns the first program of a sequence that is not a sync with the host.
 pub(super) fn first_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
     items.iter().find_map(|item| match item {
         FragmentItem::Leaf(program) => Some(*program),
@@ -49,7 +51,7 @@ pub(super) fn first_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
     })
 }
 
-/// The last program of a sequence that is no sync with the host.
+/// Returns the last program of a sequence that is not a sync with the host.
 pub(super) fn last_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
     items.iter().rev().find_map(|item| match item {
         FragmentItem::Leaf(program) => Some(*program),
@@ -62,7 +64,7 @@ pub(super) fn last_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
     })
 }
 
-/// Hands over the leaves of some items, and how many times each runs.
+/// Calls `take` with each leaf of some items and the number of times that it runs.
 pub(crate) fn for_each_leaf(
     items: &[FragmentItem],
     times: u64,

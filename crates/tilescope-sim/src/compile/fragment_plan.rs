@@ -1,12 +1,13 @@
-//! The plan of the work of a stage in a pass: its nodes, what it computes again, and what it fetches
-//! from streaming memory before the pass or when a node reads it first.
+//! The plan of the work of a stage in a pass: its nodes, the nodes that it recomputes, and the
+//! tensors that it loads from streaming memory, either before the pass or when a node first reads
+//! them.
 //!
-//! PopART's phases say so for each kind of tensor (`ExecutionPhaseIOSchedule`): what is preloaded
-//! comes while the phase before works, what is loaded on demand takes no memory until then. Outside
-//! of phases a load has no priority of its own, and the scheduler, which minimises liveness, puts it
-//! before its first reader (willow/src/transforms/streamingmemoryopinserter.cpp,
-//! setLoadingOpPhaseAndPriority): everything is loaded on demand. What waits in a stash on the chip
-//! is restored before the pass.
+//! PopART's phases define this for each kind of tensor (`ExecutionPhaseIOSchedule`). A preloaded
+//! tensor arrives while the previous phase works. A tensor that is loaded on demand takes no memory
+//! until then. Outside phases a load has no priority of its own, and the scheduler, which minimises
+//! liveness, places it before its first reader
+//! (willow/src/transforms/streamingmemoryopinserter.cpp, setLoadingOpPhaseAndPriority): everything
+//! is loaded on demand. Tensors in an on-chip stash are restored before the pass.
 
 use super::program_plan::ProgramPlan;
 use super::tensor_analysis::{RecomputeGroup, RecomputeNodes, TensorBuffer, TensorBufferKind};
@@ -21,28 +22,28 @@ use tilescope_report::TrainingPass;
 pub(super) struct FragmentPlan {
     pub stage: usize,
     pub pass: TrainingPass,
-    /// Kept tensors that are loaded before the pass.
+    /// Persistent tensors that are loaded before the pass.
     pub loads: Vec<TensorId>,
-    /// The optimiser's state that the pass loads before its first node.
+    /// Optimiser state that the pass loads before its first node.
     pub state_loads: Vec<TensorId>,
     /// Activations that are restored before the pass.
     pub restores: Vec<TensorId>,
-    /// Forward or backward nodes in their order.
+    /// Forward or backward nodes, in execution order.
     pub nodes: Vec<NodePlan>,
 }
 
-/// A node of a fragment with what is done before and behind it.
+/// A node of a fragment, with the copies before and after it.
 pub(super) struct NodePlan {
     pub id: GraphNodeId,
-    /// True if the backward pass runs a forward node once more.
+    /// True if the backward pass recomputes this forward node.
     pub again: bool,
-    /// Weights that are loaded for it.
+    /// Weights that are loaded for the node.
     pub loads: Vec<TensorId>,
-    /// Activations that are restored for it.
+    /// Activations that are restored for the node.
     pub restores: Vec<TensorId>,
-    /// Weights that are gathered for it from all replicas.
+    /// Weights that are gathered from all replicas for the node.
     pub gathers: Vec<TensorBuffer>,
-    /// Accumulators that are loaded for it.
+    /// Accumulators that are loaded for the node.
     pub accumulators: Vec<TensorId>,
     /// Weights, gathered or loaded, that no later node reads.
     pub given_up: Vec<TensorBuffer>,
@@ -131,7 +132,8 @@ impl FragmentPlan {
     }
 }
 
-/// The nodes that a stage runs in a pass, in their order, and whether it runs them again.
+/// Returns the nodes that a stage runs in a pass, in execution order. The flag is true for a
+/// recomputed node.
 fn node_ids(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Vec<(GraphNodeId, bool)> {
     let mut again = match pass {
         TrainingPass::Forward => RecomputeNodes::new(),
@@ -143,7 +145,7 @@ fn node_ids(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Vec<(GraphN
         if node.pass != pass || !plan.placement.runs(stage, node.block) {
             continue;
         }
-        // The backward pass meets the last group first; what it skips is due as well.
+        // The backward pass reaches the last group first. Groups that it skips are due as well.
         let due = again.split_off(&RecomputeGroup::of(node));
         nodes.extend(due.into_values().rev().flatten().map(|node| (node, true)));
         nodes.push((GraphNodeId(index), false));
@@ -152,9 +154,9 @@ fn node_ids(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Vec<(GraphN
 }
 
 fn off_chip_accumulators(plan: &ProgramPlan, node: &GraphNode) -> Vec<TensorId> {
-    let is_accumulator = |tensor: &TensorId| plan.role(*tensor) == TensorRole::Accumulator;
-    let inputs = node.inputs.iter().copied();
-    inputs.filter(|tensor| is_accumulator(tensor) && plan.is_off_chip(*tensor)).collect()
+    let mut inputs = node.inputs.clone();
+    inputs.retain(|id| plan.role(*id) == TensorRole::Accumulator && plan.is_off_chip(*id));
+    inputs
 }
 
 /// The gathered weights that a node reads.
@@ -169,12 +171,13 @@ fn gathered_operands(
     buffers.filter(|of| matches!(of.part, TensorBufferKind::Gathered(..))).collect()
 }
 
-/// True if a phase loads tensors of a kind before it begins.
+/// Returns true if a phase loads tensors of this kind before it begins.
 fn preloads(plan: &ProgramPlan, schedule: ExecutionPhaseIoSchedule) -> bool {
     plan.schedule.phased && schedule == ExecutionPhaseIoSchedule::Preload
 }
 
-/// Off-chip operands of the updates that a stage makes behind its backward pass, of some roles.
+/// Returns the off-chip operands of one role of the updates that a stage makes after its backward
+/// pass.
 fn updated_behind(plan: &ProgramPlan, stage: usize, role: TensorRole) -> BTreeSet<TensorId> {
     if plan.schedule.update != WeightUpdateTiming::PerPhase {
         return BTreeSet::new();
@@ -184,8 +187,8 @@ fn updated_behind(plan: &ProgramPlan, stage: usize, role: TensorRole) -> BTreeSe
     operands.filter(|tensor| plan.role(*tensor) == role && plan.is_off_chip(*tensor)).collect()
 }
 
-/// The optimiser's state that a phase loads before it begins. Where gradients are accumulated, the
-/// updates follow behind the phases, and PopART loads state on demand whatever is set
+/// Returns the optimiser state that a phase loads before it begins. If gradients are accumulated,
+/// the updates follow the phases, and PopART loads state on demand regardless of the setting
 /// (willow/src/transforms/streamingmemoryopinserter.cpp, setLoadingOpPhaseAndPriority).
 fn preloaded_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     let settings = plan.spec.options.execution_phase_settings;
@@ -195,9 +198,10 @@ fn preloaded_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     updated_behind(plan, stage, TensorRole::OptimizerState)
 }
 
-/// The optimiser's state that is loaded on demand, and yet before everything else that a phase does:
+/// Returns the optimiser state that is loaded on demand, but before all other work of a phase:
 /// clustered loads have the highest priority (streamingmemoryopinserter.cpp, setPriority,
-/// BatchClusteredIO). Weights, accumulators and activations on demand have none, whatever is set.
+/// BatchClusteredIO). Weights, accumulators and activations that are loaded on demand have no
+/// priority, regardless of the setting.
 fn clustered_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     let settings = plan.spec.options.execution_phase_settings;
     if settings.schedule != ExecutionPhaseSchedule::BatchClusteredIo
@@ -208,8 +212,8 @@ fn clustered_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     updated_behind(plan, stage, TensorRole::OptimizerState)
 }
 
-/// Off-chip tensors that are on the chip when a stage makes its updates, because the backward pass
-/// of the phase loaded them.
+/// Returns the off-chip tensors that are on the chip when a stage makes its updates, because the
+/// backward pass of the phase loaded them.
 pub(super) fn loaded_for_update(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     if plan.schedule.update != WeightUpdateTiming::PerPhase {
         return BTreeSet::new();
@@ -222,8 +226,8 @@ pub(super) fn loaded_for_update(plan: &ProgramPlan, stage: usize) -> BTreeSet<Te
     loaded
 }
 
-/// Off-chip weights that a stage has on the chip for a pass: those that it reads, and those that it
-/// updates behind the pass if a phase loads everything first.
+/// Returns the off-chip weights that a stage has on the chip for a pass: those that it reads and,
+/// if a phase loads everything first, those that it updates after the pass.
 fn weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
     let again = pass == TrainingPass::Backward && !plan.tensors.recompute_nodes(stage).is_empty();
     let mine = plan.graph.nodes.iter().filter(|node| {
@@ -239,7 +243,7 @@ fn weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<Ten
     weights
 }
 
-/// The weights in streaming memory that a node reads, views of them included.
+/// Returns the weights in streaming memory that a node reads, including through views.
 fn off_chip_weights(plan: &ProgramPlan, node: &GraphNode) -> BTreeSet<TensorId> {
     let roots = node.inputs.iter().map(|input| plan.tensors.root(*input));
     roots
@@ -247,8 +251,8 @@ fn off_chip_weights(plan: &ProgramPlan, node: &GraphNode) -> BTreeSet<TensorId> 
         .collect()
 }
 
-/// Off-chip weights that a stage has to load for a pass: what its forward pass loaded is still
-/// there where it goes back at once.
+/// Returns the off-chip weights that a stage must load for a pass. If the stage starts its backward
+/// pass immediately, the weights that its forward pass loaded are still on the chip.
 fn loaded_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
     if pass == TrainingPass::Update {
         return BTreeSet::new();
@@ -263,8 +267,8 @@ fn loaded_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTree
     weights(plan, stage, pass).difference(&there).copied().collect()
 }
 
-/// Weights from streaming memory that are given up in a pass: others stay for the pass that follows
-/// at once, for later steps of a phase that read them, and for its updates.
+/// Returns the off-chip weights that a pass releases. The others stay for the pass that follows
+/// immediately, for later steps of a phase that read them, and for its updates.
 fn released_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
     if pass == TrainingPass::Update {
         return BTreeSet::new();

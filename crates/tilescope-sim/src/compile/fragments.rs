@@ -1,4 +1,4 @@
-//! The work of one stage in one pass, put down as its plan says.
+//! The work of one stage in one pass, added to the program according to its plan.
 
 use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
@@ -12,22 +12,22 @@ use std::ops::Range;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
 
-/// What one stage does in one pass.
+/// The work of one stage in one pass.
 #[derive(Clone, Debug)]
 pub struct StageFragment {
     pub stage: usize,
     /// Forward, backward or update.
     pub pass: TrainingPass,
-    /// IPU of the replica.
+    /// The IPU of the replica that runs the work.
     pub ipu: IpuId,
-    /// What it fetches from streaming memory before it can start, where phases fetch early.
+    /// Loads from streaming memory before the work can start, in phases that load early.
     pub remote_loads: Vec<FragmentItem>,
-    /// Copies of the I/O tiles among that, where phases follow each other on the same IPUs.
+    /// The I/O tile copies among those loads, if phases follow each other on the same IPUs.
     pub io_loads: Vec<FragmentItem>,
     pub items: Vec<FragmentItem>,
 }
 
-/// The work of the stages in a pass, and the copies between them that follow.
+/// The work of all stages in a pass, and the copies between stages that follow it.
 #[derive(Debug, Default)]
 pub(super) struct PassFragments {
     pub fragments: Vec<StageFragment>,
@@ -35,7 +35,7 @@ pub(super) struct PassFragments {
 }
 
 impl PassFragments {
-    /// Adds those of a pass that comes later.
+    /// Appends the fragments and copies of a later pass.
     pub(super) fn extend(&mut self, later: Self) {
         self.fragments.extend(later.fragments);
         self.link_copies.extend(later.link_copies);
@@ -43,8 +43,8 @@ impl PassFragments {
 }
 
 impl ProgramBuilder<'_> {
-    /// Puts a pass of all stages down, in the order in which they work, each with the copies and
-    /// updates that follow it.
+    /// Adds a pass of all stages in execution order, each with the copies and updates that follow
+    /// it.
     pub(super) fn fragments(&mut self, pass: TrainingPass) -> PassFragments {
         let plan = self.plan;
         let fragments = FragmentPlan::of_pass(plan, pass);
@@ -63,7 +63,8 @@ impl ProgramBuilder<'_> {
                 let loads = match later_loads.remove(stage) {
                     Some(loads) => loads,
                     None => {
-                        // The later steps of what its IPU does in a phase are fetched with the first.
+                        // The loads of the later steps of an IPU in a phase come with those of the
+                        // first step.
                         let loads = self.early_loads(&fragments[*stage]);
                         for later in plan.placement.later_steps(*stage, pass) {
                             later_loads.insert(later, self.early_loads(&fragments[later]));
@@ -84,7 +85,7 @@ impl ProgramBuilder<'_> {
         made
     }
 
-    /// Puts the updates of what an IPU does in a phase down, of which `stage` is the last in the
+    /// Adds the updates of an IPU in a phase, where `stage` is the last of the phase in the
     /// backward pass.
     fn updates_of_phase(&mut self, stage: usize) -> Vec<StageFragment> {
         let mut made = Vec::new();
@@ -95,7 +96,7 @@ impl ProgramBuilder<'_> {
         made
     }
 
-    /// Fetches what a fragment needs before it begins.
+    /// Adds the loads that a fragment needs before it begins.
     fn early_loads(&mut self, fragment: &FragmentPlan) -> Vec<FragmentItem> {
         let ipu = self.plan.ipu(fragment.stage);
         let mut loads = self.remote_tensor_copies(&fragment.loads, ipu, true);
@@ -103,23 +104,29 @@ impl ProgramBuilder<'_> {
         loads
     }
 
-    /// Puts down what one stage does in one pass behind `loads`.
+    /// Adds the work of one stage in one pass after `loads`.
     fn fragment(&mut self, fragment: &FragmentPlan, loads: Vec<FragmentItem>) -> StageFragment {
         let FragmentPlan { stage, pass, nodes, .. } = fragment;
-        let (stage, pass, ipu) = (*stage, *pass, self.plan.ipu(*stage));
+        let stage = *stage;
+        let pass = *pass;
+        let ipu = self.plan.ipu(stage);
         let mut items = loads;
-        let (mut remote_loads, mut io_loads) = (Vec::new(), Vec::new());
-        // The phase before works meanwhile.
+        let mut remote_loads = Vec::new();
+        let mut io_loads = Vec::new();
+        // The previous phase works at the same time.
         if self.plan.schedule.phased {
             remote_loads = std::mem::take(&mut items);
         }
         if self.plan.spec.options.execution_phase_settings.stages == 1 {
-            let is_stream = |item: &FragmentItem| matches!(item, FragmentItem::IoStream { .. });
-            (io_loads, remote_loads) = remote_loads.into_iter().partition(is_stream);
+            (io_loads, remote_loads) = remote_loads
+                .into_iter()
+                .partition(|item| matches!(item, FragmentItem::IoStream { .. }));
         }
-        let by_io_tiles = |tensor: &TensorId| self.plan.uses_io_tiles(*tensor);
-        let (on_io, direct): (Vec<TensorId>, Vec<TensorId>) =
-            fragment.state_loads.iter().copied().partition(by_io_tiles);
+        let (on_io, direct): (Vec<TensorId>, Vec<TensorId>) = fragment
+            .state_loads
+            .iter()
+            .copied()
+            .partition(|tensor| self.plan.uses_io_tiles(*tensor));
         items.extend(self.remote_tensor_copies(&direct, ipu, true));
         let fetched = self.fetch_by_io_tiles(&on_io, ipu);
         items.extend(fetched.iter().map(|fetch| fetch.stream.clone()));
@@ -136,7 +143,7 @@ impl ProgramBuilder<'_> {
         StageFragment { stage, pass, ipu, remote_loads, io_loads, items }
     }
 
-    /// Puts a node down with what it loads first and stores last.
+    /// Adds a node with the loads before it and the stores after it.
     fn node_and_copies(
         &mut self,
         node: &NodePlan,
@@ -164,14 +171,15 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Puts the steps of one node down and notes what they keep alive.
+    /// Adds the steps of one node and records the tensors that they keep alive.
     fn node(&mut self, planned: &NodePlan, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
         let plan = self.plan;
         let node = &plan.graph.nodes[planned.id.0];
         let lowered = &plan.lowered_nodes[planned.id.0];
-        let (pass, name) = match planned.again {
-            true => (TrainingPass::Backward, format!("{}/recompute", node.name)),
-            false => (node.pass, node.name.clone()),
+        let (pass, name) = if planned.again {
+            (TrainingPass::Backward, format!("{}/recompute", node.name))
+        } else {
+            (node.pass, node.name.clone())
         };
         let operation =
             self.operations.add_node(node, &name, (stage, pass), ipu, lowered.plan.clone());
@@ -187,7 +195,8 @@ impl ProgramBuilder<'_> {
         if first == end {
             return items;
         }
-        let (lives, steps) = (&lowered.liveness, &emitted.steps);
+        let lives = &lowered.liveness;
+        let steps = &emitted.steps;
         let step = |phase: usize| steps.get(phase).copied();
         let span = |live: Range<usize>| {
             let last = live.end.checked_sub(1).filter(|_| live.end < steps.len()).and_then(step);
@@ -209,7 +218,7 @@ impl ProgramBuilder<'_> {
     }
 }
 
-/// Words for a pass.
+/// Returns the name of a pass in texts.
 pub(crate) fn pass_name(pass: TrainingPass) -> &'static str {
     match pass {
         TrainingPass::Forward => "forward",

@@ -16,36 +16,37 @@ use tilescope_report::{ProgramKind, ProgramNode, TrainingPass};
 /// A copy between the host and one IPU.
 #[derive(Clone, Debug)]
 pub struct HostStreamCopy {
-    /// Stage on that IPU.
+    /// The stage on that IPU.
     pub stage: usize,
-    /// IPU of the replica.
+    /// The IPU of the replica.
     pub ipu: IpuId,
-    /// The sync before it; exchanges that are merged share one.
+    /// The sync before the copy. Merged exchanges share one.
     pub sync: ProgramId,
     /// The step of the handshake before the transfer.
     pub begin: ProgramId,
-    /// The step of the transfer, by which copies are told apart.
+    /// The step of the transfer, which identifies the copy.
     pub transfer: ProgramId,
-    /// The step that ends it.
+    /// The step that ends the copy.
     pub end: ProgramId,
-    /// Bytes to the IPU.
+    /// Bytes that the IPU receives.
     pub bytes_in: Bytes,
-    /// Bytes from the IPU.
+    /// Bytes that the IPU sends.
     pub bytes_out: Bytes,
-    /// Tiles that take part.
+    /// The number of tiles that take part.
     pub active_tiles: u32,
-    /// Which tiles copy, and when.
+    /// The tiles that copy, and the time at which they do.
     pub route: HostRoute,
-    /// What it brings or sends for each micro-batch; none for copies that control the run.
+    /// The tensor that the copy transfers for each micro-batch. `None` for copies that control the
+    /// run.
     pub tensor: Option<StreamedTensor>,
-    /// What the compute tiles do with it: behind a copy from the host, before one to the host.
+    /// The work of the compute tiles: after a copy from the host, before a copy to the host.
     pub tile_items: Vec<FragmentItem>,
-    /// Adds a result to the sum that is sent at the end.
+    /// The steps that add a result to the sum that is sent at the end.
     pub sum_items: Vec<FragmentItem>,
 }
 
 impl HostStreamCopy {
-    /// Its programs in their order.
+    /// The four programs of the copy, in order.
     pub(crate) fn programs(&self) -> [ProgramId; 4] {
         [self.sync, self.begin, self.transfer, self.end]
     }
@@ -55,16 +56,16 @@ impl HostStreamCopy {
 struct PreparedOutput {
     tensor: TensorId,
     buffer: TensorBuffer,
-    /// Liveness step of the first thing that was done with it.
+    /// Liveness step of the first work on the output.
     first: u32,
-    /// Bytes on the tiles that send it.
+    /// Bytes on the tiles that send the output.
     leaving: TileRuns<Bytes>,
     on_tiles: Vec<FragmentItem>,
     sum: Vec<FragmentItem>,
 }
 
 impl ProgramBuilder<'_> {
-    /// The copies from the host that feed a stage.
+    /// Adds the copies from the host to a stage.
     pub(crate) fn host_inputs(&mut self, stage: usize) -> Vec<HostStreamCopy> {
         let graph = self.plan.graph;
         if self.plan.spec.options.host.loader == DataLoaderMode::Synthetic {
@@ -80,12 +81,12 @@ impl ProgramBuilder<'_> {
         runs.into_iter().flat_map(|run| self.host_inputs_of(run, stage)).collect()
     }
 
-    /// How many of some neighbouring copies are one exchange.
+    /// The number of neighbouring copies that form one exchange.
     fn merged_copies(&self, copies: usize) -> usize {
         if self.plan.spec.options.merge_exchange { copies.max(1) } else { 1 }
     }
 
-    /// The copies to the host of what a stage makes.
+    /// Adds the copies of a stage's outputs to the host.
     pub(crate) fn host_outputs(&mut self, stage: usize) -> Vec<HostStreamCopy> {
         let graph = self.plan.graph;
         if self.plan.spec.options.host.loader == DataLoaderMode::Synthetic {
@@ -102,7 +103,7 @@ impl ProgramBuilder<'_> {
         outputs.chunks(most).flat_map(|run| self.host_outputs_of(run, stage)).collect()
     }
 
-    /// Copies from the host that are one exchange, and what the tiles do behind it.
+    /// Adds copies from the host that form one exchange, and the work of the tiles after it.
     fn host_inputs_of(&mut self, tensors: &[TensorId], stage: usize) -> Vec<HostStreamCopy> {
         let ipu = self.plan.ipu(stage);
         let first = self.tables.next_step();
@@ -124,24 +125,29 @@ impl ProgramBuilder<'_> {
         copies
     }
 
-    /// Bytes of an input on each tile, in the type in which it crosses.
+    /// Bytes of an input on each tile, in the type that is transferred.
     fn landed(&self, tensor: TensorId) -> TileRuns<Bytes> {
         let wire = self.plan.input_element_type(tensor);
         let elements = self.plan.elements(tensor);
         elements.map(|count| *count * wire.bytes())
     }
 
-    /// The same bytes on the I/O tiles, where those copy.
+    /// The same bytes laid out on the I/O tiles, if the route uses them.
     fn on_io_tiles(&self, route: HostRoute, bytes: &TileRuns<Bytes>) -> Option<TileRuns<Bytes>> {
-        route.io_tiles.then(|| self.plan.io_mapping(bytes.total()))
+        if !route.io_tiles {
+            return None;
+        }
+        Some(self.plan.io_mapping(bytes.total()))
     }
 
-    /// Brings an input to where the model wants it, in its type and scaled, once the exchange is over
-    /// that began at liveness step `first`.
+    /// Converts, scales and moves an input to its place in the model, after the exchange that began
+    /// at liveness step `first`.
     fn arrange_input(&mut self, copy: &mut HostStreamCopy, tensor: TensorId, first: u32) {
-        let (stage, ipu) = (copy.stage, copy.ipu);
+        let stage = copy.stage;
+        let ipu = copy.ipu;
         let plan = self.plan;
-        let (wire, own) = (plan.input_element_type(tensor), plan.dtype(tensor));
+        let wire = plan.input_element_type(tensor);
+        let own = plan.dtype(tensor);
         let elements = plan.elements(tensor);
         let landed = self.landed(tensor);
         copy.tensor = Some(plan.streamed(tensor, wire));
@@ -175,7 +181,7 @@ impl ProgramBuilder<'_> {
         self.note_host_input(copy, host, BufferKey::Tensor(tensor_buffer));
     }
 
-    /// Notes what a copy from the host brings: to the I/O tiles, where there are some, and from
+    /// Records the data of a copy from the host: to the I/O tiles if the route uses them, and from
     /// there to the compute tiles.
     fn note_host_input(&mut self, copy: &HostStreamCopy, host: BufferKey, tensor: BufferKey) {
         let mid = copy.transfer;
@@ -192,7 +198,7 @@ impl ProgramBuilder<'_> {
         }
     }
 
-    /// Copies to the host that are one exchange, and what the tiles do before it.
+    /// Adds copies to the host that form one exchange, and the work of the tiles before it.
     fn host_outputs_of(&mut self, tensors: &[TensorId], stage: usize) -> Vec<HostStreamCopy> {
         let ipu = self.plan.ipu(stage);
         let prepared: Vec<PreparedOutput> =
@@ -219,12 +225,14 @@ impl ProgramBuilder<'_> {
         copies
     }
 
-    /// What the tiles do with an output before it is sent.
+    /// Adds the work that prepares an output before it is sent.
     fn prepare_output(&mut self, tensor: TensorId, stage: usize) -> PreparedOutput {
         let ipu = self.plan.ipu(stage);
         let plan = self.plan;
-        let (wire, own) = (plan.output_element_type(tensor), plan.dtype(tensor));
-        let (name, elements) = (plan.name(tensor), plan.elements(tensor));
+        let wire = plan.output_element_type(tensor);
+        let own = plan.dtype(tensor);
+        let name = plan.name(tensor);
+        let elements = plan.elements(tensor);
         let bytes = elements.map(|count| *count * wire.bytes());
         let first = self.tables.next_step();
         let buffer = self.plan.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
@@ -245,13 +253,17 @@ impl ProgramBuilder<'_> {
         PreparedOutput { tensor, buffer, first, leaving, on_tiles, sum }
     }
 
-    /// Notes what a copy to the host takes: from the I/O tiles, where there are some.
+    /// Records the data of a copy to the host, which leaves from the I/O tiles if the route uses
+    /// them.
     fn note_host_output(&mut self, copy: &HostStreamCopy, output: &PreparedOutput) {
         let PreparedOutput { tensor, buffer, on_tiles, sum, .. } = output;
-        let (tensor, stage, mid) = (*tensor, copy.stage, copy.transfer);
-        let sent = match sum.is_empty() {
-            true => BufferKey::Tensor(*buffer),
-            false => BufferKey::OutputSum { tensor, ipu: copy.ipu },
+        let tensor = *tensor;
+        let stage = copy.stage;
+        let mid = copy.transfer;
+        let sent = if sum.is_empty() {
+            BufferKey::Tensor(*buffer)
+        } else {
+            BufferKey::OutputSum { tensor, ipu: copy.ipu }
         };
         let host = BufferKey::HostOutput { tensor, stage };
         if copy.route.io_tiles {
@@ -264,7 +276,7 @@ impl ProgramBuilder<'_> {
         }
     }
 
-    /// Adds a result to its sum on the IPU, where only sums are sent.
+    /// Adds a result to its sum on the IPU, if only sums are sent.
     fn sum_of_outputs(
         &mut self,
         tensor: TensorId,
@@ -287,7 +299,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// A buffer that belongs to a copy, live for some steps or always.
+    /// Adds a buffer that belongs to a copy. It is live during some steps, or always.
     fn keep_buffer(
         &mut self,
         name: &str,
@@ -314,8 +326,8 @@ pub(crate) fn stream_copy(
     made.pop().expect("a copy for each name")
 }
 
-/// Adds copies between the host and one IPU that are one exchange: they share their sync, a begin
-/// that has the name of the first and an end that has the name of the last.
+/// Adds copies between the host and one IPU that form one exchange. They share their sync, a begin
+/// with the name of the first copy, and an end with the name of the last.
 fn stream_copies(
     tables: &mut ProgramTables,
     stage: usize,
@@ -340,14 +352,15 @@ fn stream_copies(
         })
         .collect();
     let end = step(tables, ProgramKind::StreamCopyEnd, last);
-    let copy = |((_, bytes), mid): (&(String, TileRuns<Bytes>), ProgramId)| {
+    let mut made = Vec::new();
+    for ((_, bytes), transfer) in copies.iter().zip(mids) {
         let total = bytes.total();
-        HostStreamCopy {
+        made.push(HostStreamCopy {
             stage,
             ipu,
             sync,
             begin,
-            transfer: mid,
+            transfer,
             end,
             bytes_in: if to_ipu { total } else { Bytes::ZERO },
             bytes_out: if to_ipu { Bytes::ZERO } else { total },
@@ -356,7 +369,7 @@ fn stream_copies(
             tensor: None,
             tile_items: Vec::new(),
             sum_items: Vec::new(),
-        }
-    };
-    copies.iter().zip(mids).map(copy).collect()
+        });
+    }
+    made
 }

@@ -1,9 +1,9 @@
-//! Host copies that follow each other: one sync for all, and one begin and one end on each IPU.
+//! Host copies that follow each other. They share one sync, and one begin and one end on each IPU.
 
 use super::host_copies::HostStreamCopy;
 use tilescope_report::units::{IpuId, ProgramId};
 
-/// What one IPU copies from or to the host in one exchange.
+/// The copies of one IPU from or to the host in one exchange.
 #[derive(Clone, Debug)]
 pub(crate) struct HostExchange<'a> {
     first: &'a HostStreamCopy,
@@ -11,12 +11,12 @@ pub(crate) struct HostExchange<'a> {
 }
 
 impl<'a> HostExchange<'a> {
-    /// The exchange of one copy.
+    /// Makes an exchange of a single copy.
     pub(crate) fn of(copy: &'a HostStreamCopy) -> Self {
         Self { first: copy, others: Vec::new() }
     }
 
-    /// Its copies, in order.
+    /// The copies of the exchange, in order.
     pub(crate) fn copies(&self) -> impl Iterator<Item = &'a HostStreamCopy> {
         std::iter::once(self.first).chain(self.others.iter().copied())
     }
@@ -33,12 +33,12 @@ impl<'a> HostExchange<'a> {
         self.first.ipu
     }
 
-    /// The sync before it, which it may share with exchanges of other IPUs.
+    /// The sync before the exchange. Exchanges of other IPUs can share it.
     pub(crate) fn sync(&self) -> ProgramId {
         self.first.sync
     }
 
-    /// Its steps: a begin, the transfers, an end.
+    /// The steps of the exchange: a begin, the transfers, and an end.
     pub(crate) fn steps(&self) -> Vec<ProgramId> {
         let transfers = self.copies().map(|copy| copy.transfer);
         let begin = std::iter::once(self.first.begin);
@@ -46,19 +46,18 @@ impl<'a> HostExchange<'a> {
     }
 }
 
-/// Copies in one direction that a slot makes, as exchanges that share a sync: all of them where
-/// neighbours are merged (PopART's pass MergeExchange, whatever IPUs they are of), else those that
-/// are parts of one tensor.
+/// Groups the copies of a slot in one direction into exchanges that share a sync. If neighbours are
+/// merged (PopART's pass MergeExchange, for copies of any IPU), one group holds all of them.
+/// Otherwise a group holds the copies that are parts of one tensor.
 pub(crate) fn host_exchanges<'a>(
     copies: impl IntoIterator<Item = &'a HostStreamCopy>,
     merge: bool,
 ) -> Vec<Vec<HostExchange<'a>>> {
     let mut groups: Vec<Vec<HostExchange>> = Vec::new();
     for copy in copies {
-        let together = |group: &&mut Vec<HostExchange>| {
-            merge || group.iter().any(|exchange| exchange.sync() == copy.sync)
-        };
-        match groups.last_mut().filter(together) {
+        let last = groups.last_mut();
+        let joined = last.filter(|last| merge || last.iter().any(|of| of.sync() == copy.sync));
+        match joined {
             Some(group) => match group.iter_mut().find(|of| of.ipu() == copy.ipu) {
                 Some(exchange) => exchange.others.push(copy),
                 None => group.push(HostExchange::of(copy)),

@@ -1,12 +1,12 @@
-//! `available_memory_proportion`, where there is one for each IPU.
+//! `available_memory_proportion` when each IPU has its own.
 
 use crate::graph::ModelGraph;
 use crate::schedule::StagePlacement;
 use crate::shape::BlockId;
 use crate::specification::{Proportion, Spec};
 
-/// The proportion of each block, where the IPUs have their own: that of its IPU. Of several IPUs that
-/// run a block side by side the smallest, for they run it alike.
+/// Returns the proportion of each block, which is that of its IPU. If several IPUs run a block side
+/// by side, the smallest of their proportions applies, because they all run the same plan.
 pub(super) fn of_blocks(
     spec: &Spec,
     graph: &ModelGraph,

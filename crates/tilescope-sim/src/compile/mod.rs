@@ -1,4 +1,4 @@
-//! From a spec to a compiled program: everything that is known before it runs.
+//! Compilation of a spec to a program: everything that is known before it runs.
 
 mod collectives;
 mod data_flow;
@@ -36,7 +36,7 @@ pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use host_copies::HostStreamCopy;
 pub(crate) use host_exchange::{HostExchange, host_exchanges};
 pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
-pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
+pub(crate) use transfers::StageCopyGroup;
 
 use crate::error_bands;
 use crate::graph::{GraphError, GraphNode, GraphProblem, ModelGraph, TrainingConfig};
@@ -68,13 +68,13 @@ use tilescope_report::{
 };
 use variables::PlacedVariables;
 
-/// Why a spec could not be compiled.
+/// The reason why a spec cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// The spec asks for something impossible.
+    /// The spec requests something impossible.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The model's sizes do not fit together.
+    /// The sizes of the model do not fit together.
     #[error("model: {0}")]
     Graph(#[from] GraphError),
     /// An operation cannot be planned.
@@ -82,29 +82,29 @@ pub enum CompileError {
     Lower(#[from] LoweringError),
 }
 
-/// A compiled program: the compile-time part of the report, and what the run needs.
+/// A compiled program: the compile-time part of the report, and the data that a run needs.
 #[derive(Debug)]
 pub struct CompiledProgram {
     /// The compile-time part of the report.
     pub compilation: CompilationReport,
     /// Costs of leaves that run on one IPU.
     pub leaf_costs: BTreeMap<ProgramId, LeafProgramCost>,
-    /// Fragments, copies and syncs, which a run goes through.
+    /// Fragments, copies and syncs that a run executes.
     pub parts: ProgramParts,
-    /// Which IPUs wait for each other.
+    /// The groups of IPUs that wait for each other.
     pub sync_groups: SyncGroups,
     pub schedule: ExecutionSchedule,
     pub placement: StagePlacement,
-    /// Links, sync and host.
+    /// Costs of links, syncs and the host.
     pub system: SystemCosts,
-    /// The file that the model was imported from, if it was.
+    /// The file that the model was imported from, if any.
     pub imported: Option<Arc<ImportedModel>>,
-    /// What is to be told of how the model was built.
+    /// Notes for the user about how the model was built.
     pub model_notes: Vec<String>,
 }
 
 impl CompiledProgram {
-    /// Tiles that need more memory than they have.
+    /// The number of tiles that need more memory than they have.
     pub fn tiles_out_of_memory(&self) -> u64 {
         let tiles = self.compilation.tile_memory.iter();
         tiles
@@ -113,7 +113,7 @@ impl CompiledProgram {
             .sum()
     }
 
-    /// Bytes that the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, including gaps.
     pub fn fullest_tile(&self) -> Bytes {
         self.compilation.tile_memory.map(|tile| tile.including_gaps).max()
     }
@@ -121,21 +121,22 @@ impl CompiledProgram {
 
 /// A spec with the graph that is compiled, before it is split over IPUs.
 pub(crate) struct ProgramSource<'a> {
-    /// With the selection of plans that was found to be faster.
+    /// The spec, with the selection of plans that was found to be faster.
     pub spec: Cow<'a, Spec>,
     pub graph: ModelGraph,
-    /// Stages that the spec, or the model, puts blocks into, after neighbours are merged; none where
-    /// that is left open.
+    /// The stages that the spec or the model assigns blocks to, after neighbours are merged. Empty
+    /// if they are left open.
     pub stages: Vec<StageSpec>,
     plans: &'static PlanCache,
     trial: Option<PlanSelectionTrial>,
 }
 
 impl<'a> ProgramSource<'a> {
-    /// The graph of a spec.
+    /// Builds the graph of a spec.
     ///
     /// # Errors
-    /// A model whose sizes do not fit together, or that the spec asks something impossible of.
+    /// Returns an error if the sizes of the model do not fit together, or if the spec requests
+    /// something impossible.
     pub(crate) fn new(spec: &'a Spec) -> Result<Self, CompileError> {
         spec.calibrate_process()?;
         let (graph, stages) = build_graph(spec)?;
@@ -148,38 +149,40 @@ impl<'a> ProgramSource<'a> {
         Ok(Self { spec, graph, stages, plans, trial })
     }
 
-    /// Where blocks run that are in these stages, or as the spec says where there are none.
+    /// Returns the placement of blocks in these stages, or in the stages that the spec implies if
+    /// there are none.
     ///
     /// # Errors
-    /// Too few IPUs for a stage each; an accumulation too small to fill the pipeline.
+    /// Returns an error if there are too few IPUs for the stages, or if the accumulation is too
+    /// small to fill the pipeline.
     pub(crate) fn placement(&self, stages: &[StageSpec]) -> Result<StagePlacement, SpecError> {
         StagePlacement::new(&self.spec, &self.graph, stages)
     }
 
-    /// The program of its own stages.
+    /// Compiles the program with the stages of the source.
     ///
     /// # Errors
-    /// Those of [`Self::placement`] and [`Self::lower`].
+    /// Returns the errors of [`Self::placement`] and [`Self::lower`].
     pub(crate) fn compile(&self, extent: ProgramExtent) -> Result<CompiledProgram, CompileError> {
         let placement = self.placement(&self.stages)?;
         Ok(self.lower_for(&placement)?.assemble(placement, extent))
     }
 
-    /// Lowers all operations, wherever they will be.
+    /// Lowers all operations, independently of their placement.
     ///
     /// # Errors
-    /// An operation without a plan.
+    /// Returns an error if an operation has no plan.
     pub(crate) fn lower(&self) -> Result<LoweredProgram<'_>, LoweringError> {
         self.lower_with(Vec::new())
     }
 
-    /// Lowers all operations, each for the IPU that it is on.
+    /// Lowers all operations, each for the IPU that it is placed on.
     fn lower_for(&self, placement: &StagePlacement) -> Result<LoweredProgram<'_>, LoweringError> {
         self.lower_with(memory_proportion::of_blocks(&self.spec, &self.graph, placement))
     }
 
-    /// Lowers all operations with the memory proportions of their blocks, in the order of the graph:
-    /// layouts hand on from one to the next.
+    /// Lowers all operations with the memory proportions of their blocks. The order is that of the
+    /// graph, because layouts pass from one operation to the next.
     fn lower_with(
         &self,
         block_proportions: Vec<Proportion>,
@@ -197,29 +200,30 @@ impl<'a> ProgramSource<'a> {
     }
 }
 
-/// A source whose operations are lowered: what its programs share, however they are split.
+/// A source with lowered operations, which programs share however they are split.
 pub(crate) struct LoweredProgram<'a> {
     pub source: &'a ProgramSource<'a>,
     context: LoweringContext<'a>,
-    /// What each node of the graph lowers to.
+    /// The lowered operation of each node of the graph.
     nodes: Vec<LoweredOperation>,
 }
 
-/// How much of a program is wanted.
+/// The parts of a program that are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgramExtent {
-    /// All of it.
+    /// The whole program.
     Whole,
-    /// No notes.
+    /// Everything except notes.
     Memory,
-    /// What a run needs: no memory, and no notes.
+    /// The parts that a run needs: no memory and no notes.
     Run,
 }
 
 impl LoweredProgram<'_> {
     /// Cycles of the forward and backward operations of each block, for one micro-batch.
     pub(crate) fn block_costs(&self) -> Vec<Cycles> {
-        let (graph, chip) = (&self.source.graph, &self.source.spec.target.chip);
+        let graph = &self.source.graph;
+        let chip = &self.source.spec.target.chip;
         let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
         for (node, lowered) in graph.nodes.iter().zip(&self.nodes) {
             if node.pass != TrainingPass::Update {
@@ -229,23 +233,23 @@ impl LoweredProgram<'_> {
         costs
     }
 
-    /// The program of these stages.
+    /// Assembles the program with the stages of `placement`.
     ///
     /// # Errors
-    /// An operation without a plan.
+    /// Returns an error if an operation has no plan.
     pub(crate) fn program(
         &self,
         placement: StagePlacement,
         extent: ProgramExtent,
     ) -> Result<CompiledProgram, LoweringError> {
-        // Where each IPU has a memory proportion of its own, other stages have other plans.
+        // If each IPU has its own memory proportion, other stages have other plans.
         if self.source.spec.memory_proportions.is_empty() {
             return Ok(self.assemble(placement, extent));
         }
         Ok(self.source.lower_for(&placement)?.assemble(placement, extent))
     }
 
-    /// The program of these stages, of operations that were lowered for them.
+    /// Assembles the program of operations that were lowered for this placement.
     fn assemble(&self, placement: StagePlacement, extent: ProgramExtent) -> CompiledProgram {
         let ProgramSource { spec, graph, plans, trial, .. } = self.source;
         let spec = spec.as_ref();
@@ -264,7 +268,8 @@ impl LoweredProgram<'_> {
         let (replica_rings, of_links) = rings.into_rings();
         let data_flows = flows.into_flows();
         let ProgramPlan { schedule, placement, system, .. } = plan;
-        let (target, chip) = (target(spec), &spec.target.chip);
+        let target = target(spec);
+        let chip = &spec.target.chip;
         let counts = GraphCounts {
             compute_sets: tables.compute_sets.len() as u64,
             vertices: count(&tables, |_| 1),
@@ -340,8 +345,8 @@ impl LoweredProgram<'_> {
     }
 }
 
-/// The model's graph, with gradients and update where it is trained, and the stages that the spec
-/// writes, of its blocks.
+/// Builds the model's graph, with gradients and updates if the model is trained, and the stages of
+/// blocks that the spec writes.
 fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
     let factor = spec.options.batch_serialization_settings.compute_batches();
     let batch_size = spec.model.batch_size / factor;
@@ -382,7 +387,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     Ok((graph?.with_joined_views(), stages))
 }
 
-/// Precisions of kinds of operations of which the model has none.
+/// Returns notes on precisions of operation kinds that the model does not contain.
 fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String> {
     let own = spec.model.precision;
     let mut notes = Vec::new();
@@ -398,12 +403,13 @@ fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String>
     notes
 }
 
-/// Whether the IPUs of a replica share the rows of the model's fields.
+/// Returns true if the IPUs of a replica share the rows of the model's fields.
 ///
 /// # Errors
-/// A model whose rows the IPUs are to share, and that has too few.
+/// Returns an error if the spec requires the IPUs to share rows and the model has too few.
 fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
-    let (options, ipus) = (&spec.options, spec.target.ipus);
+    let options = &spec.options;
+    let ipus = spec.target.ipus;
     let has_rows = graph.has_rows_for(ipus);
     match options.domain_sharding {
         DomainSharding::None => Ok(false),
@@ -423,7 +429,7 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
     }
 }
 
-/// What is to be told of how the model was built.
+/// Returns the notes for the user about how the model was built.
 fn model_notes(spec: &Spec, graph: &ModelGraph) -> Vec<String> {
     let io_tiles = report_notes::inputs_without_io_tiles(spec, graph);
     graph.notes.iter().cloned().chain(io_tiles).collect()
@@ -441,7 +447,7 @@ fn lowering<'a>(
 }
 
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
-/// be lowered cost nothing here; compiling reports them.
+/// be lowered cost nothing here; the compilation reports them.
 fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles> {
     let mut context = lowering(spec, graph, plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
@@ -476,7 +482,7 @@ fn target(spec: &Spec) -> Target {
     }
 }
 
-/// What surrounds a replica.
+/// Costs of the system around a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
     let target = &spec.target;
     let rates = target.machine.rates();
@@ -484,14 +490,16 @@ fn system_costs(spec: &Spec) -> SystemCosts {
     SystemCosts { topology: target.system.topology_of(spec.used_ipus()), ..costs }
 }
 
-/// True if it is known how far predictions may be off. The errors of real machines say nothing of one
-/// that nobody measured, and those of the simulator's own constants nothing of others.
+/// Returns true if the error of predictions is known. The errors measured on real machines do not
+/// apply to a machine that nobody measured. The errors of the simulator's own constants do not
+/// apply to changed constants.
 fn errors_are_known(spec: &Spec) -> bool {
     spec.machine_changes.is_empty() && spec.calibration.is_empty()
 }
 
-/// What it takes to run the machine: as the spec says, or as it was published of the machines that
-/// its IPUs are in. Nothing was published of a machine that does not exist, and an IPU Model is none.
+/// Returns the power and price of the machine: the values of the spec, or the published values of
+/// the machines that contain the IPUs. No value is published for a machine that does not exist, and
+/// an IPU Model is not a machine.
 fn running_costs(spec: &Spec) -> Vec<RunningCost> {
     let TargetSpec { chip, kind, power_watts, price_per_hour, currency, .. } = &spec.target;
     let exists = *kind == TargetKind::Ipu && spec.machine_changes.is_empty();
@@ -513,7 +521,7 @@ fn running_costs(spec: &Spec) -> Vec<RunningCost> {
     [power, price].concat()
 }
 
-/// Power or price of the whole machine, as a key of the spec gives it.
+/// Power or price of the whole machine, from a key of the spec.
 fn given(kind: RunningCostKind, each: f64, currency: String, key: &str) -> RunningCost {
     RunningCost {
         kind,
@@ -526,9 +534,9 @@ fn given(kind: RunningCostKind, each: f64, currency: String, key: &str) -> Runni
     }
 }
 
-/// What the machine moves at most.
+/// The peak bandwidths of the machine.
 fn bandwidths(system: &SystemCosts, chip: &Chip) -> Vec<Bandwidth> {
-    // Tiles that share a bus receive as fast as all its lanes together.
+    // Tiles that share a bus receive at the speed of all its lanes together.
     let tile_send = Bytes(chip.exchange_speed.0).as_f64();
     let tile = f64::from(chip.tiles_per_exchange_bus) * tile_send;
     let most = [
@@ -541,7 +549,7 @@ fn bandwidths(system: &SystemCosts, chip: &Chip) -> Vec<Bandwidth> {
     most.map(|(interface, bytes_per_cycle)| Bandwidth { interface, bytes_per_cycle }).to_vec()
 }
 
-/// What the machine takes for what always takes as long.
+/// Costs of the machine's actions that take a constant time.
 fn action_costs(system: &SystemCosts) -> Vec<ActionCost> {
     let costs = [
         (MachineAction::ExternalSync, system.external_sync_cycles),
@@ -551,9 +559,12 @@ fn action_costs(system: &SystemCosts) -> Vec<ActionCost> {
     costs.map(|(action, cycles)| ActionCost { action, cycles }).to_vec()
 }
 
-/// Batching of a model that works on batches; a model without inputs has none.
+/// Batching of a model that works on batches. `None` for a model without inputs.
 fn batching(spec: &Spec) -> Option<BatchingConfig> {
-    spec.model.definition.batched.then_some(BatchingConfig {
+    if !spec.model.definition.batched {
+        return None;
+    }
+    Some(BatchingConfig {
         micro_batch: spec.model.batch_size,
         gradient_accumulation: spec.options.gradient_accumulation,
         replicas: u64::from(spec.options.replication_factor),
@@ -565,7 +576,7 @@ fn control_code(code: BTreeMap<ProgramId, TileRuns<Bytes>>) -> Vec<ControlCode> 
     code.into_iter().map(|(program, tiles)| ControlCode { program, tiles }).collect()
 }
 
-/// Vertices of all compute sets, each counted as `weight` of its edges.
+/// Counts the vertices of all compute sets, each with a `weight` that depends on its edges.
 fn count(tables: &ProgramTables, weight: fn(u64) -> u64) -> u64 {
     let groups = tables.compute_sets.iter().flat_map(|set| &set.vertices);
     groups.map(|group| group.count.total() * weight(group.edges)).sum()

@@ -1,4 +1,4 @@
-//! The operations of a report while the program is compiled.
+//! The operations of a report, collected while the program is compiled.
 
 use super::program_plan::ProgramPlan;
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{IpuId, OperationId};
 use tilescope_report::{ArithmeticType, ModelOperation, TrainingPass};
 
-/// The operations so far, and who wrote what.
+/// The operations so far, and the last writer of each memory.
 pub(super) struct OperationTable<'a> {
     plan: &'a ProgramPlan<'a>,
     operations: Vec<ModelOperation>,
-    /// The operation that wrote a memory last.
+    /// The operation that last wrote each memory.
     writers: BTreeMap<TensorBuffer, OperationId>,
 }
 
@@ -26,28 +26,28 @@ impl<'a> OperationTable<'a> {
         self.operations
     }
 
-    /// The pass that an operation is part of.
+    /// The pass that an operation belongs to.
     pub(super) fn pass(&self, operation: OperationId) -> TrainingPass {
         self.operations[operation.index()].pass
     }
 
-    /// Corrects the floating point operations of an operation.
+    /// Replaces the floating point operations of an operation.
     pub(super) fn set_flops(&mut self, operation: OperationId, flops: u64) {
         self.operations[operation.index()].flops = flops;
     }
 
-    /// Notes that an operation wrote a memory.
+    /// Records that an operation wrote a memory.
     pub(super) fn note_writer(&mut self, buffer: TensorBuffer, operation: OperationId) {
         self.writers.insert(buffer, operation);
     }
 
-    /// Adds an operation.
+    /// Adds an operation and returns its id.
     pub(super) fn add(&mut self, operation: ModelOperation) -> OperationId {
         self.operations.push(operation);
         OperationId::from_index(self.operations.len() - 1)
     }
 
-    /// An operation that only moves tensors.
+    /// Makes an operation that only moves tensors.
     pub(super) fn copy(
         &self,
         (name, kind): (String, &str),
@@ -72,7 +72,7 @@ impl<'a> OperationTable<'a> {
         }
     }
 
-    /// Adds the operation of a node.
+    /// Adds the operation of a graph node.
     pub(super) fn add_node(
         &mut self,
         node: &GraphNode,
@@ -83,14 +83,10 @@ impl<'a> OperationTable<'a> {
     ) -> OperationId {
         let program = self.plan;
         let buffers = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
-            let buffer = |tensor: &TensorId| program.tensors.buffer(*tensor, stage, ipu, pass);
-            tensors.iter().map(buffer).collect()
+            tensors.iter().map(|tensor| program.tensors.buffer(*tensor, stage, ipu, pass)).collect()
         };
-        let shapes = |tensors: &[TensorId]| -> Vec<String> {
-            let types = program.graph.types(tensors).into_iter();
-            types.map(|ty| ShapeDisplay(&ty.shape).to_string()).collect()
-        };
-        let (operands, results) = (shapes(&node.inputs), shapes(&node.outputs));
+        let operands = shapes(&program.graph.types(&node.inputs));
+        let results = shapes(&program.graph.types(&node.outputs));
         let arrow = if results.is_empty() { "" } else { " -> " };
         let kind = node.operator.kind();
         let operation = self.add(ModelOperation {
@@ -112,8 +108,8 @@ impl<'a> OperationTable<'a> {
         operation
     }
 
-    /// The type that a node computes in: that of its first floating point number, or else of its
-    /// first operand.
+    /// The type that a node computes in: the type of its first floating point operand or result, or
+    /// else of its first operand.
     fn element_type(&self, node: &GraphNode) -> Option<ArithmeticType> {
         let graph = self.plan.graph;
         let types = graph.types(&node.inputs).into_iter();
@@ -122,24 +118,30 @@ impl<'a> OperationTable<'a> {
         number.map(|of| of.dtype.arithmetic_type())
     }
 
-    /// The operations that wrote what is read; what other IPUs made comes from there.
+    /// Returns the operations that wrote the memories in `read`, including those on other IPUs.
     fn inputs(&self, read: &[TensorBuffer]) -> Vec<OperationId> {
         let mut inputs: Vec<OperationId> = Vec::new();
         for tensor_buffer in read {
-            let elsewhere = || {
-                let own =
-                    |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*tensor_buffer };
-                let mut copies = self.writers.range(own(IpuId(0))..=own(IpuId(u32::MAX)));
-                copies
-                    .find(|(of, _)| of.part == TensorBufferKind::Original)
-                    .map(|(_, operation)| operation)
-            };
-            if let Some(operation) = self.writers.get(tensor_buffer).or_else(elsewhere)
-                && !inputs.contains(operation)
+            let writer = self.writers.get(tensor_buffer).copied();
+            if let Some(writer) = writer.or_else(|| self.writer_on_any_ipu(tensor_buffer.tensor))
+                && !inputs.contains(&writer)
             {
-                inputs.push(*operation);
+                inputs.push(writer);
             }
         }
         inputs
     }
+
+    /// The operation that last wrote the original memory of a tensor, on the first IPU that has one.
+    fn writer_on_any_ipu(&self, tensor: TensorId) -> Option<OperationId> {
+        let first = TensorBuffer::original(tensor, IpuId(0));
+        let last = TensorBuffer::original(tensor, IpuId(u32::MAX));
+        let mut writers = self.writers.range(first..=last);
+        let found = writers.find(|(buffer, _)| buffer.part == TensorBufferKind::Original);
+        found.map(|(_, operation)| *operation)
+    }
+}
+
+fn shapes(types: &[TensorInfo]) -> Vec<String> {
+    types.iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect()
 }

@@ -1,51 +1,52 @@
-//! Which steps share code: an IPU keeps one copy of every sequence of steps it runs repeatedly.
+//! Code sharing between steps: an IPU keeps one copy of every sequence of steps that it repeats.
 //!
-//! Poplar's frameworks outline repeated sequences of operations into functions. The inside of a
-//! function is there once; each further use is a call. Steps that follow each other as they did
-//! before belong to one call. A call ends where an operation uses kept tensors of its own: they
-//! are arguments, bound just before they are used (PopART's `SubgraphCopyingStrategy::JustInTime`).
+//! Poplar's frameworks outline repeated sequences of operations into functions. The body of a
+//! function exists once, and each further use is a call. Steps that follow each other as they did
+//! before belong to one call. A call ends where an operation uses persistent tensors of its own,
+//! because they are arguments that are bound just before they are used (PopART's
+//! `SubgraphCopyingStrategy::JustInTime`).
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tilescope_report::units::ProgramId;
 
-/// How steps come to their code.
+/// The way in which steps obtain their code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutlineReuse {
-    /// They are the first of their kind.
+    /// The steps are the first of their kind.
     FirstUse,
-    /// A call runs code that is there already.
+    /// A call runs existing code.
     NewCall,
-    /// The call before them goes on.
+    /// The previous call continues.
     ContinuedCall,
 }
 
-/// A work that an IPU runs, or a copy that shares code.
+/// Work that an IPU runs, or a copy that shares code.
 #[derive(Clone, Debug)]
 pub(super) struct OutlinedWork {
-    /// Equal works have equal fingerprints.
+    /// The fingerprint, which equal works share.
     print: u64,
-    /// Where the first of its kind stands: its code is the body.
+    /// The position of the first equal work, whose code is the body.
     pub body: usize,
-    /// Whether a call begins with it.
+    /// True if a call begins with this work.
     pub begins_call: bool,
-    /// Its leaf programs; none for copies, which are no part of a function.
+    /// The leaf programs of the work. Empty for copies, which are not part of a function.
     pub leaves: Vec<ProgramId>,
 }
 
 /// The works of one IPU so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutlineSequence {
-    /// In the order of the program.
+    /// The works in program order.
     sequence: Vec<OutlinedWork>,
-    /// Where each fingerprint came first.
+    /// The first position of each fingerprint.
     known: BTreeMap<u64, usize>,
-    /// Where the current call goes on.
+    /// The position at which the current call would continue.
     next: Option<usize>,
 }
 
 impl OutlineSequence {
-    /// Adds steps: equal ones have equal fingerprints.
+    /// Adds steps with a fingerprint. Equal steps have equal fingerprints.
     pub(crate) fn add(&mut self, print: u64) -> OutlineReuse {
         let at = self.sequence.len();
         let first = *self.known.entry(print).or_insert(at);
@@ -63,35 +64,35 @@ impl OutlineSequence {
         }
     }
 
-    /// All works so far, in the order of the program.
+    /// All works so far, in program order.
     pub(super) fn works(&self) -> &[OutlinedWork] {
         &self.sequence
     }
 
-    /// The place of the last work.
+    /// The position of the last work.
     pub(super) fn last_place(&self) -> Option<usize> {
         self.sequence.len().checked_sub(1)
     }
 
-    /// The leaves of the first work that is equal to the last one.
+    /// The leaves of the first work that equals the last one.
     pub(crate) fn body_of_last(&self) -> &[ProgramId] {
         self.sequence.last().map_or(&[], |last| &self.sequence[last.body].leaves)
     }
 
-    /// Notes the leaves of the last work.
+    /// Sets the leaves of the last work.
     pub(crate) fn set_leaves_of_last(&mut self, leaves: Vec<ProgramId>) {
         if let Some(last) = self.sequence.last_mut() {
             last.leaves = leaves;
         }
     }
 
-    /// Ends the current call: what follows has arguments of its own.
+    /// Ends the current call, because the following steps have arguments of their own.
     pub(crate) fn end_call(&mut self) {
         self.next = None;
     }
 }
 
-/// A number that equal things share and different ones, as good as always, do not.
+/// A hash that is equal for equal values, and almost certainly different for different ones.
 pub(crate) fn fingerprint(thing: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     thing.hash(&mut hasher);

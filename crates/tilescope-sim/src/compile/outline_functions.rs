@@ -1,7 +1,8 @@
 //! The functions of outlined code in the program tree.
 //!
-//! A repeated sequence is a function with the names of its first use, and every use is a call. Where
-//! calls begin and end cuts a sequence into functions, so that each call runs whole ones.
+//! A repeated sequence becomes a function with the names of its first use, and every use is a call.
+//! The sequence is cut into functions wherever a call begins or ends, so that each call runs whole
+//! functions.
 
 use super::fragment_items::FragmentItem;
 use super::program_tables::{ProgramTables, exchange_number_and_path};
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{OutlinedCall, ProgramKind};
 
-/// A work by its IPU and its place in the [`OutlineSequence`] there.
+/// A work, identified by its IPU and its position in the [`OutlineSequence`] of that IPU.
 type WorkPlace = (IpuId, usize);
 
 /// The functions that the works of a program are cut into.
@@ -17,24 +18,24 @@ type WorkPlace = (IpuId, usize);
 pub(super) struct OutlineFunctions {
     /// The work that each leaf belongs to.
     works: BTreeMap<ProgramId, WorkPlace>,
-    /// Places of bodies at which a function begins or ends.
+    /// Positions of bodies at which a function begins or ends.
     cuts: BTreeSet<WorkPlace>,
-    /// Bodies that are run again.
+    /// Bodies that run again.
     reused: BTreeSet<WorkPlace>,
-    /// By the place of their first work.
+    /// Functions by the position of their first work.
     functions: BTreeMap<WorkPlace, ProgramId>,
-    /// By the first leaf that they run.
+    /// Calls by the first leaf that they run.
     calls: BTreeMap<ProgramId, ProgramId>,
 }
 
-/// Items of a sequence that belong together: one work, or one item that is none.
+/// Consecutive items of a sequence: one work, or one item that is not a work.
 struct ItemGroup<'a> {
     items: &'a [FragmentItem],
     work: Option<WorkPlace>,
 }
 
 impl OutlineFunctions {
-    /// Cuts the works of `sequences`, which are all of the program, into functions.
+    /// Cuts the works of `sequences`, which cover the whole program, into functions.
     pub(super) fn new(tables: &mut ProgramTables, sequences: &[&[FragmentItem]]) -> Self {
         let mut found = Self::default();
         for (ipu, outline) in &tables.outlines {
@@ -54,7 +55,7 @@ impl OutlineFunctions {
         found
     }
 
-    /// Cuts where a call begins or ends in a sequence.
+    /// Adds a cut at each position in a sequence where a call begins or ends.
     fn cut(&mut self, tables: &ProgramTables, items: &[FragmentItem]) {
         let mut before: Option<WorkPlace> = None;
         for group in self.groups(items) {
@@ -79,7 +80,7 @@ impl OutlineFunctions {
         self.cuts.extend(before.map(|(ipu, body)| (ipu, body + 1)));
     }
 
-    /// Makes the functions whose bodies stand in a sequence.
+    /// Creates the functions whose bodies are in a sequence.
     fn add_functions(&mut self, tables: &mut ProgramTables, items: &[FragmentItem]) {
         for call in self.calls_in(tables, items) {
             if let (None, [FragmentItem::Loop { body, .. }]) = (call.work, call.items) {
@@ -96,7 +97,7 @@ impl OutlineFunctions {
         }
     }
 
-    /// Program nodes of a sequence, with calls of functions for works that are run again.
+    /// Returns the program nodes of a sequence, with calls of functions for works that run again.
     pub(super) fn nodes(
         &mut self,
         tables: &mut ProgramTables,
@@ -122,7 +123,8 @@ impl OutlineFunctions {
         nodes
     }
 
-    /// The call of a function, and who its leaves run instead of being compiled again.
+    /// Adds the call of a function, and records the body that its leaves run instead of code of
+    /// their own.
     fn call(
         &mut self,
         tables: &mut ProgramTables,
@@ -151,12 +153,12 @@ impl OutlineFunctions {
         call
     }
 
-    /// The place of the body of a work.
+    /// The position of the body of a work.
     fn body(&self, tables: &ProgramTables, (ipu, place): WorkPlace) -> WorkPlace {
         (ipu, tables.outlines[&ipu].works()[place].body)
     }
 
-    /// The works of a sequence, and the items between them.
+    /// Groups the items of a sequence by work.
     fn groups<'a>(&self, items: &'a [FragmentItem]) -> Vec<ItemGroup<'a>> {
         let mut groups: Vec<ItemGroup> = Vec::new();
         for (at, item) in items.iter().enumerate() {
@@ -169,7 +171,8 @@ impl OutlineFunctions {
         groups
     }
 
-    /// The groups of a sequence, those joined that one function holds; each has its first work.
+    /// Groups the items of a sequence, and joins the groups that belong to one function. Each
+    /// joined group has the position of its first work.
     fn calls_in<'a>(
         &self,
         tables: &ProgramTables,
@@ -202,16 +205,13 @@ impl OutlineFunctions {
             | FragmentItem::WaitForIo(_) => None,
         });
         let first = works.next()??;
-        works.all(|work| work == Some(first)).then_some(first)
+        if works.all(|work| work == Some(first)) { Some(first) } else { None }
     }
 }
 
-/// The parts that paths have in common, or the first path.
-fn common_path<'a>(mut paths: impl Iterator<Item = &'a str>) -> String {
-    let parts = |path: &'a str| -> Vec<&'a str> {
-        exchange_number_and_path(path).map_or(path, |(_, name)| name).split('/').collect()
-    };
-    let mut paths = paths.by_ref().filter(|path| path.contains('/')).map(parts);
+/// Returns the leading parts that all paths have in common, or the first path.
+fn common_path<'a>(paths: impl Iterator<Item = &'a str>) -> String {
+    let mut paths = paths.filter(|path| path.contains('/')).map(path_parts);
     let Some(first) = paths.next() else { return String::new() };
     let most = first.len() - 1;
     let shared = paths.fold(most, |shared, path| {
@@ -220,7 +220,16 @@ fn common_path<'a>(mut paths: impl Iterator<Item = &'a str>) -> String {
     first[..if shared == 0 { most } else { shared }].join("/")
 }
 
-/// Program nodes of items: leaves as they are, loops as `Repeat`.
+/// The parts of a path, without the number of an exchange.
+fn path_parts(path: &str) -> Vec<&str> {
+    let name = match exchange_number_and_path(path) {
+        Some((_, name)) => name,
+        None => path,
+    };
+    name.split('/').collect()
+}
+
+/// Returns the program nodes of items: leaves unchanged, loops as `Repeat`.
 fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) -> Vec<ProgramId> {
     items
         .iter()

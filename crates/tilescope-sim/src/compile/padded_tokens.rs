@@ -1,9 +1,9 @@
-//! What padding the tokens of a sequence gains: it is tried.
+//! The gain from padding the tokens of a sequence, found by trying it.
 //!
-//! Attention brings rows of scores to tiles as a whole before their softmax, and transposes queries
-//! and keys in blocks. Where rows end inside vectors both become copies of single elements
-//! (poplibs lib/popops/Rearrange.cpp, regroupIfBeneficial: groups below a grain are not
-//! transposed), so that a token more can take fewer cycles.
+//! Attention moves whole rows of scores to tiles before their softmax, and transposes queries and
+//! keys in blocks. If rows end inside vectors, both become copies of single elements (poplibs
+//! lib/popops/Rearrange.cpp, regroupIfBeneficial: groups below a grain are not transposed). An
+//! additional token can therefore save cycles.
 
 use super::{block_costs, build_graph};
 use crate::graph::ModelGraph;
@@ -12,10 +12,10 @@ use crate::popops::elementwise::vector_width;
 use crate::specification::Spec;
 use tilescope_report::units::Cycles;
 
-/// The size of a model that counts the tokens of a sequence.
+/// The model size that counts the tokens of a sequence.
 const TOKENS: &str = "sequence_length";
 
-/// Gains below a hundredth are not told.
+/// The smallest gain that is reported: a hundredth.
 const LEAST_GAIN: f64 = 0.01;
 
 /// A number of tokens with which the same sequences take fewer cycles.
@@ -23,21 +23,21 @@ const LEAST_GAIN: f64 = 0.01;
 pub(super) struct PaddedTokens {
     pub tokens: u64,
     pub padded: u64,
-    /// Cycles of all operations for a micro-batch of the sequences as they are.
+    /// Cycles of all operations for a micro-batch of the unpadded sequences.
     pub cycles: Cycles,
-    /// The same of padded ones.
+    /// Cycles of all operations for a micro-batch of the padded sequences.
     pub padded_cycles: Cycles,
 }
 
 impl PaddedTokens {
-    /// Share of the cycles that padding saves; negative where it costs some.
+    /// The share of the cycles that padding saves. Negative if padding costs cycles.
     pub(super) fn gain(&self) -> f64 {
         1.0 - self.padded_cycles.as_f64() / self.cycles.as_f64().max(1.0)
     }
 }
 
-/// The better of the next multiples of one and of two vectors, where rows of a softmax end inside
-/// vectors and that takes at least a hundredth fewer cycles.
+/// Tries the next multiples of one and of two vectors if rows of a softmax end inside vectors.
+/// Returns the better one if it saves at least a hundredth of the cycles.
 pub(super) fn worth_padding_tokens(
     spec: &Spec,
     graph: &ModelGraph,
@@ -49,23 +49,23 @@ pub(super) fn worth_padding_tokens(
         return None;
     }
     let given = block_costs(spec, graph, plans);
-    let with = |multiple: u64| {
+    let tried = [vector, 2 * vector].into_iter().filter_map(|multiple| {
         let padded = tokens.next_multiple_of(multiple);
         let mut spec = spec.clone();
         spec.model.sizes.insert(TOKENS, padded);
         let (graph, _) = build_graph(&spec).ok()?;
         let costs = block_costs(&spec, &graph, plans);
-        // What cannot be lowered costs nothing, which is no gain.
+        // Operations that cannot be lowered cost nothing, which is not a gain.
         let is_whole =
             costs.iter().zip(&given).all(|(padded, given)| padded.is_zero() == given.is_zero());
-        let (cycles, padded_cycles) = (given.iter().sum(), costs.iter().sum());
-        is_whole.then_some(PaddedTokens { tokens, padded, cycles, padded_cycles })
-    };
-    let tried = [vector, 2 * vector].into_iter().filter_map(with);
+        let cycles = given.iter().sum();
+        let padded_cycles = costs.iter().sum();
+        if is_whole { Some(PaddedTokens { tokens, padded, cycles, padded_cycles }) } else { None }
+    });
     tried.min_by_key(|tried| tried.padded_cycles).filter(|best| best.gain() >= LEAST_GAIN)
 }
 
-/// Whether a softmax runs along rows of so many elements.
+/// Returns true if a softmax runs along rows of `tokens` elements.
 fn has_softmax_over(graph: &ModelGraph, tokens: u64) -> bool {
     let mut softmaxes = graph.nodes.iter().filter(|node| node.operator.kind() == "softmax");
     softmaxes.any(|node| {

@@ -1,19 +1,20 @@
-//! Which phases are split over the IPUs of their set.
+//! The selection of phases that are split over the IPUs of their set.
 
 use super::system_costs;
 use crate::cost_constants::SAVED_FOR_ADDED;
-use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
-use crate::popops::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
+use crate::graph::{GraphNode, ModelGraph, StageAnnotation};
+use crate::popops::collective::{self, CollectiveKind, CollectiveRanks};
 use crate::shape::{BlockId, DType, TensorId, TensorRole};
 use crate::specification::{ExecutionStrategy, Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// Halves that a unit of a convolution multiplies in a cycle.
+/// Halves that a convolution unit multiplies in a cycle.
 const HALF_LANES: u32 = 4;
 
-/// IPUs of a set, where phases run on sets of several and no stages are written that say otherwise.
+/// The number of IPUs in a set. `None` unless phases run on sets of several IPUs and the spec
+/// writes no stages.
 pub(super) fn set_size(spec: &Spec) -> Option<u32> {
     let options = &spec.options;
     let phased = options.execution == ExecutionStrategy::Phased && options.stages.is_empty();
@@ -24,19 +25,18 @@ pub(super) fn set_size(spec: &Spec) -> Option<u32> {
 /// Splits the linear layers of the blocks that gain from it over the IPUs of a set.
 pub(super) fn split_phases(spec: &Spec, graph: ModelGraph) -> ModelGraph {
     let Some(size) = set_size(spec) else { return graph };
-    let names_ipu = |stage: &AnnotatedStage| {
-        !matches!(stage.annotation, StageAnnotation::Phase { ipu: None, .. })
-    };
-    if graph.stages.iter().any(names_ipu) {
-        return graph;
+    for stage in &graph.stages {
+        if !matches!(stage.annotation, StageAnnotation::Phase { ipu: None, .. }) {
+            return graph;
+        }
     }
     let parts = u64::from(size);
     let wanted = blocks_that_gain(spec, &graph, parts);
     graph.split_linear_layers(parts, |block| wanted.contains(&block))
 }
 
-/// The blocks that are faster when they are split. What a block that is not split makes is sent to
-/// every IPU of the next one's set, so a block may gain only where the one before it does.
+/// Returns the blocks that are faster when split. The result of an unsplit block is sent to every
+/// IPU of the next block's set, so a block can gain only where the block before it does.
 fn blocks_that_gain(spec: &Spec, graph: &ModelGraph, parts: u64) -> BTreeSet<BlockId> {
     let mut gains: BTreeMap<BlockId, f64> = (0..graph.blocks.len())
         .map(|block| (BlockId(block), cycles_gained(spec, graph, BlockId(block), parts)))
@@ -49,22 +49,22 @@ fn blocks_that_gain(spec: &Spec, graph: &ModelGraph, parts: u64) -> BTreeSet<Blo
     }
     let speed = system_costs(spec).ladder_bytes_per_cycle;
     loop {
-        let sent_to_all = |block: &BlockId| -> Bytes {
+        let loser = gains.iter().find(|(block, gain)| {
             let tensors = received.get(block).into_iter().flatten();
             let unsplit = tensors.filter(|id| !gains.contains_key(&graph.tensor(**id).block));
-            unsplit.map(|id| (parts - 1) * bytes(graph, *id)).sum()
-        };
-        let added = |block: &BlockId| SAVED_FOR_ADDED.ratio() * sent_to_all(block).as_f64() / speed;
-        let loses = |(block, gain): &(&BlockId, &f64)| **gain <= added(block);
-        let Some(loser) = gains.iter().find(loses).map(|(block, _)| *block) else { break };
+            let sent_to_all: Bytes = unsplit.map(|id| (parts - 1) * bytes(graph, *id)).sum();
+            **gain <= SAVED_FOR_ADDED.ratio() * sent_to_all.as_f64() / speed
+        });
+        let Some((loser, _)) = loser else { break };
+        let loser = *loser;
         gains.remove(&loser);
     }
     gains.into_keys().collect()
 }
 
-/// Cycles that a micro-batch takes less, beyond those that it has to, when the linear layers of a block are split: those in which
-/// weights go from and to streaming memory and their products are made, less those in which
-/// activations and gradients cross, and in which every IPU of the set is sent the block's inputs.
+/// The cycles that a micro-batch saves when the linear layers of a block are split: the cycles of
+/// copying weights from and to streaming memory and of their products, minus the cycles in which
+/// activations and gradients cross, and in which every IPU of the set receives the block's inputs.
 fn cycles_gained(spec: &Spec, graph: &ModelGraph, block: BlockId, parts: u64) -> f64 {
     let system = system_costs(spec);
     let layers =
@@ -85,21 +85,23 @@ fn cycles_gained(spec: &Spec, graph: &ModelGraph, block: BlockId, parts: u64) ->
     gained.sum::<f64>() - SAVED_FOR_ADDED.ratio() * added.as_f64()
 }
 
-/// Cycles of the copies of a weight, its accumulator and its optimiser state, shared out over the
-/// compute batches of a phase, and those of the update over its micro-batches.
+/// Cycles of the copies of a weight, its accumulator and its optimiser state, divided by the
+/// compute batches of a phase, and those of the update, divided by its micro-batches.
 fn cycles_of_weights(
     spec: &Spec,
     system: &SystemCosts,
     graph: &ModelGraph,
     weight: TensorId,
 ) -> f64 {
-    let (options, training) = (&spec.options, spec.model.training);
+    let options = &spec.options;
+    let training = spec.model.training;
     let ty = &graph.tensor(weight).ty;
     let remote = |location: &TensorLocation, bytes: Bytes, times: f64| {
         let times = if location.is_off_chip(ty.elements()) { times } else { 0.0 };
         times * bytes.as_f64() / system.remote_bytes_per_cycle
     };
-    let (location, own) = (&options.location, bytes(graph, weight));
+    let location = &options.location;
+    let own = bytes(graph, weight);
     let compute_batches = options.batch_serialization_settings.compute_batches() as f64;
     if !training {
         return remote(&location.weights, own, 1.0) / compute_batches;
@@ -112,16 +114,16 @@ fn cycles_of_weights(
         .iter()
         .map(|(_, dtype)| ty.elements() * dtype.unwrap_or(ty.dtype).bytes())
         .sum();
-    // In and out.
+    // Load and store.
     let update =
         remote(&location.weights, own, 2.0) + remote(&location.optimizer_state, state, 2.0);
     let accumulator = if accumulates { remote(&location.accumulators, own, 2.0) } else { 0.0 };
-    // For the forward and for the backward pass.
+    // Once for the forward pass and once for the backward pass.
     let passes = remote(&location.weights, own, 2.0) + accumulator;
     (passes + update / options.gradient_accumulation as f64) / compute_batches
 }
 
-/// Cycles of a layer's products at the most that a chip can do.
+/// Cycles of a layer's products at the peak rate of a chip.
 fn cycles_of_products(spec: &Spec, graph: &ModelGraph, layer: &GraphNode) -> f64 {
     let chip = spec.target.chip;
     let lanes = match graph.tensor(layer.inputs[0]).ty.dtype {
@@ -133,8 +135,8 @@ fn cycles_of_products(spec: &Spec, graph: &ModelGraph, layer: &GraphNode) -> f64
     passes * graph.node_flops(layer) as f64 / flops_per_cycle
 }
 
-/// Cycles in which the parts of results cross, and those of gradients, which are added up first:
-/// the tiles slice what they send, wait for each other, copy, and add.
+/// Cycles in which the parts of results cross, and those of gradients, which are added up first.
+/// The tiles slice the data that they send, wait for each other, copy, and add.
 fn cycles_of_crossing(
     spec: &Spec,
     system: &SystemCosts,
@@ -142,30 +144,30 @@ fn cycles_of_crossing(
     layer: &GraphNode,
     parts: u64,
 ) -> f64 {
-    use CollectiveKind::{AllGather, ReduceScatter};
-    let half = |kind: CollectiveKind, tensor: TensorId| -> f64 {
+    let mut halves = Vec::new();
+    if spec.model.training {
+        halves.push((CollectiveKind::ReduceScatter, layer.inputs[0]));
+        halves.push((CollectiveKind::AllGather, layer.inputs[0]));
+    }
+    halves.push((CollectiveKind::AllGather, layer.outputs[0]));
+    let mut cycles = 0.0;
+    for (kind, tensor) in halves {
         let ty = &graph.tensor(tensor).ty;
+        let all = bytes(graph, tensor);
         let per_tile = ty.elements().as_f64() / f64::from(spec.target.chip.tiles);
-        let rounds = collective::rounds(system, set_ranks(spec, parts), kind, bytes(graph, tensor));
-        let cycles_of_step = |round: &CollectiveRound| {
-            let sent = bytes(graph, tensor).as_f64() * round.share / round.bytes_per_cycle;
+        for round in collective::rounds(system, set_ranks(spec, parts), kind, all) {
+            let sent = all.as_f64() * round.share / round.bytes_per_cycle;
             let sliced = Elements::from_f64((per_tile * round.share).ceil());
-            // Slicing and adding are much alike.
+            // Slicing and adding cost about the same.
             let on_tiles = 2 * collective::slice_cycles(sliced, ty.dtype);
             let started = system.external_sync_cycles + system.collective_step_cycles;
-            sent + (started + on_tiles).as_f64()
-        };
-        rounds.iter().map(|round| round.steps as f64 * cycles_of_step(round)).sum()
-    };
-    let backward = if spec.model.training {
-        half(ReduceScatter, layer.inputs[0]) + half(AllGather, layer.inputs[0])
-    } else {
-        0.0
-    };
-    half(AllGather, layer.outputs[0]) + backward
+            cycles += round.steps as f64 * (sent + (started + on_tiles).as_f64());
+        }
+    }
+    cycles
 }
 
-/// The IPUs of a set, between which stand those of the other one if there are two.
+/// The IPUs of a set. If there are two sets, the IPUs of the other set lie between them.
 pub(super) fn set_ranks(spec: &Spec, size: u64) -> CollectiveRanks {
     let ipus = u64::from(spec.options.execution_phase_settings.stages);
     CollectiveRanks { count: size, ipus, groups: 1 }

@@ -1,4 +1,4 @@
-//! `plan_selection = "simulated"`: tried on the whole graph before it is kept.
+//! `plan_selection = "simulated"`, which is tried on the whole graph before it is kept.
 
 use super::block_costs;
 use crate::graph::ModelGraph;
@@ -7,7 +7,7 @@ use crate::poplin::planner::PlanSelection;
 use crate::specification::Spec;
 use tilescope_report::units::Cycles;
 
-/// Cycles of all operations of a micro-batch, with plans chosen both ways.
+/// Cycles of all operations of a micro-batch, with plans selected in each of the two ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlanSelectionTrial {
     pub estimate: Cycles,
@@ -15,21 +15,21 @@ pub(crate) struct PlanSelectionTrial {
 }
 
 impl PlanSelectionTrial {
-    /// Tries both; `None` where the spec asks for the best estimate anyway.
+    /// Tries both ways. Returns `None` if the spec selects the best estimate anyway.
     pub(crate) fn new(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Option<Self> {
         if spec.options.library.plan_selection == PlanSelection::Estimate {
             return None;
         }
-        let cycles = |selection| {
-            let spec = with_selection(spec, selection);
-            block_costs(&spec, graph, plans).iter().sum()
-        };
-        let [estimate, simulated] = [PlanSelection::Estimate, PlanSelection::Simulated].map(cycles);
+        let [estimate, simulated] =
+            [PlanSelection::Estimate, PlanSelection::Simulated].map(|selection| {
+                let spec = with_selection(spec, selection);
+                block_costs(&spec, graph, plans).iter().sum()
+            });
         Some(Self { estimate, simulated })
     }
 
-    /// The way that takes fewer cycles. A product can be faster by itself and still leave its
-    /// result, or want its operands, where what surrounds it is slower.
+    /// The selection that takes fewer cycles. A product can be faster by itself and yet leave its
+    /// result, or require its operands, in a layout in which the surrounding operations are slower.
     pub(crate) fn faster(self) -> PlanSelection {
         if self.simulated < self.estimate {
             PlanSelection::Simulated
@@ -39,7 +39,7 @@ impl PlanSelectionTrial {
     }
 }
 
-/// The spec with another selection of plans.
+/// Returns the spec with another selection of plans.
 pub(super) fn with_selection(spec: &Spec, selection: PlanSelection) -> Spec {
     let mut spec = spec.clone();
     spec.options.library.plan_selection = selection;
@@ -58,10 +58,10 @@ mod tests {
         Spec::build(&source).expect("valid")
     }
 
-    /// Whatever is chosen, the graph takes no more cycles than with the plans of the best estimate,
-    /// and the report says what both take.
+    /// The kept selection takes no more cycles than the plans of the best estimate, and the report
+    /// states the cycles of both.
     #[test]
-    fn what_is_kept_is_no_slower() {
+    fn selected_plans_are_no_slower_than_estimated_ones() {
         let plans = PlanCache::new();
         let small = ["model.layers=2", "model.width=384"];
         let given = spec(&small);

@@ -1,4 +1,4 @@
-//! The program while its fragments and copies are put down.
+//! The state of a program while its fragments and copies are added.
 
 use super::data_flow::DataFlowRecorder;
 use super::operation_table::OperationTable;
@@ -8,7 +8,7 @@ use super::replica_rings::ReplicaRings;
 use super::wanted_variables::WantedVariables;
 use crate::poplar::code_bytes::TileCodeBytes;
 
-/// The parts that the steps of a program add to; each numbers or collects its own.
+/// The parts that the steps of a program add to. Each part numbers or collects its own entries.
 pub(super) struct ProgramBuilder<'a> {
     pub plan: &'a ProgramPlan<'a>,
     pub tables: ProgramTables,
@@ -16,7 +16,7 @@ pub(super) struct ProgramBuilder<'a> {
     pub variables: WantedVariables<'a>,
     /// The buffers that programs read and write.
     pub flows: DataFlowRecorder<'a>,
-    /// How collectives go round the replicas.
+    /// The routes of collectives through the replicas.
     pub rings: ReplicaRings<'a>,
 }
 

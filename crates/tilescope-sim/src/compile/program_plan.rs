@@ -1,5 +1,5 @@
-//! The graph on its IPUs, how its tensors lie, and which memory each is kept in. The passes that
-//! follow read it and change nothing of it.
+//! The graph placed on its IPUs, with the layout of its tensors and the memory that holds each one.
+//! The later passes read it and do not change it.
 
 use super::replicated_sharding::ReplicatedSharding;
 use super::tensor_analysis::{
@@ -19,16 +19,16 @@ use tilescope_report::units::{Bytes, Elements, IpuId, TileRuns};
 pub(super) struct ProgramPlan<'a> {
     pub spec: &'a Spec,
     pub graph: &'a ModelGraph,
-    /// How the tensors of the graph lie.
+    /// The layouts of the tensors of the graph.
     pub lowering: &'a LoweringContext<'a>,
     /// The lowered operation of each node of the graph.
     pub lowered_nodes: &'a [LoweredOperation],
     pub placement: StagePlacement,
     pub schedule: ExecutionSchedule,
-    /// The tensors that replicas share out.
+    /// The tensors that are sharded over replicas.
     pub sharding: ReplicatedSharding,
     pub tensors: TensorAnalysis,
-    /// Links, sync and host.
+    /// Costs of links, syncs and the host.
     pub system: SystemCosts,
 }
 
@@ -40,7 +40,8 @@ impl<'a> ProgramPlan<'a> {
         lowered_nodes: &'a [LoweredOperation],
         placement: StagePlacement,
     ) -> Self {
-        let (options, training) = (&spec.options, spec.model.training);
+        let options = &spec.options;
+        let training = spec.model.training;
         let schedule = match graph.row_shards {
             1 => ExecutionSchedule::new(options, &placement, training),
             shards => ExecutionSchedule::domain_sharded(options, &placement, shards, training),
@@ -73,7 +74,7 @@ impl<'a> ProgramPlan<'a> {
         self.placement.stages[stage].ipu
     }
 
-    /// Tiles of the IPUs before an IPU.
+    /// The number of tiles of all IPUs before an IPU.
     pub(super) fn tiles_before(&self, ipu: IpuId) -> u32 {
         ipu.0 * self.spec.target.chip.tiles
     }
@@ -90,7 +91,7 @@ impl<'a> ProgramPlan<'a> {
         self.lowering.tensor_type(tensor).dtype
     }
 
-    /// How a tensor lies on the tiles of its IPU.
+    /// The layout of a tensor on the tiles of its IPU.
     pub(super) fn layout(&self, tensor: TensorId) -> &'a TensorLayout {
         self.lowering.layout(tensor).expect("all tensors are laid out when a graph is lowered")
     }
@@ -100,16 +101,18 @@ impl<'a> ProgramPlan<'a> {
         &self.layout(tensor).elements
     }
 
-    /// Type and elements of a tensor.
+    /// The element type of a tensor, and its elements on each tile of its IPU.
     pub(super) fn values(&self, tensor: TensorId) -> (DType, &'a TileRuns<Elements>) {
         (self.dtype(tensor), self.elements(tensor))
     }
 
-    /// Bytes that a replica keeps of a tensor on each tile of an IPU, laid out as it lies.
+    /// Bytes of a tensor that a replica keeps on each tile of an IPU, in the layout of the tensor
+    /// or of its share.
     pub(super) fn bytes(&self, tensor: TensorId) -> TileRuns<Bytes> {
-        match self.sharding.splits(tensor) {
-            true => self.share_bytes(tensor),
-            false => self.layout(tensor).bytes(self.dtype(tensor).bytes()),
+        if self.sharding.splits(tensor) {
+            self.share_bytes(tensor)
+        } else {
+            self.layout(tensor).bytes(self.dtype(tensor).bytes())
         }
     }
 
@@ -122,30 +125,31 @@ impl<'a> ProgramPlan<'a> {
         }
     }
 
-    /// How the share of a tensor lies.
+    /// The layout of a replica's share of a tensor.
     pub(super) fn share_layout(&self, tensor: TensorId) -> TensorLayout {
         self.part_layout(tensor, self.sharding.replicas)
     }
 
-    /// How one of some equal parts of a tensor lies.
+    /// The layout of one of `parts` equal parts of a tensor.
     pub(super) fn part_layout(&self, tensor: TensorId, parts: u64) -> TensorLayout {
         let whole = self.lowering.tensor_type(tensor);
         let part = whole.elements().div_ceil(parts.max(1));
         TensorLayout::linear(part, whole.dtype.bytes(), self.lowering.tiles)
     }
 
-    /// Bytes of the share of a tensor on each tile of an IPU.
+    /// Bytes of a replica's share of a tensor on each tile of an IPU.
     pub(super) fn share_bytes(&self, tensor: TensorId) -> TileRuns<Bytes> {
         self.share_layout(tensor).bytes(self.dtype(tensor).bytes())
     }
 
-    /// A node on the shares of its operands, lowered like any other.
+    /// Lowers a node on the shares of its operands.
     pub(super) fn on_share(&self, node: &GraphNode) -> Option<LoweredOperation> {
-        let share = |id: &TensorId| {
+        let mut tensors = Vec::new();
+        for id in &node.inputs {
             let whole = self.graph.tensor(*id);
-            Tensor { ty: self.sharding.share(&whole.ty), block: BlockId(0), ..whole.clone() }
-        };
-        let tensors: Vec<Tensor> = node.inputs.iter().map(share).collect();
+            let ty = self.sharding.share(&whole.ty);
+            tensors.push(Tensor { ty, block: BlockId(0), ..whole.clone() });
+        }
         let inputs: Vec<TensorId> = (0..tensors.len()).map(TensorId).collect();
         let operands = NodeOperands { inputs: &inputs, ..node.operands() };
         let LoweringContext { machine, planning, plans, .. } = self.lowering;
@@ -153,7 +157,7 @@ impl<'a> ProgramPlan<'a> {
         node.operator.lower(&mut lowering, &operands).ok()
     }
 
-    /// The updates of parameters that a stage makes, with their numbers in the graph.
+    /// The parameter updates that a stage makes, with their indices in the graph.
     pub(super) fn update_nodes(&self, stage: usize) -> Vec<(usize, &GraphNode)> {
         let nodes = self.graph.nodes.iter().enumerate();
         let updates = nodes.filter(|(_, node)| node.pass == TrainingPass::Update);
@@ -168,7 +172,7 @@ impl<'a> ProgramPlan<'a> {
         node.operator.flops(&shares(&node.inputs), &shares(&node.outputs))
     }
 
-    /// Where tensors of a role live; `None` for those that never leave the chip.
+    /// The location of tensors of a role. `None` for roles that never leave the chip.
     pub(super) fn location(&self, role: TensorRole) -> Option<TensorLocation> {
         let location = &self.spec.options.location;
         match role {
@@ -182,25 +186,25 @@ impl<'a> ProgramPlan<'a> {
         }
     }
 
-    /// True if the I/O tiles move a kept tensor that lives in streaming memory.
+    /// True if the I/O tiles move this persistent tensor to and from streaming memory.
     pub(super) fn uses_io_tiles(&self, tensor: TensorId) -> bool {
         self.location(self.role(tensor)).is_some_and(|location| location.use_io_tiles)
     }
 
-    /// True if a kept tensor lives in streaming memory.
+    /// True if a persistent tensor is in streaming memory.
     pub(super) fn is_off_chip(&self, tensor: TensorId) -> bool {
         let tensor = self.graph.tensor(tensor);
         let location = self.location(tensor.role);
         location.is_some_and(|location| location.is_off_chip(tensor.ty.elements()))
     }
 
-    /// True if a tensor is a constant of the program, as PopART makes the initialised tensors of an
-    /// inference (willow/src/ir.cpp, registerInputTensors).
+    /// True if tensors of this role are constants of the program, as PopART makes the initialised
+    /// tensors of an inference (willow/src/ir.cpp, registerInputTensors).
     pub(super) fn is_constant(&self, role: TensorRole) -> bool {
         self.spec.options.constant_weights && role == TensorRole::Parameter
     }
 
-    /// True if a tensor waits for the backward pass in streaming memory.
+    /// True if a tensor is kept in streaming memory until the backward pass.
     pub(super) fn stashes_off_chip(&self, tensor: TensorId) -> bool {
         match self.tensors.stated_location(tensor) {
             Some(stated) => !stated.on_chip,
@@ -211,12 +215,14 @@ impl<'a> ProgramPlan<'a> {
         }
     }
 
-    /// Where a copy between stages takes a tensor from, and where it brings it.
+    /// The source and the destination of a copy between stages.
     pub(super) fn boundary_buffers(&self, boundary: &StageBoundary) -> [TensorBuffer; 2] {
         let tensor = boundary.tensor;
-        let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
+        let from = self.ipu(boundary.from_stage);
+        let to = self.ipu(boundary.to_stage);
         let sent = self.tensors.buffer(tensor, boundary.from_stage, from, boundary.from_pass);
-        // What was restored for the backward pass is sent from where it was made.
+        // A tensor that was restored for the backward pass is sent from the memory that it was made
+        // in.
         let part = match sent.part {
             TensorBufferKind::Restored(_) => TensorBufferKind::Original,
             part => part,
@@ -225,10 +231,11 @@ impl<'a> ProgramPlan<'a> {
         [TensorBuffer { part, ..sent }, TensorBuffer { tensor, ipu: to, part: received }]
     }
 
-    /// Bytes of each I/O tile when `total` bytes are dealt out over them; they follow the compute
-    /// tiles.
+    /// Bytes on each I/O tile when `total` bytes are spread over them. The I/O tiles follow the
+    /// compute tiles.
     pub(super) fn io_mapping(&self, total: Bytes) -> TileRuns<Bytes> {
-        let (byte, tiles) = (Bytes(1), self.spec.options.num_io_tiles);
+        let byte = Bytes(1);
+        let tiles = self.spec.options.num_io_tiles;
         let mapping = linear_mapping(Elements(total / byte), byte, byte, tiles);
         mapping.map(|bytes| *bytes * byte).shifted(self.lowering.tiles)
     }

@@ -1,5 +1,5 @@
-//! The tables of a report while the program is compiled: programs, compute sets, exchanges, and
-//! what each leaf program costs when it runs.
+//! The tables of a report, built while the program is compiled: programs, compute sets, exchanges,
+//! and the cost of each run of a leaf program.
 
 use super::fragment_items::FragmentItem;
 use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
@@ -23,22 +23,22 @@ use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
 };
 
-/// What a leaf program costs on its IPU, once.
+/// The cost of one run of a leaf program on its IPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeafProgramCost {
-    /// IPU of the replica.
+    /// The IPU of the replica.
     pub ipu: IpuId,
-    /// Cycles of the slowest tile: the length of the step.
+    /// Cycles of the slowest tile, which is the length of the step.
     pub cycles: Cycles,
     /// Cycles of the fastest active tile.
     pub fastest_tile_cycles: Cycles,
-    /// Tiles that do something.
+    /// The number of tiles that are active.
     pub active_tiles: u32,
-    /// Mean active cycles over the longest.
+    /// Mean active cycles divided by the longest.
     pub tile_balance: f32,
-    /// Bytes received by tiles.
+    /// Bytes that tiles receive.
     pub bytes_in: Bytes,
-    /// Bytes sent by tiles.
+    /// Bytes that tiles send.
     pub bytes_out: Bytes,
 }
 
@@ -46,9 +46,9 @@ pub struct LeafProgramCost {
 #[derive(Debug)]
 pub(crate) struct EmittedWork {
     pub items: Vec<FragmentItem>,
-    /// Liveness step of each phase.
+    /// The liveness step of each phase.
     pub steps: Vec<u32>,
-    /// Whether code, vertices and their constants are those of an equal work before it.
+    /// True if the work shares its code, vertices and constants with an equal earlier work.
     pub shares_code: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct ProgramTables {
     pub kind: TargetKind,
     /// Tiles of one IPU.
     pub tiles_per_ipu: u32,
-    /// A sync of the tiles of an IPU.
+    /// Cycles of a sync of the tiles of an IPU.
     internal_sync_cycles: Cycles,
     pub programs: Vec<ProgramNode>,
     /// Costs of leaves that run on one IPU, by program.
@@ -66,33 +66,34 @@ pub(crate) struct ProgramTables {
     pub compute_sets: Vec<ComputeSet>,
     pub vertex_types: Vec<VertexTypeInfo>,
     pub exchanges: Vec<ExchangeTraffic>,
-    /// Who sends to whom, where that is known.
+    /// Senders and receivers of exchanges, where they are known.
     pub routes: Vec<ExchangeRoute>,
     /// Control code of each program, on the tiles that take part.
     pub control_code: BTreeMap<ProgramId, TileRuns<Bytes>>,
-    /// Control code of calls of outlined code, by IPU and place of the work that they begin with.
+    /// Control code of calls of outlined code, by IPU and position of the work that they begin
+    /// with.
     pub(super) call_code: BTreeMap<(IpuId, usize), TileRuns<Bytes>>,
-    /// Liveness steps; bytes are filled in when memory is known.
+    /// Liveness steps. Their bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     pub code: TileCodeBytes,
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,
-    /// What each IPU runs, for code that is shared.
+    /// The works of each IPU, for code sharing.
     pub(super) outlines: BTreeMap<IpuId, OutlineSequence>,
-    /// Whether equal works share code: PopART's `enableOutlining`.
+    /// True if equal works share code: PopART's `enableOutlining`.
     outlining: bool,
-    /// Code besides steps that an IPU has already, by its fingerprint.
+    /// Fingerprints of code besides steps that an IPU already has.
     known_code: BTreeSet<(IpuId, u64)>,
-    /// Whether what is added now runs code that is there already.
+    /// True if the work that is being added runs existing code.
     shared_code: bool,
-    /// The leaves of the work that is added now.
+    /// The leaves of the work that is being added.
     leaves: Vec<ProgramId>,
-    /// The leaves of the equal work whose code it runs, in the same order.
+    /// The leaves of the equal work whose code is reused, in the same order.
     body: Vec<ProgramId>,
 }
 
 impl ProgramTables {
-    /// Tiles of the IPUs before an IPU.
+    /// The number of tiles of all IPUs before an IPU.
     pub(crate) fn tiles_before(&self, ipu: IpuId) -> u32 {
         ipu.0 * self.tiles_per_ipu
     }
@@ -103,7 +104,7 @@ impl ProgramTables {
         TileRange::new(first, first + self.tiles_per_ipu)
     }
 
-    /// Empty tables. `outlining` says whether equal works share code.
+    /// Creates empty tables. Equal works share code if `outlining` is true.
     pub(crate) fn new(kind: TargetKind, chip: &Chip, code: TileCodeBytes, outlining: bool) -> Self {
         Self {
             kind,
@@ -130,7 +131,7 @@ impl ProgramTables {
         }
     }
 
-    /// Adds a program node.
+    /// Adds a program node and returns its id.
     pub(crate) fn program(&mut self, program: ProgramNode) -> ProgramId {
         self.programs.push(program);
         ProgramId::from_index(self.programs.len() - 1)
@@ -150,7 +151,7 @@ impl ProgramTables {
         self.program(ProgramNode { children, ..ProgramNode::new(kind, name) })
     }
 
-    /// Adds a loop.
+    /// Adds a loop over `body`.
     pub(crate) fn repeat(&mut self, times: u64, body: ProgramId) -> ProgramId {
         let repeat = self.group(ProgramKind::Repeat, "", vec![body]);
         self.programs[repeat.index()].repeats = times;
@@ -164,7 +165,7 @@ impl ProgramTables {
         id
     }
 
-    /// The next liveness step.
+    /// The index of the next liveness step.
     #[expect(clippy::cast_possible_truncation, reason = "each step is a program, and has its id")]
     pub(crate) fn next_step(&self) -> u32 {
         self.liveness.len() as u32
@@ -179,21 +180,19 @@ impl ProgramTables {
         work: &OperationWork,
     ) -> EmittedWork {
         let mut steps = Vec::new();
-        // Equal works of one IPU share code and vertices; a call costs a step.
+        // Equal works of one IPU share code and vertices. A call costs a step.
         let is_outlined = self.outlining && !work.items.is_empty();
-        let code = match is_outlined {
-            true => self.outline(ipu).add(fingerprint(&work.items)),
-            false => OutlineReuse::FirstUse,
+        let code = if is_outlined {
+            self.outline(ipu).add(fingerprint(&work.items))
+        } else {
+            OutlineReuse::FirstUse
         };
         if code == OutlineReuse::NewCall {
             self.call_code(ipu, work);
         }
         let shared = code != OutlineReuse::FirstUse;
         self.shared_code = shared;
-        self.body = match shared {
-            true => self.outline(ipu).body_of_last().to_vec(),
-            false => Vec::new(),
-        };
+        self.body = if shared { self.outline(ipu).body_of_last().to_vec() } else { Vec::new() };
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
         self.shared_code = false;
         let leaves = std::mem::take(&mut self.leaves);
@@ -212,17 +211,19 @@ impl ProgramTables {
         self.body.get(self.leaves.len()).copied()
     }
 
-    /// Whether an IPU has code for what `print` describes already; from now on it has.
+    /// Returns true if an IPU already has the code that `print` describes, and records that it has
+    /// it from now on.
     pub(crate) fn code_exists_or_insert(&mut self, ipu: IpuId, print: &str) -> bool {
         !self.known_code.insert((ipu, fingerprint(&print))) && self.outlining
     }
 
-    /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
+    /// Records that the following work on an IPU uses persistent tensors of its own, so that a call
+    /// needs them as arguments.
     pub(crate) fn bind_arguments(&mut self, ipu: IpuId) {
         self.outline(ipu).end_call();
     }
 
-    /// Adds as much code to each tile that `tiles` names on an IPU.
+    /// Adds the same amount of code to each tile in `tiles` of an IPU.
     pub(crate) fn code_on<T>(
         &mut self,
         category: MemoryCategory,
@@ -237,7 +238,7 @@ impl ProgramTables {
         }
     }
 
-    /// Control code of a call of outlined code, on the tiles that its first phase uses.
+    /// Adds the control code of a call of outlined code, on the tiles that its first phase uses.
     fn call_code(&mut self, ipu: IpuId, work: &OperationWork) {
         if let Some((phase, _)) = work.phases().first() {
             let (WorkPhaseKind::Exchange { cycles, .. } | WorkPhaseKind::Compute { cycles, .. }) =
@@ -250,7 +251,7 @@ impl ProgramTables {
         }
     }
 
-    /// Adds control code of a program on the tiles of one IPU.
+    /// Adds the control code of a program on the tiles of one IPU.
     pub(crate) fn program_code<T: Clone + PartialEq>(
         &mut self,
         program: ProgramId,
@@ -268,8 +269,8 @@ impl ProgramTables {
         self.control_code.extend(code.map(|code| (program, code)));
     }
 
-    /// Bytes on each tile that `tiles` names on an IPU; nothing where no code is generated, or where
-    /// it is that of an equal work.
+    /// Bytes of control code on each tile in `tiles` of an IPU. Zero if no code is generated, or if
+    /// the code of an equal work is shared.
     fn control_code_on<T: Clone + PartialEq>(
         &self,
         ipu: IpuId,
@@ -277,10 +278,13 @@ impl ProgramTables {
         bytes: Bytes,
     ) -> Option<TileRuns<Bytes>> {
         let is_generated = self.kind == TargetKind::Ipu && !self.shared_code && !tiles.is_empty();
-        is_generated.then(|| tiles.map(|_| bytes).shifted(self.tiles_before(ipu)))
+        if !is_generated {
+            return None;
+        }
+        Some(tiles.map(|_| bytes).shifted(self.tiles_before(ipu)))
     }
 
-    /// Accounts for code or state of a program on one tile, unless it shares another's.
+    /// Adds code or state of a program on one tile, unless the program shares the code of another.
     fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: TileId, bytes: Bytes) {
         if !self.shared_code {
             self.code.add(category, tile, bytes);
@@ -383,10 +387,8 @@ impl ProgramTables {
         tiles: &TileRuns<Bytes>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
-        let code = match self.outlining {
-            true => self.outline(cost.ipu).add(print),
-            false => OutlineReuse::FirstUse,
-        };
+        let code =
+            if self.outlining { self.outline(cost.ipu).add(print) } else { OutlineReuse::FirstUse };
         debug_assert!(
             cost.fastest_tile_cycles <= cost.cycles,
             "{}: the slowest tile is not slower",
@@ -400,12 +402,12 @@ impl ProgramTables {
         id
     }
 
-    /// A sync of all IPUs, and with the host where a stream copy follows.
+    /// Adds a sync of all IPUs, which includes the host if a stream copy follows.
     pub(crate) fn external_sync(&mut self) -> ProgramId {
         self.program(ProgramNode::new(ProgramKind::Sync, EXTERNAL_SYNC))
     }
 
-    /// A sync of the tiles of one IPU.
+    /// Adds a sync of the tiles of one IPU.
     pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
             ipu: Some(ipu),
@@ -452,8 +454,8 @@ impl ProgramTables {
         self.exchanges.push(ExchangeTraffic { program, tiles, cycles: TileRuns::empty() });
     }
 
-    /// Records what tiles receive from the host or from streaming memory, or send there, and their
-    /// code unless they have it.
+    /// Records the bytes that tiles receive from or send to the host or streaming memory, and their
+    /// code unless they already have it.
     pub(crate) fn host_traffic(
         &mut self,
         program: ProgramId,
@@ -464,7 +466,8 @@ impl ProgramTables {
     ) {
         let kind = self.kind;
         let tiles = bytes.map(|bytes| {
-            // What comes from the host was sent by no tile, what goes there is received by none.
+            // No tile sends the data that comes from the host, and no tile receives the data that
+            // goes there.
             let (bytes_in, bytes_out) =
                 if to_ipu { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
             let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
@@ -497,7 +500,7 @@ impl ProgramTables {
         ComputeSetId::from_index(self.compute_sets.len() - 1)
     }
 
-    /// Interns the vertex type and accounts for code, state and fields of its instances.
+    /// Interns the vertex type and adds the code, state and fields of its instances.
     fn vertices(&mut self, vertex: &VertexInstances, offset: u32) -> VertexGroup {
         let id = self.vertex_type(vertex);
         let count = vertex.count.shifted(offset);
@@ -547,7 +550,7 @@ impl ProgramTables {
     }
 }
 
-/// A step in which all tiles of an IPU take part for as long.
+/// The cost of a step in which all tiles of an IPU are active for the same time.
 pub(crate) fn whole_ipu_cost(ipu: IpuId, cycles: Cycles, tiles: u32) -> LeafProgramCost {
     LeafProgramCost {
         ipu,
@@ -560,8 +563,8 @@ pub(crate) fn whole_ipu_cost(ipu: IpuId, cycles: Cycles, tiles: u32) -> LeafProg
     }
 }
 
-/// The two parts of an exchange's name: `cs12`, the number of the compute set that follows it, and
-/// the path. `None` for names of other programs.
+/// Splits the name of an exchange into `cs12`, the number of the compute set that follows it, and
+/// the path. Returns `None` for names of other programs.
 pub(super) fn exchange_number_and_path(name: &str) -> Option<(&str, &str)> {
     name.split_once('_').filter(|(number, _)| {
         let digits = number.strip_prefix("cs").unwrap_or_default();
@@ -586,7 +589,7 @@ fn compute_cost(ipu: IpuId, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
     cost(ipu, cycles, COMPUTE_START_CYCLES.cycles())
 }
 
-/// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
+/// The cost of a step from the cycles of its tiles, which begin after `start` cycles.
 #[expect(clippy::cast_possible_truncation, reason = "shares are kept to seven digits")]
 fn cost(ipu: IpuId, cycles: &TileRuns<Cycles>, start: Cycles) -> LeafProgramCost {
     let tiles = cycles.tile_count();

@@ -1,4 +1,4 @@
-//! The program tree: control programs, the functions they call, and the loops around them.
+//! The program tree: control programs, the functions that they call, and the loops around them.
 
 use super::fragment_items::{FragmentItem, for_each_leaf};
 use super::fragments::{PassFragments, StageFragment, pass_name};
@@ -23,12 +23,12 @@ use tilescope_report::{
     TrainingPass,
 };
 
-/// The pieces that a program is made of.
+/// The parts that a program consists of.
 #[derive(Debug)]
 pub struct ProgramParts {
-    /// What each stage does in each pass.
+    /// The work of each stage in each pass.
     pub fragments: Vec<StageFragment>,
-    /// Copies before the program starts: they tell the device which program to run.
+    /// Copies before the program starts, which select the program that the device runs.
     pub prologue: ProgramPrologue,
     /// Copies from the host.
     pub host_inputs: Vec<HostStreamCopy>,
@@ -44,14 +44,14 @@ pub struct ProgramParts {
 /// The first steps of every run.
 #[derive(Debug)]
 pub struct ProgramPrologue {
-    /// Two control copies.
+    /// The two control copies.
     pub copies: Vec<HostStreamCopy>,
-    /// The exchange that sends the choice of the program to all tiles.
+    /// The exchange that broadcasts the selected program to all tiles.
     pub broadcast: Vec<FragmentItem>,
 }
 
 impl ProgramParts {
-    /// All that runs works, in sequences.
+    /// All item sequences that run works.
     fn sequences(&self) -> Vec<&[FragmentItem]> {
         let fragments =
             self.fragments.iter().flat_map(|of| [&of.io_loads[..], &of.remote_loads, &of.items]);
@@ -62,7 +62,7 @@ impl ProgramParts {
         broadcast.chain(fragments).chain(copies).chain(local).collect()
     }
 
-    /// Notes how often the most frequent program of each operation runs in one execution.
+    /// Sets the number of runs of the most frequent program of each operation in one execution.
     pub(super) fn note_inner_runs(
         &self,
         programs: &[ProgramNode],
@@ -77,16 +77,17 @@ impl ProgramParts {
         self.sequences().into_iter().for_each(|items| for_each_leaf(items, 1, &mut note));
     }
 
-    /// What a stage does in a pass.
+    /// The work of a stage in a pass.
     pub(crate) fn fragment(&self, stage: usize, pass: TrainingPass) -> Option<&StageFragment> {
         self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
     }
 }
 
-/// Makes all fragments and copies, and the tree over them: its root comes with them.
+/// Makes all fragments and copies, and the tree over them. Returns the parts and the root of the
+/// tree.
 ///
-/// Liveness steps count in the order in which things are made here, which is the order of the
-/// compiled program with loop bodies once.
+/// Liveness steps are numbered in the order in which items are made here, which is the order of the
+/// compiled program with each loop body once.
 pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId) {
     let plan = builder.plan;
     let stages = plan.placement.stages.len();
@@ -111,11 +112,11 @@ pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId
     }
     let PassFragments { fragments, link_copies } = passes;
     let tables = &mut builder.tables;
-    let io_sync = |ipu| {
+    let mut io_syncs = Vec::new();
+    for ipu in (0..plan.spec.target.ipus).map(IpuId) {
         let sync = ProgramNode::new(ProgramKind::Sync, INTERNAL_SYNC);
-        tables.program(ProgramNode { ipu: Some(ipu), ..sync })
-    };
-    let io_syncs = (0..plan.spec.target.ipus).map(IpuId).map(io_sync).collect();
+        io_syncs.push(tables.program(ProgramNode { ipu: Some(ipu), ..sync }));
+    }
     let host_call = host_call_syncs(plan.spec, &mut builder.tables);
     let parts = ProgramParts {
         fragments,
@@ -130,7 +131,7 @@ pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId
     (parts, root)
 }
 
-/// A sync for each part of a host call that the IPUs wait for.
+/// Adds a sync for each part of a host call that the IPUs wait for.
 fn host_call_syncs(spec: &Spec, tables: &mut ProgramTables) -> BTreeMap<HostCallPart, ProgramId> {
     let host = &spec.options.host;
     let has_loader = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
@@ -141,21 +142,23 @@ fn host_call_syncs(spec: &Spec, tables: &mut ProgramTables) -> BTreeMap<HostCall
         (HostCallPart::Results, host.seconds_per_return > 0.0 || replicas_may_differ(spec)),
     ];
     let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
-    let sync = |(part, _): (HostCallPart, bool)| {
-        (part, tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
-    };
-    waited_for.map(sync).collect()
+    let mut syncs = BTreeMap::new();
+    for (part, _) in waited_for {
+        let sync = ProgramNode::new(ProgramKind::Sync, part.sync_name());
+        syncs.insert(part, tables.program(sync));
+    }
+    syncs
 }
 
-/// Whether one replica can be done before another: their hosts are not as fast, or are waited for by
-/// each of them alone.
+/// Returns true if one replica can finish before another: their hosts differ in speed, or each
+/// replica waits for its host alone.
 fn replicas_may_differ(spec: &Spec) -> bool {
     let options = &spec.options;
     options.replication_factor > 1
         && (options.slow_instances() > 0 || options.sync_replicas_independently)
 }
 
-/// Rows of a field for several IPUs are one copy, with one sync before it.
+/// Makes the copies of the rows of a field for several IPUs share one sync.
 fn share_sync(copies: &mut [HostStreamCopy]) {
     let mut syncs: BTreeMap<String, ProgramId> = BTreeMap::new();
     for copy in copies {
@@ -167,8 +170,8 @@ fn share_sync(copies: &mut [HostStreamCopy]) {
     }
 }
 
-/// Every run begins with two small copies from the host that say which program to run, and an
-/// exchange that tells all tiles.
+/// Adds the start of every run: two small copies from the host that select the program to run, and
+/// an exchange that broadcasts the selection to all tiles.
 fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
     let word = TileRuns::uniform(TileRange::first_tiles(1), Bytes(4));
     let mut copies = vec![
@@ -176,7 +179,8 @@ fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
         stream_copy(&mut builder.tables, "programId0/ack", 0, IpuId(0), &word, false),
     ];
     let plan = builder.plan;
-    let (tiles, speed) = (plan.lowering.tiles, plan.lowering.exchange_speed());
+    let tiles = plan.lowering.tiles;
+    let speed = plan.lowering.exchange_speed();
     let name = "switchControlBroadcast";
     let phase = exchange::broadcast(name, &word, TileRange::first_tiles(tiles), tiles, speed);
     let work = OperationWork::of_phases(phase);
@@ -197,7 +201,7 @@ fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
     ProgramPrologue { copies, broadcast }
 }
 
-/// Bytes of a seed of the random number generators, on so many tiles.
+/// Bytes of a seed of the random number generators, on each of `tiles` tiles.
 fn seed(tiles: u32) -> TileRuns<Bytes> {
     TileRuns::uniform(TileRange::first_tiles(tiles), Bytes(8))
 }
@@ -205,7 +209,8 @@ fn seed(tiles: u32) -> TileRuns<Bytes> {
 /// Spreads the seed over the tiles of an IPU and sets their generators.
 fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     let lowering = builder.plan.lowering;
-    let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
+    let tiles = lowering.tiles;
+    let speed = lowering.exchange_speed();
     let all = TileRange::first_tiles(tiles);
     let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
@@ -222,7 +227,7 @@ fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     builder.tables.work(None, "random", ipu, &OperationWork::of_phases(phases)).items
 }
 
-/// The tree over the pieces of a program.
+/// The program tree while it is built from the parts of a program.
 struct ProgramTree<'a> {
     plan: &'a ProgramPlan<'a>,
     tables: &'a mut ProgramTables,
@@ -263,7 +268,7 @@ impl<'a> ProgramTree<'a> {
         self.outline.nodes(self.tables, items)
     }
 
-    /// The main program: prologue, switch, and the loops of the schedule.
+    /// Builds the main program: prologue, switch, and the loops of the schedule.
     fn control_program(mut self) -> ProgramId {
         let parts = self.parts;
         let mut children: Vec<ProgramId> =
@@ -285,7 +290,7 @@ impl<'a> ProgramTree<'a> {
         tables.group(ProgramKind::Sequence, "Engine::run", children)
     }
 
-    /// The slots of one iteration: equal neighbours become a repeat.
+    /// Builds the slots of one iteration. Equal neighbours become a repeat.
     fn slots(&mut self) -> Vec<ProgramId> {
         let mut nodes: Vec<ProgramId> = Vec::new();
         let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
@@ -293,11 +298,11 @@ impl<'a> ProgramTree<'a> {
         let mut at = 0;
         while at < slots.len() {
             let slot = &slots[at];
-            let same = |other: &&ScheduleSlot| {
+            let alike = slots[at..].iter().take_while(|other| {
                 slot_signature(other) == slot_signature(slot)
                     && slot.phase == crate::schedule::PipelinePhase::Main
-            };
-            let times = slots[at..].iter().take_while(same).count().max(1);
+            });
+            let times = alike.count().max(1);
             let node = match known.get(&slot_signature(slot)) {
                 Some(node) => *node,
                 None => {
@@ -312,8 +317,8 @@ impl<'a> ProgramTree<'a> {
         nodes
     }
 
-    /// One slot: copies from the host, turns, copies to the host, copies between IPUs, and the
-    /// updates of the stages whose phase ends with it.
+    /// Builds one slot: copies from the host, turns, copies to the host, copies between IPUs, and
+    /// the updates of the stages whose phase ends with the slot.
     fn slot(&mut self, slot: &ScheduleSlot, updates_behind: &[usize]) -> ProgramId {
         let parts = self.parts;
         let works = |stage: usize, pass: TrainingPass| {
@@ -352,8 +357,9 @@ impl<'a> ProgramTree<'a> {
         }
         if slot.stage_copies_follow {
             for copy in &parts.link_copies {
-                let follows = |(stage, pass): &(usize, TrainingPass)| works(*stage, *pass);
-                if copy.after.is_empty() || copy.after.iter().any(follows) {
+                if copy.after.is_empty()
+                    || copy.after.iter().any(|(stage, pass)| works(*stage, *pass))
+                {
                     children.extend(copy.exchange.into_iter().flatten());
                     children.extend(self.nodes(&copy.local));
                 }
@@ -365,15 +371,15 @@ impl<'a> ProgramTree<'a> {
         self.tables.group(ProgramKind::Sequence, "", children)
     }
 
-    /// A call of what a stage does in a pass.
+    /// Adds a call of the work of a stage in a pass.
     fn call_of(&mut self, stage: usize, pass: TrainingPass) -> Option<ProgramId> {
-        let is_it = |of: &StageFragment| of.stage == stage && of.pass == pass;
-        let fragment = self.parts.fragments.iter().position(is_it)?;
+        let fragment =
+            self.parts.fragments.iter().position(|of| of.stage == stage && of.pass == pass)?;
         Some(self.call(fragment))
     }
 
-    /// The syncs and steps of exchanges with the host that happen together: a sync for each part of
-    /// GS2 that they are of.
+    /// The syncs and steps of simultaneous exchanges with the host, with one sync for each part of
+    /// GS2 that they belong to.
     fn host_steps(&self, group: &[HostExchange]) -> Vec<ProgramId> {
         let mut steps = Vec::new();
         let mut synced: Vec<IpuId> = Vec::new();
@@ -387,20 +393,20 @@ impl<'a> ProgramTree<'a> {
         steps
     }
 
-    /// A call of the function of a fragment.
+    /// Adds a call of the function of a fragment.
     fn call(&mut self, fragment: usize) -> ProgramId {
         let function = self.functions[fragment];
         let name = self.tables.programs[function.index()].name.clone();
         self.tables.group(ProgramKind::Call, &name, vec![function])
     }
 
-    /// A loop, or the body itself where it runs once.
+    /// Adds a loop, or returns the body itself if it runs once.
     fn repeat(&mut self, times: u64, body: ProgramId) -> ProgramId {
         if times == 1 { body } else { self.tables.repeat(times, body) }
     }
 }
 
-/// What tells slots apart in the program: who works, not on which micro-batch.
+/// The identity of a slot in the program: the stages that work, without their micro-batches.
 fn slot_signature(slot: &ScheduleSlot) -> String {
     let turns: Vec<String> =
         slot.turns.iter().map(|turn| format!("{} {:?}", turn.stage, turn.pass)).collect();

@@ -1,4 +1,4 @@
-//! Tensors in streaming memory: loaded when they are used, stored when they have changed.
+//! Tensors in streaming memory, which are loaded before their use and stored after a change.
 
 use super::data_flow::BufferKey;
 use super::fragment_items::{FragmentItem, first_leaf, last_leaf};
@@ -12,10 +12,10 @@ use crate::shape::TensorId;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileRuns};
 use tilescope_report::{ProgramKind, ProgramNode, StreamEndpoint};
 
-/// What one copy between an IPU and streaming memory moves.
+/// The data that one copy between an IPU and streaming memory moves.
 #[derive(Clone, Debug)]
 pub(super) struct RemoteTransfer {
-    /// The tensor.
+    /// The name of the tensor.
     pub name: String,
     /// Bytes on each tile.
     pub bytes: TileRuns<Bytes>,
@@ -23,7 +23,7 @@ pub(super) struct RemoteTransfer {
     pub to: BufferKey,
 }
 
-/// A copy into the I/O tiles that compute tiles do not wait for yet.
+/// A copy into the I/O tiles that the compute tiles do not wait for yet.
 pub(super) struct IoTileFetch {
     tensor: TensorId,
     copy: RemoteTransfer,
@@ -31,7 +31,7 @@ pub(super) struct IoTileFetch {
 }
 
 impl ProgramBuilder<'_> {
-    /// Begins to load kept tensors into the I/O tiles.
+    /// Begins to load persistent tensors into the I/O tiles.
     pub(super) fn fetch_by_io_tiles(
         &mut self,
         tensors: &[TensorId],
@@ -49,7 +49,8 @@ impl ProgramBuilder<'_> {
         fetched
     }
 
-    /// Brings what the I/O tiles have loaded to the compute tiles, where it lives from then on.
+    /// Moves the tensors that the I/O tiles have loaded to the compute tiles, which hold them from
+    /// then on.
     pub(super) fn take_over_from_io_tiles(
         &mut self,
         fetched: &[IoTileFetch],
@@ -75,9 +76,9 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Copies between an IPU and streaming memory that follow each other: one exchange where that is
-    /// allowed, with a sync and a begin, the transfers, and an end. Where the I/O tiles do the
-    /// copying, each is an exchange of its own, and there is one between the tiles besides.
+    /// Adds consecutive copies between an IPU and streaming memory. If merging is allowed, they
+    /// form one exchange with a sync, a begin, the transfers, and an end. If the I/O tiles copy,
+    /// each is an exchange of its own, in addition to an exchange between the tiles.
     pub(super) fn remote_copies(
         &mut self,
         ipu: IpuId,
@@ -99,7 +100,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// A copy by the I/O tiles. Compute tiles wait for what is loaded, and work on while it is stored.
+    /// Adds a copy by the I/O tiles. Compute tiles wait for a load, and continue during a store.
     fn copy_through_io_tiles(
         &mut self,
         ipu: IpuId,
@@ -124,7 +125,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// An exchange between compute tiles and I/O tiles.
+    /// Adds an exchange between compute tiles and I/O tiles.
     pub(super) fn inter_tileset_copy(
         &mut self,
         name: &str,
@@ -138,7 +139,7 @@ impl ProgramBuilder<'_> {
         self.tables.work(None, name, ipu, &OperationWork::of_phases(phase)).items
     }
 
-    /// Transfers of one exchange by the compute tiles.
+    /// Adds the transfers of one exchange by the compute tiles.
     fn remote_stream(
         &mut self,
         ipu: IpuId,
@@ -150,7 +151,7 @@ impl ProgramBuilder<'_> {
         }
         let (program, steps) = self.remote_exchange(ipu, copies, load);
         for (copy, step) in copies.iter().zip(&steps[1..]) {
-            // A transfer by itself is there when the exchange is over.
+            // The data of a single transfer have arrived when the exchange is over.
             let last = if copies.len() == 1 { steps[steps.len() - 1] } else { *step };
             self.flows.note_between(*step, last, &[copy.from], &[copy.to]);
         }
@@ -158,7 +159,7 @@ impl ProgramBuilder<'_> {
         [sync].into_iter().chain(steps.into_iter().map(FragmentItem::Leaf)).collect()
     }
 
-    /// The sync of an exchange, and its steps: a begin, each transfer, an end.
+    /// Adds the sync of an exchange and its steps: a begin, each transfer, and an end.
     fn remote_exchange(
         &mut self,
         ipu: IpuId,
@@ -167,7 +168,8 @@ impl ProgramBuilder<'_> {
     ) -> (ProgramId, Vec<ProgramId>) {
         debug_assert!(!copies.is_empty(), "an exchange moves something");
         let sync = self.tables.external_sync();
-        let (begin, end) = (ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyEnd);
+        let begin = ProgramKind::StreamCopyBegin;
+        let end = ProgramKind::StreamCopyEnd;
         let mut steps =
             vec![self.remote_step(begin, ipu, &copies[0], load, REMOTE_BEGIN_CYCLES.cycles())];
         for copy in copies {
@@ -180,7 +182,7 @@ impl ProgramBuilder<'_> {
         (sync, steps)
     }
 
-    /// A step of an exchange with streaming memory; data move in the middle of it.
+    /// Adds a step of an exchange with streaming memory. Data move in the middle of the exchange.
     fn remote_step(
         &mut self,
         kind: ProgramKind,
@@ -202,15 +204,16 @@ impl ProgramBuilder<'_> {
         let program = ProgramNode { ipu: Some(ipu), stream, ..ProgramNode::new(kind, &name) };
         let id = self.tables.push_leaf_with_cost(program, cost, bytes);
         if moves {
-            // Equal copies share code: their buffers are rows of one, found by an offset.
+            // Equal copies share code: their buffers are rows of one buffer, addressed by an
+            // offset.
             let known = self.tables.code_exists_or_insert(ipu, &format!("{load} {bytes:?}"));
             self.tables.host_traffic(id, ipu, bytes, load, known);
         }
         id
     }
 
-    /// Copies kept tensors from or to streaming memory. Each is live from its load to its store, or
-    /// to its last use if nothing changes it.
+    /// Copies persistent tensors from or to streaming memory. Each is live from its load to its
+    /// store, or to its last use if nothing changes it.
     pub(super) fn remote_tensor_copies(
         &mut self,
         tensors: &[TensorId],

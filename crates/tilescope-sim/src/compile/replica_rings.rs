@@ -1,4 +1,4 @@
-//! Rings that collectives go round in, and what the links between replicas leave each of them.
+//! The rings of collectives, and the bandwidth that the links between replicas leave to each.
 
 use super::program_plan::ProgramPlan;
 use crate::popops::collective::{CollectiveMethod, CollectiveRanks, CollectiveRound};
@@ -11,27 +11,28 @@ use tilescope_report::{
     Bandwidth, MachineInterface, ReplicaRing, ReplicaShape, RingLinks, RingOrder, TrainingPass,
 };
 
-/// What tells rings apart.
+/// The identity of a ring.
 type RingKey = (RingOrder, RingLinks, u32, u32, bool);
 
-/// Who takes part in a collective.
+/// The participants of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CollectiveGroup {
     /// All replicas.
     All,
-    /// Replicas that share tensors out.
+    /// Replicas that share tensors.
     Domain,
-    /// Replicas that have the same share, one of each domain (PopART's orthogonal group).
+    /// Replicas that hold the same share, one from each domain (PopART's orthogonal group).
     Orthogonal,
     /// The IPUs of a replica, which share the rows of fields.
     Rows,
 }
 
-/// The rings of a program, as its collectives are put down.
+/// The rings of a program, collected while its collectives are added.
 pub(super) struct ReplicaRings<'a> {
     plan: &'a ProgramPlan<'a>,
     programs: BTreeMap<RingKey, Vec<ProgramId>>,
-    /// Bytes per cycle that the links leave each IPU in a ring, by IPUs that go round at once.
+    /// Bytes per cycle that the links leave to each IPU in a ring, by the IPUs that use them at
+    /// once.
     rates: BTreeMap<(RingKey, Vec<IpuId>), f64>,
 }
 
@@ -40,23 +41,26 @@ impl<'a> ReplicaRings<'a> {
         Self { plan, programs: BTreeMap::new(), rates: BTreeMap::new() }
     }
 
-    /// Notes that a copy goes round in a ring.
+    /// Records that a copy uses a ring.
     pub(super) fn note(&mut self, ring: &ReplicaRing, program: ProgramId) {
         self.programs.entry(key(ring)).or_default().push(program);
     }
 
-    /// All rings, and what the links that they go over move at most.
+    /// Returns all rings, and the peak bandwidth of the links that they use.
     pub(super) fn into_rings(self) -> (Vec<ReplicaRing>, Vec<Bandwidth>) {
         let system = &self.plan.system;
-        let ring = |((order, links, ranks, spacing, both), programs)| ReplicaRing {
-            order,
-            links,
-            ranks,
-            spacing,
-            clockwise: if both { 0.5 } else { 1.0 },
-            programs,
-        };
-        let rings: Vec<ReplicaRing> = self.programs.into_iter().map(ring).collect();
+        let rings: Vec<ReplicaRing> = self
+            .programs
+            .into_iter()
+            .map(|((order, links, ranks, spacing, both), programs)| ReplicaRing {
+                order,
+                links,
+                ranks,
+                spacing,
+                clockwise: if both { 0.5 } else { 1.0 },
+                programs,
+            })
+            .collect();
         let most = [
             (MachineInterface::LadderLinks, system.ladder_bytes_per_cycle),
             (MachineInterface::PairLinks, system.pair_bytes_per_cycle),
@@ -69,15 +73,17 @@ impl<'a> ReplicaRings<'a> {
         (rings, bandwidths)
     }
 
-    /// The members of a group, as they lie in the system.
+    /// The members of a group and their positions in the system.
     pub(super) fn ranks(&self, over: CollectiveGroup) -> CollectiveRanks {
         let options = &self.plan.spec.options;
         let ipus = u64::from(self.plan.spec.target.ipus * options.tensor_parallel);
-        let (sharding, row_shards) = (&self.plan.sharding, self.plan.graph.row_shards as u64);
+        let sharding = &self.plan.sharding;
+        let row_shards = self.plan.graph.row_shards as u64;
         match over {
             CollectiveGroup::All => {
                 let count = u64::from(options.replication_factor);
-                // IPUs that share rows go round with those at their place all at once.
+                // IPUs that share rows take part at once, each with its counterparts in the other
+                // replicas.
                 CollectiveRanks { count, ipus, groups: row_shards }
             }
             CollectiveGroup::Rows => CollectiveRanks { count: row_shards, ipus: 1, groups: 1 },
@@ -92,8 +98,8 @@ impl<'a> ReplicaRings<'a> {
         }
     }
 
-    /// The ring in which some replicas do a round of a collective; none where they do not fill their
-    /// rings, or where it is not replicas that take part.
+    /// The ring in which some replicas perform a round of a collective. `None` if they do not fill
+    /// their rings, or if the participants are not replicas.
     pub(super) fn ring(
         &self,
         over: CollectiveGroup,
@@ -105,9 +111,8 @@ impl<'a> ReplicaRings<'a> {
             CollectiveGroup::Rows => return None,
         };
         let spacing = spacing * round.spacing;
-        let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let ipus = u64::from(shape(self.plan.spec).ipus_per_replica);
-        // Whether neighbours of a ring are neighbouring IPUs.
+        // True if neighbours of a ring are neighbouring IPUs.
         let single = ipus * spacing == 1;
         let fills_rack = round.ranks * ipus == u64::from(self.plan.system.link_domain);
         let closed = !single && spacing == 1 && fills_rack;
@@ -123,44 +128,53 @@ impl<'a> ReplicaRings<'a> {
         };
         let clockwise = match round.method {
             CollectiveMethod::ClockwiseRing => 1.0,
-            // The last step of an even ring that meets in the middle goes one way only; over all
-            // steps both ways are taken to carry as much.
+            // The last step of an even ring that meets in the middle uses one direction only. Over
+            // all steps, both directions are assumed to carry the same amount.
             CollectiveMethod::MeetInMiddleRing
             | CollectiveMethod::BidirectionalRingPair
             | CollectiveMethod::QuadDirectionalRing => 0.5,
         };
         let all = round.ranks.saturating_mul(spacing);
         let fits = u64::from(shape(self.plan.spec).replicas).is_multiple_of(all.max(1));
-        let (ranks, spacing) = (small(round.ranks), small(spacing));
+        let ranks = u32::try_from(round.ranks).unwrap_or(u32::MAX);
+        let spacing = u32::try_from(spacing).unwrap_or(u32::MAX);
         let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
-        fits.then_some(ring)
+        if !fits {
+            return None;
+        }
+        Some(ring)
     }
 
-    /// A round that takes at least as long as the links between replicas need for it, with all that
-    /// goes over them at the same time: the busiest link decides.
+    /// Extends a round to the time that the links between replicas need for all their simultaneous
+    /// traffic. The busiest link decides.
     pub(super) fn within_links(
         &mut self,
         round: CollectiveRound,
         ring: &ReplicaRing,
         (pass, ipu): (TrainingPass, IpuId),
     ) -> CollectiveRound {
-        let (places, system) = (self.places_at_once(pass, ipu), &self.plan.system);
+        let places = self.places_at_once(pass, ipu);
+        let system = &self.plan.system;
         let shape = shape(self.plan.spec);
         let rate = *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
             let loads = ring.link_loads(shape, places).into_iter();
-            let left = loads.map(|(link, load)| match link.is_pair() {
-                true => system.pair_bytes_per_cycle / load,
-                false => system.ladder_bytes_per_cycle / load,
+            let left = loads.map(|(link, load)| {
+                if link.is_pair() {
+                    system.pair_bytes_per_cycle / load
+                } else {
+                    system.ladder_bytes_per_cycle / load
+                }
             });
             left.fold(f64::INFINITY, f64::min)
         });
         CollectiveRound { bytes_per_cycle: round.bytes_per_cycle.min(rate), ..round }
     }
 
-    /// The IPUs whose collectives may go round while that of a pass of an IPU does, itself among
-    /// them, by their places in a replica.
+    /// The IPUs whose collectives can run at the same time as that of a pass of an IPU, including
+    /// the IPU itself, by their positions in a replica.
     fn places_at_once(&self, pass: TrainingPass, ipu: IpuId) -> Vec<IpuId> {
-        let (plan, options) = (self.plan, &self.plan.spec.options);
+        let plan = self.plan;
+        let options = &self.plan.spec.options;
         let takes_turns = match pass {
             TrainingPass::Update => {
                 plan.schedule.update == WeightUpdateTiming::PerIteration
@@ -168,7 +182,7 @@ impl<'a> ReplicaRings<'a> {
             }
             _ => plan.schedule.one_by_one,
         };
-        // Those that a layer is split over do the same, each on its own part.
+        // The IPUs that a layer is split over run the same collectives, each on its own part.
         let alike = options.tensor_parallel;
         let own = |ipu: IpuId| (ipu.0 * alike..(ipu.0 + 1) * alike).map(IpuId);
         let all = (0..plan.spec.target.ipus).map(IpuId);
@@ -182,7 +196,8 @@ impl<'a> ReplicaRings<'a> {
         let mut at_once: BTreeSet<IpuId> =
             mine.flat_map(|set| &stages[set.clone()]).map(|stage| stage.ipu).collect();
         if pass == TrainingPass::Update {
-            // One update waits at the syncs of another, unless it is on the other side of the ladder.
+            // An update waits at the syncs of another, unless it is on the other side of the
+            // ladder.
             let groups = SyncGroups::new(options.sync_pattern, plan.spec.target.ipus);
             let joined = groups.copy_sync_group(&[ipu]);
             at_once.extend(all.filter(|of| !joined.contains(of)));
@@ -195,7 +210,7 @@ fn key(ring: &ReplicaRing) -> RingKey {
     (ring.order, ring.links, ring.ranks, ring.spacing, ring.clockwise < 1.0)
 }
 
-/// All replicas, and the IPUs of the machine that each has.
+/// The number of replicas, and the number of IPUs of the machine that each has.
 fn shape(spec: &Spec) -> ReplicaShape {
     ReplicaShape {
         replicas: spec.options.replication_factor,

@@ -1,37 +1,37 @@
-//! Replicated tensor sharding: tensors that are alike on all replicas are split over those of a
-//! domain, each of which keeps a share.
+//! Replicated tensor sharding: a tensor that is equal on all replicas is split over the replicas of
+//! a domain, each of which keeps a share.
 //!
-//! A share is a tensor of its own, dealt out evenly over the tiles. Weights that are shared out are
-//! gathered just before the first operation of a pass that reads them, and are given up behind the
-//! last. Accumulators that are shared out take the sum of the gradients of the domain, which is
-//! scattered before it is added.
+//! A share is a separate tensor, spread evenly over the tiles. Sharded weights are gathered just
+//! before the first operation of a pass that reads them, and released after the last. Sharded
+//! accumulators take the sum of the gradients of the domain, which is scattered before it is added.
 
 use crate::graph::ModelGraph;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use crate::specification::Spec;
 use std::collections::BTreeSet;
 
-/// Which tensors the replicas share out, and among how many.
+/// The tensors that are sharded, and the number of replicas that they are split over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplicatedSharding {
     tensors: BTreeSet<TensorId>,
-    /// Replicas that share a tensor out.
+    /// The number of replicas that a tensor is split over.
     pub replicas: u64,
-    /// Domains of so many replicas, each of which has all of a tensor.
+    /// The number of domains of `replicas` replicas, each of which holds a whole tensor.
     pub domains: u64,
 }
 
 impl ReplicatedSharding {
-    /// What a spec splits of a graph.
+    /// Returns the tensors of a graph that a spec shards.
     pub(crate) fn new(spec: &Spec, graph: &ModelGraph) -> Self {
-        let (options, location) = (&spec.options, &spec.options.location);
+        let options = &spec.options;
+        let location = &spec.options.location;
         let mut kinds = location.shardings().into_iter().map(|(_, kind)| kind);
         let Some(kind) = kinds.find(|kind| kind.replicated_tensor_sharding) else {
             return Self::default();
         };
         let replicas = options.replicas_of(kind.sharding_domain);
-        let is_split = |id: &TensorId| {
-            let tensor = graph.tensor(*id);
+        let mut tensors = BTreeSet::new();
+        for (id, tensor) in graph.tensors.iter().enumerate() {
             let kind = match tensor.role {
                 TensorRole::Parameter => &location.weights_sharding,
                 TensorRole::Accumulator => &location.accumulators_sharding,
@@ -39,29 +39,34 @@ impl ReplicatedSharding {
                 TensorRole::Activation
                 | TensorRole::Input
                 | TensorRole::Resident
-                | TensorRole::Mapped => return false,
+                | TensorRole::Mapped => continue,
             };
-            kind.applies_to(tensor.ty.elements())
-        };
+            if kind.applies_to(tensor.ty.elements()) {
+                tensors.insert(TensorId(id));
+            }
+        }
         Self {
-            tensors: (0..graph.tensors.len()).map(TensorId).filter(is_split).collect(),
+            tensors,
             replicas: replicas.into(),
             domains: u64::from(options.replication_factor / replicas),
         }
     }
 
-    /// Whether each replica keeps only its share of a tensor.
+    /// True if each replica keeps only its share of a tensor.
     pub(crate) fn splits(&self, tensor: TensorId) -> bool {
         self.tensors.contains(&tensor)
     }
 
-    /// Weights of which each replica keeps only its share.
+    /// The sharded weights.
     pub(crate) fn weights(&self, graph: &ModelGraph) -> BTreeSet<TensorId> {
-        let is_weight = |id: &TensorId| graph.tensor(*id).role == TensorRole::Parameter;
-        self.tensors.iter().copied().filter(is_weight).collect()
+        self.tensors
+            .iter()
+            .copied()
+            .filter(|id| graph.tensor(*id).role == TensorRole::Parameter)
+            .collect()
     }
 
-    /// The share of a tensor, the last one filled up: `ceil(elements / replicas)` (PopART user
+    /// The share of a tensor, with the last one padded: `ceil(elements / replicas)` (PopART user
     /// guide, replicated tensor sharding).
     pub(super) fn share(&self, tensor: &TensorInfo) -> TensorInfo {
         let elements = tensor.elements().div_ceil(self.replicas.max(1));

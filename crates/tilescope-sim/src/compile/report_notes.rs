@@ -1,10 +1,10 @@
-//! What the reader of a report should know besides its figures.
+//! Notes for the reader of a report that its figures do not show.
 
 use super::padded_tokens::PaddedTokens;
 use super::plan_selection::PlanSelectionTrial;
 use super::{CompiledProgram, HostStreamCopy};
 use crate::cost_constants::IO_TILE_OVERHEAD;
-use crate::graph::{InputExchange, InputSettings, ModelGraph};
+use crate::graph::{InputExchange, ModelGraph};
 use crate::graph_lowering::WorthPadding;
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::poplin::planner::{PlanSelection, PoplibsOptions};
@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped, percent};
 use tilescope_report::{ImportedModel, MemoryRegion, ProgramKind};
 
-/// Sizes that were found to be worth changing.
+/// Sizes that are worth changing.
 pub(super) struct WorthNoting {
-    /// Of products and convolutions.
+    /// Sizes of products and convolutions.
     pub padded_sizes: Vec<WorthPadding>,
-    /// Tokens of a sequence.
+    /// The number of tokens of a sequence.
     pub padded_tokens: Option<PaddedTokens>,
     /// True if a linear layer is computed in parts.
     pub serializes_a_layer: bool,
@@ -71,38 +71,36 @@ pub(super) fn notes(
 
 fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     let over = compiled.tiles_out_of_memory();
-    let bytes = || -> Bytes {
-        let categories = compiled.compilation.tile_categories.iter();
-        categories
-            .map(|(range, parts)| {
-                let bytes = parts.iter().filter(|part| part.region == MemoryRegion::Overflowed);
-                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<Bytes>()
-            })
-            .sum()
-    };
-    (over > 0).then(|| {
-        format!(
-            "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
-            binary_bytes(bytes().0)
-        )
-    })
+    if over == 0 {
+        return None;
+    }
+    let mut bytes = Bytes::ZERO;
+    for (range, parts) in compiled.compilation.tile_categories.iter() {
+        let overflowed = parts.iter().filter(|part| part.region == MemoryRegion::Overflowed);
+        bytes += u64::from(range.count()) * overflowed.map(|part| part.bytes).sum::<Bytes>();
+    }
+    Some(format!(
+        "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
+        binary_bytes(bytes.0)
+    ))
 }
 
-/// A machine that nobody can buy.
+/// A note on a changed machine, which nobody can buy.
 fn changed_machine(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.machine_changes.iter().map(|change| change.text_with_inherited()).collect();
     let system = spec.target.system.name;
-    (!changes.is_empty()).then(|| {
-        format!(
-            "Warning: The machine is not a real one: it is {system} with {}; no measurement stands \
+    if changes.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Warning: The machine is not a real one: it is {system} with {}; no measurement stands \
              behind its figures",
-            changes.join(", ")
-        )
-    })
+        changes.join(", ")
+    ))
 }
 
-/// Constants that were fitted to a measurement.
+/// A note on constants that were fitted to a measurement.
 fn calibrated(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.calibration.iter().map(|change| change.text_with_inherited()).collect();
@@ -110,15 +108,16 @@ fn calibrated(spec: &Spec) -> Option<String> {
         "" => "a measurement that the spec does not name",
         source => source,
     };
-    (!changes.is_empty()).then(|| {
-        format!(
-            "Calibrated: constants of the simulator were fitted to {to}: {}",
-            changes.join(", ")
-        )
-    })
+    if changes.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Calibrated: constants of the simulator were fitted to {to}: {}",
+        changes.join(", ")
+    ))
 }
 
-/// Operators of an imported graph that are priced without being modelled.
+/// A note on operators of an imported graph that have a price but no model.
 fn unknown_operators(imported: &ImportedModel) -> Option<String> {
     let list: Vec<String> = imported
         .unknown
@@ -130,15 +129,16 @@ fn unknown_operators(imported: &ImportedModel) -> Option<String> {
             format!("{} ({nodes}{more})", operator.source)
         })
         .collect();
-    (!list.is_empty()).then(|| {
-        format!(
-            "Warning: Nodes that are not modelled are priced as one pass over their operands: {}",
-            list.join("; ")
-        )
-    })
+    if list.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Warning: Nodes that are not modelled are priced as one pass over their operands: {}",
+        list.join("; ")
+    ))
 }
 
-/// The file of an imported model, and what of it was done before the program runs.
+/// A note on the file of an imported model, and on the nodes that were folded or fused.
 fn imported_from(imported: &ImportedModel) -> String {
     let folded: u64 = imported.folded.values().sum();
     let fused: u64 = imported.fused.values().sum();
@@ -152,7 +152,7 @@ fn imported_from(imported: &ImportedModel) -> String {
     )
 }
 
-/// Whether the file is still the one of the report that the spec is from.
+/// A note if the file differs from the one of the report that the spec comes from.
 fn changed_file(spec: &Spec) -> Option<String> {
     let file = spec.model.file.as_ref()?;
     let before = file.changed_from.as_ref()?;
@@ -163,35 +163,39 @@ fn changed_file(spec: &Spec) -> Option<String> {
     ))
 }
 
-/// Annotations of the file that change nothing here.
+/// A note on annotations of the file that have no effect here.
 fn ignored_annotations(imported: &ImportedModel) -> Option<String> {
     let list: Vec<String> =
         imported.ignored.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-    (!list.is_empty())
-        .then(|| format!("Annotations of the file that change nothing here: {}", list.join(", ")))
+    if list.is_empty() {
+        return None;
+    }
+    Some(format!("Annotations of the file that change nothing here: {}", list.join(", ")))
 }
 
-/// Inputs that the model wants on I/O tiles which the program does not set aside.
+/// A note on inputs that the model requests on I/O tiles if the program reserves none.
 pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option<String> {
     if spec.options.num_io_tiles > 0 {
         return None;
     }
-    let asks = |settings: &InputSettings| {
+    let mut names = Vec::new();
+    for (tensor, settings) in &graph.input_settings {
         let overlaps = settings.exchange.is_some_and(|of| of != InputExchange::JustInTime);
-        overlaps || settings.io_tiles == Some(true)
-    };
-    let asking = graph.input_settings.iter().filter(|(_, settings)| asks(settings));
-    let names: Vec<&str> = asking.map(|(tensor, _)| graph.tensor(*tensor).name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "Warning: The file asks for I/O tiles for {}; none are set aside: set \
+        if overlaps || settings.io_tiles == Some(true) {
+            names.push(graph.tensor(*tensor).name.as_str());
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Warning: The file asks for I/O tiles for {}; none are set aside: set \
              options.num_io_tiles",
-            names.join(", ")
-        )
-    })
+        names.join(", ")
+    ))
 }
 
-/// How samples are counted, where the file leaves that open.
+/// A note on the way in which samples are counted, if the file leaves that open.
 fn batch_assumption(spec: &Spec) -> Option<String> {
     let batch = &spec.model.file.as_ref()?.batch;
     batch.assumption.clone().filter(|_| spec.model.batch_size == batch.samples)
@@ -252,67 +256,74 @@ fn token_padding(worth: &PaddedTokens) -> String {
     )
 }
 
-/// Linear layers that were to be computed in parts, and none is.
+/// A note if linear layers should be computed in parts, and none is.
 fn whole_layers(spec: &Spec, serializes_a_layer: bool) -> Option<String> {
     let PoplibsOptions { serialize_matmul, serialize_matmul_factor: parts, .. } =
         spec.options.library;
     let asked = serialize_matmul != MatMulSerializationMode::None && !serializes_a_layer;
-    asked.then(|| {
-        format!(
-            "Warning: options.serialize_matmul cuts no linear layer: options.serialize_matmul_factor \
+    if !asked {
+        return None;
+    }
+    Some(format!(
+        "Warning: options.serialize_matmul cuts no linear layer: options.serialize_matmul_factor \
              = {parts} divides the size along that dimension of none; choose a factor that does"
-        )
-    })
+    ))
 }
 
 fn packs(spec: &Spec) -> Option<String> {
     let factor = spec.model.packing_factor;
-    (factor > 1.0)
-        .then(|| format!("A sample is a pack of {factor} sequences on average; rates count packs"))
+    if factor > 1.0 {
+        Some(format!("A sample is a pack of {factor} sequences on average; rates count packs"))
+    } else {
+        None
+    }
 }
 
 fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
-    (compiled.schedule.update == WeightUpdateTiming::PerMicroBatch).then(|| {
-        "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights while \
-         other micro-batches are in flight; set options.gradient_accumulation"
-            .to_string()
-    })
+    if compiled.schedule.update != WeightUpdateTiming::PerMicroBatch {
+        return None;
+    }
+    let note = "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights \
+                while other micro-batches are in flight; set options.gradient_accumulation";
+    Some(note.to_owned())
 }
 
-/// What stages keep for their backward passes, and by which of the two public accounts of the
-/// grouped schedule.
+/// A note on the activations that stages keep for their backward passes, and on the source of the
+/// number: one of two public accounts of the grouped schedule.
 fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let depths = &compiled.schedule.stash_depths;
-    let words = |depths: &[u64]| {
-        let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
-        depths.join(", ")
-    };
-    let (options, stages) = (&spec.options, depths.len());
-    let account = |convention| {
+    if depths.iter().all(|depth| *depth <= 1) {
+        return None;
+    }
+    let options = &spec.options;
+    let count_by = |convention| {
+        let stages = depths.len();
         let schedule = options.pipeline_schedule;
         let timing = PipelineTiming::new(stages, schedule, convention, spec.model.training);
-        let depths: Vec<u64> = (0..stages).map(|stage| timing.stash_depth(stage)).collect();
-        words(&depths)
+        listed((0..stages).map(|stage| timing.stash_depth(stage)))
     };
     let how = match (options.pipeline_schedule, options.stash_convention) {
         (PipelineSchedule::Grouped, StashConvention::Popart) => format!(
             ", as PopART's sources count them: the last stage goes back at once. The memory guide \
              counts {}: set options.stash_convention = memory_guide",
-            account(StashConvention::MemoryGuide)
+            count_by(StashConvention::MemoryGuide)
         ),
         (PipelineSchedule::Grouped, StashConvention::MemoryGuide) => format!(
             ", as the memory guide counts them: the last stage keeps its micro-batch for two slots. \
              PopART's sources count {}",
-            account(StashConvention::Popart)
+            count_by(StashConvention::Popart)
         ),
         _ => String::new(),
     };
-    depths.iter().any(|depth| *depth > 1).then(|| {
-        format!("Activation FIFOs of the stages hold {} micro-batches{how}", words(depths))
-    })
+    let depths = listed(depths.iter().copied());
+    Some(format!("Activation FIFOs of the stages hold {depths} micro-batches{how}"))
 }
 
-/// Activations that were to leave the chip and do not.
+fn listed(numbers: impl Iterator<Item = u64>) -> String {
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// A note on activations that should leave the chip and do not.
 fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let schedule = &compiled.schedule;
     let last = compiled.placement.stages.last()?;
@@ -326,21 +337,26 @@ fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<Stri
                 .to_owned(),
         );
     }
-    schedule.one_by_one.then(|| {
-        format!(
-            "Activations of {} stay on the chip: its backward pass follows its forward pass at once, \
+    if !schedule.one_by_one {
+        return None;
+    }
+    Some(format!(
+        "Activations of {} stay on the chip: its backward pass follows its forward pass at once, \
              and would load what was just stored",
-            last.name
-        )
-    })
+        last.name
+    ))
 }
 
 fn sync_groups(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
-    (spec.target.ipus > 1).then(|| format!("Sync groups: {}", compiled.sync_groups.describe()))
+    if spec.target.ipus <= 1 {
+        return None;
+    }
+    Some(format!("Sync groups: {}", compiled.sync_groups.describe()))
 }
 
 fn replicas(spec: &Spec) -> Option<String> {
-    let (replicas, instances) = (spec.options.replication_factor, spec.options.num_instances);
+    let replicas = spec.options.replication_factor;
+    let instances = spec.options.num_instances;
     let local = replicas / instances;
     let options = &spec.options;
     let samples = spec.model.batch_size
@@ -349,26 +365,28 @@ fn replicas(spec: &Spec) -> Option<String> {
         * u64::from(local);
     let offsets: Vec<String> =
         (0..instances).map(|instance| (instance * local).to_string()).collect();
-    (instances > 1).then(|| {
-        format!(
-            "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
-            offsets.join(", ")
-        )
-    })
+    if instances <= 1 {
+        return None;
+    }
+    Some(format!(
+        "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
+        offsets.join(", ")
+    ))
 }
 
-/// What is assumed of replicas that sync with the host by themselves.
+/// A note on the assumption about replicas that sync with the host independently.
 fn independent_replicas(spec: &Spec) -> Option<String> {
     let options = &spec.options;
-    (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
-        "Each replica syncs with the host by itself and waits for its own data only; a sync is \
-         assumed to take as long as one of all replicas, which meet where they exchange data and at \
-         the end of a call"
-            .to_string()
-    })
+    if !options.sync_replicas_independently || options.replication_factor == 1 {
+        return None;
+    }
+    let note = "Each replica syncs with the host by itself and waits for its own data only; a sync is \
+                assumed to take as long as one of all replicas, which meet where they exchange data and \
+                at the end of a call";
+    Some(note.to_owned())
 }
 
-/// Which tensors the replicas share out, and among how many.
+/// A note on the tensors that are sharded, and the number of replicas that share them.
 fn replicated_sharding(spec: &Spec) -> Option<String> {
     let options = &spec.options;
     let kinds: Vec<(&str, ShardingDomain)> = [
@@ -395,9 +413,12 @@ fn replicated_sharding(spec: &Spec) -> Option<String> {
 
 fn shards(spec: &Spec) -> Option<String> {
     let shards = spec.options.tensor_parallel;
-    (shards > 1).then(|| {
-        format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
-    })
+    if shards <= 1 {
+        return None;
+    }
+    Some(format!(
+        "Linear layers are split over {shards} IPUs that work alike; the report shows one of them"
+    ))
 }
 
 fn row_shards(compiled: &CompiledProgram) -> Option<String> {
@@ -407,7 +428,7 @@ fn row_shards(compiled: &CompiledProgram) -> Option<String> {
     ))
 }
 
-/// IPUs of the replica that no stage is on.
+/// A note on IPUs of the replica without a stage.
 fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
     let stages = &compiled.placement.stages;
     let idle: Vec<String> = (0..compiled.compilation.target.ipus_per_replica)
@@ -426,16 +447,17 @@ fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
     ))
 }
 
-/// IPUs that come with a system and run nothing.
+/// A note on IPUs that come with a system and run nothing.
 fn reserved_ipus(spec: &Spec) -> Option<String> {
     let used = spec.target.ipus * spec.options.tensor_parallel * spec.options.replication_factor;
     let reserved = spec.total_ipus();
-    (used < reserved).then(|| {
-        format!("{reserved} IPUs are reserved and {used} used: systems hand out powers of two")
-    })
+    if used >= reserved {
+        return None;
+    }
+    Some(format!("{reserved} IPUs are reserved and {used} used: systems hand out powers of two"))
 }
 
-/// Which phases are split over the IPUs of their set.
+/// A note on the phases that are split over the IPUs of their set.
 fn phases(compiled: &CompiledProgram) -> Option<String> {
     let placement = &compiled.placement;
     let ipus = compiled.compilation.target.ipus_per_replica;
@@ -450,21 +472,25 @@ fn phases(compiled: &CompiledProgram) -> Option<String> {
         placement.together()[(*steps).clone()].iter().any(|stages| stages.len() > 1)
     });
     let wide = if split.is_empty() { wide.count() } else { 0 };
-    (compiled.schedule.phased && ipus > 2).then(|| match split.len() {
-        _ if wide > 0 => format!(
-            "{wide} of {phases} phases run on several IPUs of their set at once, as the model puts \
+    if compiled.schedule.phased && ipus > 2 {
+        Some(match split.len() {
+            _ if wide > 0 => format!(
+                "{wide} of {phases} phases run on several IPUs of their set at once, as the model puts \
              their operations on them"
-        ),
-        0 => format!(
-            "None of the {phases} phases is split over the IPUs of its set: their activations would \
+            ),
+            0 => format!(
+                "None of the {phases} phases is split over the IPUs of its set: their activations would \
              cross for longer than their weights take to load"
-        ),
-        _ => format!(
-            "{} of {phases} phases have their linear layers split over the IPUs of their set: {}",
-            split.len(),
-            split.join(", ")
-        ),
-    })
+            ),
+            _ => format!(
+                "{} of {phases} phases have their linear layers split over the IPUs of their set: {}",
+                split.len(),
+                split.join(", ")
+            ),
+        })
+    } else {
+        None
+    }
 }
 
 fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
@@ -473,14 +499,11 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
     if tiles == 0 {
         return None;
     }
-    let of_ipu = |ipu: IpuId| {
-        let copies = compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs);
-        copies
-            .filter(|copy| copy.ipu == ipu)
-            .map(|copy| copy.bytes_in + copy.bytes_out)
-            .sum::<Bytes>()
-    };
-    let most = (0..target.ipus_per_replica).map(IpuId).map(of_ipu).max().unwrap_or_default();
+    let mut of_ipus: BTreeMap<IpuId, Bytes> = BTreeMap::new();
+    for copy in compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs) {
+        *of_ipus.entry(copy.ipu).or_default() += copy.bytes_in + copy.bytes_out;
+    }
+    let most = of_ipus.into_values().max().unwrap_or_default();
     let needed = Bytes::from_f64((IO_TILE_OVERHEAD.ratio() * most.as_f64()).ceil());
     let rule = needed.next_multiple_of(target.bytes_per_tile) / target.bytes_per_tile;
     Some(format!(
@@ -493,24 +516,23 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
 fn helper_threads(spec: &Spec) -> Option<String> {
     let options = &spec.options;
     let single = options.host.stream_callbacks_multi_thread_mode == MultiThreadMode::SingleThread;
-    (single && options.overlap_io != OverlapIo::None && spec.options.local_replicas() > 1).then(
-        || {
-            "Warning: With several replicas the host overlaps only with helper threads: set \
-         options.host.stream_callbacks_multi_thread_mode = collaborative and \
-         options.host.num_worker_threads = 6"
-                .to_string()
-        },
-    )
+    if !single || options.overlap_io == OverlapIo::None || options.local_replicas() == 1 {
+        return None;
+    }
+    let note = "Warning: With several replicas the host overlaps only with helper threads: set \
+                options.host.stream_callbacks_multi_thread_mode = collaborative and \
+                options.host.num_worker_threads = 6";
+    Some(note.to_owned())
 }
 
-/// Streams above this many bytes of a micro-batch may not be allocated: one of 149,766,584 bytes could
-/// not (graphcore/poptorch #9); no limit is documented.
+/// Streams with more bytes than this for a micro-batch may fail to be allocated: one of 149,766,584
+/// bytes did (graphcore/poptorch #9). No limit is documented.
 const LONG_STREAM: Bytes = Bytes(128 << 20);
 
-/// Tensors that are more than one stream is known to take.
+/// Notes on tensors that are larger than any stream known to work.
 fn long_streams(compiled: &CompiledProgram) -> Vec<String> {
     let copies = compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs);
-    // Several IPUs may be sent the same.
+    // Several IPUs may receive the same tensor.
     let mut streams: BTreeMap<&str, &HostStreamCopy> = BTreeMap::new();
     for copy in copies {
         if let Some(tensor) = &copy.tensor
@@ -533,17 +555,20 @@ fn long_stream(name: &str, copy: &HostStreamCopy) -> String {
     )
 }
 
-/// Host memory of the stream buffers: one micro-batch for each prefetched one.
+/// A note on the host memory of the stream buffers, which hold one micro-batch for each prefetched
+/// one.
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let inputs: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;
     let local = u64::from(spec.options.local_replicas());
     let copies = compiled.compilation.programs.iter();
     let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
-    (any && !inputs.is_zero() && depth > 1).then(|| {
+    if any && !inputs.is_zero() && depth > 1 {
         let bytes = binary_bytes((inputs * depth * local).0);
-        format!(
+        Some(format!(
             "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
-        )
-    })
+        ))
+    } else {
+        None
+    }
 }

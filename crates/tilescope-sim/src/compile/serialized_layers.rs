@@ -1,4 +1,4 @@
-//! `options.serialize_matmul_layers`: the layers that are computed in parts, where it is not all.
+//! `options.serialize_matmul_layers`: the layers that are computed in parts, if not all are.
 
 use super::lowering;
 use crate::graph::{GraphNode, ModelGraph};
@@ -8,14 +8,14 @@ use crate::poplin::planner::PoplibsOptions;
 use crate::schedule::is_named;
 use crate::specification::{Spec, SpecError};
 
-/// The key of the layers.
+/// The key that names the layers.
 const LAYERS: &str = "options.serialize_matmul_layers";
 
-/// Lets the linear layers that the spec names be computed in parts, and all others as a whole. Nodes
-/// of a file that say themselves how they are cut stay as they are.
+/// Marks the linear layers that the spec names to be computed in parts, and all others to be
+/// computed whole. Nodes of a file with their own serialization attributes keep them.
 ///
 /// # Errors
-/// A name of no linear layer, and one of layers that cannot be cut so.
+/// Returns an error if a name matches no linear layer, or only layers that cannot be cut this way.
 pub(super) fn serialize_named_layers(
     spec: &Spec,
     graph: &mut ModelGraph,
@@ -62,7 +62,7 @@ fn unknown_layer(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     spec.refuse(LAYERS, format!("the model has no linear layer {name:?}")).nearest(name, &names)
 }
 
-/// A name of layers none of which can be cut, of which `layer` is the first.
+/// The error for a name that matches only layers that cannot be cut. `layer` is the first of them.
 fn uneven_layer(spec: &Spec, graph: &ModelGraph, layer: &GraphNode, name: &str) -> SpecError {
     let PoplibsOptions { serialize_matmul: mode, serialize_matmul_factor: parts, .. } =
         spec.options.library;

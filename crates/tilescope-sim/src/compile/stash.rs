@@ -1,4 +1,4 @@
-//! What waits for the backward pass: stashes in tile memory, or copies in streaming memory.
+//! Tensors kept for the backward pass: stashes in tile memory, or copies in streaming memory.
 
 use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
@@ -12,13 +12,13 @@ use tilescope_report::units::{Elements, TileRuns};
 use tilescope_report::{ModelOperation, TrainingPass};
 
 impl ProgramBuilder<'_> {
-    /// Copies what the backward pass needs into the stash.
+    /// Copies the tensors that the backward pass needs into the stash.
     pub(super) fn stash(&mut self, stage: usize) -> Vec<FragmentItem> {
         let stashed: Vec<TensorId> = self.plan.tensors.stashed(stage).collect();
         self.stash_copies(&stashed, stage, false)
     }
 
-    /// Copies some of what was stashed for this micro-batch back.
+    /// Copies some of the tensors that were stashed for this micro-batch back.
     pub(super) fn restore(&mut self, stashed: &[TensorId], stage: usize) -> Vec<FragmentItem> {
         self.stash_copies(stashed, stage, true)
     }
@@ -42,14 +42,14 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Where a copy into a stash, or out of it, takes a tensor from, and where it brings it.
+    /// The source and the destination of a copy into or out of a stash.
     fn stash_ends(&self, tensor: TensorId, stage: usize, restore: bool) -> [BufferKey; 2] {
         let home = BufferKey::Tensor(self.stash_home(tensor, stage, restore));
         let stash = BufferKey::Stash { tensor, stage };
         if restore { [stash, home] } else { [home, stash] }
     }
 
-    /// Whether the I/O tiles move a tensor that waits in streaming memory.
+    /// True if the I/O tiles move this tensor to and from streaming memory.
     fn uses_io_tiles(&self, tensor: TensorId) -> bool {
         let stated =
             self.plan.tensors.stated_location(tensor).map(|location| location.use_io_tiles);
@@ -57,7 +57,8 @@ impl ProgramBuilder<'_> {
         self.plan.spec.options.num_io_tiles > 0 && stated.unwrap_or(of_all)
     }
 
-    /// Home of a stashed tensor in the forward pass, or in the backward pass.
+    /// The memory of a stashed tensor in the forward pass, or in the backward pass if `restore` is
+    /// true.
     fn stash_home(&self, tensor: TensorId, stage: usize, restore: bool) -> TensorBuffer {
         let ipu = self.plan.ipu(stage);
         if restore {
@@ -67,7 +68,7 @@ impl ProgramBuilder<'_> {
         }
     }
 
-    /// Stores tensors in streaming memory or loads them from there.
+    /// Stores tensors in streaming memory, or loads them from there.
     fn stash_off_chip(
         &mut self,
         tensors: &[TensorId],
@@ -96,7 +97,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// One copy into or out of a stash, a dynamic slice over the stashed micro-batches.
+    /// Adds one copy into or out of a stash: a dynamic slice over the stashed micro-batches.
     fn stash_copy(&mut self, tensor: TensorId, stage: usize, restore: bool) -> Vec<FragmentItem> {
         let plan = self.plan;
         let ipu = plan.ipu(stage);
@@ -131,7 +132,7 @@ impl ProgramBuilder<'_> {
     }
 }
 
-/// A dynamic slice (or its update) of one micro-batch of a stash.
+/// The work of a dynamic slice, or of its update, on one micro-batch of a stash.
 fn slice_work(elements: &TileRuns<Elements>, restore: bool, dtype: DType) -> OperationWork {
     let kind = if restore { "DynamicSlice1D" } else { "DynamicUpdateSlice1D" };
     let vertex_type = format!("popops::{kind}<{}>", dtype.poplar_name());

@@ -1,4 +1,4 @@
-//! Which memory each tensor lives in, on which IPU and for how long.
+//! The memory, the IPU and the lifetime of each tensor.
 
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph, NodeRecomputation, OutputLocation};
 use crate::operators::LoweringContext;
@@ -11,32 +11,32 @@ use std::ops::Range;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
 
-/// Which of a tensor's memories on an IPU is meant.
+/// The kind of a tensor's memory on an IPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TensorBufferKind {
-    /// Where it is made, or kept.
+    /// The memory in which the tensor is made or kept.
     Original,
-    /// What a stage was sent by another.
+    /// The copy that a stage received from another.
     Received(usize),
-    /// What a stage's backward pass took from the stash, or computed again.
+    /// The copy that the backward pass of a stage took from the stash, or recomputed.
     Restored(usize),
-    /// Weights that the replicas share out, as a stage has them while it works.
+    /// Sharded weights, gathered for a stage while it works.
     Gathered(usize, TrainingPass),
 }
 
 /// The memory of a tensor on one IPU in one part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TensorBuffer {
-    /// The tensor that owns the memory; views and in-place results share it.
+    /// The tensor that owns the memory. Views and in-place results share it.
     pub tensor: TensorId,
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// Which of its memories there.
+    /// The kind of memory.
     pub part: TensorBufferKind,
 }
 
 impl TensorBuffer {
-    /// The memory in which a tensor is made, or kept, on an IPU.
+    /// The memory in which a tensor is made or kept on an IPU.
     pub(crate) fn original(tensor: TensorId, ipu: IpuId) -> Self {
         Self { tensor, ipu, part: TensorBufferKind::Original }
     }
@@ -46,16 +46,16 @@ impl TensorBuffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StageBoundary {
     pub tensor: TensorId,
-    /// Stage that sends it.
+    /// The stage that sends the tensor.
     pub from_stage: usize,
-    /// Stage that receives it.
+    /// The stage that receives the tensor.
     pub to_stage: usize,
-    /// Pass in which it is made.
+    /// The pass that makes the tensor.
     pub from_pass: TrainingPass,
 }
 
-/// Backward nodes before which forward nodes run again: those of a block, on a compute batch. The
-/// backward pass meets the last of them first.
+/// Backward nodes before which forward nodes run again: the nodes of a block on a compute batch.
+/// The backward pass reaches the last group first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RecomputeGroup {
     pub compute_batch: usize,
@@ -69,28 +69,30 @@ impl RecomputeGroup {
     }
 }
 
-/// Forward nodes that the backward pass runs again.
+/// Forward nodes that the backward pass recomputes.
 pub(crate) type RecomputeNodes = BTreeMap<RecomputeGroup, Vec<GraphNodeId>>;
 
-/// What decides how tensors are kept and copied.
+/// The settings that determine how tensors are kept and copied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StashPolicy<'a> {
-    /// Micro-batches each stage keeps for its backward pass; with one, nothing is stashed.
+    /// The number of micro-batches that each stage keeps for its backward pass. With one, nothing
+    /// is stashed.
     pub stash_depths: &'a [u64],
-    /// When copies between stages are made.
+    /// The time of copies between stages.
     pub copying: StageCopyTiming,
-    /// What the backward pass computes again.
+    /// The nodes that the backward pass recomputes.
     pub recomputation: RecomputationType,
-    /// Whether activations wait for the backward pass in streaming memory, unless their operation
-    /// says otherwise.
+    /// True if activations are kept in streaming memory until the backward pass, unless their
+    /// operation states otherwise.
     pub activations_off_chip: bool,
-    /// Whether one stage works at a time: the last one goes back at once.
+    /// True if one stage works at a time, so that the last one starts its backward pass
+    /// immediately.
     pub one_by_one: bool,
-    /// Weights of which each replica keeps a share.
+    /// Weights that are sharded over replicas.
     pub shared_weights: &'a BTreeSet<TensorId>,
 }
 
-/// Facts about tensors that follow from the graph, its placement, and how tensors lie.
+/// Facts about tensors that follow from the graph, its placement, and the layouts of tensors.
 #[derive(Debug)]
 pub(crate) struct TensorAnalysis {
     root: Vec<TensorId>,
@@ -100,15 +102,15 @@ pub(crate) struct TensorAnalysis {
     again: Vec<RecomputeNodes>,
     received: BTreeSet<(TensorId, usize)>,
     boundaries: BTreeSet<StageBoundary>,
-    /// Where tensors wait for the backward pass of which the model says that.
+    /// The location until the backward pass of the tensors for which the model states one.
     locations: BTreeMap<TensorId, OutputLocation>,
-    /// The last stages, where one works at a time.
+    /// The last stages, if one stage works at a time.
     goes_back_at_once: Range<usize>,
     shared_weights: BTreeSet<TensorId>,
 }
 
 impl TensorAnalysis {
-    /// Works out sharing, boundaries, stashes and what is computed again.
+    /// Determines shared memory, boundaries, stashes and recomputed nodes.
     pub(crate) fn new(
         graph: &ModelGraph,
         lowering: &LoweringContext,
@@ -150,7 +152,7 @@ impl TensorAnalysis {
         self.root[tensor.0]
     }
 
-    /// Where a tensor waits for the backward pass, if the model says that.
+    /// The location of a tensor until the backward pass, if the model states one.
     pub(crate) fn stated_location(&self, tensor: TensorId) -> Option<OutputLocation> {
         self.locations.get(&self.root(tensor)).copied()
     }
@@ -168,23 +170,23 @@ impl TensorAnalysis {
         self.boundaries.iter()
     }
 
-    /// Tensors that a stage keeps from its forward to its backward pass in a stash.
+    /// The tensors that a stage stashes from its forward to its backward pass.
     pub(crate) fn stashed(&self, stage: usize) -> impl Iterator<Item = TensorId> {
         self.stashed.iter().filter(move |(_, at)| *at == stage).map(|(tensor, _)| *tensor)
     }
 
-    /// Whether nothing comes between the forward and the backward pass of a stage: what the one
-    /// leaves on the chip, the other finds there.
+    /// True if the backward pass of a stage follows its forward pass immediately, so that it finds
+    /// the results of the forward pass on the chip.
     pub(crate) fn goes_back_at_once(&self, stage: usize) -> bool {
         self.goes_back_at_once.contains(&stage)
     }
 
-    /// Forward nodes that the backward pass of a stage runs again.
+    /// Forward nodes that the backward pass of a stage recomputes.
     pub(crate) fn recompute_nodes(&self, stage: usize) -> &RecomputeNodes {
         &self.again[stage]
     }
 
-    /// Where a node of `stage` in `pass` finds a tensor.
+    /// The memory in which a node of `stage` in `pass` finds a tensor.
     pub(crate) fn buffer(
         &self,
         tensor: TensorId,
@@ -225,7 +227,7 @@ impl TensorAnalysis {
                         let builder = &graph.nodes[producer.0];
                         (builder.block, builder.pass)
                     }
-                    // The host sends an input to those who read it first.
+                    // The host sends an input to the stages that read it first.
                     None if graph.tensor(*input).role == TensorRole::Input => {
                         (graph.tensor(*input).block, TrainingPass::Forward)
                     }
@@ -235,7 +237,8 @@ impl TensorAnalysis {
                 let has_it = pass == TrainingPass::Forward
                     && self.producer[input.0].is_none()
                     && placement.work_together(from, stage);
-                // What a stage received for its forward pass is still there for its backward pass.
+                // A tensor that a stage received for its forward pass is still there for its
+                // backward pass.
                 if from != stage && !has_it {
                     let tensor = self.root(*input);
                     self.add_boundary(placement, tensor, (from, stage), pass, copying);
@@ -244,8 +247,8 @@ impl TensorAnalysis {
         }
     }
 
-    /// A copy from stage to stage. In a pipeline it goes through the stages between them, as
-    /// PopART's contiguation makes it, for the stage that reads it works that many slots later.
+    /// Adds a copy from stage to stage. In a pipeline it passes through the stages in between, as
+    /// PopART's contiguation makes it, because the stage that reads it works that many slots later.
     fn add_boundary(
         &mut self,
         placement: &StagePlacement,
@@ -264,7 +267,7 @@ impl TensorAnalysis {
                 at - 1
             };
             let same_ipu = placement.stages[at].ipu == placement.stages[next].ipu;
-            // Without a pipeline nobody overwrites what lies on the same IPU.
+            // Without a pipeline nothing overwrites a tensor on the same IPU.
             if copying.is_pipelined() || !same_ipu {
                 self.received.insert((tensor, next));
                 self.boundaries.insert(StageBoundary {
@@ -278,7 +281,8 @@ impl TensorAnalysis {
         }
     }
 
-    /// What a stage keeps for its backward pass, and what it computes again.
+    /// Determines the tensors that a stage keeps for its backward pass, and the nodes that it
+    /// recomputes.
     fn find_stashed(
         &mut self,
         graph: &ModelGraph,
@@ -287,9 +291,11 @@ impl TensorAnalysis {
         stage: usize,
     ) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
-        let mine = |node: &&GraphNode| placement.runs(stage, node.block);
-        let backward =
-            graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
+        let backward = graph
+            .nodes
+            .iter()
+            .filter(|node| node.pass == TrainingPass::Backward)
+            .filter(|node| placement.runs(stage, node.block));
         let mut needed: BTreeMap<TensorId, BTreeSet<RecomputeGroup>> = BTreeMap::new();
         for node in backward {
             for input in
@@ -300,7 +306,8 @@ impl TensorAnalysis {
         }
         let computes_again = match keeping.recomputation {
             RecomputationType::None => RecomputedNodes::Marked,
-            // The last stage of a pipeline goes back at once: its activations are still there.
+            // The last stage of a pipeline starts its backward pass immediately: its activations
+            // are still there.
             RecomputationType::Pipeline if depth > 1 || !keeping.copying.is_pipelined() => {
                 RecomputedNodes::OfStage
             }
@@ -308,18 +315,19 @@ impl TensorAnalysis {
             RecomputationType::Auto | RecomputationType::Checkpoints => RecomputedNodes::OfBlock,
         };
         let kept = self.find_recompute_nodes(graph, placement, stage, computes_again, &needed);
-        // Nothing is stored just to be loaded again: nobody needs the place in between.
-        let off_chip = |tensor: &TensorId| {
+        // A tensor is not stored only to be loaded again immediately: its memory is not needed in
+        // between.
+        let mut waiting: Vec<TensorId> = kept.into_iter().collect();
+        waiting.retain(|tensor| {
             let stated = self.stated_location(*tensor).map(|location| !location.on_chip);
-            stated.unwrap_or(keeping.activations_off_chip) && !self.goes_back_at_once(stage)
-        };
-        let waiting: Vec<TensorId> =
-            kept.into_iter().filter(|tensor| depth > 1 || off_chip(tensor)).collect();
+            let off_chip = stated.unwrap_or(keeping.activations_off_chip);
+            depth > 1 || off_chip && !self.goes_back_at_once(stage)
+        });
         self.stashed.extend(waiting.into_iter().map(|tensor| (tensor, stage)));
     }
 
-    /// Walks back from what the backward pass needs to checkpoints; notes the nodes on the way and
-    /// returns the checkpoints.
+    /// Walks back from the tensors that the backward pass needs to checkpoints. Records the nodes
+    /// on the way and returns the checkpoints.
     fn find_recompute_nodes(
         &mut self,
         graph: &ModelGraph,
@@ -329,7 +337,8 @@ impl TensorAnalysis {
         needed: &BTreeMap<TensorId, BTreeSet<RecomputeGroup>>,
     ) -> BTreeSet<TensorId> {
         let mut kept = BTreeSet::new();
-        // Each with the group before whose backward nodes it runs, the first that needs it.
+        // Each node with the group that runs it before its backward nodes: the first group that
+        // needs it.
         let mut nodes: BTreeMap<GraphNodeId, RecomputeGroup> = BTreeMap::new();
         let last =
             (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.runs(stage, *block));
@@ -371,7 +380,7 @@ impl TensorAnalysis {
         kept
     }
 
-    /// Whether a tensor comes from the forward pass of a micro-batch.
+    /// True if a tensor comes from the forward pass of a micro-batch.
     fn is_forward_activation(&self, graph: &ModelGraph, tensor: TensorId) -> bool {
         match self.producer[tensor.0] {
             Some(producer) => graph.nodes[producer.0].pass == TrainingPass::Forward,
@@ -380,20 +389,20 @@ impl TensorAnalysis {
     }
 }
 
-/// Which forward nodes the backward pass of a stage runs again, as long as nothing else is said of
-/// them.
+/// The forward nodes that the backward pass of a stage recomputes, unless the node itself states
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecomputedNodes {
-    /// Those that the model marks.
+    /// The nodes that the model marks.
     Marked,
-    /// Those of the block whose backward nodes need them.
+    /// The nodes of the block whose backward nodes need them.
     OfBlock,
-    /// All of the stage.
+    /// All nodes of the stage.
     OfStage,
 }
 
 impl RecomputedNodes {
-    /// Whether it runs a node again for backward nodes of `block`.
+    /// True if a node is recomputed for backward nodes of `block`.
     fn holds(self, node: &GraphNode, block: BlockId) -> bool {
         let marked = match node.options.recomputation {
             Some(NodeRecomputation::Checkpoint) => return false,
@@ -416,7 +425,7 @@ fn alias_roots(
     lowering: &LoweringContext,
 ) -> Vec<TensorId> {
     let mut root: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
-    // Whether a tensor's memory may be overwritten by its only reader.
+    // True for tensors that have a single reader, which may overwrite them.
     let mut alone = graph.read_once();
     for node in &graph.nodes {
         let alias = node.operator.output_alias();
@@ -427,15 +436,15 @@ fn alias_roots(
             let [made, used] =
                 [graph.tensor(*input).block, node.block].map(|of| placement.stage(of));
             let ipu = |stage: usize| placement.stages[stage].ipu;
-            // Steps of IPUs that share rows are stages that follow each other.
+            // Steps of IPUs that share rows are consecutive stages.
             let here = made == used || graph.row_shards > 1 && ipu(made) == ipu(used);
-            // A view of what another stage sent is one of what was received.
-            // What has another shape or type than the operand, or lies elsewhere, cannot overwrite it.
-            let fits = |output: &TensorId| {
+            // A view of a tensor that another stage sent is a view of the received copy.
+            // A result with another shape, type or layout than the operand cannot overwrite it.
+            let fit = outputs.iter().all(|output| {
                 graph.tensor(*output).ty == graph.tensor(*input).ty
                     && lowering.layout_number(*output) == lowering.layout_number(*input)
-            };
-            if always || here && alone[input.0] && outputs.iter().all(fits) {
+            });
+            if always || here && alone[input.0] && fit {
                 for output in outputs {
                     root[output.0] = root[input.0];
                     alone[output.0] &= alone[input.0];
@@ -447,19 +456,20 @@ fn alias_roots(
     root
 }
 
-/// One of the lives of a buffer.
+/// One of the lifetimes of a buffer.
 #[derive(Clone, Debug)]
 pub(super) struct BufferLife {
-    /// The step that loads it from streaming memory; `None` if it is made or kept on the chip.
+    /// The step that loads the buffer from streaming memory. `None` if it is made or kept on the
+    /// chip.
     pub loaded: Option<u32>,
-    /// Liveness steps from its first to its last use.
+    /// Liveness steps from the first to the last use.
     pub span: Range<u32>,
-    /// Steps whose programs use it, in no order.
+    /// Steps whose programs use the buffer, unordered.
     uses: Vec<Range<u32>>,
 }
 
 impl BufferLife {
-    /// Steps whose programs use it: in order, and apart from each other.
+    /// Steps whose programs use the buffer, ordered and disjoint.
     pub(super) fn uses(&self) -> Vec<Range<u32>> {
         let mut uses = self.uses.clone();
         uses.sort_by_key(|steps| steps.start);
@@ -474,10 +484,10 @@ impl BufferLife {
     }
 }
 
-/// The lives of each buffer, and what vertices need of its place.
+/// The lifetimes of each buffer, and the demands of vertices on its place.
 ///
-/// A buffer that waits in streaming memory between its uses has a life for each time it is loaded,
-/// and takes no tile memory in between.
+/// A buffer that is in streaming memory between its uses has a lifetime for each load, and takes no
+/// tile memory in between.
 #[derive(Debug, Default)]
 pub(crate) struct BufferLifetimes {
     lives: BTreeMap<TensorBuffer, Vec<BufferLife>>,
@@ -485,14 +495,14 @@ pub(crate) struct BufferLifetimes {
 }
 
 impl BufferLifetimes {
-    /// Begins a life of `tensor_buffer` with the copy from streaming memory at `step`. Steps before
-    /// it belong to the lives before.
+    /// Begins a lifetime of `tensor_buffer` with the copy from streaming memory at `step`. Earlier
+    /// steps belong to the previous lifetimes.
     pub(crate) fn begin_loaded(&mut self, tensor_buffer: TensorBuffer, step: u32) {
         let life = BufferLife { loaded: Some(step), span: step..step, uses: Vec::new() };
         self.lives.entry(tensor_buffer).or_default().push(life);
     }
 
-    /// Extends a life of `tensor_buffer` to cover `steps`, whose programs use it.
+    /// Extends a lifetime of `tensor_buffer` to cover `steps`, whose programs use it.
     pub(crate) fn extend_to(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
         let life = self.life_at(tensor_buffer, &steps);
         let steps = steps.start.max(life.loaded.unwrap_or(0))..steps.end;
@@ -513,7 +523,7 @@ impl BufferLifetimes {
         self.life_at(tensor_buffer, &(0..0)).span = 0..u32::MAX;
     }
 
-    /// The life that `steps` belong to: the last one loaded before they end.
+    /// The lifetime that `steps` belong to: the last one loaded before they end.
     fn life_at(&mut self, tensor_buffer: TensorBuffer, steps: &Range<u32>) -> &mut BufferLife {
         let lives = self.lives.entry(tensor_buffer).or_default();
         if lives.is_empty() {
@@ -524,7 +534,8 @@ impl BufferLifetimes {
         &mut lives[at]
     }
 
-    /// Notes what vertices that use `tensor_buffer` need of its place; the strictest demand counts.
+    /// Records the demand on the place of `tensor_buffer` by vertices that use it. The strictest
+    /// demand counts.
     pub(crate) fn require_place(&mut self, tensor_buffer: TensorBuffer, place: MemoryConstraint) {
         if place != MemoryConstraint::Any {
             let known = self.places.entry(tensor_buffer).or_default();
@@ -532,7 +543,7 @@ impl BufferLifetimes {
         }
     }
 
-    /// All buffers with their lives, in order.
+    /// All buffers with their lifetimes, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (TensorBuffer, &[BufferLife])> {
         self.lives.iter().map(|(tensor_buffer, lives)| (*tensor_buffer, lives.as_slice()))
     }

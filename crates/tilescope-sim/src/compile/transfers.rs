@@ -9,13 +9,14 @@ use crate::poplar::work::OperationWork;
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::LOAD_BYTES;
 use crate::schedule::StageCopyTiming;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
 };
 
-/// Bytes that one IPU sends another.
+/// Bytes that one IPU sends to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterIpuFlow {
     /// The IPU of the replica that sends.
@@ -28,20 +29,21 @@ pub struct InterIpuFlow {
 /// Copies between stages that happen together.
 #[derive(Clone, Debug)]
 pub struct StageCopyGroup {
-    /// The stages and passes after which it happens; empty where it happens after every slot.
+    /// The stages and passes after which the copies happen. Empty if they happen after every slot.
     pub after: Vec<(usize, TrainingPass)>,
-    /// The sync before the exchange between IPUs, and the exchange; none where all stays on an IPU.
+    /// The sync before the exchange between IPUs, and the exchange. `None` if all copies stay on
+    /// one IPU.
     pub exchange: Option<[ProgramId; 2]>,
-    /// What goes from IPU to IPU.
+    /// Bytes between pairs of IPUs.
     pub flows: Vec<InterIpuFlow>,
-    /// Tiles that take part, by IPU.
+    /// The number of tiles that take part, by IPU.
     pub active_tiles: Vec<u32>,
-    /// Copies between stages of one IPU.
+    /// Copies between stages of the same IPU.
     pub local: Vec<FragmentItem>,
 }
 
 impl ProgramBuilder<'_> {
-    /// Copies between the stages of a pipeline, which may follow any slot.
+    /// Adds the copies between the stages of a pipeline, which may follow any slot.
     pub(super) fn link_copies_of_pipeline(&mut self) -> Vec<StageCopyGroup> {
         if self.plan.schedule.one_by_one {
             return Vec::new();
@@ -50,9 +52,10 @@ impl ProgramBuilder<'_> {
         self.link_copies(&boundaries)
     }
 
-    /// Copies of what `stages`, which work together, made in a pass, where the program goes on behind
-    /// them. PopART puts copies to another phase to the phase that they come from, behind its loads
-    /// and before its updates (willow streamingmemoryopinserter.cpp, setPriority).
+    /// Adds the copies of the results of `stages`, which work together, in a pass whose program
+    /// continues after them. PopART assigns copies to another phase to the phase that they come
+    /// from, after its loads and before its updates (willow streamingmemoryopinserter.cpp,
+    /// setPriority).
     pub(super) fn link_copies_behind(
         &mut self,
         stages: &Range<usize>,
@@ -66,7 +69,7 @@ impl ProgramBuilder<'_> {
         self.link_copies(&boundaries)
     }
 
-    /// Copies between stages, grouped as the schedule makes them.
+    /// Adds copies between stages, in the groups of the schedule.
     fn link_copies(&mut self, boundaries: &[StageBoundary]) -> Vec<StageCopyGroup> {
         if boundaries.is_empty() {
             return Vec::new();
@@ -75,30 +78,29 @@ impl ProgramBuilder<'_> {
         if copying == StageCopyTiming::EverySlot {
             return vec![self.link_copy(Vec::new(), boundaries)];
         }
-        let start = |boundary: &StageBoundary| (boundary.from_stage, boundary.from_pass);
-        // The last stage goes down in the slot after it went up, so passes alternate over stages.
-        let side = |(stage, pass): (usize, TrainingPass)| {
-            (stage + usize::from(pass == TrainingPass::Forward)) % 2
-        };
-        let mut starts: Vec<(usize, TrainingPass)> = boundaries.iter().map(start).collect();
-        starts.sort();
-        starts.dedup();
-        let groups: Vec<Vec<(usize, TrainingPass)>> = match copying {
-            StageCopyTiming::EveryOtherSlot => (0..2)
-                .map(|wanted| starts.iter().copied().filter(|at| side(*at) == wanted).collect())
-                .filter(|group: &Vec<_>| !group.is_empty())
-                .collect(),
-            StageCopyTiming::AfterEachStep { stages } => {
-                let step = |(stage, pass): &(usize, TrainingPass)| (stage / stages, *pass);
-                starts.sort_by_key(step);
-                starts.chunk_by(|one, other| step(one) == step(other)).map(<[_]>::to_vec).collect()
-            }
-            _ => starts.into_iter().map(|at| vec![at]).collect(),
-        };
-        let from = |group: &[(usize, TrainingPass)]| -> Vec<StageBoundary> {
-            boundaries.iter().copied().filter(|boundary| group.contains(&start(boundary))).collect()
-        };
-        groups.into_iter().map(|group| self.link_copy(group.clone(), &from(&group))).collect()
+        let starts: BTreeSet<(usize, TrainingPass)> = boundaries.iter().map(start).collect();
+        let mut groups: BTreeMap<(usize, TrainingPass), Vec<(usize, TrainingPass)>> =
+            BTreeMap::new();
+        for (stage, pass) in starts {
+            let group = match copying {
+                // The backward pass of the last stage follows its forward pass in the next slot, so
+                // passes alternate over stages.
+                StageCopyTiming::EveryOtherSlot => {
+                    let side = (stage + usize::from(pass == TrainingPass::Forward)) % 2;
+                    (side, TrainingPass::Forward)
+                }
+                StageCopyTiming::AfterEachStep { stages } => (stage / stages, pass),
+                _ => (stage, pass),
+            };
+            groups.entry(group).or_default().push((stage, pass));
+        }
+        let mut copies = Vec::new();
+        for group in groups.into_values() {
+            let mut from_group = boundaries.to_vec();
+            from_group.retain(|boundary| group.contains(&start(boundary)));
+            copies.push(self.link_copy(group, &from_group));
+        }
+        copies
     }
 
     fn link_copy(
@@ -109,7 +111,8 @@ impl ProgramBuilder<'_> {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             if from == to {
                 local.extend(self.local_copy(boundary))
             } else {
@@ -142,11 +145,13 @@ impl ProgramBuilder<'_> {
         let exchange = self.tables.push_leaf(ProgramNode::new(ProgramKind::GlobalExchange, name));
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             let bytes = self.plan.bytes(boundary.tensor);
             copy.flows.push(InterIpuFlow { from, to, bytes: bytes.total() });
-            // Both ends lay the tensor out alike.
-            let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
+            // Both ends have the same layout of the tensor.
+            let first = self.tables.tiles_of(from);
+            let end = self.tables.tiles_of(to);
             let route =
                 ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
@@ -160,24 +165,30 @@ impl ProgramBuilder<'_> {
             .map(|ipu| ipu.iter().map(|tile| u32::from(*tile != TileTraffic::default())).sum())
             .collect();
         let target = self.tables.kind;
-        // Each replica has code for its own routes, and every tile holds that of all of them.
+        // Each replica has code for its own routes, and every tile holds the code of all of them.
         let replicas = u64::from(self.plan.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
             let code_bytes = replicas * code_bytes::global_code_bytes(&tile, target);
-            (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
+            if tile != TileTraffic::default() {
+                Some(TileTraffic { code_bytes, ..tile })
+            } else {
+                None
+            }
         });
         let tiles = TileRuns::from_tiles(TileId(0), tiles.collect::<Vec<_>>());
         self.tables.traffic(exchange, IpuId(0), tiles, MemoryCategory::GlobalExchangeCode);
         copy.exchange = Some([sync, exchange]);
     }
 
-    /// A copy to the next stage of the same IPU: the tensor stays on its tiles.
+    /// Adds a copy to the next stage of the same IPU. The tensor stays on its tiles.
     fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
-        let (plan, tensor) = (self.plan, boundary.tensor);
+        let plan = self.plan;
+        let tensor = boundary.tensor;
         let dtype = plan.dtype(tensor);
         let elements = plan.bytes(tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
         let phase = relayout::copy("stage-copy", dtype, &elements, LOAD_BYTES / dtype.bytes());
-        let (work, ipu) = (OperationWork::of_phase(phase), plan.ipu(boundary.from_stage));
+        let work = OperationWork::of_phase(phase);
+        let ipu = plan.ipu(boundary.from_stage);
         let first = self.tables.next_step();
         let items = self.tables.work(None, plan.name(tensor), ipu, &work).items;
         self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());
@@ -191,8 +202,9 @@ impl ProgramBuilder<'_> {
         self.tables.code.category(MemoryCategory::Stack).len()
     }
 
-    /// The sent tensor lives until the copy. The received one lives from then to its last use, and
-    /// always in a pipeline, where it is read in the next slot.
+    /// Extends the lifetimes of a copied tensor. The sent tensor lives until the copy. The received
+    /// one lives from then to its last use, and always in a pipeline, where it is read in the next
+    /// slot.
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: Range<u32>) {
         let [sent, received] = self.plan.boundary_buffers(boundary);
         let lifetimes = &mut self.variables.lifetimes;
@@ -205,7 +217,12 @@ impl ProgramBuilder<'_> {
     }
 }
 
-/// Adds what a copy between IPUs sends from (or brings to) each tile, in messages of 64 words.
+/// The stage and the pass after which a copy can begin.
+fn start(boundary: &StageBoundary) -> (usize, TrainingPass) {
+    (boundary.from_stage, boundary.from_pass)
+}
+
+/// Adds the traffic of a copy between IPUs, sent or received by each tile in messages of 64 words.
 fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<Bytes>, sends_it: bool) {
     for (range, bytes) in bytes.iter() {
         for tile in &mut tiles[range.indices()] {

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, TileId, TileRuns, VariableId};
 use tilescope_report::{MemoryCategory, TileTraffic, TrainingPass, Variable, VariableUse};
 
-/// The variables of a program and where they lie.
+/// The variables of a program and their places.
 #[derive(Default)]
 pub(crate) struct PlacedVariables {
-    /// Variables of the report.
+    /// The variables of the report.
     pub variables: Vec<Variable>,
-    /// Which steps use those of them that are tensors.
+    /// The steps that use each variable that is a tensor.
     pub uses: Vec<VariableUse>,
     /// Sums and owners per tile.
     pub allocation: TileMemoryAllocation,
@@ -63,8 +63,8 @@ pub(super) fn place_variables(
     PlacedVariables { uses: tensor_uses(&lifetimes, &variables), variables, allocation }
 }
 
-/// Which steps use each tensor; tensors come first among the variables. One that is in use from its
-/// first step to its last is not listed.
+/// Returns the steps that use each tensor. Tensors come first among the variables. A tensor that is
+/// in use from its first step to its last is not listed.
 fn tensor_uses(lifetimes: &BufferLifetimes, variables: &[Variable]) -> Vec<VariableUse> {
     let mut found = Vec::new();
     let lives = lifetimes.iter().flat_map(|(_, lives)| lives);
@@ -79,10 +79,11 @@ fn tensor_uses(lifetimes: &BufferLifetimes, variables: &[Variable]) -> Vec<Varia
     found
 }
 
-/// Tensors of the graph: kept ones on their IPU always, others while they are in use.
+/// Returns the tensors of the graph as variables. Persistent ones are always live on their IPU,
+/// others while they are in use.
 ///
-/// A tensor in streaming memory is a variable for each time it is loaded, as PopART makes a tensor
-/// of each load (willow/src/transforms/streamingmemoryopinserter.cpp, generateLoadedTensorId).
+/// A tensor in streaming memory is a variable for each load, as PopART makes a tensor for each load
+/// (willow/src/transforms/streamingmemoryopinserter.cpp, generateLoadedTensorId).
 fn tensor_variables(
     plan: &ProgramPlan,
     lifetimes: &BufferLifetimes,
@@ -119,7 +120,7 @@ fn tensor_variables(
                 category,
                 operation: None,
                 shape: ty.to_string(),
-                lifetime: (!always).then(|| life.span.clone()),
+                lifetime: if always { None } else { Some(life.span.clone()) },
                 place: lifetimes.place(tensor_buffer),
                 bytes: bytes.clone(),
             });
@@ -128,17 +129,18 @@ fn tensor_variables(
     variables
 }
 
-/// Where tensors lie that no operation has demands on: each starts where the one before it ended,
-/// so that small ones do not pile up on the first tiles (popart willow/src/popx/linearmapper.cpp).
+/// The placement of tensors that no operation has demands on. Each starts where the previous one
+/// ended, so that small ones do not pile up on the first tiles (popart
+/// willow/src/popx/linearmapper.cpp).
 ///
-/// Operations are lowered as if all started at tile 0, which moves the same bytes between other
-/// tiles: equal operations then stay equal, and share code.
+/// Operations are lowered as if all tensors started at tile 0, which moves the same bytes between
+/// other tiles. Equal operations then stay equal and share code.
 struct LinearMapper {
-    /// The parameter that each state belongs to; they lie on the same tiles.
+    /// The parameter that each state tensor belongs to. Both are on the same tiles.
     owners: BTreeMap<TensorId, TensorId>,
-    /// First tile of each tensor.
+    /// The first tile of each tensor.
     starts: BTreeMap<(IpuId, TensorId), TileId>,
-    /// Where the next one starts, by IPU.
+    /// The first tile of the next tensor, by IPU.
     next: BTreeMap<IpuId, TileId>,
 }
 
@@ -163,7 +165,7 @@ impl LinearMapper {
         let tiles = plan.spec.target.chip.tiles;
         let bytes = plan.buffer_bytes(tensor_buffer);
         let owner = self.owners.get(&tensor_buffer.tensor).copied().unwrap_or(tensor_buffer.tensor);
-        // Accumulators lie as gradients arrive.
+        // Accumulators have the layout of the gradients that they receive.
         let free = kept && plan.role(owner) != TensorRole::Accumulator;
         let linear = plan.sharding.splits(tensor_buffer.tensor)
             || plan.layout(tensor_buffer.tensor).order == ElementOrder::Linear;
@@ -181,7 +183,7 @@ impl LinearMapper {
     }
 }
 
-/// Code, vertex state and the like: one variable per category, named as libpva names them.
+/// Code, vertex state and similar memory: one variable per category, with the names of libpva.
 fn code_variables(tables: &ProgramTables) -> impl Iterator<Item = UnplacedVariable> {
     MemoryCategory::ALL.into_iter().filter_map(|category| {
         let bytes = tables.code.category(category);
@@ -189,7 +191,10 @@ fn code_variables(tables: &ProgramTables) -> impl Iterator<Item = UnplacedVariab
             TileId(0),
             bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)),
         );
-        (!bytes.is_empty()).then(|| UnplacedVariable {
+        if bytes.is_empty() {
+            return None;
+        }
+        Some(UnplacedVariable {
             name: category.name().to_string(),
             category,
             operation: None,
@@ -201,9 +206,9 @@ fn code_variables(tables: &ProgramTables) -> impl Iterator<Item = UnplacedVariab
     })
 }
 
-/// Adds the code of the programs that bring kept tensors from the host before the first run, and what
-/// training changed back after the last one. What lives in streaming memory is there already,
-/// and constants come with the program.
+/// Adds the code of the programs that copy persistent tensors from the host before the first run,
+/// and trained tensors back after the last one. Tensors in streaming memory are already there, and
+/// constants come with the program.
 fn add_upload_code(plan: &ProgramPlan, lifetimes: &BufferLifetimes, tables: &mut ProgramTables) {
     for (TensorBuffer { tensor, ipu, part }, _) in lifetimes.iter() {
         let role = plan.role(tensor);
@@ -225,7 +230,7 @@ fn add_upload_code(plan: &ProgramPlan, lifetimes: &BufferLifetimes, tables: &mut
     }
 }
 
-/// Sums the bytes of not-always-live variables at each liveness step.
+/// Adds up the bytes of not-always-live variables at each liveness step.
 fn fill_liveness(tables: &mut ProgramTables, variables: &[UnplacedVariable]) {
     let mut changes = vec![0i64; tables.liveness.len() + 1];
     for variable in variables {
@@ -253,8 +258,8 @@ mod tests {
         Spec::build(&SpecSource::find("mnist_pipeline", &overrides).expect("a bundled spec"))
     }
 
-    /// Constants are as many bytes as the weights they stand for, and only the code that brings
-    /// those from the host is gone.
+    /// Constants take the same number of bytes as the weights that they replace. Only the code that
+    /// copies weights from the host is gone.
     #[test]
     fn constant_weights_take_no_host_exchange_code() {
         const INFERENCE: [&str; 2] = ["model.training=false", "options.gradient_accumulation=1"];

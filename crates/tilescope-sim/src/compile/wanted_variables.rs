@@ -1,4 +1,4 @@
-//! The variables that a program needs, collected while it is put down.
+//! The variables that a program needs, collected while it is built.
 
 use super::program_plan::ProgramPlan;
 use super::program_tables::EmittedWork;
@@ -8,18 +8,18 @@ use std::ops::Range;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, IpuId, OperationId, TileRuns};
 
-/// A temporary or kept variable that belongs to no tensor of the graph.
+/// A temporary or persistent variable that belongs to no tensor of the graph.
 #[derive(Clone, Debug)]
 pub(super) struct UnplacedVariable {
     pub name: String,
     pub category: MemoryCategory,
-    /// Operation it was made for.
+    /// The operation that the variable was made for.
     pub operation: Option<OperationId>,
-    /// Type and shape in words.
+    /// Type and shape as text.
     pub shape: String,
-    /// Liveness steps; `None` means always.
+    /// Liveness steps in which the variable is live. `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// The needs of its vertices on its place.
+    /// The demands of its vertices on its place.
     pub place: MemoryConstraint,
     /// Bytes on each tile of the replica.
     pub bytes: TileRuns<Bytes>,
@@ -28,9 +28,9 @@ pub(super) struct UnplacedVariable {
 /// The variables of a program.
 pub(super) struct WantedVariables<'a> {
     plan: &'a ProgramPlan<'a>,
-    /// When tensors of the graph are in use.
+    /// The lifetimes of tensors of the graph.
     pub lifetimes: BufferLifetimes,
-    /// Variables that belong to none, in the order of the program.
+    /// Variables that belong to no tensor, in program order.
     pub others: Vec<UnplacedVariable>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> WantedVariables<'a> {
         Self { plan, lifetimes: BufferLifetimes::default(), others: Vec::new() }
     }
 
-    /// Adds a variable of an IPU that may lie anywhere on its tiles.
+    /// Adds a variable of an IPU that may be anywhere on its tiles.
     pub(super) fn add(
         &mut self,
         (name, shape): (String, String),
@@ -105,7 +105,7 @@ impl<'a> WantedVariables<'a> {
     }
 }
 
-/// Liveness steps of a range of phases.
+/// The liveness steps of a range of phases.
 fn phase_steps(live: &Range<usize>, steps: &[u32]) -> Range<u32> {
     let first = steps.get(live.start).copied();
     let last = live.end.min(steps.len()).checked_sub(1).and_then(|last| steps.get(last)).copied();

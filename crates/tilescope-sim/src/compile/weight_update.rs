@@ -1,14 +1,15 @@
-//! The weight update of one parameter: gradients from the other replicas, state from streaming
-//! memory, and the optimiser on all of it or on this replica's share.
+//! The weight update of one parameter: the reduction of gradients over the other replicas, the
+//! copies of state from streaming memory, and the optimiser on the whole parameter or on the share
+//! of this replica.
 //!
-//! Where the IPUs of a replica share rows, each has a copy of the weights and a gradient of its own.
-//! Those are added up over the IPUs first: each gets the sum of a share of them, which goes round
-//! the replicas, and then all shares. Every IPU updates its whole copy.
+//! If the IPUs of a replica share rows, each has a copy of the weights and its own gradient. The
+//! gradients are first added up over the IPUs: each IPU receives the sum of one share, which is
+//! reduced over the replicas, and then all shares. Every IPU updates its whole copy.
 //!
-//! Where any tensor of an update is split over the replicas, each replica works on its share of all
-//! of them, as PopART does (willow/src/transforms/streamingmemoryopinserter.cpp, sharding goes on
-//! through the operations of the optimiser): those that are whole are sliced before, and gathered
-//! again if they have changed.
+//! If any tensor of an update is sharded over the replicas, each replica works on its share of all
+//! of them, as PopART does (willow/src/transforms/streamingmemoryopinserter.cpp: sharding
+//! propagates through the operations of the optimiser). Unsharded tensors are sliced before, and
+//! gathered again if they have changed.
 
 use super::data_flow::BufferKey;
 use super::fragment_items::FragmentItem;
@@ -19,7 +20,7 @@ use super::replica_rings::CollectiveGroup;
 use super::tensor_analysis::TensorBuffer;
 use crate::graph::GraphNode;
 use crate::operators::{Optimizer, ReplicaSum};
-use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::poplar::work::OperationWork;
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
@@ -30,22 +31,22 @@ use std::slice::{from_mut, from_ref};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{Elements, IpuId, OperationId, TileRange, TileRuns};
 
-/// The update of one parameter while it is put down.
+/// The update of one parameter while it is added.
 struct ParameterUpdate<'n> {
     index: usize,
     node: &'n GraphNode,
     stage: usize,
     ipu: IpuId,
     operation: OperationId,
-    /// Whether each replica updates its share only.
+    /// True if each replica updates only its share.
     is_sharded: bool,
-    /// First liveness step that needs its operands.
+    /// The first liveness step that needs the operands of the update.
     first: u32,
-    /// First that needs the optimiser's state.
+    /// The first liveness step that needs the optimiser's state.
     state_first: u32,
-    /// Operands in streaming memory that nothing has loaded before, but for the optimiser's state.
+    /// Operands in streaming memory that are not loaded yet, except for the optimiser's state.
     loads: Vec<TensorId>,
-    /// Optimiser's state in streaming memory that nothing has loaded before.
+    /// Optimiser's state in streaming memory that is not loaded yet.
     state_loads: Vec<TensorId>,
 }
 
@@ -56,7 +57,7 @@ impl ParameterUpdate<'_> {
 }
 
 impl ProgramBuilder<'_> {
-    /// Puts the updates of a stage down: one behind the other, or step by step for all of them.
+    /// Adds the updates of a stage, either one after the other or step by step for all of them.
     pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
         let nodes = self.plan.update_nodes(stage);
         let loaded = fragment_plan::loaded_for_update(self.plan, stage);
@@ -76,22 +77,22 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Whether one collective adds up all gradients of a stage.
+    /// True if one collective adds up all gradients of a stage.
     fn merges_collectives(&self) -> bool {
         let options = &self.plan.spec.options;
         let has_collectives = options.replication_factor > 1 || self.plan.graph.row_shards > 1;
         options.merge_collectives && has_collectives
     }
 
-    /// Whether a phase does each step of its updates for all weights before the next step.
+    /// True if a phase completes each step of its updates for all weights before the next step.
     fn updates_in_batches(&self) -> bool {
         let schedule = self.plan.spec.options.execution_phase_settings.schedule;
         self.plan.schedule.phased && schedule != ExecutionPhaseSchedule::Interleaving
     }
 
-    /// The updates of a stage with all loads first and all stores last, each an exchange. Gradients
-    /// are added up in one collective, and weights that the replicas share out gathered in one, where
-    /// they are merged.
+    /// Adds the updates of a stage with all loads first and all stores last, each as one exchange.
+    /// If collectives are merged, one collective adds up the gradients, and one gathers the sharded
+    /// weights.
     fn updates_by_step(
         &mut self,
         nodes: &[(usize, &GraphNode)],
@@ -130,7 +131,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// The update of a parameter by a node; `loaded` are tensors that are on the chip already.
+    /// Begins the update of a parameter by a node. Tensors in `loaded` are already on the chip.
     fn parameter_update<'n>(
         &mut self,
         (index, node): (usize, &'n GraphNode),
@@ -158,15 +159,15 @@ impl ProgramBuilder<'_> {
         }
     }
 
-    /// The operation that collectives over several gradients belong to.
+    /// Adds the operation that collectives over several gradients belong to.
     fn merged_operation(
         &mut self,
         name: String,
         updates: &[ParameterUpdate],
         ipu: IpuId,
     ) -> OperationId {
-        let gradient = |update: &ParameterUpdate| self.update_buffer(update, update.gradient());
-        let gradients: Vec<TensorBuffer> = updates.iter().map(gradient).collect();
+        let gradients: Vec<TensorBuffer> =
+            updates.iter().map(|update| self.update_buffer(update, update.gradient())).collect();
         self.collective_operation(name, TrainingPass::Update, &gradients, ipu)
     }
 
@@ -178,7 +179,7 @@ impl ProgramBuilder<'_> {
         node.inputs.iter().copied().filter(|of| self.plan.is_off_chip(*of)).collect()
     }
 
-    /// Fetches what gradients need from streaming memory.
+    /// Loads the tensors that gradients need from streaming memory.
     fn load_operands(&mut self, updates: &mut [ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
@@ -190,8 +191,8 @@ impl ProgramBuilder<'_> {
         self.remote_tensor_copies(&early, ipu, true)
     }
 
-    /// Fetches the optimiser's state. Unless all updates of a phase go step by step, that is when the
-    /// gradient is there, so that the state lies in memory for a short time.
+    /// Loads the optimiser's state. Unless all updates of a phase go step by step, this happens
+    /// once the gradient is there, so that the state takes memory for a short time.
     fn load_state(&mut self, updates: &mut [ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
         let first = self.tables.next_step();
         let mut late = Vec::new();
@@ -202,8 +203,8 @@ impl ProgramBuilder<'_> {
         self.remote_tensor_copies(&late, ipu, true)
     }
 
-    /// Adds the gradients of all replicas up, and of the IPUs that share rows: each keeps the sum, or
-    /// the share that it updates.
+    /// Adds up the gradients of all replicas, and of the IPUs that share rows. Each keeps the sum,
+    /// or the share that it updates.
     fn reduce_gradients(
         &mut self,
         updates: &[ParameterUpdate],
@@ -217,7 +218,7 @@ impl ProgramBuilder<'_> {
         };
         let whole = of(&|update| !update.is_sharded);
         let split = of(&|update| update.is_sharded);
-        // Sharded accumulators hold sums over the domain already.
+        // Sharded accumulators already hold sums over the domain.
         let scattered =
             of(&|update| update.is_sharded && !self.plan.sharding.splits(update.gradient()));
         let copied = of(&|update| self.is_copied(update));
@@ -240,12 +241,13 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Whether every IPU of the replica has a copy of the parameter.
+    /// True if every IPU of the replica has a copy of the parameter.
     fn is_copied(&self, update: &ParameterUpdate) -> bool {
         self.plan.graph.copied_weights.contains(&update.node.inputs[0])
     }
 
-    /// Brings the shares that other replicas updated of tensors that each has as a whole.
+    /// Gathers the shares that other replicas updated, for tensors that each replica holds as a
+    /// whole.
     fn gather_updated(
         &mut self,
         updates: &[ParameterUpdate],
@@ -260,8 +262,8 @@ impl ProgramBuilder<'_> {
         self.collectives(CollectiveKind::AllGather, CollectiveGroup::Domain, &changed, operation)
     }
 
-    /// Tensors that an update gives new values: the parameter, its state, and the accumulator where
-    /// that is the momentum.
+    /// The tensors that an update changes: the parameter, its state, and the accumulator if it is
+    /// also the momentum.
     fn changed_tensors<'n>(&self, node: &'n GraphNode) -> impl Iterator<Item = TensorId> + 'n {
         let keeps_momentum = self.plan.spec.model.optimizer == Optimizer::SgdMomentumCombined
             && self.plan.role(node.inputs[1]) == TensorRole::Accumulator;
@@ -269,7 +271,8 @@ impl ProgramBuilder<'_> {
         operands.filter(move |(place, _)| *place != 1 || keeps_momentum).map(|(_, tensor)| *tensor)
     }
 
-    /// Half of an all-reduce over tensors of some updates: one for all those of an element type.
+    /// Adds half of an all-reduce over tensors of some updates, as one collective for all tensors
+    /// of an element type.
     fn collectives(
         &mut self,
         kind: CollectiveKind,
@@ -309,7 +312,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Elements that each tile has of some tensors together, or of their shares.
+    /// The elements of some tensors together, or of their shares, on each tile.
     fn elements_of_all(
         &mut self,
         tensors: &[(&ParameterUpdate, TensorId)],
@@ -320,7 +323,8 @@ impl ProgramBuilder<'_> {
         let sum = tensors.iter().fold(none, |sum, (update, tensor)| {
             let elements = match over {
                 CollectiveGroup::Orthogonal => self.plan.share_layout(*tensor).elements,
-                // The IPUs of a replica have added up their gradients, each a share of them.
+                // The IPUs of a replica have already added up their gradients, each a share of
+                // them.
                 CollectiveGroup::All if self.is_copied(update) => {
                     self.plan.part_layout(*tensor, self.plan.graph.row_shards as u64).elements
                 }
@@ -337,7 +341,7 @@ impl ProgramBuilder<'_> {
         used
     }
 
-    /// The optimiser's step on one parameter, or on this replica's share of it.
+    /// Adds the optimiser's step on one parameter, or on the share of this replica.
     fn apply_update(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let ParameterUpdate { index, node, stage, ipu, operation, is_sharded, .. } = *update;
         let mut items = Vec::new();
@@ -364,36 +368,37 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Emits a work; in the middle of it, replicas that have shares add up what they must.
+    /// Adds a work. In the middle of it, replicas with shares add up their partial sums.
     fn emit_with_sum(
         &mut self,
         update: &ParameterUpdate,
         work: &OperationWork,
         sum: Option<&ReplicaSum>,
     ) -> EmittedWork {
-        let (operation, name, ipu) = (update.operation, &update.node.name, update.ipu);
+        let operation = update.operation;
+        let name = &update.node.name;
+        let ipu = update.ipu;
         let Some(sum) = sum else {
             return self.tables.work(Some(operation), name, ipu, work);
         };
         let (before, behind) = work.items.split_at(sum.after);
-        let part = |items: &[OperationWorkItem]| OperationWork {
-            items: items.to_vec(),
-            temporaries: Vec::new(),
-        };
-        let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
+        let before = OperationWork { items: before.to_vec(), temporaries: Vec::new() };
+        let mut emitted = self.tables.work(Some(operation), name, ipu, &before);
         for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
-            let (over, name) = (CollectiveGroup::Domain, format!("{name}/norms"));
+            let over = CollectiveGroup::Domain;
+            let name = format!("{name}/norms");
             let values = (sum.dtype, &sum.elements);
             emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
         }
-        let rest = self.tables.work(Some(operation), name, ipu, &part(behind));
+        let behind = OperationWork { items: behind.to_vec(), temporaries: Vec::new() };
+        let rest = self.tables.work(Some(operation), name, ipu, &behind);
         emitted.items.extend(rest.items);
         emitted.steps.extend(rest.steps);
         emitted.shares_code &= rest.shares_code;
         emitted
     }
 
-    /// Takes this replica's share of the weights and state that it has as a whole.
+    /// Slices this replica's share from the weights and state that it holds as a whole.
     fn slice_shares(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let whole = self.changed_tensors(update.node);
         let whole: Vec<TensorId> = whole.filter(|of| !self.plan.sharding.splits(*of)).collect();
@@ -411,7 +416,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Makes an accumulator ready for the next sum where the update has only seen a share of it.
+    /// Zeroes an accumulator for the next sum if the update has only read a share of it.
     fn zero_rest_of_accumulator(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let accumulator = update.gradient();
         let keeps = self.changed_tensors(update.node).any(|tensor| tensor == accumulator);
@@ -421,14 +426,15 @@ impl ProgramBuilder<'_> {
         }
         let (dtype, elements) = self.plan.values(accumulator);
         let fill = elementwise::fill("accumulatorUpdate/zero", dtype, elements);
-        let (name, work) = (&update.node.name, OperationWork::of_phase(fill));
+        let name = &update.node.name;
+        let work = OperationWork::of_phase(fill);
         let items = self.tables.work(Some(update.operation), name, update.ipu, &work).items;
         let buffer = BufferKey::Tensor(self.update_buffer(update, accumulator));
         self.flows.note(&items, &[], &[buffer]);
         items
     }
 
-    /// The shares of tensors that the replica has as a whole, which exist during the update.
+    /// Adds the variables of the shares of unsharded tensors, which exist during the update.
     fn push_share_variables(&mut self, update: &ParameterUpdate) {
         if !update.is_sharded {
             return;
@@ -440,14 +446,15 @@ impl ProgramBuilder<'_> {
         }
     }
 
-    /// Stores what changed and lives in streaming memory.
+    /// Stores the changed tensors that are kept in streaming memory.
     fn store_operands(&mut self, updates: &[ParameterUpdate], ipu: IpuId) -> Vec<FragmentItem> {
         let mut changed = Vec::new();
         for update in updates {
             self.push_share_variables(update);
             changed.extend(self.off_chip_operands(update.node));
         }
-        // The optimiser's state was noted where it was updated, and what is stored is where it is.
+        // The optimiser's state was recorded where it was updated, and a stored tensor is where it
+        // is.
         let end = self.tables.next_step();
         for update in updates {
             for tensor in &update.node.inputs {

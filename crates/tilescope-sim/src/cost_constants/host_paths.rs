@@ -1,10 +1,10 @@
-//! Ways in which a host calls programs, and what each takes of a call.
+//! Host frameworks that call programs, and the cost of a call in each.
 //!
-//! The only place that says so: the rows are the words of `options.host.framework`, the defaults of
-//! the keys that depend on it, and the band of a run's time. Figures differ by an order of magnitude
-//! between frameworks and between releases of one, so a row has all that were printed, and its band
-//! holds them. A path without figures takes the middle of what is printed of others, as an assumption,
-//! and a band that holds all of that.
+//! This table is the only source of the words of `options.host.framework`, of the defaults of keys
+//! that depend on it, and of the band of a run's time. Figures differ by an order of magnitude
+//! between frameworks and between releases of one framework, so a row lists all published figures,
+//! and its band contains them. A path without figures assumes the middle of those published for
+//! other frameworks, with a band that contains all of them.
 
 use super::{
     ConstantKind, CostConstant, HOST_BYTES_PER_SECOND, STREAM_HANDSHAKE_SECONDS,
@@ -12,40 +12,40 @@ use super::{
 };
 use tilescope_report::FactorBand;
 
-/// A way in which the host calls programs.
+/// Framework through which the host calls programs.
 #[derive(Debug, PartialEq)]
 pub struct HostPath {
-    /// Its word in a spec.
+    /// Word that names the path in a spec.
     pub name: &'static str,
-    /// Seconds a framework takes for a call before it launches the program.
+    /// Seconds that the framework spends on a call before it launches the program.
     pub call_seconds: f64,
-    /// How they are known.
+    /// Evidence for the seconds.
     pub kind: ConstantKind,
-    /// Why it is these.
+    /// Source of the seconds.
     pub source: &'static str,
-    /// Printed figures of calls.
+    /// Published figures of calls.
     pub figures: &'static [HostCallFigure],
-    /// Rate between the host and one IPU whose buffers its callbacks fill.
+    /// Rate between the host and one IPU if callbacks of the framework fill its buffers.
     pub bytes_per_second: &'static CostConstant,
-    /// An exchange with the host besides its transfers.
+    /// Seconds of an exchange with the host, excluding its transfers.
     pub handshake_seconds: &'static CostConstant,
 }
 
-/// A publication of how long calls take.
+/// Publication that states the duration of calls.
 #[derive(Debug, PartialEq)]
 pub struct HostCallFigure {
     pub source: &'static str,
-    /// Seconds of a call that its program leaves unexplained.
+    /// Seconds of a call that the program itself does not explain.
     pub seconds: f64,
-    /// Rates of the data-loading tutorial that it prints, if it is an edition of it.
+    /// Rates that the publication prints if it is an edition of the data-loading tutorial.
     pub rates: &'static [TutorialRate],
 }
 
-/// A rate of the PopTorch data-loading tutorial: calls of 50 iterations of 16 samples a replica.
+/// Rate from the PopTorch data-loading tutorial: calls of 50 iterations of 16 samples per replica.
 #[derive(Debug, PartialEq)]
 pub struct TutorialRate {
     pub replicas: u32,
-    /// True if the IPUs make the samples, so that nothing is copied.
+    /// True if the IPUs generate the samples, so that no data is copied.
     pub synthetic: bool,
     pub samples_per_second: f64,
 }
@@ -54,14 +54,14 @@ const fn rate(replicas: u32, synthetic: bool, samples_per_second: f64) -> Tutori
     TutorialRate { replicas, synthetic, samples_per_second }
 }
 
-/// Fewer figures than this say nothing of releases: such a band is never narrower than what is
-/// printed of other frameworks.
+/// Number of figures needed to cover the spread between releases. With fewer, a band also contains
+/// the figures of other frameworks.
 const ENOUGH_FIGURES: usize = 3;
 
-/// Seconds of the shortest and the longest call that tutorials of other frameworks print.
+/// Seconds of the shortest and the longest call in the tutorials of other frameworks.
 static PRINTED_CALL_SECONDS: [f64; 2] = [0.5e-3, 3e-3];
 
-/// The path of a spec that names none.
+/// The path of a spec that does not name one.
 pub static PLAIN_HOST: HostPath = HostPath {
     name: "plain",
     call_seconds: 0.0,
@@ -100,7 +100,8 @@ static POPTORCH: HostPath = HostPath {
                 rate(4, false, 36_542.0),
             ],
         },
-        // Its rate of four replicas with synthetic data, 136,907, is of a model made for one.
+        // Omits the rate of four replicas with synthetic data, 136,907: its model was built for
+        // one.
         HostCallFigure {
             source: "data-loading tutorial, README with 8 workers (Adamage/tutorials, \
                      tutorials/pytorch/tut2_efficient_data_loading)",
@@ -162,7 +163,7 @@ const fn without_figures(name: &'static str) -> HostPath {
     }
 }
 
-/// Every path, the default first.
+/// All paths, the default first.
 pub static HOST_PATHS: [&HostPath; 6] =
     [&PLAIN_HOST, &POPTORCH, &POPTORCH_3_1, &POPART, &KERAS, &POPXL];
 
@@ -170,15 +171,16 @@ pub static HOST_PATHS: [&HostPath; 6] =
 pub(crate) const HOST_PATH_NAMES: [&str; 6] =
     ["plain", "poptorch", "poptorch_3_1", "popart", "keras", "popxl"];
 
-/// Between which factors true times of host calls lie that somebody measured on a host of their own.
+/// Error band of a call whose duration users measured on their own host.
 pub(crate) fn own_call_factors() -> FactorBand {
     let most = 1.0 + UNMEASURED_ERROR_SHARE.ratio();
     FactorBand { low: 1.0 / most, high: most }
 }
 
 impl HostPath {
-    /// Between which factors the true time of a call lies in nine of ten cases: from the shortest
-    /// to the longest that was printed, and as much beyond as what nobody measured is off by.
+    /// Band around `call_seconds` that contains the true duration of a call in nine of ten cases.
+    /// It reaches from the shortest to the longest published call, widened on both sides by the
+    /// error share of unmeasured figures.
     #[must_use]
     pub fn call_factors(&self) -> FactorBand {
         let own = own_call_factors();
@@ -207,9 +209,9 @@ mod tests {
         assert_eq!(HOST_PATHS.map(|path| path.name), HOST_PATH_NAMES);
     }
 
-    /// No path is a number without a source, and none is surer than what was printed.
+    /// Every number has a source, and no band is narrower than the published figures.
     #[test]
-    fn every_path_has_sources_and_a_band_that_holds_its_figures() {
+    fn every_path_has_sources_and_a_band_that_contains_its_figures() {
         for path in HOST_PATHS {
             assert!(!path.source.is_empty() && !path.source.ends_with('.'), "{}", path.name);
             let FactorBand { low, high } = path.call_factors();

@@ -1,7 +1,7 @@
-//! Bytes of code and state: what a program costs a tile besides its tensors.
+//! Memory that a program takes on a tile besides its tensors: code and state.
 //!
-//! Poplar's code generator is closed: these are read off the few published totals. Sizes of vertex
-//! code that are counted from public assembly stand in `poplar::code_bytes`.
+//! Poplar's code generator is closed, so these constants are derived from the few published totals.
+//! Sizes of vertex code that were counted in public assembly are in `poplar::code_bytes`.
 
 use super::ConstantUnit::{Bytes, Count, Ratio};
 use super::cost_constants;

@@ -1,11 +1,12 @@
-//! Every number of the simulator that is neither on a data sheet nor part of a published formula:
-//! what it means, where it comes from, and what rests on it.
+//! Constants of the simulator that are neither on a data sheet nor part of a published formula:
+//! meaning, source and use of each.
 //!
-//! `docs/model.md` has them as a table, `tilescope model` prints it, and `tilescope model
-//! --sensitivity` says how much a prediction hangs on each. For that they can be changed, once and
-//! before any is read: they belong to the process, not to a simulation. Carrying them along would
-//! add a parameter to each of the free functions that count cycles and bytes, and to the key of the
-//! plan cache, for the sake of one command, which starts a process for each change instead.
+//! `docs/model.md` lists them as a table, `tilescope model` prints the table, and
+//! `tilescope model --sensitivity` reports how much a prediction depends on each. For that purpose
+//! they can be changed, once and before any of them is read. They belong to the process, not to a
+//! simulation. Passing them along would add a parameter to every free function that counts cycles
+//! and bytes, and to the key of the plan cache, for the sake of one command, which starts a process
+//! for each change instead.
 
 mod host_paths;
 mod memory;
@@ -23,24 +24,25 @@ use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 use tilescope_report::units::{Bytes, Cycles, grouped};
 
-/// How a number is known.
+/// Evidence for a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConstantKind {
-    /// A public source of Graphcore's states it.
+    /// Stated by a public source of Graphcore.
     Published,
-    /// Read off a profile, a printed log or a measurement, of something else than what it predicts.
+    /// Read from a profile, a printed log or a measurement of something other than what it
+    /// predicts.
     Measured,
-    /// Chosen so that predictions meet published figures.
+    /// Chosen so that predictions match published figures.
     Fitted,
-    /// Nobody says; it is plausible.
+    /// Plausible, without a source.
     Assumed,
 }
 
 impl ConstantKind {
-    /// Every kind, the best known first.
+    /// All kinds, the best known first.
     pub const ALL: [Self; 4] = [Self::Published, Self::Measured, Self::Fitted, Self::Assumed];
 
-    /// As tables and JSON name it.
+    /// Name of the kind in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Published => "published",
@@ -51,19 +53,19 @@ impl ConstantKind {
     }
 }
 
-/// What a constant counts.
+/// Unit that a constant counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConstantUnit {
     Cycles,
     Bytes,
-    /// Whole things of that name.
+    /// Whole items with the given name.
     Count(&'static str),
     /// Anything else: rates, shares, seconds.
     Ratio(&'static str),
 }
 
 impl ConstantUnit {
-    /// As tables and JSON name it.
+    /// Name of the unit in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
@@ -73,21 +75,21 @@ impl ConstantUnit {
     }
 }
 
-/// A number of the cost model, with all there is to say about it.
+/// Constant of the cost model with its documentation.
 #[derive(Debug)]
 pub struct CostConstant {
     pub name: &'static str,
-    /// What it means, as one line without a full stop at its end.
+    /// Meaning, as one line without a full stop at its end.
     pub meaning: &'static str,
-    /// What it is unless it was changed.
+    /// Value unless it is changed.
     pub value: f64,
     pub unit: ConstantUnit,
     pub kind: ConstantKind,
-    /// Where it comes from: a publication, or the rows it was fitted on.
+    /// Source of the value: a publication, or the rows it was fitted on.
     pub source: &'static str,
     /// Programs whose figures depend on it.
     pub serves: &'static str,
-    /// What it is in this process, from the first time it is read or changed.
+    /// Value in this process, set by the first read or change.
     current: OnceLock<f64>,
 }
 
@@ -96,19 +98,19 @@ impl CostConstant {
         *self.current.get_or_init(|| self.value)
     }
 
-    /// A number of whole cycles.
+    /// Value as a whole number of cycles.
     pub fn cycles(&self) -> Cycles {
         debug_assert_eq!(self.unit, ConstantUnit::Cycles, "{}", self.name);
         Cycles::from_f64(self.get())
     }
 
-    /// A number of whole bytes.
+    /// Value as a whole number of bytes.
     pub(crate) fn bytes(&self) -> Bytes {
         debug_assert_eq!(self.unit, ConstantUnit::Bytes, "{}", self.name);
         Bytes::from_f64(self.get())
     }
 
-    /// A number of things.
+    /// Value as a number of items.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -119,18 +121,18 @@ impl CostConstant {
         self.get() as u64
     }
 
-    /// A rate, share or time in its unit.
+    /// Value of a rate, share or time in its unit.
     pub(crate) fn ratio(&self) -> f64 {
         debug_assert!(matches!(self.unit, ConstantUnit::Ratio(_)), "{}", self.name);
         self.get()
     }
 
-    /// The whole number next to the value.
+    /// Value rounded to the nearest whole number.
     pub(crate) fn value_rounded(&self) -> u64 {
         Cycles::from_f64(self.get().round()).0
     }
 
-    /// The value as documents print it: large and small ones with a power of ten.
+    /// Value as documents print it: very large and very small ones in scientific notation.
     pub fn value_text(&self) -> String {
         match self.value {
             value if !(1e-3..1e7).contains(&value) => format!("{value:.3e}"),
@@ -138,7 +140,8 @@ impl CostConstant {
         }
     }
 
-    /// The value moved by a share of itself: by one at least where it counts whole things.
+    /// Value changed by a share of itself. A constant that counts whole items changes by at least
+    /// one.
     pub fn moved_by(&self, share: f64) -> f64 {
         let moved = self.value * (1.0 + share);
         match self.unit {
@@ -149,7 +152,7 @@ impl CostConstant {
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with separators between thousands.
 fn grouped_real(value: f64) -> String {
     let text = value.to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
@@ -157,7 +160,7 @@ fn grouped_real(value: f64) -> String {
     if fraction.is_empty() { whole } else { format!("{whole}.{fraction}") }
 }
 
-// Constants are statics: one name, one constant.
+// Constants are statics, so the name identifies the constant.
 impl PartialEq for CostConstant {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -172,19 +175,19 @@ impl Hash for CostConstant {
     }
 }
 
-/// Why a constant cannot be changed.
+/// Error of changing a constant.
 #[derive(Debug, thiserror::Error)]
 pub enum ConstantError {
-    /// There is none of that name.
+    /// No constant has this name.
     #[error("there is no constant named {0:?}; `tilescope model` lists them")]
     Unknown(String),
-    /// It cannot be that.
+    /// The constant cannot take this value.
     #[error("{0} cannot be {1}")]
     Value(&'static str, f64),
-    /// Something was already computed with it.
+    /// The constant was already read.
     #[error("{0} is in use")]
     InUse(&'static str),
-    /// Something was already simulated with others.
+    /// The process already simulated with other constants.
     #[error(
         "this process simulates with other constants already: simulate a calibrated spec in a \
          process of its own"
@@ -192,21 +195,22 @@ pub enum ConstantError {
     OtherCalibration,
 }
 
-/// Every constant, those of tiles first, then those of memory, of what surrounds the tiles, and what
-/// machines take to run.
+/// All constants: those of tiles, of memory, of links and host, and of running costs, in this
+/// order.
 pub fn all() -> impl Iterator<Item = &'static CostConstant> {
     of_programs().chain(RUNNING_COST_CONSTANTS.iter().copied())
 }
 
-/// The constants that cycles and bytes of programs hang on.
+/// The constants that affect cycles and bytes of programs.
 pub fn of_programs() -> impl Iterator<Item = &'static CostConstant> {
     [TILE_CONSTANTS, MEMORY_CONSTANTS, SYSTEM_CONSTANTS].into_iter().flatten().copied()
 }
 
-/// The constant of that name.
+/// Returns the constant with the given name.
 ///
 /// # Errors
-/// [`ConstantError::Unknown`].
+///
+/// [`ConstantError::Unknown`] if there is none.
 pub fn named(name: &str) -> Result<&'static CostConstant, ConstantError> {
     let found = all().find(|constant| constant.name == name);
     found.ok_or_else(|| ConstantError::Unknown(name.to_owned()))
@@ -215,7 +219,8 @@ pub fn named(name: &str) -> Result<&'static CostConstant, ConstantError> {
 /// Changes a constant for the rest of the process.
 ///
 /// # Errors
-/// [`ConstantError`]; nothing is changed then.
+///
+/// [`ConstantError`]. The constant then keeps its value.
 pub fn change(name: &str, value: f64) -> Result<(), ConstantError> {
     let constant = named(name)?;
     let whole = !matches!(constant.unit, ConstantUnit::Ratio(_));
@@ -228,31 +233,35 @@ pub fn change(name: &str, value: f64) -> Result<(), ConstantError> {
 /// Names and values of constants, and a constant that was in use before they were set.
 type ProcessCalibration = (Vec<(&'static str, f64)>, Option<&'static str>);
 
-/// What the first simulation of the process was calibrated with.
+/// Calibration of the first simulation of the process.
 static CALIBRATION: OnceLock<ProcessCalibration> = OnceLock::new();
 
-/// Calibrates the process for its first simulation; further ones must be calibrated alike.
+/// Calibrates the process for its first simulation. Later simulations must use the same
+/// calibration.
 ///
 /// # Errors
-/// [`ConstantError::OtherCalibration`], and [`ConstantError::InUse`] of a constant that was read
-/// before.
+///
+/// [`ConstantError::OtherCalibration`] if the process uses another calibration, and
+/// [`ConstantError::InUse`] if one of the constants was read before.
 pub(crate) fn calibrate(constants: &[(&'static CostConstant, f64)]) -> Result<(), ConstantError> {
-    let asked = || constants.iter().map(|(constant, value)| (constant.name, *value));
+    let requested: Vec<(&'static str, f64)> =
+        constants.iter().map(|(constant, value)| (constant.name, *value)).collect();
     let (known, in_use) = CALIBRATION.get_or_init(|| {
-        let refused = |(constant, value): &(&'static CostConstant, f64)| {
-            let refused = constant.current.set(*value).is_err() && constant.get() != *value;
-            refused.then_some(constant.name)
-        };
-        (asked().collect(), constants.iter().find_map(refused))
+        let in_use = constants.iter().find(|(constant, value)| {
+            constant.current.set(*value).is_err() && constant.get() != *value
+        });
+        (requested.clone(), in_use.map(|(constant, _)| constant.name))
     });
+    if requested != *known {
+        return Err(ConstantError::OtherCalibration);
+    }
     match in_use {
-        _ if !asked().eq(known.iter().copied()) => Err(ConstantError::OtherCalibration),
         Some(name) => Err(ConstantError::InUse(name)),
         None => Ok(()),
     }
 }
 
-/// Declares constants and the list of them.
+/// Declares constants and a list of them.
 macro_rules! cost_constants {
     ($list:ident: $(
         #[doc = $meaning:literal]
@@ -276,7 +285,7 @@ macro_rules! cost_constants {
                 };
         )+
 
-        /// What is declared here.
+        /// All constants declared here.
         pub(super) static $list: &[&$crate::cost_constants::CostConstant] = &[$(&$name),+];
     };
 }
@@ -288,7 +297,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_constant_has_a_name_of_its_own_and_all_that_is_asked_for() {
+    fn constants_are_complete_and_have_unique_names() {
         let names: BTreeSet<&str> = all().map(|constant| constant.name).collect();
         assert_eq!(names.len(), all().count());
         for CostConstant { name, meaning, value, unit, source, serves, .. } in all() {
@@ -313,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_is_refused() {
+    fn invalid_changes_are_rejected() {
         assert!(matches!(change("EXCHANGE_START", 1.0), Err(ConstantError::Unknown(_))));
         assert!(matches!(change("MESSAGE_CYCLES", 4.5), Err(ConstantError::Value(..))));
         assert!(matches!(change("STREAM_END_SHARE", -0.5), Err(ConstantError::Value(..))));

@@ -1,8 +1,8 @@
-//! Power and prices of machines. No cycle or byte hangs on them.
+//! Power and prices of machines. They affect no cycles or bytes.
 //!
-//! None is of a whole rack: what is published are machines of four IPUs and cards. The host server
-//! that a machine needs is not Graphcore's, so that its power is assumed. Prices per hour of clouds
-//! were never published in a place that still says so; the list price of a machine was.
+//! No figure covers a whole rack: only machines of four IPUs and cards have published figures. The
+//! host server that a machine needs is not Graphcore's, so its power is assumed. No source that is
+//! still online states hourly cloud prices; the list price of a machine is published.
 
 use super::ConstantUnit::Ratio;
 use super::cost_constants;

@@ -1,4 +1,4 @@
-//! What surrounds the tiles: links between IPUs, sync, streaming memory and the host.
+//! Costs outside the tiles: links between IPUs, sync, streaming memory and the host.
 
 use super::ConstantUnit::{Bytes, Count, Cycles, Ratio};
 use super::cost_constants;

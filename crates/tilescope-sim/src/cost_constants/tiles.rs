@@ -1,9 +1,9 @@
-//! Cycles and messages of what tiles do.
+//! Cycles and messages of tiles.
 //!
 //! "All planned rows" are the gemm, fc and conv rows of Poplar's IPU Model op benchmarks,
 //! `tests/data/poplar_ipumodel_ops.csv`. The six constants fitted on them were fitted together, by
-//! least absolute relative error of cycles, with the phases that lowering makes of the rows, and
-//! are shared by all operations and chips. `tests/headless/validate.rs` states the errors left.
+//! least absolute relative error of cycles, with the phases that lowering creates for the rows. All
+//! operations and chips share them. `tests/headless/validate.rs` states the remaining errors.
 
 use super::ConstantUnit::{Count, Cycles, Ratio};
 use super::cost_constants;

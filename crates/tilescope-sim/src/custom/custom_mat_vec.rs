@@ -1,7 +1,6 @@
-//! A matrix times a vector with codelets of one's own, as Graphcore's tutorial on it does
-//! (graphcore/examples tutorials/poplar/tut6_matrix_vector_opt/tut6.cpp): rows are cut into
-//! segments, a vertex makes the dot product of each, and a second compute set sums up the segments
-//! of each row.
+//! Matrix-vector product with custom codelets, as in Graphcore's tutorial (graphcore/examples
+//! tutorials/poplar/tut6_matrix_vector_opt/tut6.cpp). Rows are cut into segments, one vertex
+//! computes the dot product of each, and a second compute set sums the segments of each row.
 
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::tile_runs;
@@ -11,10 +10,10 @@ use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRange, TileRuns};
 
-/// Bytes of a value: the codelets know floats only.
+/// Bytes of a value. The codelets support only floats.
 const FLOAT_BYTES: Bytes = Bytes(4);
 
-/// Cycles of a vertex on `count` values: the tutorial's estimate for its start, and two floats a
+/// Cycles of a vertex on `count` values: the tutorial's estimate of its start, and two floats per
 /// cycle.
 fn vertex_cycles(count: u64) -> Cycles {
     Cycles(5 + count.div_ceil(2))
@@ -25,14 +24,14 @@ fn vertex_cycles(count: u64) -> Cycles {
 pub(crate) struct MatVecDotProducts {
     /// Rows of the matrix.
     pub rows: u64,
-    /// Columns of the matrix, values of the vector.
+    /// Columns of the matrix and values of the vector.
     pub columns: u64,
     pub tiles: u32,
 }
 
 impl MatVecDotProducts {
-    /// The tutorial's own estimate of both compute sets and their exchanges, for rows cut into so
-    /// many segments.
+    /// The tutorial's estimate of the cycles of both compute sets and their exchanges, with each
+    /// row cut into `segments`.
     fn estimate(&self, segments: u64, speed: BytesPerCycle) -> Cycles {
         let tiles = u64::from(self.tiles);
         let longest = self.columns.div_ceil(segments);
@@ -41,30 +40,31 @@ impl MatVecDotProducts {
         let busy =
             |vertices: u64, values: u64| vertices.next_multiple_of(WORKERS) * vertex_cycles(values);
         busy(products, longest)
-            // Vertices of one segment come in a row, so a tile needs a part of the vector once for
-            // all rows it has of that segment.
+            // Vertices of one segment are consecutive, so a tile needs a part of the vector only
+            // once for all its rows of that segment.
             + Cycles((products.div_ceil(self.rows) * longest * FLOAT_BYTES).0 / speed.0)
             + busy(sums, segments)
             + Cycles((sums * segments * FLOAT_BYTES).0 / speed.0)
     }
 
-    /// Segments of a row: the number with the lowest estimate, the smallest among equals.
+    /// Number of segments per row with the lowest estimate, the smallest if several are equal.
     pub(crate) fn segments(&self, speed: BytesPerCycle) -> u64 {
-        // More than a segment for each worker of each tile only adds work.
+        // More than one segment for each worker of each tile only adds work.
         let most = self.columns.min(WORKERS * u64::from(self.tiles)).max(1);
         (1..=most).min_by_key(|count| self.estimate(*count, speed)).unwrap_or(1)
     }
 
-    /// Vertices of each tile, dealt out evenly.
+    /// Range of vertices on each tile, distributed evenly.
     fn dealt(&self, vertices: u64) -> impl Iterator<Item = (TileId, std::ops::Range<u64>)> {
         let tiles = u64::from(self.tiles);
-        let start = move |tile: TileId| vertices.share_rounded_up(tile.0.into(), tiles);
-        TileRange::first_tiles(self.tiles)
-            .iter()
-            .map(move |tile| (tile, start(tile)..start(tile + 1)))
+        TileRange::first_tiles(self.tiles).iter().map(move |tile| {
+            let start = vertices.share_rounded_up(tile.0.into(), tiles);
+            let end = vertices.share_rounded_up((tile + 1).0.into(), tiles);
+            (tile, start..end)
+        })
     }
 
-    /// A value of each tile from the range of its vertices.
+    /// Computes a value for each tile from its range of vertices.
     fn per_tile<T: Quantity>(
         &self,
         vertices: u64,
@@ -73,14 +73,49 @@ impl MatVecDotProducts {
         tile_runs::per_tile(self.dealt(vertices).map(|(tile, range)| (tile, value(range))))
     }
 
-    /// How the result lies.
+    /// Number of vertices on each tile.
+    fn vertex_counts(&self, vertices: u64) -> TileRuns<u64> {
+        self.per_tile(vertices, |range| range.end - range.start)
+    }
+
+    /// Segments of a range of vertices. Vertices of one segment of all rows precede those of the
+    /// next.
+    fn segments_of(&self, range: &std::ops::Range<u64>) -> std::ops::RangeInclusive<u64> {
+        range.start / self.rows..=range.end.saturating_sub(1) / self.rows
+    }
+
+    /// Number of columns of a segment.
+    fn segment_length(&self, segment: u64, segments: u64) -> u64 {
+        (segment + 1) * self.columns / segments - segment * self.columns / segments
+    }
+
+    /// Number of matrix values that a range of vertices multiplies.
+    fn matrix_values(&self, range: &std::ops::Range<u64>, segments: u64) -> u64 {
+        let mut values = 0;
+        for segment in self.segments_of(range) {
+            let first = (segment * self.rows).max(range.start);
+            let end = ((segment + 1) * self.rows).min(range.end);
+            values += end.saturating_sub(first) * self.segment_length(segment, segments);
+        }
+        values
+    }
+
+    /// Number of vector values that a range of vertices multiplies.
+    fn vector_values(&self, range: &std::ops::Range<u64>, segments: u64) -> u64 {
+        if range.is_empty() {
+            return 0;
+        }
+        self.segments_of(range).map(|segment| self.segment_length(segment, segments)).sum()
+    }
+
+    /// Layout of the result.
     pub(crate) fn result(&self) -> TensorLayout {
         let elements = self.per_tile(self.rows, |rows| Elements(rows.end - rows.start));
         TensorLayout { elements, order: ElementOrder::Linear }
     }
 
-    /// The product of a matrix and a vector whose bytes lie as given: rows of the matrix go to
-    /// their vertices first, because streams bring them in order of memory.
+    /// Work of the product of a matrix and a vector with the given distributions. Streams deliver
+    /// the matrix in memory order, so its rows are first exchanged to their vertices.
     pub(crate) fn product(
         &self,
         matrix: &TileRuns<Bytes>,
@@ -89,31 +124,13 @@ impl MatVecDotProducts {
     ) -> OperationWork {
         let segments = self.segments(speed);
         let products = self.rows * segments;
-        let length = |segment: u64| {
-            let end = |segment: u64| segment * self.columns / segments;
-            end(segment + 1) - end(segment)
-        };
-        // Vertices of one segment of all rows come before those of the next.
-        let crossed = |range: &std::ops::Range<u64>| {
-            range.start / self.rows..=range.end.saturating_sub(1) / self.rows
-        };
-        let values = |range: std::ops::Range<u64>| -> u64 {
-            let rows_of = |segment: u64| {
-                let first = (segment * self.rows).max(range.start);
-                let end = ((segment + 1) * self.rows).min(range.end);
-                end.saturating_sub(first)
-            };
-            crossed(&range).map(|segment| rows_of(segment) * length(segment)).sum()
-        };
-        let needed = |range: std::ops::Range<u64>| -> u64 {
-            if range.is_empty() { 0 } else { crossed(&range).map(length).sum() }
-        };
-        let placed = self.per_tile(products, |range| values(range) * FLOAT_BYTES);
-        let parts = self.per_tile(products, |range| needed(range) * FLOAT_BYTES);
+        let placed =
+            self.per_tile(products, |range| self.matrix_values(&range, segments) * FLOAT_BYTES);
+        let parts =
+            self.per_tile(products, |range| self.vector_values(&range, segments) * FLOAT_BYTES);
         let partials = self.per_tile(products, |range| (range.end - range.start) * FLOAT_BYTES);
         let gathered =
             self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * FLOAT_BYTES);
-        let count = |vertices: u64| self.per_tile(vertices, |range| range.end - range.start);
         let tiles = self.tiles;
         let mut work = OperationWork::default();
         work.push_some(exchange::relayout("matrix", matrix, &placed, true, tiles, speed));
@@ -127,11 +144,13 @@ impl MatVecDotProducts {
             speed,
         ));
         let longest = self.columns.div_ceil(segments);
-        work.push(vertices("mulCS", "DotProductVertex", count(products), longest));
+        let counts = self.vertex_counts(products);
+        work.push(vertices("mulCS", "DotProductVertex", counts, longest));
         let multiplied = work.phases().len();
         let messages = TileMessages { received: segments, sent: 1 };
         work.push_some(exchange::phase("reduceCS", &gathered, &partials, messages, tiles, speed));
-        work.push(vertices("reduceCS", "ReduceVertex", count(self.rows), segments));
+        let counts = self.vertex_counts(self.rows);
+        work.push(vertices("reduceCS", "ReduceVertex", counts, segments));
         let end = work.phases().len();
         let temporary = TemporaryVariable::anywhere;
         work.temporaries = vec![
@@ -144,7 +163,7 @@ impl MatVecDotProducts {
     }
 }
 
-/// A compute set of vertices on `values` values each, six at a time.
+/// Compute set of vertices on `values` values each, six at a time.
 fn vertices(name: &str, kind: &str, count: TileRuns<u64>, values: u64) -> WorkPhase {
     let cycles = count.map(|count| count.next_multiple_of(WORKERS) * vertex_cycles(values));
     let vertices = VertexInstances::of_edges(kind.to_string(), count, 3);
@@ -160,9 +179,9 @@ mod tests {
 
     const SPEED: BytesPerCycle = BytesPerCycle(4);
 
-    /// The tutorial prints what it chose for 10000 x 1000 on 1,472 tiles.
+    /// The tutorial prints its choice for 10000 x 1000 on 1,472 tiles.
     #[test]
-    fn rows_are_cut_as_the_tutorial_says() {
+    fn rows_are_cut_as_in_the_tutorial() {
         let sizes = MatVecDotProducts { rows: 10_000, columns: 1_000, tiles: 1472 };
         assert_eq!((sizes.segments(SPEED), sizes.estimate(7, SPEED)), (7, Cycles(3_996)));
     }

@@ -1,4 +1,4 @@
-//! Operations whose vertices a user writes.
+//! Operations with vertices that a user writes.
 
 pub(crate) mod custom_mat_vec;
 pub mod stencil;

@@ -1,8 +1,8 @@
-//! Stencils: each cell of a field from its neighbours, in codelets written in C++.
+//! Stencils: each cell of a field computed from its neighbours, with codelets in C++.
 //!
-//! The field is cut into a grid of rectangles, one a tile, and each rectangle into stripes, one a
-//! worker. Halos are exchanged, every worker's stripe is copied together with its halo so that the
-//! codelet sees it in one piece, then the codelets run (simehaa/IPU HeatEquation2D,
+//! The field is cut into a grid of rectangles, one per tile, and each rectangle into stripes, one
+//! per worker. Halos are exchanged, every worker's stripe is copied together with its halo so that
+//! the codelet sees it as one piece, then the codelets run (simehaa/IPU HeatEquation2D,
 //! thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use crate::cost_constants::{RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
@@ -19,22 +19,23 @@ use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRuns};
 
-/// Streams a loop steps through: the rows above, at and below the result, and the result itself.
+/// Pointers that a loop advances: the rows above, at and below the result, and the result itself.
 const LOOP_STREAMS: u64 = 4;
 
-/// Rows that hold neighbours.
+/// Rows that hold neighbours: above, at and below the cell.
 const NEIGHBOUR_ROWS: u64 = 3;
 
-/// Cells whose values go into a result.
+/// Cells that contribute to a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StencilNeighbourhood {
-    /// Those above, below, left and right: 5 points.
+    /// The cell and the cells above, below, left and right: 5 points.
     FivePoint,
-    /// Those at corners, too: 9 points.
+    /// Also the cells at the corners: 9 points.
     NinePoint,
 }
 
-/// Bytes on each tile of the rows beside a field that other IPUs sent, none at an end of it.
+/// Bytes on each tile of the rows that other IPUs sent for the two sides of a field. `None` at an
+/// end of the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReceivedRows {
     pub above: Option<TileRuns<Bytes>>,
@@ -52,7 +53,7 @@ pub(crate) struct StencilField {
 }
 
 impl StencilNeighbourhood {
-    /// Cells of a result, itself one of them.
+    /// Number of cells that contribute to a result, including the cell itself.
     pub(crate) fn points(self) -> u64 {
         match self {
             Self::FivePoint => 5,
@@ -60,7 +61,7 @@ impl StencilNeighbourhood {
         }
     }
 
-    /// Different factors: cells as far away share one.
+    /// Number of different factors. Cells at the same distance share one.
     fn factors(self) -> u64 {
         match self {
             Self::FivePoint => 2,
@@ -68,7 +69,7 @@ impl StencilNeighbourhood {
         }
     }
 
-    /// Rows in which cells beside the middle are read.
+    /// Number of rows in which cells left and right of the middle are read.
     fn wide_rows(self) -> u64 {
         match self {
             Self::FivePoint => 1,
@@ -76,16 +77,16 @@ impl StencilNeighbourhood {
         }
     }
 
-    /// Instructions that make one 64-bit vector of results. popc pairs no arithmetic with loads in
-    /// such loops, so that each takes an issue slot; loops have no branch (`rpt`).
+    /// Instructions that make one 64-bit vector of results. popc does not pair arithmetic with
+    /// loads in such loops, so each takes an issue slot. Loops have no branch (`rpt`).
     pub(crate) fn vector_instructions(self, dtype: DType, channels: u64) -> u64 {
         let width = vector_width(dtype);
         let work = if channels.is_multiple_of(width) {
             // Every neighbour is a vector: loads, sums, one store.
             self.points() + self.points() - 1 + 1
         } else {
-            // Cells beside a vector straddle two: one value from either side, sums and stores
-            // value by value.
+            // Cells beside a vector straddle two vectors: one value from either side, with sums and
+            // stores value by value.
             let sides = self.wide_rows();
             NEIGHBOUR_ROWS + 2 * sides + width * sides + (NEIGHBOUR_ROWS + sides - 1) + width
         };
@@ -93,13 +94,13 @@ impl StencilNeighbourhood {
     }
 }
 
-/// How a field is cut: sizes of rows and columns of rectangles.
+/// Division of a field: heights of the rows and widths of the columns of rectangles.
 struct StencilGrid {
     heights: Vec<u64>,
     widths: Vec<u64>,
-    /// Whether a row of another IPU lies above the field.
+    /// True if another IPU holds the row above the field.
     above: bool,
-    /// The same below it.
+    /// True if another IPU holds the row below the field.
     below: bool,
 }
 
@@ -109,43 +110,47 @@ impl StencilField {
         self.channels * self.dtype.bytes()
     }
 
-    /// The stripe of the busiest worker of a rectangle: height and width.
+    /// Height and width of the stripe of the busiest worker of a rectangle.
     fn stripe(height: u64, width: u64) -> (u64, u64) {
         let rows = (height.div_ceil(WORKERS), width);
         let columns = (height, width.div_ceil(WORKERS));
         if rows.0 * rows.1 <= columns.0 * columns.1 { rows } else { columns }
     }
 
-    /// Vectors of results a worker makes in a stripe.
+    /// Number of stripes of a rectangle.
+    fn stripe_count(height: u64, width: u64) -> u64 {
+        let (rows, columns) = Self::stripe(height, width);
+        height.div_ceil(rows) * width.div_ceil(columns)
+    }
+
+    /// Number of result vectors that a worker computes in a stripe.
     fn vectors(&self, (height, width): (u64, u64)) -> u64 {
         height * (width * self.channels).div_ceil(vector_width(self.dtype))
     }
 
-    /// The grid whose busiest worker has least to do; the one with the shortest halo among equals.
+    /// Returns the grid with the least work for the busiest worker, and among equals the one with
+    /// the shortest halo.
     fn grid(&self, tiles: u64) -> StencilGrid {
-        let cut = |size: u64, most: u64| size.div_ceil(most.max(1)).max(1);
-        let cost = |rows: u64| {
-            let (height, width) =
-                (cut(self.height, rows), cut(self.width, (tiles / rows).min(self.width)));
+        let candidates = 1..=tiles.min(self.height);
+        let cheapest = candidates.min_by_key(|&rows| {
+            let height = largest_part(self.height, rows);
+            let width = largest_part(self.width, (tiles / rows).min(self.width));
             (self.vectors(Self::stripe(height, width)), height + width)
-        };
-        let rows = (1..=tiles.min(self.height)).min_by_key(|rows| cost(*rows)).unwrap_or(1);
-        let sizes = |size: u64, most: u64| {
-            let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
-            split_regions::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
-        };
-        let (heights, widths) = (sizes(self.height, rows), sizes(self.width, tiles / rows));
+        });
+        let rows = cheapest.unwrap_or(1);
+        let heights = part_sizes(self.height, rows);
+        let widths = part_sizes(self.width, tiles / rows);
         StencilGrid { heights, widths, above: false, below: false }
     }
 
-    /// How the field lies: a rectangle on each tile.
+    /// Layout of the field: one rectangle on each tile.
     pub(crate) fn layout(&self, tiles: u32) -> TensorLayout {
         let grid = self.grid(u64::from(tiles));
         let elements = grid.per_tile(|height, width, _| Elements(height * width * self.channels));
         TensorLayout { elements, order: ElementOrder::Unknown }
     }
 
-    /// How the first row lies, or the last one.
+    /// Layout of the first or last row of the field.
     pub(crate) fn edge_row_layout(&self, is_first: bool, tiles: u32) -> TensorLayout {
         let grid = self.grid(u64::from(tiles));
         let columns = grid.widths.len();
@@ -156,7 +161,7 @@ impl StencilField {
         TensorLayout { elements, order: ElementOrder::Linear }
     }
 
-    /// One sweep over a field that lies as [`StencilField::layout`] says.
+    /// Work of one sweep over a field in the layout of [`StencilField::layout`].
     pub(crate) fn sweep(
         &self,
         neighbours: StencilNeighbourhood,
@@ -165,41 +170,34 @@ impl StencilField {
         speed: BytesPerCycle,
     ) -> OperationWork {
         let mut grid = self.grid(u64::from(tiles));
-        (grid.above, grid.below) = (received.above.is_some(), received.below.is_some());
+        grid.above = received.above.is_some();
+        grid.below = received.below.is_some();
         let cell = self.cell_bytes();
         let halo = grid.halo(neighbours, cell);
-        let stripes = |height: u64, width: u64| {
-            let (rows, columns) = Self::stripe(height, width);
-            height.div_ceil(rows) * width.div_ceil(columns)
-        };
-        let workers = grid.per_tile(|height, width, _| stripes(height, width));
+        let workers = grid.per_tile(|height, width, _| Self::stripe_count(height, width));
         let stitched = grid.per_tile(|height, width, _| {
             let (rows, columns) = Self::stripe(height, width);
-            // With a halo of one cell all round, between neighbouring stripes of the tile as well.
-            stripes(height, width) * (rows + 2) * (columns + 2) * cell
+            // With a halo of one cell on all sides, also between neighbouring stripes of the tile.
+            Self::stripe_count(height, width) * (rows + 2) * (columns + 2) * cell
         });
         let each = neighbours.vector_instructions(self.dtype, self.channels);
         let busy = grid.per_tile(|height, width, _| {
             Cycles(WORKERS * each * self.vectors(Self::stripe(height, width)))
         });
-        // Columns lie a cell here, a cell there, and have to be gathered before they can be sent.
+        // Cells of a column are scattered in memory, so they are gathered before they are sent.
         let gathered = grid.per_tile(|height, _, beside| {
             self.copied(beside.horizontal * height * cell, beside.horizontal * height)
         });
-        // A row of a stripe is made of its own part and one from either side.
+        // A row of a stripe consists of its own part and one piece from either side.
         let copied = grid.per_tile(|height, width, _| {
             let (rows, columns) = Self::stripe(height, width);
-            let pieces = stripes(height, width) * (rows + 2) * 3;
-            self.copied(stripes(height, width) * (rows + 2) * (columns + 2) * cell, pieces)
+            let rows_with_halo = Self::stripe_count(height, width) * (rows + 2);
+            self.copied(rows_with_halo * (columns + 2) * cell, rows_with_halo * 3)
         });
         let around = TileMessages::each_way(neighbours.points() - 1);
-        let copy = |name: &str, cycles: TileRuns<Cycles>| {
-            let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_string();
-            vertices(name, kind, &cycles.map(|_| WORKERS), cycles)
-        };
         let mut work = OperationWork::default();
         if !gathered.total().is_zero() {
-            work.push(copy("Halo/PreArrange", gathered));
+            work.push(copies("Halo/PreArrange", gathered));
         }
         let rows = [&received.above, &received.below].into_iter().flatten();
         let sent = rows.fold(self.inner_halo(neighbours, tiles), |sent, row| {
@@ -207,7 +205,7 @@ impl StencilField {
         });
         work.push_some(exchange::phase("Halo", &halo, &sent, around, tiles, speed));
         let arrived = work.phases().len();
-        work.push(copy("Halo/OnTileCopy", copied));
+        work.push(copies("Halo/OnTileCopy", copied));
         let codelet = format!("Stencil<{},{}>", neighbours.points(), self.dtype.poplar_name());
         work.push(vertices("Sweep", codelet, &workers, busy));
         work.temporaries = vec![TemporaryVariable::anywhere(
@@ -228,13 +226,14 @@ impl StencilField {
         work
     }
 
-    /// Bytes that each tile sends others of the same IPU: as many as it gets from them.
+    /// Bytes that each tile sends to other tiles of the same IPU, which equals the bytes it
+    /// receives from them.
     fn inner_halo(&self, neighbours: StencilNeighbourhood, tiles: u32) -> TileRuns<Bytes> {
         let grid = self.grid(u64::from(tiles));
         grid.halo(neighbours, self.cell_bytes())
     }
 
-    /// Cycles to copy `bytes` in so many pieces on a tile. Pieces are whole cells: those of whole
+    /// Cycles to copy `bytes` in `pieces` pieces on a tile. Pieces are whole cells. Cells of whole
     /// words are copied by double words.
     fn copied(&self, bytes: Bytes, pieces: u64) -> Cycles {
         let moved = if (self.cell_bytes() % WORD_BYTES).is_zero() {
@@ -246,7 +245,7 @@ impl StencilField {
     }
 }
 
-/// Neighbours of a rectangle in the grid.
+/// Numbers of neighbours of a rectangle in the grid.
 #[derive(Clone, Copy)]
 struct GridNeighbourCounts {
     vertical: u64,
@@ -260,7 +259,7 @@ impl GridNeighbourCounts {
 }
 
 impl StencilGrid {
-    /// Bytes of cells beside each tile's rectangle.
+    /// Bytes of the cells next to each tile's rectangle.
     fn halo(&self, neighbours: StencilNeighbourhood, cell: Bytes) -> TileRuns<Bytes> {
         self.per_tile(|height, width, beside| {
             let corners =
@@ -269,27 +268,48 @@ impl StencilGrid {
         })
     }
 
-    /// A value of each tile, from height, width and neighbours of its rectangle.
+    /// Computes a value for each tile from height, width and neighbours of its rectangle.
     fn per_tile<T: Quantity>(
         &self,
         value: impl Fn(u64, u64, GridNeighbourCounts) -> T,
     ) -> TileRuns<T> {
-        let beside = |at: usize, count: usize| u64::from(at > 0) + u64::from(at + 1 < count);
-        let rows = self.heights.iter().enumerate().flat_map(|(row, height)| {
+        let mut values = Vec::new();
+        for (row, height) in self.heights.iter().enumerate() {
             let last = row + 1 == self.heights.len();
             let outside = u64::from(self.above && row == 0) + u64::from(self.below && last);
-            let vertical = beside(row, self.heights.len()) + outside;
-            self.widths.iter().enumerate().map(move |(column, width)| {
-                let horizontal = beside(column, self.widths.len());
-                (*height, *width, GridNeighbourCounts { vertical, horizontal })
-            })
-        });
-        let values = rows.map(|(height, width, beside)| value(height, width, beside));
+            let vertical = neighbours_of(row, self.heights.len()) + outside;
+            for (column, width) in self.widths.iter().enumerate() {
+                let horizontal = neighbours_of(column, self.widths.len());
+                values.push(value(*height, *width, GridNeighbourCounts { vertical, horizontal }));
+            }
+        }
         tile_runs::per_tile(TileId(0).onwards().zip(values))
     }
 }
 
-/// A compute set with so many equal vertices on each tile, which takes as long as given.
+/// Number of neighbours of element `at` in a row of `count`.
+fn neighbours_of(at: usize, count: usize) -> u64 {
+    u64::from(at > 0) + u64::from(at + 1 < count)
+}
+
+/// Size of the largest of up to `most` parts of `size`.
+fn largest_part(size: u64, most: u64) -> u64 {
+    size.div_ceil(most.max(1)).max(1)
+}
+
+/// Sizes of up to `most` even parts of `size`.
+fn part_sizes(size: u64, most: u64) -> Vec<u64> {
+    let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
+    split_regions::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
+}
+
+/// Compute set of copies by all workers of each tile with cycles.
+fn copies(name: &str, cycles: TileRuns<Cycles>) -> WorkPhase {
+    let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_string();
+    vertices(name, kind, &cycles.map(|_| WORKERS), cycles)
+}
+
+/// Compute set with `count` equal vertices on each tile and the given cycles.
 fn vertices(
     name: &str,
     kind: String,
@@ -307,7 +327,7 @@ mod tests {
     use tilescope_test_tiers::cases;
 
     /// Counted by hand in the vectorised codelet of simehaa/IPU HeatEquation2D/codelets.cpp: five
-    /// loads, two stores, seven sums and products, four pointers; measured 18.4 for two cells.
+    /// loads, two stores, seven sums and products, four pointers; 18.4 measured for two cells.
     #[test]
     fn a_pair_of_floats_takes_eighteen_instructions() {
         assert_eq!(StencilNeighbourhood::FivePoint.vector_instructions(DType::Float, 1), 18);

@@ -1,19 +1,19 @@
-//! Sizes of operations, and which of them are near to measured ones.
+//! Sizes of operations, and their distance from measured ones.
 
 use crate::cost_constants::NEAR_MEASURED_RATIO;
 
-/// How large an operation is, and how often it uses what it reads.
+/// The size of an operation, and how often it uses the data that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OperationExtent {
-    /// Elements of its largest operand or result.
+    /// Elements of the largest operand or result.
     pub elements: u64,
-    /// Floating point operations for each element of its first operand or result, whichever has
-    /// fewer: twice the inner dimension of a product, elements of the window of a pooling.
+    /// Floating point operations for each element of the first operand or result, whichever has
+    /// fewer: twice the inner dimension of a product, or the elements of the window of a pooling.
     pub reuse: u64,
 }
 
 impl OperationExtent {
-    /// Of an operation with operands and results of so many elements.
+    /// The extent of an operation from the numbers of elements of its operands and results.
     pub(crate) fn new(operands: &[u64], results: &[u64], flops: u64) -> Self {
         let elements = operands.iter().chain(results).copied().max().unwrap_or(0);
         let firsts = operands.first().into_iter().chain(results.first());
@@ -22,7 +22,7 @@ impl OperationExtent {
     }
 }
 
-/// Between which extents something was measured.
+/// The range of extents that were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExtentRange {
     pub elements: (u64, u64),
@@ -30,37 +30,38 @@ pub(crate) struct ExtentRange {
 }
 
 impl ExtentRange {
-    /// Of extents; empty where there are none.
+    /// The range that covers `extents`. Empty if there are none.
     pub(crate) fn of(extents: impl Iterator<Item = OperationExtent>) -> Self {
-        let empty = Self { elements: (u64::MAX, 0), reuse: (u64::MAX, 0) };
-        let with = |range: (u64, u64), value: u64| (range.0.min(value), range.1.max(value));
-        extents.fold(empty, |range, extent| Self {
-            elements: with(range.elements, extent.elements),
-            reuse: with(range.reuse, extent.reuse),
-        })
+        let mut range = Self { elements: (u64::MAX, 0), reuse: (u64::MAX, 0) };
+        for OperationExtent { elements, reuse } in extents {
+            range.elements = (range.elements.0.min(elements), range.elements.1.max(elements));
+            range.reuse = (range.reuse.0.min(reuse), range.reuse.1.max(reuse));
+        }
+        range
     }
 
-    /// Of the last cells of a line of `residuals.csv`.
+    /// Parses the last cells of a line of `residuals.csv`.
     pub(super) fn parse<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut numbers = cells.map(|cell| cell.parse().ok());
         let mut pair = || Some((numbers.next()??, numbers.next()??));
         Some(Self { elements: pair()?, reuse: pair()? })
     }
 
-    /// As `residuals.csv` has it.
+    /// The cells of a line of `residuals.csv`.
     pub(crate) fn cells(self) -> String {
         let Self { elements: (e, f), reuse: (r, s) } = self;
         format!("{e},{f},{r},{s}")
     }
 
-    /// True if an extent lies between those that were measured, or near to them.
+    /// True if an extent is inside the measured range or near it.
     pub(super) fn is_near(self, extent: OperationExtent) -> bool {
-        let near = NEAR_MEASURED_RATIO.ratio();
-        let holds = |(low, high): (u64, u64), value: u64| {
-            low as f64 / near <= value as f64 && value as f64 <= high as f64 * near
-        };
-        holds(self.elements, extent.elements) && holds(self.reuse, extent.reuse)
+        is_near(extent.elements, self.elements) && is_near(extent.reuse, self.reuse)
     }
+}
+
+fn is_near(value: u64, (low, high): (u64, u64)) -> bool {
+    let near = NEAR_MEASURED_RATIO.ratio();
+    low as f64 / near <= value as f64 && value as f64 <= high as f64 * near
 }
 
 #[cfg(test)]

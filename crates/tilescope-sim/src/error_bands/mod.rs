@@ -1,13 +1,13 @@
-//! How far predicted cycles and bytes may be off, by kind of operation.
+//! The error of predicted cycles and bytes, by kind of operation.
 //!
-//! `residuals.csv` has what `tilescope validate` finds on the measured operations: between which
-//! factors nine of ten true figures lie. [`crate::validate::residuals`] makes it, and
-//! `tests/headless/validate.rs` holds it to the model. A kind without measurements has no better
-//! band than the worst of all rows, and what rests on no formula a band that is assumed. Operations
-//! far from the shapes that were measured of their kind have the band of formulas as well.
+//! `residuals.csv` holds the results of `tilescope validate` on the measured operations: the
+//! factors between which nine of ten true figures lie. [`crate::validate::residuals`] makes the
+//! file, and `tests/headless/validate.rs` checks it against the model. A kind without measurements
+//! has the band of the worst of all rows. A cost without a published formula has an assumed band.
+//! Operations far from the measured shapes of their kind have the band of formulas as well.
 //!
-//! `published.csv` has what `tilescope reproduce` finds on published programs: [`program`] makes of
-//! it how far figures of whole programs are off beside that.
+//! `published.csv` holds the results of `tilescope reproduce` on published programs. [`program`]
+//! derives from it the additional error of figures of whole programs.
 
 mod extent;
 mod program;
@@ -22,7 +22,7 @@ use tilescope_report::{
     CostBasis, ErrorBand, FactorBand, ModelOperation, ProgramErrorBand, ProgramErrorSource,
 };
 
-/// Operators, without what their gradients add to the name, and the measured group they are in.
+/// Operators, without the suffixes of their gradients, and the measured group of each.
 const MEASURED_OPERATORS: &[(&str, &str)] = &[
     ("matmul", "matmul"),
     ("conv1d", "conv"),
@@ -38,11 +38,12 @@ const MEASURED_OPERATORS: &[(&str, &str)] = &[
     ("gru", "gru"),
 ];
 
-/// Operators with codelets of their own, whose instructions are counted but never seen, and those
-/// of a file that nothing is known of.
+/// Operators with their own codelets, whose instructions are counted but were never seen, and
+/// operators of a file that are unknown.
 const ASSUMED_OPERATORS: [&str; 3] = ["stencil", "mat_vec", "unknown"];
 
-/// The group of a family of measured rows: matrix products and the layers made of them are one.
+/// The group of a family of measured rows. Matrix products and the layers made of them form one
+/// group.
 pub(crate) fn group_of_family(family: &'static str) -> &'static str {
     match family {
         "gemm" | "fc" => "matmul",
@@ -50,19 +51,20 @@ pub(crate) fn group_of_family(family: &'static str) -> &'static str {
     }
 }
 
-/// Group of all rows.
+/// The group of all rows.
 pub(crate) const ALL_ROWS: &str = "all";
 /// The least and the greatest factor of all rows.
 pub(crate) const WORST_ROWS: &str = "worst";
 
-/// Fewer rows than this say nothing of tails: their band is never narrower than that of all rows.
+/// Groups with fewer rows than this do not determine tails. Their band is never narrower than that
+/// of all rows.
 const ENOUGH_ROWS: u64 = 20;
 
 /// Columns of `residuals.csv`.
 pub(crate) const HEAD: &str = "group,rows,cycles_low,cycles_high,bytes_low,bytes_high,\
                                tile_low,tile_high,elements_low,elements_high,reuse_low,reuse_high";
 
-/// Measured figures over simulated ones, of a group of rows.
+/// Measured figures divided by simulated ones, of a group of rows.
 #[derive(Clone, Debug, PartialEq)]
 struct GroupResiduals {
     group: &'static str,
@@ -78,17 +80,21 @@ struct GroupResiduals {
 impl GroupResiduals {
     fn parse(line: &'static str) -> Option<Self> {
         let mut cells = line.split(',');
-        let (group, rows) = (cells.next()?, cells.next()?.parse().ok()?);
+        let group = cells.next()?;
+        let rows = cells.next()?.parse().ok()?;
         let mut band = || {
             let mut factor = || cells.next()?.parse().ok();
             Some(FactorBand { low: factor()?, high: factor()? })
         };
-        let (cycles, bytes, tile) = (band()?, band()?, band()?);
+        let cycles = band()?;
+        let bytes = band()?;
+        let tile = band()?;
         Some(Self { group, rows, cycles, bytes, tile, measured: ExtentRange::parse(cells)? })
     }
 
     fn band(&self, kind: Option<&str>, basis: CostBasis) -> ErrorBand {
-        let (kind, rows) = (kind.map(str::to_owned), self.rows);
+        let kind = kind.map(str::to_owned);
+        let rows = self.rows;
         ErrorBand { kind, basis, rows, cycles: self.cycles, bytes: self.bytes }
     }
 }
@@ -118,35 +124,38 @@ fn measured(kind: &str, group: &str) -> Option<ErrorBand> {
     Some(band)
 }
 
-/// The band of what published formulas give.
+/// The band of costs from published formulas.
 fn formula(kind: Option<&str>) -> Option<ErrorBand> {
     let worst = residuals(WORST_ROWS)?;
     Some(ErrorBand { rows: 0, ..worst.band(kind, CostBasis::Formula) })
 }
 
-/// The band of what rests on assumptions, or on few published rates.
+/// The band of costs that rest on assumptions, or on few published rates.
 fn unmeasured(kind: Option<&str>, basis: CostBasis) -> ErrorBand {
     let most = 1.0 + UNMEASURED_ERROR_SHARE.ratio();
     let band = FactorBand { low: 1.0 / most, high: most };
     ErrorBand { kind: kind.map(str::to_owned), basis, rows: 0, cycles: band, bytes: band }
 }
 
-/// The measured group that an operator is in, if any.
+/// The measured group of an operator, if any.
 pub(crate) fn group_of_kind(kind: &str) -> Option<&'static str> {
     let operator = operator_of(kind);
     MEASURED_OPERATORS.iter().find(|(name, _)| *name == operator).map(|(_, group)| *group)
 }
 
-/// An operator without what its gradients add to the name.
+/// The name of an operator without the suffixes of its gradients.
 fn operator_of(kind: &str) -> &str {
     kind.split("_grad").next().unwrap_or(kind)
 }
 
-/// The basis of the cost of an operation, where its kind has another: it is far from all
-/// that was measured of the kind.
+/// The basis of the cost of an operation if it differs from that of its kind, because the operation
+/// is far from everything that was measured of the kind.
 pub(crate) fn own_basis(kind: &str, extent: OperationExtent) -> Option<CostBasis> {
     let measured = residuals(group_of_kind(kind)?)?.measured;
-    (!measured.is_near(extent)).then_some(CostBasis::Formula)
+    if measured.is_near(extent) {
+        return None;
+    }
+    Some(CostBasis::Formula)
 }
 
 /// The band of an operator.
@@ -160,9 +169,9 @@ fn of_kind(kind: &str) -> Option<ErrorBand> {
     }
 }
 
-/// The bands of the kinds of `operations`, and of programs of no operation: those that move data
-/// over links, and all others. A kind with operations far from what was measured has one for these
-/// in front.
+/// Returns the bands of the kinds of `operations`, and of programs of no operation: those that move
+/// data over links, and all others. If a kind has operations far from what was measured, their band
+/// comes first.
 pub(crate) fn bands(operations: &[ModelOperation]) -> Vec<ErrorBand> {
     let kinds: BTreeSet<(&str, bool)> = operations
         .iter()
@@ -175,8 +184,8 @@ pub(crate) fn bands(operations: &[ModelOperation]) -> Vec<ErrorBand> {
     of_kinds.chain(of_none).flatten().collect()
 }
 
-/// How far figures of a whole program of so many replicas are off beside that, with `host_calls`
-/// that are as sure as their framework is known.
+/// The additional error of figures of a whole program of `replicas` replicas. The error of
+/// `host_calls` depends on how well their framework is known.
 pub(crate) fn program_errors(host_calls: ProgramErrorBand, replicas: u32) -> Vec<ProgramErrorBand> {
     residuals(WORST_ROWS).zip(residuals(ALL_ROWS)).map_or(Vec::new(), |(worst, all)| {
         let of_tiles = (all.rows, all.tile);
@@ -193,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_has_every_group_that_is_asked_for() {
+    fn the_file_has_every_group_that_is_used() {
         let groups = MEASURED_OPERATORS.iter().map(|(_, group)| *group);
         for group in groups.chain([ALL_ROWS, WORST_ROWS]) {
             let found = residuals(group).expect(group);
@@ -205,13 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_as_sure_as_their_operators_and_few_rows_no_surer_than_all() {
+    fn gradients_have_the_bands_of_their_operators_and_few_rows_have_no_narrower_band_than_all() {
         let band = |kind| of_kind(kind).expect(kind);
         assert_eq!(band("conv2d_grad_weight").cycles, band("conv2d").cycles);
         assert_eq!(band("gelu").basis, CostBasis::Formula);
         assert_eq!(band("bias_grad").basis, CostBasis::Formula);
         assert_eq!(band("stencil").basis, CostBasis::Assumed);
-        let (few, all) = (band("embedding"), residuals(ALL_ROWS).expect("all"));
+        let few = band("embedding");
+        let all = residuals(ALL_ROWS).expect("all");
         assert!(few.rows < ENOUGH_ROWS && few.cycles.low <= all.cycles.low);
         assert!(few.cycles.high >= all.cycles.high);
     }

@@ -1,46 +1,48 @@
-//! How far absolute figures of whole programs are off, from published ones.
+//! The error of absolute figures of whole programs, from published ones.
 //!
-//! A published figure over the simulated one is a factor, whose logarithm has two parts: what the
-//! errors of the program's own parts explain (`deviation`, which `tilescope reproduce` finds by
-//! costing the run again), and an error that is common to the whole program. The variance of the
-//! latter is the one that makes what was found most likely, the mean being 0: nothing corrects
-//! predictions by it. So few rows leave that variance open, which Student's distribution counts in:
-//! its degrees of freedom are the rows, those that tell less by their own deviation counted less.
+//! A published figure divided by the simulated one is a factor. Its logarithm has two parts: the
+//! errors of the program's own parts (`deviation`, which `tilescope reproduce` finds by costing the
+//! run again), and an error that is common to the whole program. The variance of the common error
+//! is the one with the maximum likelihood for a mean of 0, because nothing corrects predictions by
+//! it. So few rows leave that variance uncertain, which Student's distribution takes into account:
+//! its degrees of freedom are the rows, weighted down for rows that have a large deviation of their
+//! own.
 
 use crate::cost_constants::{
     HOST_TIME_RATIO, IMPORTED_ERROR_SHARE, ODD_ROW_COPY_RATIO, UNMEASURED_ERROR_SHARE,
 };
 use tilescope_report::{FactorBand, ProgramErrorBand, ProgramErrorSource};
 
-/// Standard deviations from the middle of a normal distribution to the ends of a band of nine in ten.
+/// Standard deviations from the middle of a normal distribution to the ends of a band of nine in
+/// ten.
 const BAND_DEVIATIONS: f64 = 1.6449;
-/// Degrees of freedom from which a variance says something; with fewer the largest residual is taken.
+/// Degrees of freedom from which a variance is meaningful. Below it, the largest residual is used.
 const ENOUGH_FREEDOM: f64 = 2.5;
 
-/// A published figure beside its simulation.
+/// The residual of a published figure against its simulation.
 #[derive(Clone, Debug, PartialEq)]
 struct PublishedResidual {
     source: ProgramErrorSource,
     /// Logarithm of true over predicted cycles or bytes.
     error: f64,
-    /// Standard deviation of it that errors of the program's parts explain.
+    /// The standard deviation of the error that the errors of the program's parts explain.
     deviation: f64,
 }
 
-/// Published figures beside their simulations.
+/// The residuals of all published figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PublishedResiduals(Vec<PublishedResidual>);
 
 impl PublishedResiduals {
-    /// Columns of `published.csv`: what a figure tells of, its name in
+    /// The columns of `published.csv`: the source of the error, the name of the figure in
     /// `assets/published_figures.toml`, true over predicted cycles or bytes, and the deviation that
     /// errors of the program's parts explain.
     pub const HEAD: &'static str = "source,figure,factor,deviation";
 
-    /// The file, as it was when the simulator was built.
+    /// The text of the file when the simulator was built.
     pub const TEXT: &'static str = include_str!("published.csv");
 
-    /// Those that the simulator was built with.
+    /// Returns the residuals that the simulator was built with.
     pub fn kept() -> Self {
         let lines = Self::TEXT.lines().skip(1);
         Self(lines.filter_map(PublishedResidual::parse).collect())
@@ -50,7 +52,7 @@ impl PublishedResiduals {
         self.0.iter().filter(|row| row.source == source).cloned().collect()
     }
 
-    /// For each figure of whole programs, whether the band holds it that the others would give it.
+    /// For each figure of whole programs, true if it lies in the band that the other figures give.
     pub fn held_when_left_out(&self) -> Vec<bool> {
         let rows = self.of(ProgramErrorSource::Program);
         let held = (0..rows.len()).map(|out| {
@@ -68,7 +70,7 @@ impl PublishedResidual {
         let name = cells.next()?;
         let source = ProgramErrorSource::ALL.into_iter().find(|source| source.name() == name)?;
         let mut number = || cells.next()?.parse::<f64>().ok();
-        // The second cell is the name of the figure, which is no number.
+        // The second cell is the name of the figure, which is not a number.
         number();
         Some(Self { source, error: number()?.ln(), deviation: number()? })
     }
@@ -78,10 +80,12 @@ impl PublishedResidual {
     }
 }
 
-/// The logarithm of the end of a band of nine in ten for the error that rows have in common.
+/// The logarithm of the upper end of the band of nine in ten for the error that rows have in
+/// common.
 fn half_width(rows: &[PublishedResidual]) -> f64 {
     let variance = common_variance(rows);
-    let (mut sum, mut squares) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut squares = 0.0;
     for row in rows {
         let weight = row.weight(variance);
         (sum, squares) = (sum + weight, squares + weight * weight);
@@ -93,27 +97,31 @@ fn half_width(rows: &[PublishedResidual]) -> f64 {
     variance.sqrt() * student_end(sum * sum / squares)
 }
 
-/// The variance of the common error that is most likely.
+/// The variance of the common error with the maximum likelihood.
 fn common_variance(rows: &[PublishedResidual]) -> f64 {
-    // The slope of the likelihood, which falls from above 0 to below it where there is a variance.
-    let slope = |variance: f64| -> f64 {
-        let terms = rows.iter().map(|row| {
-            let own = variance + row.deviation * row.deviation;
-            row.weight(variance) * (row.error * row.error - own)
-        });
-        terms.sum()
-    };
     let most = rows.iter().map(|row| row.error * row.error).fold(0.0, f64::max);
-    let (mut low, mut high) = (0.0, most);
+    let mut low = 0.0;
+    let mut high = most;
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if slope(middle) > 0.0 { low = middle } else { high = middle }
+        if likelihood_slope(rows, middle) > 0.0 { low = middle } else { high = middle }
     }
     (low + high) / 2.0
 }
 
-/// Below it lie 19 of 20 of Student's distribution with so many degrees of freedom, to 0.3 % from
-/// three on: the expansion about the normal distribution (Abramowitz and Stegun, 26.7.5).
+/// The slope of the likelihood of a variance. It falls from above 0 to below 0 at the maximum.
+fn likelihood_slope(rows: &[PublishedResidual], variance: f64) -> f64 {
+    let mut slope = 0.0;
+    for row in rows {
+        let own = variance + row.deviation * row.deviation;
+        slope += row.weight(variance) * (row.error * row.error - own);
+    }
+    slope
+}
+
+/// The value below which 19 of 20 of Student's distribution with `freedom` degrees of freedom lie,
+/// accurate to 0.3 % from three on: the expansion about the normal distribution (Abramowitz and
+/// Stegun, 26.7.5).
 fn student_end(freedom: f64) -> f64 {
     let z = BAND_DEVIATIONS;
     let terms = [
@@ -132,8 +140,8 @@ fn around(half_width: f64) -> FactorBand {
     FactorBand { low: (-half_width).exp(), high: half_width.exp() }
 }
 
-/// How far whole programs are off: `formulas` is the band of what nobody measured, `tiles` that of
-/// the fullest tiles of so many measured operations.
+/// The errors of whole programs. `formulas` is the band of unmeasured costs, `tiles` the band of
+/// the fullest tiles of `measured_tiles` measured operations.
 pub(super) fn errors(
     published: PublishedResiduals,
     formulas: FactorBand,
@@ -163,7 +171,7 @@ pub(super) fn errors(
     ]
 }
 
-/// A line of `published.csv`: the residual of a figure.
+/// Formats a line of `published.csv`: the residual of a figure.
 pub fn published_line(
     source: ProgramErrorSource,
     figure: &str,
@@ -187,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_parts_explain_is_not_counted_twice() {
+    fn explained_deviation_is_not_counted_twice() {
         let errors = [0.05, -0.1, 0.08, -0.02, 0.12];
         let squares: f64 = errors.iter().map(|error| error * error).sum();
         let bare = common_variance(&rows(&errors, 0.0));
@@ -201,16 +209,18 @@ mod tests {
         for (freedom, end) in [(3.0, 2.353), (5.0, 2.015), (9.0, 1.833), (1e6, 1.645)] {
             assert!((student_end(freedom) / end - 1.0).abs() < 3e-3, "{freedom}");
         }
-        let (few, many) = (rows(&[0.1, -0.1, 0.1], 0.0), rows(&[0.1; 30], 0.0));
+        let few = rows(&[0.1, -0.1, 0.1], 0.0);
+        let many = rows(&[0.1; 30], 0.0);
         assert!(half_width(&few) > 1.3 * half_width(&many));
         assert!(half_width(&[]) > 0.2);
-        // Rows whose own parts explain them say nothing of what is common.
+        // Rows that their own parts explain carry no information about the common error.
         let vague = rows(&[0.05; 20], 0.5);
         let one = [rows(&[0.01], 0.0), vague].concat();
         assert!(half_width(&one) > 0.2, "{}", half_width(&one));
     }
 
-    /// Sources whose bands are made of few rows hold each of them: what the model misses is in them.
+    /// Sources whose bands come from few rows contain each of them, including what the model
+    /// misses.
     #[test]
     fn published_copies_and_code_lie_in_their_bands() {
         use ProgramErrorSource::{Code, Copies, ReplicaCode};
@@ -222,10 +232,10 @@ mod tests {
         }
     }
 
-    /// The law that bands of whole programs have to keep: each published time and rate that was
-    /// predicted, left out of the estimate.
+    /// The guarantee of the bands of whole programs: it holds for each published time and rate that
+    /// was predicted, left out of the estimate.
     #[test]
-    fn nine_of_ten_published_programs_lie_in_bands_that_do_not_know_them() {
+    fn nine_of_ten_published_programs_lie_in_bands_estimated_without_them() {
         let held = PublishedResiduals::kept().held_when_left_out();
         assert!(held.len() >= 8, "{} figures", held.len());
         let share = held.iter().filter(|held| **held).count() as f64 / held.len() as f64;

@@ -1,15 +1,16 @@
-//! Batch serialisation: a micro-batch is worked on part by part.
+//! Batch serialisation: processes a micro-batch part by part.
 //!
 //! PopART splits the operations of a micro-batch into those of `factor` compute batches
-//! (willow/src/transforms/batchserialize.cpp): within a phase or stage the first compute batch goes
-//! through all operations, then the second, with the same weights. So tensors between operations
-//! are as small as those of a compute batch, and weights are brought once for all of them.
+//! (willow/src/transforms/batchserialize.cpp). Within a phase or stage the first compute batch goes
+//! through all operations, then the second, with the same weights. Tensors between operations are
+//! therefore as small as those of a compute batch, and weights are loaded once for all of them.
 //!
-//! Here the graph of one compute batch is repeated, as that transform unrolls it: each copy has
-//! activations of its own and all share the weights, whose gradients add up. Samples come from the
-//! host compute batch by compute batch, in one exchange with `merge_exchange`, where PopART brings
-//! all of them and slices. What crosses to other phases is not joined to whole micro-batches, as
-//! with `concatOnExecutionPhaseChange` and `concatOnVirtualGraphChange` switched off.
+//! This module repeats the graph of one compute batch, as that transform unrolls it: each copy has
+//! its own activations, all copies share the weights, and the gradients of the weights are added.
+//! Samples come from the host one compute batch at a time, in one exchange with `merge_exchange`,
+//! whereas PopART transfers all of them and slices. Tensors that cross to other phases are not
+//! joined to whole micro-batches, which corresponds to `concatOnExecutionPhaseChange` and
+//! `concatOnVirtualGraphChange` switched off.
 
 use super::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::OperationSink;
@@ -18,10 +19,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl ModelGraph {
-    /// The forward graph of so many compute batches, of the graph of one of them.
+    /// Returns the forward graph of `factor` compute batches, given the graph of one.
     ///
     /// # Errors
-    /// None of an operator that took its operands before.
+    ///
+    /// None for an operator that accepted its operands before.
     pub(crate) fn serialize_batch(&self, factor: u64) -> Result<ModelGraph, GraphError> {
         debug_assert!(factor > 0, "there is something to work on");
         let mut builder = GraphBuilder::new();
@@ -57,11 +59,12 @@ impl ModelGraph {
             self.outputs.iter().for_each(|output| builder.output(places[output.0]));
             self.losses.iter().for_each(|loss| builder.loss(places[loss.0]));
         }
-        let (imported, notes) = (self.imported.clone(), self.notes.clone());
+        let imported = self.imported.clone();
+        let notes = self.notes.clone();
         Ok(ModelGraph { imported, notes, ..builder.finish() })
     }
 
-    /// Adds a tensor that no operation makes.
+    /// Adds a copy of a tensor that no operation produces.
     fn copy_source(&self, builder: &mut GraphBuilder, id: TensorId, suffix: String) -> TensorId {
         let tensor = self.tensor(id);
         builder.block(&self.blocks[tensor.block.0]);

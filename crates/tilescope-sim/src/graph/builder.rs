@@ -1,4 +1,4 @@
-//! Builds graphs: the words a model definition is written in.
+//! Builder of graphs, in which models are defined.
 
 use super::{AnnotatedStage, GraphNode, GraphProblem, InputSettings, ModelGraph, NodeOptions};
 use crate::operators::{GraphError, OperationSink, Operator};
@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::{ImportedModel, TrainingPass};
 
-/// Most elements one tensor may have: keeps all byte and operation counts far below overflow.
+/// Largest number of elements of one tensor. The limit keeps all byte and operation counts far
+/// below overflow.
 const LARGEST_TENSOR_ELEMENTS: u64 = 1 << 40;
 
-/// A graph under construction.
+/// Graph under construction.
 #[derive(Debug)]
 pub struct GraphBuilder {
     graph: ModelGraph,
@@ -28,7 +29,7 @@ impl Default for GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// An empty graph; the first block is made by the first call of [`GraphBuilder::block`].
+    /// Creates an empty graph. The first call of [`GraphBuilder::block`] creates the first block.
     pub fn new() -> Self {
         let graph = ModelGraph {
             tensors: Vec::new(),
@@ -46,7 +47,7 @@ impl GraphBuilder {
         Self::on(graph, TrainingPass::Forward)
     }
 
-    /// Goes on with an existing graph.
+    /// Continues an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
         Self::on(graph, TrainingPass::Backward)
     }
@@ -56,7 +57,7 @@ impl GraphBuilder {
         Self { graph, pass, block: BlockId(0), source: None, compute_batch: 0, options }
     }
 
-    /// What follows belongs to the block of this name.
+    /// Assigns the nodes and tensors that follow to the block with this name.
     pub fn block(&mut self, name: &str) {
         self.block = match self.graph.blocks.iter().position(|block| block == name) {
             Some(known) => BlockId(known),
@@ -67,61 +68,66 @@ impl GraphBuilder {
         };
     }
 
-    /// What follows belongs to this pass and block.
+    /// Assigns the nodes and tensors that follow to this pass and block.
     pub(super) fn set_pass_and_block(&mut self, pass: TrainingPass, block: BlockId) {
-        (self.pass, self.block) = (pass, block);
+        self.pass = pass;
+        self.block = block;
     }
 
-    /// Puts blocks into stages.
+    /// Assigns blocks to stages.
     pub(crate) fn stages(&mut self, stages: Vec<AnnotatedStage>) {
         self.graph.stages = stages;
     }
 
-    /// Says how an input comes from the host.
+    /// Sets how the host supplies an input.
     pub(crate) fn set_input_settings(&mut self, input: TensorId, settings: InputSettings) {
         self.graph.input_settings.insert(input, settings);
     }
 
-    /// Says which file the model is from.
+    /// Sets the file that the model comes from.
     pub(crate) fn set_imported(&mut self, imported: Option<Arc<ImportedModel>>) {
         self.graph.imported = imported;
     }
 
-    /// Tells the reader of a report how the model was built.
+    /// Adds a note on how the model was built, for readers of a report.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.graph.notes.push(text.into());
     }
 
-    /// What follows is made for this node of a file, `Conv@11`, of which the model says this.
+    /// Sets the origin of the nodes that follow: the operator and version of a node of a file, such
+    /// as `Conv@11`, and the options that the model sets for it.
     pub(crate) fn set_origin(&mut self, source: Option<Arc<str>>, options: NodeOptions) {
-        (self.source, self.options) = (source, options);
+        self.source = source;
+        self.options = options;
     }
 
-    /// What follows works on this part of the micro-batch.
+    /// Sets the part of the micro-batch that the nodes that follow work on.
     pub(super) fn set_compute_batch(&mut self, compute_batch: usize) {
         self.compute_batch = compute_batch;
     }
 
-    /// Calls an activation by another name.
+    /// Renames an activation.
     pub(crate) fn rename(&mut self, tensor: TensorId, name: String) {
         self.graph.tensors[tensor.0].name = name;
     }
 
-    /// The graph so far.
+    /// Returns the graph built so far.
     pub(crate) fn graph(&self) -> &ModelGraph {
         &self.graph
     }
 
-    /// A tensor of a role other than activation.
+    /// Adds a tensor with a role other than activation.
     pub fn tensor(&mut self, name: &str, ty: TensorInfo, role: TensorRole) -> TensorId {
         self.graph.tensors.push(Tensor { name: name.to_string(), ty, role, block: self.block });
         TensorId(self.graph.tensors.len() - 1)
     }
 
-    /// Applies an operator; its outputs are called after the node.
+    /// Applies an operator. Its outputs are named after the node.
     ///
     /// # Errors
-    /// The operator's own word on operands that do not fit, and tensors beyond all bounds.
+    ///
+    /// The error of the operator if operands do not fit, and an error for tensors that exceed the
+    /// size limit.
     pub fn apply_all(
         &mut self,
         name: &str,
@@ -131,7 +137,7 @@ impl GraphBuilder {
         self.add(name, Arc::new(operator), inputs)
     }
 
-    /// Runs the operation added last as soon as `operand` is there.
+    /// Moves the operation added last to directly after the one that makes `operand`.
     pub(crate) fn move_last_node_after(&mut self, operand: TensorId) {
         debug_assert!(operand.0 < self.graph.tensors.len(), "the operand is of this graph");
         let nodes = &mut self.graph.nodes;
@@ -144,6 +150,7 @@ impl GraphBuilder {
     /// Applies an operator with one output.
     ///
     /// # Errors
+    ///
     /// As [`GraphBuilder::apply_all`].
     pub fn apply(
         &mut self,
@@ -160,12 +167,12 @@ impl GraphBuilder {
         self.graph.outputs.push(tensor);
     }
 
-    /// Names a loss; several add up.
+    /// Adds a loss. Several losses are summed.
     pub fn loss(&mut self, tensor: TensorId) {
         self.graph.losses.push(tensor);
     }
 
-    /// Ends building and returns the graph.
+    /// Finishes the graph and returns it.
     pub fn finish(self) -> ModelGraph {
         self.graph
     }

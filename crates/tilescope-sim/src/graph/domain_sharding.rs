@@ -1,15 +1,15 @@
-//! Domain sharding: fields and images are split by rows over the IPUs of a replica.
+//! Domain sharding: splits fields and images by rows over the IPUs of a replica.
 //!
-//! Each IPU holds some rows of every tensor and makes its rows of every result. Rows beside its own
-//! that a window reads, the halo, come from its neighbours before the operation. All IPUs work on
-//! the same step at once, so that one exchange serves them all: a step ends where an operation
-//! needs a halo, or sums over all rows. What needs all rows, such as a global pooling, is done by
-//! the first IPU alone.
+//! Each IPU holds some rows of every tensor and computes its rows of every result. If a window also
+//! reads adjacent rows, the halo, these come from the neighbours before the operation. All IPUs
+//! work on the same step at once, so one exchange serves them all. A step ends where an operation
+//! needs a halo or sums over all rows. The first IPU alone runs operations that need all rows, such
+//! as global pooling.
 //!
-//! A split graph is trained like any other. The gradient of a halo goes back to the IPU whose rows
-//! they are and is added there; as steps of the backward pass are those of the forward pass in
-//! reverse, again one exchange serves all IPUs. Every IPU has weights of its own, a copy, whose
-//! gradients come of its rows alone: they are added up over the IPUs before the update.
+//! A split graph is trained like any other. The gradient of a halo goes back to the IPU that owns
+//! the rows and is added there. Steps of the backward pass are those of the forward pass in
+//! reverse, so one exchange again serves all IPUs. Every IPU has its own copy of the weights, and
+//! the gradients of a copy cover only its rows. They are summed over the IPUs before the update.
 
 use super::{GraphBuilder, GraphError, GraphNode, GraphProblem, ModelGraph};
 use crate::operators::{
@@ -20,14 +20,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where the rows of a tensor are.
+/// Location of the rows of a tensor.
 #[derive(Clone, Debug)]
 enum RowPlacement {
-    /// All on the first IPU.
+    /// All rows on the first IPU.
     Whole(TensorId),
-    /// All on every IPU that asks for it: weights, and what follows from them alone.
+    /// All rows on every IPU that reads them: weights, and tensors that depend only on weights.
     Copies,
-    /// Some on each IPU.
+    /// Some rows on each IPU.
     Split { axis: usize, parts: Vec<RowPart> },
 }
 
@@ -38,41 +38,41 @@ struct RowPart {
     rows: Range<u64>,
 }
 
-/// A graph while it is split.
+/// State of splitting a graph.
 struct RowSplitter<'a> {
     graph: &'a ModelGraph,
     builder: GraphBuilder,
     shards: usize,
-    /// By tensor of the graph before: its rows, and the step that makes it.
+    /// Location of the rows of each tensor of the original graph, and the step that makes it.
     placed: BTreeMap<TensorId, (RowPlacement, usize)>,
-    /// The node that makes each tensor of the graph before.
+    /// The node of the original graph that makes each tensor.
     makers: BTreeMap<TensorId, &'a GraphNode>,
-    /// Copies that IPUs have.
+    /// Copies of tensors on each IPU.
     copies: BTreeMap<(TensorId, usize), TensorId>,
-    /// Tensors whose rows the first IPU has gathered, and the step in which it did.
+    /// Tensors that the first IPU has gathered, with the gathered tensor and the step of the
+    /// gathering.
     gathered: BTreeMap<TensorId, (TensorId, usize)>,
-    /// Step and IPU of each block so far.
+    /// Step and IPU of each block created so far.
     blocks: Vec<(usize, usize)>,
-    /// Halos that were sent: what of, from which IPU, and which rows.
+    /// Halos sent so far, by tensor, sending IPU and rows.
     halos: BTreeMap<(TensorId, usize, u64, u64), TensorId>,
 }
 
-/// The pieces of rows that an IPU reads of an operand.
+/// The pieces of an operand's rows that an IPU reads.
 struct ReadRows {
     pieces: Vec<TensorId>,
-    /// The piece that is its own.
+    /// Index of the piece that the IPU owns.
     own: Option<usize>,
 }
 
 impl ModelGraph {
-    /// Whether an input is a field of so many rows, which an operation reads by windows, that
-    /// `shards` IPUs can share it.
+    /// Returns true if an operation reads an input by windows of rows and the input has enough rows
+    /// for `shards` IPUs.
     pub(crate) fn has_rows_for(&self, shards: u32) -> bool {
-        let is_shared = |(tensor, axis): (&Tensor, Option<usize>)| {
+        self.tensors.iter().zip(self.field_axes()).any(|(tensor, axis)| {
             let rows = axis.and_then(|axis| tensor.ty.shape.get(axis));
             tensor.role == TensorRole::Input && rows.is_some_and(|rows| *rows >= u64::from(shards))
-        };
-        self.tensors.iter().zip(self.field_axes()).any(is_shared)
+        })
     }
 
     /// For each tensor, the axis of its rows if an operation reads it by windows of rows.
@@ -88,11 +88,12 @@ impl ModelGraph {
         axes.into_iter()
     }
 
-    /// Splits fields by rows over `shards` IPUs. Blocks of the result are steps, each with a part
+    /// Splits fields by rows over `shards` IPUs. Blocks of the result are steps, each with one part
     /// for every IPU.
     ///
     /// # Errors
-    /// Operators that refuse their part of a field.
+    ///
+    /// Those of operators that reject their part of a field.
     pub(crate) fn split_rows(&self, shards: u32) -> Result<ModelGraph, GraphError> {
         let makers =
             self.nodes.iter().flat_map(|node| node.outputs.iter().map(move |of| (*of, node)));
@@ -120,20 +121,22 @@ impl ModelGraph {
         for (of_graph, is_loss) in [(&self.outputs, false), (&self.losses, true)] {
             for tensor in of_graph {
                 for part in splitter.all_of(*tensor)? {
-                    match is_loss {
-                        true => splitter.builder.loss(part),
-                        false => splitter.builder.output(part),
+                    if is_loss {
+                        splitter.builder.loss(part);
+                    } else {
+                        splitter.builder.output(part);
                     }
                 }
             }
         }
-        let (imported, notes) = (self.imported.clone(), self.notes.clone());
+        let imported = self.imported.clone();
+        let notes = self.notes.clone();
         Ok(ModelGraph { imported, notes, ..splitter.finish() })
     }
 }
 
 impl<'a> RowSplitter<'a> {
-    /// What follows is done by an IPU in a step.
+    /// Assigns the nodes and tensors that follow to an IPU in a step.
     fn enter(&mut self, step: usize, shard: usize) {
         if !self.blocks.contains(&(step, shard)) {
             self.blocks.push((step, shard));
@@ -141,7 +144,7 @@ impl<'a> RowSplitter<'a> {
         self.builder.block(&block_name(step, shard));
     }
 
-    /// A tensor that no operation makes: inputs that are fields come to each IPU in parts.
+    /// Places a tensor that no operation makes. Inputs that are fields are split between the IPUs.
     fn place_source(&mut self, id: TensorId, axis: Option<usize>) {
         let tensor = self.graph.tensor(id);
         let parts = axis.and_then(|axis| Some((axis, self.even_rows(tensor.ty.shape[axis])?)));
@@ -168,31 +171,32 @@ impl<'a> RowSplitter<'a> {
         self.placed.insert(id, (placement, 0));
     }
 
-    /// An input, or a part of it, comes from the host as the model says of it.
+    /// Copies the input settings of a tensor of the model to a part of it.
     fn keep_settings(&mut self, of: TensorId, part: TensorId) {
         if let Some(settings) = self.graph.input_settings.get(&of) {
             self.builder.set_input_settings(part, *settings);
         }
     }
 
-    /// What an IPU has of a tensor that no operation makes.
+    /// Adds one IPU's part of a tensor that no operation makes.
     fn add_source(&mut self, tensor: &Tensor, ty: TensorInfo, shard: usize) -> TensorId {
         self.enter(0, shard);
         self.builder.tensor(&shard_name(shard, &tensor.name), ty, tensor.role)
     }
 
-    /// Rows of each IPU, as even as they can be; none where there are fewer rows than IPUs.
+    /// Rows of each IPU, as even as possible. `None` if there are fewer rows than IPUs.
     fn even_rows(&self, rows: u64) -> Option<Vec<Range<u64>>> {
         let shards = self.shards as u64;
-        let part = |shard: u64| shard * rows / shards..(shard + 1) * rows / shards;
-        (rows >= shards).then(|| (0..shards).map(part).collect())
+        if rows < shards {
+            return None;
+        }
+        Some((0..shards).map(|shard| shard * rows / shards..(shard + 1) * rows / shards).collect())
     }
 
     fn add_node(&mut self, node: &'a GraphNode) -> Result<(), GraphError> {
         self.builder.set_origin(node.source.clone(), node.options);
-        let is_copy = |of: &TensorId| matches!(self.placed[of].0, RowPlacement::Copies);
-        if node.inputs.iter().all(is_copy) {
-            // Each IPU that reads the result does it for itself.
+        if node.inputs.iter().all(|input| matches!(self.placed[input].0, RowPlacement::Copies)) {
+            // Each IPU that reads the result computes it itself.
             let copies = node.outputs.iter().map(|output| (*output, (RowPlacement::Copies, 0)));
             self.placed.extend(copies);
             return Ok(());
@@ -217,7 +221,7 @@ impl<'a> RowSplitter<'a> {
         }
     }
 
-    /// Rows of its results that each IPU makes; none where there are too few for all.
+    /// Rows of the results that each IPU makes. `None` if there are too few for all.
     fn rows_of_results(&self, window: &RowWindow, parts: &[RowPart]) -> Option<Vec<Range<u64>>> {
         if window.is_pointwise() {
             return Some(parts.iter().map(|part| part.rows.clone()).collect());
@@ -225,7 +229,8 @@ impl<'a> RowSplitter<'a> {
         self.even_rows(window.results(parts.last()?.rows.end))
     }
 
-    /// What an IPU has of a tensor that follows from weights alone, made for a step that reads it.
+    /// Returns an IPU's copy of a tensor that depends only on weights, made for a step that reads
+    /// it.
     fn copy_on(&mut self, id: TensorId, step: usize, shard: usize) -> Result<TensorId, GraphError> {
         if let Some(known) = self.copies.get(&(id, shard)) {
             return Ok(*known);
@@ -241,14 +246,15 @@ impl<'a> RowSplitter<'a> {
             operands.push(self.copy_on(*input, step, shard)?);
         }
         self.enter(step, shard);
-        let (name, operator) = (shard_name(shard, &maker.name), Arc::clone(&maker.operator));
+        let name = shard_name(shard, &maker.name);
+        let operator = Arc::clone(&maker.operator);
         let made = self.builder.add(&name, operator, &operands)?;
         let copies = maker.outputs.iter().zip(made).map(|(of, copy)| ((*of, shard), copy));
         self.copies.extend(copies);
         Ok(self.copies[&(id, shard)])
     }
 
-    /// All parts of a tensor, wherever they are.
+    /// Returns all parts of a tensor, regardless of their placement.
     fn all_of(&mut self, id: TensorId) -> Result<Vec<TensorId>, GraphError> {
         Ok(match self.placed[&id].0.clone() {
             RowPlacement::Whole(tensor) => vec![tensor],
@@ -257,7 +263,7 @@ impl<'a> RowSplitter<'a> {
         })
     }
 
-    /// An operation that needs all rows: the first IPU gets those of the others.
+    /// Adds an operation that needs all rows. The first IPU receives those of the others.
     fn add_whole(&mut self, node: &GraphNode) -> Result<(), GraphError> {
         let mut step = 0;
         for input in &node.inputs {
@@ -288,7 +294,7 @@ impl<'a> RowSplitter<'a> {
         Ok(())
     }
 
-    /// All rows of a tensor on the first IPU.
+    /// Returns all rows of a tensor on the first IPU.
     fn gather(
         &mut self,
         id: TensorId,
@@ -307,7 +313,7 @@ impl<'a> RowSplitter<'a> {
         Ok(whole)
     }
 
-    /// An operation each of whose rows follows from some rows of its operands.
+    /// Adds an operation in which each row follows from some rows of its operands.
     fn add_by_rows(
         &mut self,
         node: &GraphNode,
@@ -342,20 +348,24 @@ impl<'a> RowSplitter<'a> {
         Ok(())
     }
 
-    /// The step in which a node can run by rows: behind its operands, and behind the exchange that
-    /// follows them where others need them.
+    /// Returns the step in which a node can run by rows: after its operands, and after the exchange
+    /// that follows them if others need them.
     fn step_behind(&self, node: &GraphNode, needs_halo: bool) -> usize {
-        let behind = |input: &TensorId| match &self.placed[input] {
-            (RowPlacement::Split { .. }, step) => step + usize::from(needs_halo),
-            (RowPlacement::Whole(_), step) => step + 1,
-            (RowPlacement::Copies, _) => 0,
-        };
-        node.inputs.iter().map(behind).max().unwrap_or(0)
+        let mut earliest = 0;
+        for input in &node.inputs {
+            let after_input = match &self.placed[input] {
+                (RowPlacement::Split { .. }, step) => step + usize::from(needs_halo),
+                (RowPlacement::Whole(_), step) => step + 1,
+                (RowPlacement::Copies, _) => 0,
+            };
+            earliest = earliest.max(after_input);
+        }
+        earliest
     }
 
-    /// Copies the rows that each IPU needs of others to where they are sent from, all of them before
-    /// anything reads them: in the backward pass they come back last, when there is a gradient that
-    /// they are added to.
+    /// Copies the rows that each IPU needs from others at the sending IPU, all of them before any
+    /// operation reads them. In the backward pass they come back last, when the gradient to which
+    /// they are added exists.
     fn send_halos(
         &mut self,
         node: &GraphNode,
@@ -378,7 +388,7 @@ impl<'a> RowSplitter<'a> {
         Ok(())
     }
 
-    /// Rows that one IPU sends others.
+    /// Returns rows that one IPU sends to others.
     fn halo(
         &mut self,
         node: &GraphNode,
@@ -398,7 +408,7 @@ impl<'a> RowSplitter<'a> {
         Ok(sent)
     }
 
-    /// An operator and its operands on one IPU: its rows of each operand, with the halo.
+    /// Returns an operator and its operands on one IPU: its rows of each operand, with the halo.
     fn with_operands(
         &mut self,
         reads: &RowReader,
@@ -438,7 +448,7 @@ impl<'a> RowSplitter<'a> {
         Ok((Arc::new(joined), JoinedRowsOp::operands(&pieces, &operands[1..])))
     }
 
-    /// The rows of an operand that an IPU reads, piece by piece from the first row on.
+    /// Returns the rows of an operand that an IPU reads, piece by piece in the order of rows.
     fn read_rows(&mut self, reads: &RowReader, parts: &[RowPart]) -> Result<ReadRows, GraphError> {
         let mut read = ReadRows { pieces: Vec::new(), own: None };
         for (from, part) in parts.iter().enumerate() {
@@ -449,11 +459,12 @@ impl<'a> RowSplitter<'a> {
                 continue;
             }
             read.own = Some(read.pieces.len());
-            let all = rows == (0..part.rows.end - part.rows.start);
-            read.pieces.push(match all {
-                true => part.tensor,
-                false => self.slice(reads, part.tensor, reads.axis, rows)?,
-            });
+            let piece = if rows == (0..part.rows.end - part.rows.start) {
+                part.tensor
+            } else {
+                self.slice(reads, part.tensor, reads.axis, rows)?
+            };
+            read.pieces.push(piece);
         }
         Ok(read)
     }
@@ -470,8 +481,8 @@ impl<'a> RowSplitter<'a> {
         self.builder.apply(&name, SliceOp { axis, range }, &[tensor])
     }
 
-    /// What an IPU reads of an operand that it has as a whole: where each row of the result follows
-    /// from the same row of it, those rows.
+    /// Returns the part that an IPU reads of an operand that it holds as a whole. If each row of
+    /// the result follows from the same row of the operand, it reads only those rows.
     fn rows_of_whole(
         &mut self,
         reads: &RowReader,
@@ -479,11 +490,13 @@ impl<'a> RowSplitter<'a> {
         id: TensorId,
         tensor: TensorId,
     ) -> Result<TensorId, GraphError> {
-        let rank = |of: &TensorId| self.graph.tensor(*of).ty.shape.len();
-        let largest = reads.node.inputs.iter().map(rank).max().unwrap_or(0);
-        // Operands with fewer axes repeat along the first ones of the result.
-        let axis = (reads.axis + rank(&id)).checked_sub(largest);
-        let rows = axis.and_then(|axis| self.graph.tensor(id).ty.shape.get(axis).copied());
+        let shape = &self.graph.tensor(id).ty.shape;
+        let inputs = reads.node.inputs.iter();
+        let largest_rank =
+            inputs.map(|input| self.graph.tensor(*input).ty.shape.len()).max().unwrap_or(0);
+        // Operands with fewer axes are broadcast along the first axes of the result.
+        let axis = (reads.axis + shape.len()).checked_sub(largest_rank);
+        let rows = axis.and_then(|axis| shape.get(axis).copied());
         match axis.zip(rows) {
             Some((axis, rows)) if window.is_pointwise() && rows == reads.in_rows && rows > 1 => {
                 self.slice(reads, tensor, axis, reads.needed.clone())
@@ -492,8 +505,8 @@ impl<'a> RowSplitter<'a> {
         }
     }
 
-    /// An operation whose rows follow from the same rows of its first operand and from sums over all
-    /// of them.
+    /// Adds an operation whose rows follow from the same rows of its first operand and from sums
+    /// over all of them.
     fn add_by_sums(
         &mut self,
         node: &GraphNode,
@@ -520,24 +533,25 @@ impl<'a> RowSplitter<'a> {
             }
             operands.extend(&sums);
             self.enter(step, shard);
-            let (name, operator) = (shard_name(shard, &node.name), Arc::clone(&over.results));
+            let name = shard_name(shard, &node.name);
+            let operator = Arc::clone(&over.results);
             made.push(self.builder.add(&name, operator, &operands)?);
         }
-        let of_rows = |(part, made): (&RowPart, &Vec<TensorId>)| RowPart {
-            tensor: made[0],
-            rows: part.rows.clone(),
-        };
-        let parts = parts.iter().zip(&made).map(of_rows).collect();
+        let parts = parts
+            .iter()
+            .zip(&made)
+            .map(|(part, made)| RowPart { tensor: made[0], rows: part.rows.clone() })
+            .collect();
         let split = RowPlacement::Split { axis: over.axis, parts };
         self.placed.insert(node.outputs[0], (split, step));
-        // Every IPU has made the same of the sums.
+        // Every IPU has computed the same values from the sums.
         for (output, of_first) in node.outputs.iter().zip(&made[0]).skip(1) {
             self.placed.insert(*output, (RowPlacement::Whole(*of_first), step));
         }
         Ok(())
     }
 
-    /// The graph with its blocks in the order of steps, one for each IPU.
+    /// Returns the graph with its blocks in the order of steps, one for each IPU.
     fn finish(self) -> ModelGraph {
         let Self { builder, shards, blocks, copies, .. } = self;
         let mut graph = builder.finish();
@@ -551,29 +565,32 @@ impl<'a> RowSplitter<'a> {
         let all = (0..steps).flat_map(|step| (0..shards).map(move |shard| block_name(step, shard)));
         graph.blocks = all.collect();
         graph.row_shards = shards;
-        let on_all = |id: TensorId| (0..shards).all(|shard| copies.contains_key(&(id, shard)));
-        let shared = copies.iter().filter(|((id, _), _)| on_all(*id)).map(|(_, copy)| *copy);
-        let weights: BTreeSet<TensorId> =
-            shared.filter(|copy| graph.tensor(*copy).role == TensorRole::Parameter).collect();
+        let mut weights = BTreeSet::new();
+        for ((id, _), copy) in &copies {
+            let on_all_ipus = (0..shards).all(|shard| copies.contains_key(&(*id, shard)));
+            if on_all_ipus && graph.tensor(*copy).role == TensorRole::Parameter {
+                weights.insert(*copy);
+            }
+        }
         debug_assert!(weights.len().is_multiple_of(shards), "each IPU has a copy of each");
         graph.copied_weights = weights;
         graph
     }
 }
 
-/// What an IPU makes of a node, and of which rows.
+/// Part of a node that one IPU computes, and the rows that it computes.
 struct RowReader<'a> {
     node: &'a GraphNode,
     axis: usize,
     shard: usize,
-    /// Rows that it needs of operands, which have `in_rows`.
+    /// Rows that it needs of operands, which have `in_rows` rows.
     needed: Range<u64>,
     in_rows: u64,
     step: usize,
 }
 
 impl ReadRows {
-    /// Its own rows, then what lies above and below.
+    /// Returns its own rows, followed by the rows above and below.
     fn own_first(self) -> Vec<TensorId> {
         let mut pieces = self.pieces;
         if let Some(own) = self.own {
@@ -584,10 +601,11 @@ impl ReadRows {
 }
 
 impl RowPart {
-    /// Those of its rows that are among `needed`, counted from its first.
+    /// Returns the rows that are among `needed`, counted from the first row of this part.
     fn rows_within(&self, needed: &Range<u64>) -> Option<Range<u64>> {
-        let (start, end) = (self.rows.start.max(needed.start), self.rows.end.min(needed.end));
-        (start < end).then(|| start - self.rows.start..end - self.rows.start)
+        let start = self.rows.start.max(needed.start);
+        let end = self.rows.end.min(needed.end);
+        if start < end { Some(start - self.rows.start..end - self.rows.start) } else { None }
     }
 }
 
@@ -595,7 +613,7 @@ fn shard_name(shard: usize, name: &str) -> String {
     format!("shard{shard}/{name}")
 }
 
-/// The name of a tensor that IPUs share, without that of its part.
+/// Returns the name of a tensor that IPUs share, without the prefix of the part.
 pub(crate) fn name_on_all_shards(name: &str) -> &str {
     let part = name.strip_prefix("shard").and_then(|rest| rest.split_once('/'));
     part.filter(|(shard, _)| shard.parse::<usize>().is_ok()).map_or(name, |(_, name)| name)

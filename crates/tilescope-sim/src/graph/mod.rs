@@ -1,4 +1,4 @@
-//! The typed graph of a model: tensors, operations, and the training graph derived from them.
+//! Typed graph of a model: tensors, operations, and the training graph derived from them.
 
 mod batch_serialization;
 mod builder;
@@ -30,25 +30,26 @@ pub(crate) struct GraphNodeId(pub usize);
 /// An operation of the graph.
 #[derive(Clone, Debug)]
 pub struct GraphNode {
-    /// Path of names: `layer1/conv`.
+    /// Path of names, such as `layer1/conv`.
     pub name: String,
     pub operator: Arc<dyn Operator>,
     pub inputs: Vec<TensorId>,
     pub outputs: Vec<TensorId>,
-    /// Forward, backward or update.
+    /// Forward, backward or update pass.
     pub pass: TrainingPass,
-    /// Block it belongs to.
+    /// Block of the node.
     pub block: BlockId,
-    /// Operator and version of the node of a file that it was made for, `Conv@11`.
+    /// Operator and version of the node of the imported file from which it was made, such as
+    /// `Conv@11`.
     pub source: Option<Arc<str>>,
-    /// The part of the micro-batch that it works on, where batches are serialised.
+    /// Part of the micro-batch that the node works on, if batches are serialised.
     pub compute_batch: usize,
-    /// What the model says of it alone.
+    /// Options that the model sets for this node alone.
     pub options: NodeOptions,
 }
 
 impl GraphNode {
-    /// What its operator sees of it.
+    /// The operands of the node as its operator sees them.
     pub fn operands(&self) -> NodeOperands<'_> {
         NodeOperands {
             name: &self.name,
@@ -60,28 +61,28 @@ impl GraphNode {
     }
 }
 
-/// A block that annotations of the model make a stage of its own.
+/// Block that annotations of the model make a stage of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotatedStage {
     pub block: String,
     pub annotation: StageAnnotation,
 }
 
-/// What makes a block a stage of its own. IPUs are those of the replica.
+/// Annotation that makes a block a stage of its own. IPUs are those of the replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageAnnotation {
-    /// It is a stage of a pipeline on this IPU.
+    /// The block is a stage of a pipeline on this IPU.
     Stage(IpuId),
-    /// It runs on this IPU, which may run others before and after it.
+    /// The block runs on this IPU, which may run others before and after it.
     Visit(IpuId),
-    /// It is what one IPU does in a step of the phase of this number. All that its set does between
-    /// two exchanges among its IPUs is one step. The parity of the number tells the set where no IPU
-    /// is named.
+    /// The block is the work of one IPU in a step of the phase with this number. A step comprises
+    /// everything its set of IPUs does between two exchanges among them. If no IPU is named, the
+    /// parity of the number selects the set.
     Phase { number: u32, step: u32, ipu: Option<IpuId> },
 }
 
 impl StageAnnotation {
-    /// The IPU that is named.
+    /// The IPU that the annotation names.
     pub fn ipu(self) -> Option<IpuId> {
         match self {
             Self::Stage(ipu) | Self::Visit(ipu) => Some(ipu),
@@ -99,26 +100,26 @@ pub struct ModelGraph {
     pub blocks: Vec<String>,
     /// Tensors sent to the host for each micro-batch.
     pub outputs: Vec<TensorId>,
-    /// Losses; their sum is what training makes small.
+    /// Losses. Training minimises their sum.
     pub losses: Vec<TensorId>,
-    /// Stages that the model itself puts its blocks into, in order; none where it leaves that open.
+    /// Stages that the model defines for its blocks, in order. Empty if it defines none.
     pub stages: Vec<AnnotatedStage>,
-    /// IPUs that share the rows of fields; if several, blocks are steps, each with a part for every
-    /// IPU.
+    /// IPUs that share the rows of fields. If there are several, blocks are steps, each with one
+    /// part for every IPU.
     pub row_shards: usize,
-    /// Weights of which each of those IPUs has a copy: gradients of copies are added up.
+    /// Weights that each of those IPUs holds a copy of. The gradients of the copies are added.
     pub copied_weights: BTreeSet<TensorId>,
-    /// How inputs come from the host of which the model says that.
+    /// Transfer settings of the inputs for which the model specifies them.
     pub input_settings: BTreeMap<TensorId, InputSettings>,
-    /// The file it was imported from, if it was.
+    /// The file that the model was imported from, if any.
     pub imported: Option<Arc<ImportedModel>>,
-    /// What the reader of a report should know of how the model was built.
+    /// Notes for readers of a report on how the model was built.
     pub notes: Vec<String>,
 }
 
 impl ModelGraph {
-    /// By tensor, whether one operation reads it and nothing else needs it, so that it may be
-    /// overwritten.
+    /// For each tensor, true if exactly one operation reads it and nothing else needs it, so that
+    /// it may be overwritten.
     pub(crate) fn read_once(&self) -> Vec<bool> {
         let mut readers = vec![0; self.tensors.len()];
         let read = self.nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
@@ -129,7 +130,7 @@ impl ModelGraph {
         let mut once: Vec<bool> = tensors
             .map(|(tensor, readers)| tensor.role == TensorRole::Activation && readers == 1)
             .collect();
-        // Who overwrites a view overwrites what it is a view of.
+        // Overwriting a view also overwrites the tensor behind it.
         for node in &self.nodes {
             let shared = node.operator.output_alias().shared_memory(&node.operands());
             let Some((inputs, views, true)) = shared else { continue };
@@ -141,7 +142,7 @@ impl ModelGraph {
         once
     }
 
-    /// By tensor, whether it is a weight or a view of one.
+    /// For each tensor, true if it is a weight or a view of one.
     pub(crate) fn weights(&self) -> Vec<bool> {
         let mut weights: Vec<bool> =
             self.tensors.iter().map(|tensor| tensor.role == TensorRole::Parameter).collect();
@@ -155,8 +156,8 @@ impl ModelGraph {
         weights
     }
 
-    /// Makes views of what is put together of views of one tensor and no larger than that (popart
-    /// willow/src/patterns/inplace.cpp).
+    /// Turns concatenations of views of one tensor into views if they are no larger than that
+    /// tensor (popart willow/src/patterns/inplace.cpp).
     #[must_use]
     pub(crate) fn with_joined_views(mut self) -> Self {
         let mut of: Vec<TensorId> = (0..self.tensors.len()).map(TensorId).collect();
@@ -179,17 +180,17 @@ impl ModelGraph {
         self
     }
 
-    /// The tensor with this id.
+    /// Returns the tensor with this id.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0]
     }
 
-    /// Types of several tensors.
+    /// Returns the types of several tensors.
     pub(crate) fn types(&self, ids: &[TensorId]) -> Vec<TensorInfo> {
         ids.iter().map(|id| self.tensor(*id).ty.clone()).collect()
     }
 
-    /// Number and step of the phase that the model itself makes of a block.
+    /// Number and step of the phase that the model assigns to a block.
     pub(crate) fn phase_step(&self, block: BlockId) -> Option<(u32, u32)> {
         let name = self.blocks.get(block.0)?;
         let stage = self.stages.iter().find(|stage| stage.block == *name)?;
@@ -199,28 +200,30 @@ impl ModelGraph {
         }
     }
 
-    /// Tensors of one role.
+    /// The tensors with a given role.
     pub(crate) fn with_role(&self, role: TensorRole) -> impl Iterator<Item = TensorId> {
         let all = self.tensors.iter().enumerate();
         all.filter(move |(_, tensor)| tensor.role == role).map(|(i, _)| TensorId(i))
     }
 
-    /// Number of trainable values.
+    /// Number of trainable parameters.
     pub fn parameter_count(&self) -> u64 {
         self.with_role(TensorRole::Parameter).map(|id| self.tensor(id).ty.elements().0).sum()
     }
 
-    /// Floating point operations of one node.
+    /// Floating-point operations of one node.
     pub fn node_flops(&self, node: &GraphNode) -> u64 {
         node.operator.flops(&self.types(&node.inputs), &self.types(&node.outputs))
     }
 
-    /// The extent of one node, by which its error band is chosen.
+    /// Extent of one node, which selects its error band.
     pub(crate) fn node_extent(&self, node: &GraphNode) -> OperationExtent {
-        let elements = |tensors: &[TensorId]| -> Vec<u64> {
-            tensors.iter().map(|id| self.tensor(*id).ty.elements().0).collect()
-        };
-        let operands = elements(&node.inputs);
-        OperationExtent::new(&operands, &elements(&node.outputs), self.node_flops(node))
+        let operands = self.element_counts(&node.inputs);
+        let results = self.element_counts(&node.outputs);
+        OperationExtent::new(&operands, &results, self.node_flops(node))
+    }
+
+    fn element_counts(&self, tensors: &[TensorId]) -> Vec<u64> {
+        tensors.iter().map(|id| self.tensor(*id).ty.elements().0).collect()
     }
 }

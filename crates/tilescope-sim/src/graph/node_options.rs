@@ -1,61 +1,61 @@
-//! What annotations of a model say of single operations.
+//! Options that annotations of a model set for single operations.
 
 use crate::poplin::planner::OperationPlanning;
 
-/// What is said of one operation, in the place of what the program says of all.
+/// Options of one operation, which override those of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeOptions {
-    /// How it is planned.
+    /// Planning of the operation.
     pub planning: OperationPlanning,
-    /// Whether the backward pass computes its results again.
+    /// Recomputation of its results in the backward pass.
     pub recomputation: Option<NodeRecomputation>,
-    /// Where its results wait for the backward pass.
+    /// Location of its results until the backward pass.
     pub output_location: Option<OutputLocation>,
 }
 
-/// Whether the backward pass finds a result, or computes it again (popart
+/// Choice between keeping a result for the backward pass and computing it again (popart
 /// willow/include/popart/names.hpp, RecomputeType).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeRecomputation {
-    /// It is kept.
+    /// The result is kept.
     Checkpoint,
-    /// It is computed again.
+    /// The result is computed again.
     Recompute,
 }
 
-/// Where a result waits for the backward pass (popart willow/include/popart/tensorlocation.hpp).
+/// Location of a result until the backward pass (popart willow/include/popart/tensorlocation.hpp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OutputLocation {
-    /// In tile memory, not in streaming memory.
+    /// True for tile memory, false for streaming memory.
     pub on_chip: bool,
-    /// Whether the I/O tiles move it.
+    /// True if the I/O tiles move it.
     pub use_io_tiles: bool,
 }
 
-/// What the model says of how one input comes from the host, in the place of what the program says
-/// of all.
+/// Transfer settings of one input, which override those of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputSettings {
-    /// Whether the I/O tiles bring it in.
+    /// `Some(true)` if the I/O tiles bring the input in.
     pub io_tiles: Option<bool>,
     pub exchange: Option<InputExchange>,
 }
 
-/// When an input comes (popart willow/include/popart/names.hpp, ExchangeStrategy).
+/// Time at which an input is transferred (popart willow/include/popart/names.hpp,
+/// ExchangeStrategy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputExchange {
-    /// When it is needed.
+    /// At the time it is needed.
     JustInTime,
-    /// Beside the compute of the micro-batch before, within a weight update.
+    /// During the compute of the previous micro-batch, within a weight update.
     OverlapInnerLoop,
-    /// The same across weight updates.
+    /// As [`Self::OverlapInnerLoop`], and across weight updates.
     OverlapLoops,
-    /// The same across host calls.
+    /// As [`Self::OverlapInnerLoop`], and across host calls.
     OverlapStep,
 }
 
 impl InputExchange {
-    /// PopART's number of it.
+    /// Returns the strategy with PopART's number.
     pub(crate) fn of_number(number: u32) -> Option<Self> {
         match number {
             0 => Some(Self::JustInTime),

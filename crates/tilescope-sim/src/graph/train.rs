@@ -1,4 +1,5 @@
-//! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
+//! Construction of the training graph: gradients by reverse differentiation, accumulation and the
+//! optimiser.
 
 use super::builder::GraphBuilder;
 use super::{GraphNode, GraphProblem, ModelGraph, NodeOptions};
@@ -8,13 +9,13 @@ use crate::operators::{
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use tilescope_report::TrainingPass;
 
-/// How a graph is trained.
+/// Training settings of a graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingConfig {
     pub optimizer: Optimizer,
-    /// Whether several micro-batches share one update: gradients are then accumulated.
+    /// True if several micro-batches share one update, so that gradients are accumulated.
     pub accumulate: bool,
-    /// Factor of the loss that keeps small gradients above zero; 1 for none.
+    /// Factor of the loss that keeps small gradients above zero. 1 means no scaling.
     pub loss_scaling: f64,
 }
 
@@ -22,12 +23,14 @@ impl ModelGraph {
     /// Adds the backward pass of the losses, gradient accumulation and the weight update.
     ///
     /// # Errors
-    /// A model without a loss, or an operator without a gradient.
+    ///
+    /// Fails for a model without a loss and for an operator without a gradient.
     pub fn train(self, training: TrainingConfig) -> Result<ModelGraph, GraphError> {
         if self.losses.is_empty() {
             return Err(GraphError::new("loss", GraphProblem::NoLoss));
         }
-        let (forward, losses) = (self.nodes.clone(), self.losses.clone());
+        let forward = self.nodes.clone();
+        let losses = self.losses.clone();
         let trained = self.tensors_requiring_gradient();
         if let Some(loss) = losses.first().filter(|_| losses.iter().all(|loss| !trained[loss.0])) {
             let name = &self.tensor(*loss).name;
@@ -41,8 +44,11 @@ impl ModelGraph {
             if ends_here && !is_loss {
                 begin(&mut builder, node, &losses, &mut gradients);
             }
-            let scaling = (is_loss && training.loss_scaling != 1.0)
-                .then_some(ScaleOp::by(training.loss_scaling));
+            let scaling = if is_loss && training.loss_scaling != 1.0 {
+                Some(ScaleOp::by(training.loss_scaling))
+            } else {
+                None
+            };
             if !is_loss && add_in_place(&mut builder, node, &mut gradients)? {
                 continue;
             }
@@ -69,11 +75,11 @@ impl ModelGraph {
         Ok(builder.finish())
     }
 
-    /// For each tensor, whether a parameter is behind it: nobody asks for other gradients, such as
-    /// that of a mask made from the input.
+    /// For each tensor, true if it depends on a parameter. Other gradients, such as that of a mask
+    /// computed from the input, are not needed.
     fn tensors_requiring_gradient(&self) -> Vec<bool> {
-        let is_parameter = |tensor: &Tensor| tensor.role == TensorRole::Parameter;
-        let mut trained: Vec<bool> = self.tensors.iter().map(is_parameter).collect();
+        let mut trained: Vec<bool> =
+            self.tensors.iter().map(|tensor| tensor.role == TensorRole::Parameter).collect();
         for node in &self.nodes {
             if node.inputs.iter().any(|input| trained[input.0]) {
                 for output in &node.outputs {
@@ -85,8 +91,8 @@ impl ModelGraph {
     }
 }
 
-/// Begins the backward pass at a loss that is no loss operation with the gradient of the loss by
-/// itself: a constant, which is the loss scaling (popart willow/src/transforms/autodiff).
+/// Begins the backward pass at a loss that no loss operation computes. The gradient of the loss by
+/// itself is a constant, the loss scaling (popart willow/src/transforms/autodiff).
 fn begin(
     builder: &mut GraphBuilder,
     node: &GraphNode,
@@ -97,13 +103,13 @@ fn begin(
     for output in node.outputs.iter().filter(|output| losses.contains(output)) {
         let Tensor { name, ty, .. } = builder.graph().tensor(*output).clone();
         let seed = builder.tensor(&format!("Gradient___{name}"), ty, TensorRole::Resident);
-        // Where the loss is read as well, its gradient is summed when those readers are met.
+        // If other operations also read the loss, their gradients are added when they are reached.
         gradients[output.0].get_or_insert(seed);
     }
 }
 
-/// Adds the gradient operations of one forward node; returns the gradients of its inputs.
-/// `scaling` is applied to those of a loss.
+/// Adds the gradient operations of one forward node and returns the gradients of its inputs.
+/// `scaling` is applied to the gradients of a loss.
 fn differentiate(
     builder: &mut GraphBuilder,
     node: &GraphNode,
@@ -136,9 +142,9 @@ fn differentiate(
     Ok(found)
 }
 
-/// Adds the gradients of parameters to their accumulators, use by use and at once, so that none
-/// lives longer than it must. A first use makes the accumulator, which then takes its gradient's
-/// place.
+/// Adds the gradients of parameters to their accumulators immediately after each use, so that no
+/// gradient is live longer than necessary. The first use creates the accumulator, which then takes
+/// the place of the gradient.
 fn accumulate(
     builder: &mut GraphBuilder,
     node: &GraphNode,
@@ -170,8 +176,8 @@ fn accumulate(
     Ok(())
 }
 
-/// Adds the gradient of a node to that of other readers of its operand, where the node has an
-/// operator for that and there is such a gradient.
+/// Adds the gradient of a node in place to the gradient from other readers of its operand, if the
+/// node has an operator for that and such a gradient exists.
 fn add_in_place(
     builder: &mut GraphBuilder,
     node: &GraphNode,
@@ -193,7 +199,7 @@ fn add_in_place(
     Ok(true)
 }
 
-/// Notes a gradient of `input` that a node of `block` makes, added to that of earlier uses.
+/// Records a gradient of `input` that a node of `block` computes, added to that of earlier uses.
 fn add_to_gradient(
     builder: &mut GraphBuilder,
     (input, block): (TensorId, BlockId),
@@ -213,10 +219,10 @@ fn add_to_gradient(
     Ok(())
 }
 
-/// Where two gradients of a tensor are added, the second of which was made in `block`. Where IPUs
-/// share rows, that is on the IPU that has both, in the later of their steps, or else on that of
-/// the tensor, to which both are sent. They are sent there, too, where two IPUs make them in one step
-/// of a phase: neither has both before it is over.
+/// Returns the block in which two gradients of a tensor are added, given that the second was made
+/// in `block`. If IPUs share rows, this is on the IPU that holds both gradients, in the later of
+/// their steps. Otherwise both are sent to the IPU of the tensor. They are also sent there if two
+/// IPUs make them in one step of a phase, because neither holds both before the step ends.
 fn block_of_sum(
     graph: &ModelGraph,
     of: TensorId,
@@ -227,12 +233,11 @@ fn block_of_sum(
     if graph.row_shards < 2 {
         let step = graph.phase_step(first);
         let beside = first != block && step.is_some() && step == graph.phase_step(block);
-        // The backward pass goes through the blocks in reverse.
+        // The backward pass visits the blocks in reverse.
         return if beside { graph.tensor(of).block } else { first.min(block) };
     }
-    let ipu = |block: BlockId| block.0 % graph.row_shards;
-    if ipu(first) == ipu(second) {
-        // The backward pass goes through the steps in reverse.
+    if first.0 % graph.row_shards == second.0 % graph.row_shards {
+        // The backward pass visits the steps in reverse.
         first.min(second)
     } else {
         graph.tensor(of).block

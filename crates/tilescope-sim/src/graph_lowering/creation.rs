@@ -1,5 +1,5 @@
-//! Layouts of tensors that no operation makes: as an operation creates them that reads them, a view
-//! of them, or a function of each element (popart
+//! Layouts of tensors that no operation makes. The operation that reads such a tensor creates it in
+//! its preferred layout, also through views and elementwise functions (popart
 //! willow/src/popx/irlowering.cpp, getCreatorEndpoints; willow/src/popx/creatorx.cpp).
 
 use crate::graph::ModelGraph;
@@ -7,26 +7,27 @@ use crate::operators::{LoweringContext, Unwinding};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorRole};
 
-/// A layout that an operation wants a tensor to have, and how much that counts.
+/// Layout that an operation prefers for a tensor, and its priority.
 #[derive(Clone, Debug)]
 struct CreatedLayout {
     layout: TensorLayout,
-    /// True if others are asked first.
+    /// True if the layouts of other operations take precedence.
     last: bool,
-    /// The operation, by its place in the graph.
+    /// Index of the operation in the graph.
     node: usize,
 }
 
 impl CreatedLayout {
-    /// Returns whether it is taken rather than another one (popart willow/src/pointercomparators.cpp,
-    /// PICreatorCandidateCmp; all of them are of whole tensors).
+    /// Returns true if this layout takes precedence over `other` (popart
+    /// willow/src/pointercomparators.cpp, PICreatorCandidateCmp; all candidates here cover whole
+    /// tensors).
     fn comes_before(&self, other: &Self) -> bool {
         (self.last, self.node) < (other.last, other.node)
     }
 }
 
-/// The layout of each tensor that is there before any operation and that a reader creates.
-/// `created` says how a node creates its operands.
+/// Returns the layouts of tensors that exist before any operation and that a reader creates.
+/// `created` returns the layouts in which a node creates its operands.
 pub(super) fn created_layouts(
     graph: &ModelGraph,
     context: &LoweringContext,
@@ -39,8 +40,8 @@ pub(super) fn created_layouts(
     };
     let reached = reached_views(graph, is_source);
     let mut wanted: Vec<Option<CreatedLayout>> = vec![None; graph.tensors.len()];
-    // Whoever reads a result comes behind its operation, so that it is known what a result is to be
-    // like before its operands are asked about.
+    // Readers of a result follow its operation, so in reverse order the preferred layout of a
+    // result is known before its operands are visited.
     for (index, node) in graph.nodes.iter().enumerate().rev() {
         if !node.inputs.iter().any(|input| reached[input.0]) {
             continue;
@@ -74,7 +75,7 @@ pub(super) fn created_layouts(
     sources.filter_map(|tensor| Some((tensor, wanted[tensor.0].take()?.layout))).collect()
 }
 
-/// By tensor, whether it is a source or lies like one.
+/// For each tensor, true if it is a source or has the layout of one.
 fn reached_views(graph: &ModelGraph, is_source: impl Fn(TensorId) -> bool) -> Vec<bool> {
     let mut reached: Vec<bool> =
         (0..graph.tensors.len()).map(|at| is_source(TensorId(at))).collect();
@@ -84,10 +85,9 @@ fn reached_views(graph: &ModelGraph, is_source: impl Fn(TensorId) -> bool) -> Ve
             continue;
         }
         let types = graph.types(&node.inputs);
-        let lies_like = |(place, input): (usize, &TensorId)| {
+        reached[output.0] = node.inputs.iter().enumerate().any(|(place, input)| {
             reached[input.0] && node.operator.unwinding(&types, place) != Unwinding::DeadEnd
-        };
-        reached[output.0] = node.inputs.iter().enumerate().any(lies_like);
+        });
     }
     reached
 }

@@ -1,5 +1,5 @@
-//! Laws of layouts: a view costs nothing, operands trade places, and what no operation makes lies as
-//! its readers want it.
+//! Laws of layouts: views are free, operands can be swapped, and sources take the layout that their
+//! readers prefer.
 
 use super::GraphLowering;
 use crate::graph::{GraphBuilder, ModelGraph};
@@ -18,7 +18,8 @@ use tilescope_report::units::Cycles;
 /// Cycles of each node on all tiles of a Mk2.
 fn node_cycles(graph: &ModelGraph) -> Vec<Cycles> {
     let machine = IpuTarget::all_tiles_of(MK2);
-    let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
+    let plans = PlanCache::new();
+    let planning = PoplibsOptions::default();
     let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
     lowering.plan_ahead();
@@ -29,7 +30,8 @@ fn node_cycles(graph: &ModelGraph) -> Vec<Cycles> {
     cycles
 }
 
-/// A product of so many rows and what reads it next, as one matrix or as batches of rows.
+/// Cycles of a product with `tokens` rows per batch and its reader, as one matrix or as batches of
+/// rows.
 fn product_and_reader(
     [batch, tokens, width]: [u64; 3],
     batched: bool,
@@ -49,7 +51,7 @@ fn product_and_reader(
     node_cycles(&graph.finish()).into_iter().sum()
 }
 
-/// A view costs nothing, and what reads it sees the memory behind it, whatever its sizes are.
+/// Views are free, and their readers see the memory behind them, regardless of sizes.
 #[test]
 fn readers_of_a_view_cost_what_readers_of_its_tensor_cost() {
     type Reader = fn(&mut GraphBuilder, TensorId, usize);
@@ -87,16 +89,16 @@ fn readers_of_a_view_cost_what_readers_of_its_tensor_cost() {
     }
 }
 
-/// One value for each element of an axis.
+/// Parameter with one value for each element of an axis.
 fn parameter(graph: &mut GraphBuilder, of: TensorId, axis: usize) -> TensorId {
     let ty = graph.tensor_type(of);
     let values = TensorInfo::new(vec![ty.shape[axis]], ty.dtype);
     graph.tensor("values", values, TensorRole::Parameter)
 }
 
-/// A product of what no operation makes takes what it takes without the views, and the function of
-/// each element, that its operands come through: they are created for it. So does the gradient of
-/// weights, which comes to where the weights are.
+/// A product of sources takes the same cycles with and without views and elementwise functions in
+/// front of its operands, because the operands are created for it. The same holds for the gradient
+/// of weights, which is computed at the location of the weights.
 #[test]
 fn operands_are_created_behind_views() {
     for [batch, tokens, width, wide] in [
@@ -133,9 +135,9 @@ fn operands_are_created_behind_views() {
 }
 
 /// A concatenation of parts of one tensor is a view of it: a rotated axis, or every second row
-/// beside the others. A concatenation of two tensors is copied.
+/// beside the others. A concatenation of two tensors is a copy.
 #[test]
-fn parts_of_one_tensor_are_joined_for_nothing() {
+fn joining_parts_of_one_tensor_is_free() {
     let ty = TensorInfo::new([3, 56, 35], DType::Half);
     for axis in 0..3 {
         let size = ty.shape[axis];
@@ -163,10 +165,10 @@ fn parts_of_one_tensor_are_joined_for_nothing() {
     }
 }
 
-/// The order of the operands of a sum decides nothing: not where the result lies, and so not what
-/// the norm behind it costs.
+/// The order of the operands of a sum changes neither the layout of the result nor the cycles of
+/// the norm that follows.
 #[test]
-fn operands_of_a_sum_trade_places() {
+fn operands_of_a_sum_can_be_swapped() {
     let residual = |[rows, width]: [u64; 2], swapped: bool| {
         let ty = |shape: &[u64], dtype| TensorInfo::new(shape, dtype);
         let mut graph = GraphBuilder::new();
@@ -192,7 +194,7 @@ fn operands_of_a_sum_trade_places() {
     }
 }
 
-/// A pooling over the whole field is the reduction of the field, and its gradient a copy.
+/// Pooling over the whole field equals a reduction of the field, and its gradient is a copy.
 #[test]
 fn a_pooling_over_the_whole_field_is_a_reduction() {
     for [channels, height, width] in [[32, 112, 112], [48, 7, 7], [5, 13, 9]] {
@@ -210,9 +212,10 @@ fn a_pooling_over_the_whole_field_is_a_reduction() {
     }
 }
 
-/// Whatever made a tensor, its norm takes at most three times that of a linear one.
+/// The cycles of a norm are at most three times those on a linear input, regardless of the
+/// operation that made its input.
 #[test]
-fn norms_do_not_depend_much_on_who_made_their_input() {
+fn norms_hardly_depend_on_the_layout_of_their_input() {
     for [rows, width] in
         [[2048, 768], [4620, 512], [3152, 768], [999, 320], [197, 768], [77, 512], [50, 257]]
     {

@@ -1,4 +1,4 @@
-//! Lowers the operations of a graph.
+//! Lowering of the operations of a graph.
 
 mod creation;
 #[cfg(test)]
@@ -19,66 +19,84 @@ use tilescope_report::units::Cycles;
 /// Lowers the operations of one graph, one after the other.
 ///
 /// Models repeat their layers, so most operations equal one that was lowered before: the same
-/// operator on operands of the same types that lie the same way. Those share its [`LoweredOperation`].
+/// operator on operands of the same types and layouts. These share its [`LoweredOperation`].
 pub struct GraphLowering<'a, 'b> {
     graph: &'a ModelGraph,
-    /// What the operators share: among others, how the tensors lie so far.
+    /// State that operators share, such as the layouts of the tensors so far.
     pub context: &'b mut LoweringContext<'a>,
     lowered: HashMap<LoweringCacheKey, LoweringCacheEntry>,
 }
 
-/// From how many times the cycles on padding is advised: plans of neighbouring sizes differ by less
-/// where memory does not decide.
+/// Ratio of cycles from which padding is recommended. Plans of neighbouring sizes differ by less
+/// unless memory is the limit.
 const WORTH_PADDING: u64 = 2;
 
-/// An operation that would be faster if its sizes were whole grains.
+/// Operation that would be faster with sizes rounded up to whole grains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorthPadding {
     pub operation: String,
-    /// Expected of its sizes.
+    /// Estimated cycles with its own sizes.
     pub cycles: Cycles,
-    /// Expected of the padded ones.
+    /// Estimated cycles with padded sizes.
     pub padded: Cycles,
 }
 
-/// Everything that what an operation lowers to depends on.
+impl WorthPadding {
+    /// Returns the cycles of a planned operation that is short of memory, if padding its sizes is
+    /// worth it.
+    fn of_node(context: &LoweringContext, node: &GraphNode) -> Option<Self> {
+        let operands = node.operands();
+        let operator = &node.operator;
+        let given = operator.planned_cost(context, &operands, PlannedSizes::AsTheyAre)?;
+        if given.short_of_memory == 0 {
+            return None;
+        }
+        let padded = operator.planned_cost(context, &operands, PlannedSizes::WholeGrains)?.cycles;
+        if given.cycles <= WORTH_PADDING * padded {
+            return None;
+        }
+        Some(Self { operation: node.name.clone(), cycles: given.cycles, padded })
+    }
+}
+
+/// Everything that the lowering of an operation depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct LoweringCacheKey {
     operator: OperatorKey,
     planning: PoplibsOptions,
-    /// Of each operand its type, the number of its layout, and whether it may be overwritten or is a
-    /// weight.
+    /// For each operand: its type, the number of its layout, and flags for being overwritable and
+    /// being a weight.
     operands: Vec<(TensorInfo, Option<usize>, [bool; 2])>,
 }
 
 impl LoweringCacheKey {
     fn new(node: &GraphNode, context: &LoweringContext) -> Self {
-        let operand = |tensor| {
+        let mut operands = Vec::new();
+        for tensor in node.operands().all() {
             let layout = context.layout_number(tensor);
             let kind = [context.dies(tensor), context.is_weight(tensor)];
-            (context.tensor_type(tensor).clone(), layout, kind)
-        };
-        let operands = node.operands().all().map(operand).collect();
+            operands.push((context.tensor_type(tensor).clone(), layout, kind));
+        }
         let operator = OperatorKey::new(&node.operator);
         let planning = context.planning_of(&node.operands());
         Self { operator, planning, operands }
     }
 }
 
-/// What an operation lowered to, and the numbers of its operands' layouts then.
+/// Result of lowering an operation, with the numbers of its operands' layouts at that time.
 struct LoweringCacheEntry {
     lowered: LoweredOperation,
     layouts: Vec<Option<usize>>,
 }
 
-/// The inputs of a plan: an operator, its options, and the types of its operands and which of them
-/// are weights.
+/// Inputs of a plan: operator, options, operand types, and a flag for each operand that is a
+/// weight.
 type PlannedKey = (OperatorKey, PoplibsOptions, Vec<TensorInfo>, Vec<bool>);
 
-/// The planned operations of a graph. Each plan is asked for once, or equal layers would search for
-/// it at the same time.
+/// Planned operations of a graph without duplicates. Equal layers would otherwise search for the
+/// same plan at the same time.
 struct PlannedNodes<'a> {
-    /// By place in the graph, which of the different ones an operation equals.
+    /// Index into `different` of each planned operation, by its index in the graph.
     kinds: HashMap<usize, usize>,
     different: Vec<&'a GraphNode>,
 }
@@ -86,7 +104,8 @@ struct PlannedNodes<'a> {
 impl<'a> PlannedNodes<'a> {
     fn of(graph: &'a ModelGraph, context: &LoweringContext) -> Self {
         let mut numbers: HashMap<PlannedKey, usize> = HashMap::new();
-        let (mut kinds, mut different) = (HashMap::new(), Vec::new());
+        let mut kinds = HashMap::new();
+        let mut different = Vec::new();
         for (place, node) in graph.nodes.iter().enumerate() {
             if !node.operator.is_planned() {
                 continue;
@@ -106,16 +125,16 @@ impl<'a> PlannedNodes<'a> {
 }
 
 impl<'a, 'b> GraphLowering<'a, 'b> {
-    /// Of a graph whose tensors lie as `context` says.
+    /// Creates the lowering of a graph whose tensors have the layouts in `context`.
     pub fn new(graph: &'a ModelGraph, context: &'b mut LoweringContext<'a>) -> Self {
         context.note_read_once(graph.read_once());
         context.note_weights(graph.weights());
         Self { graph, context, lowered: HashMap::new() }
     }
 
-    /// Makes all plans that operations of the graph will ask for, in parallel, and lays tensors out
-    /// that no operation makes as their readers create them, whoever reads them first. What cannot be
-    /// planned is found again, and said, when the operation is lowered.
+    /// Computes all plans that operations of the graph need, in parallel, and lays out sources as
+    /// their readers create them, regardless of which reads them first. Planning errors are ignored
+    /// here and reported when the operation is lowered.
     pub fn plan_ahead(&mut self) {
         let graph = self.graph;
         let context: &LoweringContext = self.context;
@@ -131,44 +150,33 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         }
     }
 
-    /// Products and convolutions that are expected to take more than [`WORTH_PADDING`] times the
-    /// cycles of slightly larger ones: their sizes have too few divisors for the parts that memory
-    /// asks for. Of equal ones the first.
+    /// Returns the products and convolutions that are expected to take more than [`WORTH_PADDING`]
+    /// times the cycles of slightly larger ones, because their sizes have too few divisors for the
+    /// splits that memory requires. Of several equal operations, only the first is returned.
     pub fn worth_padding(&self) -> Vec<WorthPadding> {
         let context: &LoweringContext = self.context;
         let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, context);
-        let worth = |node: &&GraphNode| {
-            let operands = node.operands();
-            let cost = |sizes| node.operator.planned_cost(context, &operands, sizes);
-            let given = cost(PlannedSizes::AsTheyAre).filter(|cost| cost.short_of_memory > 0)?;
-            let padded = cost(PlannedSizes::WholeGrains)?.cycles;
-            (given.cycles > WORTH_PADDING * padded).then(|| WorthPadding {
-                operation: node.name.clone(),
-                cycles: given.cycles,
-                padded,
-            })
-        };
-        different.par_iter().filter_map(worth).collect()
+        different.par_iter().filter_map(|node| WorthPadding::of_node(context, node)).collect()
     }
 
-    /// True if a linear layer is computed in parts one after the other.
+    /// Returns true if a linear layer is computed in serial parts.
     pub fn serializes_a_layer(&self) -> bool {
         let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, self.context);
         let context: &LoweringContext = self.context;
-        let parts = |node: &&GraphNode| node.operator.serial_parts(context, &node.operands());
-        different.iter().any(|node| parts(node) > 1)
+        different.iter().any(|node| node.operator.serial_parts(context, &node.operands()) > 1)
     }
 
-    /// Lowers one operation of the graph, or finds one that was equal.
+    /// Lowers one operation of the graph, or returns the result of an equal one.
     ///
     /// # Errors
-    /// Where no plan exists.
+    ///
+    /// Fails if no plan exists.
     pub fn lower(&mut self, node: &GraphNode) -> Result<LoweredOperation, LoweringError> {
         let operands = node.operands();
         let key = LoweringCacheKey::new(node, self.context);
         if let Some(known) = self.lowered.get(&key) {
-            // Lowering also lays out operands that lay nowhere yet. An operation that is found has
-            // to leave the same behind.
+            // Lowering also lays out operands that had no layout. A cached result must have the
+            // same effect.
             for (tensor, layout) in operands.all().zip(&known.layouts) {
                 self.context.lay_out_as(tensor, *layout);
             }

@@ -1,7 +1,8 @@
-//! One operation alone on an IPU Model, as poplibs' tools run it: upload, operation, download.
+//! Benchmark of a single operation on an IPU Model, as the tools of poplibs run it: upload,
+//! operation, download.
 //!
-//! Cycles and bytes are those the tools report with host transfers left out. Some tools compile the
-//! code of vertices, others count tensors, temporaries and the state of vertices only.
+//! Cycles and bytes correspond to those that the tools report without host transfers. Some tools
+//! compile the code of vertices. Others count only tensors, temporaries and the state of vertices.
 
 use crate::cost_constants::{
     COPY_CODE_BYTES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES, REARRANGING_CODE_BYTES,
@@ -16,65 +17,68 @@ use crate::poplar::tile_runs;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhaseKind,
 };
-use crate::shape::{TensorId, TensorRole};
+use crate::shape::{Tensor, TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, TargetKind, TileMemory};
+use tilescope_report::{MemoryCategory, TargetKind};
 
-/// What one operation costs.
+/// Cost of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpBenchmarkCost {
     /// Cycles from the end of the upload to the start of the download.
     pub cycles: Cycles,
-    /// Sum over all tiles of always-live bytes and of each tile's peak of the others.
+    /// Sum over all tiles of the always-live bytes and of each tile's peak of not-always-live
+    /// bytes.
     pub memory_bytes: Bytes,
     /// Highest address in use on any tile.
     pub fullest_tile_bytes: Bytes,
 }
 
-/// Bytes of a vertex without its constants: pointers of its edges and some counts. Where 16 bits reach all of a tile's
-/// memory in words, pointers take two bytes.
+/// Bytes of a vertex without its constants: pointers of its edges and some counts. Pointers take
+/// two bytes if 16-bit word addresses cover the memory of a tile.
 pub(crate) fn state_bytes(chip: &Chip, vertex: &VertexInstances) -> Bytes {
     const COUNTS_BYTES: Bytes = Bytes(6);
-    // 16 bits of words reach 256 KiB: all of a tile of the first chip.
+    // 16-bit word addresses cover 256 KiB, the whole tile of the first chip.
     let pointer = if chip.bytes_per_tile <= Bytes(4 << 16) { Bytes(2) } else { Bytes(4) };
     vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes
 }
 
-/// A tensor that a program reads or writes.
+/// Tensor that a program reads or writes.
 #[derive(Clone, Debug)]
 struct OpBenchmarkTensor {
     /// Bytes on each tile.
     bytes: TileRuns<Bytes>,
-    /// What vertices need of its place.
+    /// Constraint of its vertices on its placement.
     place: MemoryConstraint,
-    /// Phases of the program it lives in; always, if the host reads or writes it.
+    /// Phases of the program in which it is live. `None` means always, for tensors that the host
+    /// reads or writes.
     live: Option<Range<usize>>,
 }
 
-/// What a tool runs between upload and download.
+/// Program that a tool runs between upload and download.
 #[derive(Clone, Debug)]
 pub(crate) struct OpBenchmarkProgram {
-    /// Tiles of the IPU that are used.
+    /// Number of tiles in use.
     tiles: u32,
-    /// What happens, in order.
+    /// Work of the program, in order.
     works: Vec<OperationWork>,
-    /// Operands and results.
+    /// Operands and results of the program.
     tensors: Vec<OpBenchmarkTensor>,
-    /// Whether the tool compiles code; others leave it out of memory.
+    /// True if the tool compiles code. Others leave it out of memory.
     code: bool,
 }
 
 impl OpBenchmarkProgram {
-    /// The operations of a graph one after the other, lowered as those of a model are. Those of
-    /// `idle` are not run: they only say how tensors lie. `code` tells whether the tool compiles
-    /// code. Between passes the host reads and writes every tensor but the activations that are no
-    /// outputs of the graph.
+    /// Creates a program that runs the operations of a graph in order, lowered as those of a model
+    /// are. The operations in `idle` are not run and only determine layouts. `code` is true if the
+    /// tool compiles code. Between passes the host reads and writes every tensor except activations
+    /// that are not outputs of the graph.
     ///
     /// # Errors
-    /// An operation that cannot be lowered.
+    ///
+    /// Fails if an operation cannot be lowered.
     pub(crate) fn new<'a>(
         graph: &'a ModelGraph,
         mut context: LoweringContext<'a>,
@@ -107,10 +111,10 @@ impl OpBenchmarkProgram {
     }
 }
 
-/// When each tensor of a graph is used, and what vertices need of its place.
+/// Lifetime and placement constraint of each tensor of a graph.
 struct OpBenchmarkLiveness<'a> {
     graph: &'a ModelGraph,
-    /// The tensor whose memory each uses: views and results in place share it.
+    /// For each tensor, the tensor whose memory it uses. Views and in-place results share memory.
     owners: Vec<TensorId>,
     live: BTreeMap<TensorId, Range<usize>>,
     places: BTreeMap<TensorId, MemoryConstraint>,
@@ -139,26 +143,25 @@ impl<'a> OpBenchmarkLiveness<'a> {
     fn note(&mut self, tensor: TensorId, place: MemoryConstraint, live: Range<usize>) {
         let owner = self.owners[tensor.0];
         let known = self.places.entry(owner).or_default();
-        // Views share the memory of their tensor, so the strictest of all needs counts.
+        // Views share the memory of their tensor, so the strictest constraint applies.
         *known = place.max(*known);
         let span = self.live.entry(owner).or_insert_with(|| live.clone());
         *span = span.start.min(live.start)..span.end.max(live.end);
     }
 
-    /// An operation of so many phases.
+    /// Adds an operation with the given number of phases.
     fn add(&mut self, node: &GraphNode, lives: &OperandLiveness, phases: usize) {
         let first = self.phases;
-        let inputs = node.inputs.iter().zip(lives.input_phases(phases));
-        let outputs = node.outputs.iter().zip(lives.output_phases(phases));
-        let inputs = inputs.map(|(tensor, live)| (tensor, live, lives.input_constraint));
-        let outputs = outputs.map(|(tensor, live)| (tensor, live, lives.output_constraint));
-        for (tensor, live, place) in inputs.chain(outputs) {
-            self.note(*tensor, place, first + live.start..first + live.end);
+        for (input, live) in node.inputs.iter().zip(lives.input_phases(phases)) {
+            self.note(*input, lives.input_constraint, first + live.start..first + live.end);
+        }
+        for (output, live) in node.outputs.iter().zip(lives.output_phases(phases)) {
+            self.note(*output, lives.output_constraint, first + live.start..first + live.end);
         }
         self.phases += phases;
     }
 
-    /// An operation that is not run.
+    /// Adds an operation that is not run.
     fn idle(&mut self, node: &GraphNode, lives: &OperandLiveness) {
         let none = self.phases..self.phases;
         for input in &node.inputs {
@@ -170,54 +173,59 @@ impl<'a> OpBenchmarkLiveness<'a> {
     }
 
     fn operands(self, lowering: &mut LoweringContext) -> Vec<OpBenchmarkTensor> {
-        let kept = |tensor: TensorId| self.graph.tensor(tensor).role != TensorRole::Activation;
         let outputs = self.graph.outputs.iter().map(|output| self.owners[output.0]);
         let outputs: BTreeSet<TensorId> = outputs.collect();
-        let operand = |(tensor, live): (TensorId, Range<usize>)| OpBenchmarkTensor {
-            bytes: lowering
-                .layout_or_linear(tensor)
-                .bytes(self.graph.tensor(tensor).ty.dtype.bytes()),
-            place: self.places.get(&tensor).copied().unwrap_or_default(),
-            live: (!kept(tensor) && !outputs.contains(&tensor)).then_some(live),
-        };
-        self.live.into_iter().map(operand).collect()
+        let mut found = Vec::new();
+        for (tensor, live) in self.live {
+            let Tensor { ty, role, .. } = self.graph.tensor(tensor);
+            let always = *role != TensorRole::Activation || outputs.contains(&tensor);
+            found.push(OpBenchmarkTensor {
+                bytes: lowering.layout_or_linear(tensor).bytes(ty.dtype.bytes()),
+                place: self.places.get(&tensor).copied().unwrap_or_default(),
+                live: if always { None } else { Some(live) },
+            });
+        }
+        found
     }
 }
 
-/// Costs of a program.
+/// Returns the costs of a program.
 pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost {
     let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
-    let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
+    let always_live = memory.map(|tile| tile.always_live).total();
+    let not_always_live = memory.map(|tile| tile.peak_not_always_live).total();
     OpBenchmarkCost {
-        // One more sync than the works have exchanges: the tiles wait for the upload.
+        // The tiles wait for the upload, so there is one sync more than the works have exchanges.
         cycles: chip.exchange_start()
             + program.works.iter().map(|work| work.cycles(chip)).sum::<Cycles>(),
-        memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
+        memory_bytes: always_live + not_always_live,
         fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }
 }
 
-/// All that needs a place: tensors, vertices and their code, temporaries.
+/// Returns all allocations: tensors, vertices and their code, temporaries.
 fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest> {
-    let operand = |operand: &OpBenchmarkTensor| AllocationRequest {
-        memory_constraint: operand.place,
-        lifetime: operand.live.clone().map(lifetime),
-        ..always(operand.bytes.clone())
-    };
-    let mut wanted: Vec<AllocationRequest> = program.tensors.iter().map(operand).collect();
+    let mut wanted = Vec::new();
+    for operand in &program.tensors {
+        wanted.push(AllocationRequest {
+            memory_constraint: operand.place,
+            lifetime: operand.live.clone().map(lifetime),
+            ..always(operand.bytes.clone())
+        });
+    }
     wanted.push(always(TileRuns::uniform(
         TileRange::first_tiles(program.tiles),
         MODEL_TILE_BYTES.bytes(),
     )));
     wanted
         .push(always(TileRuns::uniform(TileRange::first_tiles(1), MODEL_FIRST_TILE_BYTES.bytes())));
-    // Copies are made by the compiler after the graph's vertices have been counted.
-    let counted = || program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
-    wanted.extend(
-        counted()
-            .map(|vertex| always(vertex.count.map(|count| *count * state_bytes(chip, vertex)))),
-    );
-    wanted.extend(constants(counted()));
+    // The compiler creates copies after the vertices of the graph have been counted.
+    let counted: Vec<&VertexInstances> =
+        program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type)).collect();
+    for vertex in &counted {
+        wanted.push(always(vertex.count.map(|count| *count * state_bytes(chip, vertex))));
+    }
+    wanted.extend(constants(counted.into_iter()));
     if program.code {
         wanted.extend(code(program));
         wanted.extend(rearranging_code(program));
@@ -230,8 +238,8 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
     wanted
 }
 
-/// Constants of vertices. A tile stores equal ones once; lists of the same length that different
-/// compute sets have on a tile are taken for equal.
+/// Allocations for the constants of vertices. A tile stores equal constants once. Lists of the same
+/// length on one tile, from different compute sets, count as equal.
 fn constants<'a>(
     vertices: impl Iterator<Item = &'a VertexInstances>,
 ) -> impl Iterator<Item = AllocationRequest> {
@@ -243,7 +251,8 @@ fn constants<'a>(
     stored.into_iter().map(|(bytes, count)| always(count.map(|count| *count * bytes)))
 }
 
-/// Code of each vertex type on the tiles that use it; all copies share theirs.
+/// Allocations for the code of each vertex type on the tiles that use it. All copy vertices share
+/// theirs.
 fn code(program: &OpBenchmarkProgram) -> impl Iterator<Item = AllocationRequest> {
     let mut users: BTreeMap<&str, TileRuns<u64>> = BTreeMap::new();
     for vertex in program.vertices() {
@@ -261,7 +270,7 @@ fn code(program: &OpBenchmarkProgram) -> impl Iterator<Item = AllocationRequest>
     })
 }
 
-/// Code that brings rearranged operands into place, on the tiles that hold any.
+/// Allocation for the code that brings rearranged operands into place, on the tiles that hold any.
 fn rearranging_code(program: &OpBenchmarkProgram) -> Option<AllocationRequest> {
     let temporaries = program.works.iter().flat_map(|work| &work.temporaries);
     let rearranged = temporaries.filter(|each| each.category == MemoryCategory::Rearrangement);
@@ -272,7 +281,7 @@ fn rearranging_code(program: &OpBenchmarkProgram) -> Option<AllocationRequest> {
     Some(AllocationRequest { category: MemoryCategory::VertexCode, ..always(code) })
 }
 
-/// Stands for all codelets that copy.
+/// Stands for all copy codelets.
 const SHARED_COPY_CODELETS: &str = "";
 
 fn always(bytes: TileRuns<Bytes>) -> AllocationRequest {
@@ -284,13 +293,13 @@ fn always(bytes: TileRuns<Bytes>) -> AllocationRequest {
     }
 }
 
-/// Phases of a program as the allocator has them.
+/// Converts phases of a program to a lifetime for the allocator.
 #[expect(clippy::cast_possible_truncation, reason = "no program in memory has 2^32 phases")]
 fn lifetime(phases: Range<usize>) -> Range<u32> {
     phases.start as u32..phases.end as u32
 }
 
-/// A temporary of a work whose first phase is phase `first` of the program.
+/// Allocation for a temporary of a work whose first phase is phase `first` of the program.
 fn temporary(temporary: &TemporaryVariable, first: usize) -> AllocationRequest {
     let live = first + temporary.live.start..first + temporary.live.end;
     AllocationRequest {

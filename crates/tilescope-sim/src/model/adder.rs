@@ -1,4 +1,4 @@
-//! Three sums of vectors from the host: the example whose memory report is printed in the
+//! Three sums of vectors from the host: the example with a printed memory report in the
 //! documentation of TensorFlow for the IPU (graphcore/tensorflow docs/logging.rst).
 
 use super::{ModelDef, ModelSpec, size};
@@ -9,7 +9,7 @@ use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[size("model.elements", "2", "Values of each vector")];
 
-/// `(a + b) + (a + c)`.
+/// `(a + b) + (a + c)`, with the vectors from the host.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "adder",
     about: "Three sums of vectors from the host, (a + b) + (a + c)",

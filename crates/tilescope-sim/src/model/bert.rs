@@ -1,11 +1,11 @@
-//! BERT (Devlin et al., arXiv 1810.04805). Pre-training as graphcore/examples nlp/bert/pytorch
-//! modeling.py builds it: masked tokens are picked before the language-model head, whose decoder
-//! shares the word embedding, and the next-sentence head reads the first token. Questions about a
-//! text (SQuAD) as nlp/bert/popart bert_model.py builds it: two values per token, for where an
-//! answer starts and ends.
+//! BERT (Devlin et al., arXiv 1810.04805). Pre-training follows graphcore/examples nlp/bert/pytorch
+//! modeling.py: masked tokens are picked before the language-model head, whose decoder shares the
+//! word embedding, and the next-sentence head reads the first token. Question answering (SQuAD)
+//! follows nlp/bert/popart bert_model.py: two values per token, for the start and the end of an
+//! answer.
 //!
-//! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`:
-//! on another IPU than `embeddings` its weights are kept there too.
+//! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`. If
+//! `head` is on another IPU than `embeddings`, that IPU also keeps the weights of the decoder.
 
 use super::layer_builder::{AttentionParams, ModelBuilder};
 use super::{ModelDef, ModelSpec, size};
@@ -18,7 +18,8 @@ use crate::shape::{DType, TensorId};
 use crate::spec_keys::{Framework, SpecKey, SpecKeyType};
 use std::borrow::Cow;
 
-/// Sizes of BERT-Large for phase 1; other sizes are set in a spec. The last is of pre-training only.
+/// Sizes of BERT-Large for phase 1. A spec can set other sizes. The last one applies to
+/// pre-training only.
 const SIZES: &[SpecKey] = &[
     super::depth("24"),
     size("model.hidden", "1024", "Channels of a token, a multiple of heads"),
@@ -36,7 +37,7 @@ const SIZES: &[SpecKey] = &[
     ),
 ];
 
-/// Segments a token can belong to.
+/// The number of segments that a token can belong to.
 const SEGMENTS: u64 = 2;
 
 /// Sizes of the encoder.
@@ -52,7 +53,7 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-/// BERT with the head that answers questions.
+/// BERT with the question-answering head.
 pub(crate) const SQUAD: ModelDef = ModelDef {
     name: "bert_squad",
     about: "BERT for questions about a text (SQuAD), Large by default; blocks embeddings, layer0, ..., head",
@@ -78,7 +79,7 @@ fn build_squad(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
 /// A model up to its heads.
 struct EncodedTokens {
     model: ModelBuilder,
-    /// Its result, a row for each token.
+    /// The encoder's result, a row for each token.
     x: TensorId,
     /// The word embedding.
     words: TensorId,
@@ -115,7 +116,7 @@ fn encoder(spec: &ModelSpec) -> Result<EncodedTokens, GraphError> {
     Ok(EncodedTokens { model, x, words, shape: [batch, tokens, hidden] })
 }
 
-/// Sum of word, position and segment embeddings of `sizes` = tokens, positions, channels.
+/// The sum of word, position and segment embeddings. `sizes` are tokens, positions and channels.
 fn embeddings(
     model: &mut ModelBuilder,
     words: TensorId,
@@ -142,7 +143,7 @@ fn embeddings(
     model.dropout("embeddings/dropout", x)
 }
 
-/// What is added to the scores of tokens nobody may look at.
+/// The mask that is added to the scores of tokens that attention must ignore.
 fn attention_mask(
     model: &mut ModelBuilder,
     batch: u64,
@@ -155,7 +156,7 @@ fn attention_mask(
     model.reshape("mask", mask, &[batch, 1, 1, tokens])
 }
 
-/// A transformer layer that norms the sums behind attention and feed-forward.
+/// A transformer layer that norms the sums after attention and feed-forward.
 fn post_norm_layer(
     model: &mut ModelBuilder,
     name: &str,
@@ -174,7 +175,7 @@ fn post_norm_layer(
     model.layer_norm(&named("norm2"), y)
 }
 
-/// Guesses the masked tokens.
+/// Adds the head that predicts the masked tokens.
 fn language_head(
     model: &mut ModelBuilder,
     x: TensorId,
@@ -192,7 +193,7 @@ fn language_head(
     loss_or_logits(model, "masked_lm", x)
 }
 
-/// Guesses whether the second sentence follows the first.
+/// Adds the head that predicts if the second sentence follows the first.
 fn sentence_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Result<(), GraphError> {
     let [batch, _, hidden] = shape;
     let x = model.reshape("head/tokens", x, &shape)?;
@@ -204,8 +205,8 @@ fn sentence_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Resu
     loss_or_logits(model, "next_sentence", x)
 }
 
-/// Says of each token how likely an answer starts and ends there: without training as one tensor,
-/// else as a choice among tokens each.
+/// Adds the head that scores each token as the start and the end of an answer. Without training the
+/// scores are one tensor. With training each is a choice among tokens.
 fn answer_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Result<(), GraphError> {
     let [batch, tokens, _] = shape;
     let x = model.linear("head/answer", x, 2)?;
@@ -224,7 +225,7 @@ fn answer_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Result
     Ok(())
 }
 
-/// A loss where the model is trained, the logits where it is not.
+/// Adds a loss if the model is trained, and outputs the logits otherwise.
 fn loss_or_logits(
     model: &mut ModelBuilder,
     name: &str,

@@ -1,5 +1,5 @@
 //! The network of the PopTorch tutorial on efficient data loading: two convolutions, group norm,
-//! two linear layers, and a log-softmax that, as the tutorial writes it, runs over the batch.
+//! two linear layers, and a log-softmax that runs over the batch, as in the tutorial.
 
 use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec, size};
@@ -12,7 +12,7 @@ const SIZES: &[SpecKey] = &[
     size("model.classes", "10", "Classes"),
 ];
 
-/// The ClassificationModel of the tutorial.
+/// The `ClassificationModel` of the tutorial.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "classification",
     about: "Data loading tutorial: conv 3x3 1-5, conv 5x5 5-12, group norm, linear 100, linear 10",

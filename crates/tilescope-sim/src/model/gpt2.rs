@@ -1,8 +1,8 @@
 //! GPT-2 language model (Radford et al. 2019) as graphcore/examples nlp/gpt2/pytorch trains it:
-//! every token guesses the next one, through a decoder that shares the word embedding.
+//! every token predicts the next one, through a decoder that shares the word embedding.
 //!
-//! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`:
-//! on another IPU than `embeddings` its weights are kept there too.
+//! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`. If
+//! `head` is on another IPU than `embeddings`, that IPU also keeps the weights of the decoder.
 
 use super::layer_builder::{AttentionParams, ModelBuilder};
 use super::{ModelDef, ModelSpec, size};
@@ -11,7 +11,7 @@ use crate::operators::{BinaryOp, CrossEntropyOp, EmbeddingOp, MatMulOp};
 use crate::shape::DType;
 use crate::spec_keys::SpecKey;
 
-/// Sizes of GPT-2 Small; other sizes are set in a spec.
+/// Sizes of GPT-2 Small. A spec can set other sizes.
 const SIZES: &[SpecKey] = &[
     super::depth("12"),
     size("model.hidden", "768", "Channels of a token, a multiple of heads"),
@@ -21,7 +21,7 @@ const SIZES: &[SpecKey] = &[
     size("model.sequence_length", "1024", "Tokens of a sequence"),
 ];
 
-/// GPT-2.
+/// GPT-2 with a language-model head.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "gpt2",
     about: "GPT-2 language model, Small by default; blocks embeddings, layer0, ..., head",

@@ -20,7 +20,7 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
         return Err(GraphError::new("onnx", ImportProblem::NoFile));
     };
     let as_written = matches!(spec.number_formats, ModelPrecision::AsIs | ModelPrecision::Float32);
-    let types = (!as_written).then_some((spec.precision, spec.parameter_type));
+    let types = if as_written { None } else { Some((spec.precision, spec.parameter_type)) };
     let settings = ImportSettings { options: &spec.import, types, training: spec.training };
     onnx::import(file, &settings)
 }

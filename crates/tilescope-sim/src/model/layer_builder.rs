@@ -1,4 +1,4 @@
-//! The layers models are made of: parameters, and the operators around them.
+//! The layers of built-in models: parameters, and the operators around them.
 
 use super::ModelSpec;
 use super::operation_precision::{OperationKind, OperationPrecisions};
@@ -15,9 +15,9 @@ pub(crate) struct ModelBuilder {
     /// Element type of activations.
     pub dtype: DType,
     parameter_type: DType,
-    /// Where kinds of operations have another one.
+    /// Element types of the kinds of operations that have their own.
     precision_of: OperationPrecisions,
-    /// Whether there will be a backward pass.
+    /// True if the model has a backward pass.
     pub training: bool,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct AttentionParams {
     pub batch: u64,
     /// Tokens of a sequence.
     pub tokens: u64,
-    /// Heads that share the channels.
+    /// The number of heads that share the channels.
     pub heads: u64,
-    /// Summand of the scores, in the shape `[batch or 1, 1, tokens or 1, tokens]`.
+    /// The summand of the scores, with the shape `[batch or 1, 1, tokens or 1, tokens]`.
     pub mask: Option<TensorId>,
 }
 
 impl ModelBuilder {
-    /// An empty model in the precision of `spec`.
+    /// Makes an empty model with the precision of `spec`.
     pub(crate) fn new(spec: &ModelSpec) -> Self {
         Self {
             graph: GraphBuilder::new(),
@@ -44,7 +44,7 @@ impl ModelBuilder {
         }
     }
 
-    /// What follows belongs to the block of this name.
+    /// Starts the block of this name, which the following operators belong to.
     pub(crate) fn block(&mut self, name: &str) {
         self.graph.block(name);
     }
@@ -53,23 +53,23 @@ impl ModelBuilder {
         self.graph.finish()
     }
 
-    /// Type of a tensor.
+    /// The type of a tensor.
     pub(crate) fn ty(&self, tensor: TensorId) -> &TensorInfo {
         &self.graph.graph().tensor(tensor).ty
     }
 
-    /// A tensor streamed from the host.
+    /// Adds a tensor that is streamed from the host.
     pub(crate) fn input(&mut self, name: &str, shape: &[u64], dtype: DType) -> TensorId {
         self.graph.tensor(name, TensorInfo::new(shape, dtype), TensorRole::Input)
     }
 
-    /// A tensor that is on the device from the start and is not trained.
+    /// Adds a tensor that is on the device from the start and is not trained.
     pub(crate) fn resident(&mut self, name: &str, shape: &[u64]) -> TensorId {
         self.graph.tensor(name, TensorInfo::new(shape, self.dtype), TensorRole::Resident)
     }
 
-    /// Trainable values, in the type that is computed with: where they are kept in another one,
-    /// each pass casts them.
+    /// Adds trainable values, in the type of computation. If they are kept in another type, each
+    /// pass casts them.
     pub(crate) fn parameter(&mut self, name: &str, shape: &[u64]) -> Result<TensorId, GraphError> {
         self.parameter_in(name, shape, [self.parameter_type, self.dtype])
     }
@@ -79,7 +79,7 @@ impl ModelBuilder {
         self.precision_of.of(OperationKind::Norm, self.dtype)
     }
 
-    /// Trainable values that are kept in one type and computed with in another.
+    /// Adds trainable values that are kept in one type and used in another.
     fn parameter_in(
         &mut self,
         name: &str,
@@ -104,9 +104,9 @@ impl ModelBuilder {
         Ok(self.apply_all(name, operator, inputs)?[0])
     }
 
-    /// Applies an operator with several results. Where operators of its kind have a precision of their
-    /// own, what it reads in the model's is cast before, and what the model goes on with behind it, as
-    /// `.float()` and `.half()` around it in PopTorch leave casts to PopART.
+    /// Applies an operator with several results. If operators of its kind have their own precision,
+    /// operands in the model's type are cast before it, and the results that the model continues
+    /// with after it. `.float()` and `.half()` in PopTorch leave the same casts to PopART.
     pub(crate) fn apply_all(
         &mut self,
         name: &str,
@@ -134,7 +134,7 @@ impl ModelBuilder {
         Ok(results)
     }
 
-    /// The same elements in another shape.
+    /// Reshapes a tensor, with the same elements.
     pub(crate) fn reshape(
         &mut self,
         name: &str,
@@ -144,7 +144,7 @@ impl ModelBuilder {
         self.apply(name, ReshapeOp { shape: shape.to_vec() }, &[x])
     }
 
-    /// `x . weight + bias` of a matrix `x`.
+    /// Adds `x . weight + bias` for a matrix `x`.
     pub(crate) fn linear(
         &mut self,
         name: &str,
@@ -169,7 +169,7 @@ impl ModelBuilder {
         self.apply(&name, AddBiasOp { axis: 1 }, &[x, bias])
     }
 
-    /// A convolution with square kernels, without bias.
+    /// Adds a convolution with square kernels and without bias.
     pub(crate) fn conv(
         &mut self,
         name: &str,
@@ -184,8 +184,8 @@ impl ModelBuilder {
         self.apply(name, conv, &[x, weights])
     }
 
-    /// Scale and shift of a norm over `channels`, kept in the type that it computes in where that is
-    /// not the model's.
+    /// Adds scale and shift of a norm over `channels`, kept in the type that the norm computes in
+    /// if that is not the model's type.
     pub(crate) fn affine(
         &mut self,
         name: &str,
@@ -198,8 +198,8 @@ impl ModelBuilder {
         Ok([scale, self.parameter_in(&format!("{name}/bias"), &[channels], types)?])
     }
 
-    /// Batch norm over the second axis of a convolution's result. In a model that is not trained it
-    /// is folded into the weights, and leaves a bias: so exporters of such models write them
+    /// Adds batch norm over the second axis of a convolution's result. In an untrained model it is
+    /// folded into the weights and leaves a bias, because exporters write such models this way
     /// (torch.onnx.export in evaluation mode, which PopRT's benchmarks start from).
     pub(crate) fn batch_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.get(1).copied().unwrap_or(1);
@@ -215,20 +215,20 @@ impl ModelBuilder {
         Ok(outputs[0])
     }
 
-    /// Layer norm over the last axis.
+    /// Adds layer norm over the last axis.
     pub(crate) fn layer_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.last().copied().unwrap_or(1);
         let [scale, shift] = self.affine(name, channels)?;
         Ok(self.apply_all(name, NormOp::LAYER, &[x, scale, shift])?[0])
     }
 
-    /// Dropout where the model is trained.
+    /// Adds dropout if the model is trained.
     pub(crate) fn dropout(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         if self.training { self.apply(name, DropoutOp, &[x]) } else { Ok(x) }
     }
 
-    /// Self-attention of `x[batch x tokens, channels]` with one projection for queries, keys and
-    /// values, as graphcore/examples fuses them (nlp/bert/pytorch modeling.py).
+    /// Adds self-attention of `x[batch x tokens, channels]` with one projection for queries, keys
+    /// and values, as graphcore/examples fuses them (nlp/bert/pytorch modeling.py).
     pub(crate) fn attention(
         &mut self,
         name: &str,
@@ -275,7 +275,7 @@ impl ModelBuilder {
         self.linear(&named("projection"), context, channels)
     }
 
-    /// The two linear layers behind attention, with GELU between them.
+    /// Adds the two linear layers after attention, with GELU between them.
     pub(crate) fn feed_forward(
         &mut self,
         name: &str,
@@ -288,7 +288,7 @@ impl ModelBuilder {
         self.linear(&format!("{name}/ff2"), x, channels)
     }
 
-    /// A transformer layer that norms what goes into attention and feed-forward (GPT-2, ViT).
+    /// Adds a transformer layer that norms the inputs of attention and feed-forward (GPT-2, ViT).
     pub(crate) fn pre_norm_layer(
         &mut self,
         name: &str,
@@ -306,8 +306,8 @@ impl ModelBuilder {
         self.apply(&format!("{name}/residual"), BinaryOp::ADD, &[y, x])
     }
 
-    /// Sends the model's answer to the host, and its loss against labels where it is trained.
-    /// `logits` are `[samples, classes]`.
+    /// Sends the logits to the host, and the loss against labels if the model is trained. `logits`
+    /// are `[samples, classes]`.
     pub(crate) fn classify(&mut self, logits: TensorId) -> Result<(), GraphError> {
         self.graph.output(logits);
         if !self.training {

@@ -1,5 +1,5 @@
-//! A matrix times a vector, both streamed from the host, in codelets of one's own: the program of
-//! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
+//! A matrix times a vector, both streamed from the host, with custom codelets: the program of
+//! Poplar's tutorial on the subject (graphcore/examples tut6_matrix_vector_opt).
 
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
@@ -12,7 +12,7 @@ const SIZES: &[SpecKey] = &[
     size("model.columns", "1000", "Columns of the matrix, values of the vector"),
 ];
 
-/// `result = matrix . vector`.
+/// `result = matrix . vector`, with custom codelets.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "mat_vec",
     about: "A float matrix times a vector, matrix[rows,columns] . vector, with codelets of one's own",
@@ -29,7 +29,8 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let mut input = |name: &str, shape: &[u64]| {
         graph.tensor(name, TensorInfo::new(shape, DType::Float), TensorRole::Input)
     };
-    let (vector, matrix) = (input("inputVector", &[columns]), input("matrix", &[rows, columns]));
+    let vector = input("inputVector", &[columns]);
+    let matrix = input("matrix", &[rows, columns]);
     graph.apply("product", MatVecOp, &[matrix, vector])?;
     Ok(graph.finish())
 }

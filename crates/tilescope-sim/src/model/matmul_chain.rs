@@ -1,4 +1,4 @@
-//! Two matmuls in a row on tensors that are already on the device: the program of the Poplar
+//! Two consecutive matmuls on tensors that are already on the device: the program of the Poplar
 //! profiling tutorial (graphcore/examples tut4_profiling).
 
 use super::{ModelDef, ModelSpec, size};
@@ -14,7 +14,7 @@ const SIZES: &[SpecKey] = &[
     size("model.p", "200", "Columns of the third matrix"),
 ];
 
-/// `m5 = (m1 . m2) . m3`.
+/// `m5 = (m1 . m2) . m3` on resident tensors.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "matmul_chain",
     about: "Two matrix products in a row, m1[m,k] . m2[k,n] . m3[n,p], on resident tensors",
@@ -32,7 +32,9 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let mut mapped = |name: &str, rows: u64, columns: u64| {
         graph.tensor(name, TensorInfo::new([rows, columns], dtype), TensorRole::Mapped)
     };
-    let (m1, m2, m3) = (mapped("m1", m, k), mapped("m2", k, n), mapped("m3", n, p));
+    let m1 = mapped("m1", m, k);
+    let m2 = mapped("m2", k, n);
+    let m3 = mapped("m3", n, p);
     let m4 = graph.apply("m4", MatMulOp::default(), &[m1, m2])?;
     graph.apply("m5", MatMulOp::default(), &[m4, m3])?;
     Ok(graph.finish())

@@ -1,5 +1,5 @@
-//! The sum of two matrices that are already on the device: how they lie decides whether one of them
-//! is rearranged first (memory guide, section 4.8).
+//! The sum of two matrices that are already on the device. Their layouts decide if one of them is
+//! rearranged first (memory guide, section 4.8).
 
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
@@ -19,7 +19,7 @@ const SIZES: &[SpecKey] = &[
     ),
 ];
 
-/// `sum = a + b`.
+/// `sum = a + b` on resident matrices.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "matrix_sum",
     about: "A sum a[m,n] + b[m,n] of resident matrices, b column by column or row by row",

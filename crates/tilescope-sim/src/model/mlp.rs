@@ -1,4 +1,4 @@
-//! A multi-layer perceptron of any depth, one block per layer: the plainest model to pipeline.
+//! A multi-layer perceptron of any depth, one block per layer: the simplest model to pipeline.
 
 use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec, size};

@@ -7,7 +7,7 @@ use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{ActivationOp, ConvOp, PoolOp};
 use crate::shape::TensorId;
 
-/// Images are 28 x 28 in one channel; ten classes.
+/// The side of the images, which have one channel.
 const IMAGE: u64 = 28;
 const CLASSES: u64 = 10;
 
@@ -38,7 +38,7 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     Ok(model.finish())
 }
 
-/// Convolution 5 x 5 with bias, max-pool 2, ReLU: `ConvLayer` of the tutorial.
+/// A convolution 5 x 5 with bias, max-pool 2 and ReLU: `ConvLayer` of the tutorial.
 fn conv_layer(
     model: &mut ModelBuilder,
     name: &str,

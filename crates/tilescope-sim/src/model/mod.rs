@@ -1,4 +1,4 @@
-//! The layers people name: built-in models, from their published definitions.
+//! Built-in models, from their published definitions.
 
 mod adder;
 mod bert;
@@ -29,15 +29,15 @@ pub(crate) use operation_precision::OperationKind;
 /// The definition of a built-in model.
 #[derive(Clone, Copy)]
 pub struct ModelDef {
-    /// Name in a spec.
+    /// The name of the model in a spec.
     pub name: &'static str,
-    /// What it is, one line.
+    /// A description in one line.
     pub about: &'static str,
-    /// Its own sizes, as keys of `[model]`.
+    /// The model's own sizes, as keys of `[model]`.
     pub sizes: &'static [SpecKey],
-    /// Whether it has a loss.
+    /// True if the model has a loss.
     pub trainable: bool,
-    /// Whether it works on batches of samples.
+    /// True if the model works on batches of samples.
     pub batched: bool,
     /// Builds the forward graph for one micro-batch.
     pub build: fn(&ModelSpec) -> Result<ModelGraph, GraphError>,
@@ -50,7 +50,7 @@ impl fmt::Debug for ModelDef {
 }
 
 impl ModelDef {
-    /// Whether it stands for the graph of a file.
+    /// True if the model stands for the graph of a file.
     pub(crate) fn is_imported(&self) -> bool {
         self.name == IMPORTED.name
     }
@@ -80,7 +80,7 @@ pub fn names() -> Vec<&'static str> {
     MODELS.iter().map(|model| model.name).collect()
 }
 
-/// The model of that name: a built-in one, or the one that a file is imported as.
+/// Returns the model of that name: a built-in one, or the one that stands for an imported file.
 pub(crate) fn find(name: &str) -> Option<&'static ModelDef> {
     MODELS.iter().chain([&IMPORTED]).find(|model| model.name == name)
 }
@@ -90,7 +90,8 @@ const fn size(path: &'static str, default: &'static str, about: &'static str) ->
     SpecKey::of_model(path, SpecKeyType::Integer(1, LARGEST_SIZE), default, about, &[])
 }
 
-/// The key of the number of layers: each is a block, so a graph of them must stay a graph.
+/// The key of the number of layers. Each layer is a block, so the limit bounds the number of
+/// blocks.
 const fn depth(default: &'static str) -> SpecKey {
     let about = "Layers, each a block of its own";
     SpecKey::of_model("model.layers", SpecKeyType::Integer(1, 256), default, about, &[])

@@ -1,4 +1,4 @@
-//! What a spec says of its model: the table `[model]`.
+//! The model of a spec: the table `[model]`.
 
 use super::ModelDef;
 use super::operation_precision::OperationPrecisions;
@@ -13,7 +13,7 @@ spec_words! {
     pub enum ModelPrecision {
         /// Everything in float32.
         Float32 = "float32",
-        /// Weights in float32, all that is computed in float16.
+        /// Weights in float32, all computation in float16.
         Mixed = "mixed",
         /// Everything in float16.
         Float16 = "float16",
@@ -23,7 +23,7 @@ spec_words! {
 }
 
 impl ModelPrecision {
-    /// Of activations, and of all that is computed.
+    /// The type of activations and of all computation.
     fn computed(self) -> DType {
         match self {
             Self::Float32 | Self::AsIs => DType::Float,
@@ -31,7 +31,7 @@ impl ModelPrecision {
         }
     }
 
-    /// Of weights.
+    /// The type of weights.
     fn weights(self) -> DType {
         if self == Self::Float16 { DType::Half } else { DType::Float }
     }
@@ -95,26 +95,26 @@ spec_table! {
             poptorch: "poptorch.optim loss_scaling",
         }
         tables {
-            /// How a file becomes the model, where one does.
+            /// The import of a file as the model.
             import: ImportOptions = "" {}
-            /// Where kinds of operations have another precision.
+            /// The precisions of kinds of operations that have their own.
             precision_of: OperationPrecisions = "precision_of" {}
         }
         derived {
-            /// Element type of activations, and of all that is computed.
+            /// Element type of activations and of all computation.
             precision: DType = number_formats.computed(),
             /// Element type of weights.
             parameter_type: DType = number_formats.weights(),
             /// The model's own sizes, by the last part of their key.
             sizes: BTreeMap<&'static str, u64> = BTreeMap::new(),
-            /// The file of an imported model, with the dimensions that the spec gives it.
+            /// The file of an imported model, with the dimensions that the spec gives.
             file: Option<ImportedFile> = None,
         }
     }
 }
 
 impl ModelSpec {
-    /// One of the model's own sizes.
+    /// Returns one of the model's own sizes.
     pub(crate) fn size(&self, name: &str) -> u64 {
         *self
             .sizes

@@ -7,7 +7,7 @@ use crate::spec_keys::{spec_table, spec_words};
 spec_words! {
     /// The element type that a kind of operation computes in.
     pub enum OperationPrecision {
-        /// That of the model.
+        /// The type of the model.
         Model = "model",
         Float32 = "float32",
         Float16 = "float16",
@@ -15,7 +15,7 @@ spec_words! {
 }
 
 impl OperationPrecision {
-    /// The element type, where `model` is that of the model.
+    /// The element type in a model whose type is `model`.
     fn in_model_of(self, model: DType) -> DType {
         match self {
             Self::Model => model,
@@ -25,7 +25,7 @@ impl OperationPrecision {
     }
 }
 
-/// A kind of operation that has a precision of its own in published programs.
+/// A kind of operation that has its own precision in published programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OperationKind {
     Norm,
@@ -38,7 +38,7 @@ impl OperationKind {
     pub(crate) const ALL: [Self; 4] =
         [Self::Norm, Self::Softmax, Self::ActivationFunction, Self::Loss];
 
-    /// The kind of an operator, where it has one.
+    /// The kind of an operator, if it has one.
     pub(crate) fn of(operator: &dyn Operator) -> Option<Self> {
         if operator.is_loss() {
             return Some(Self::Loss);
@@ -51,7 +51,7 @@ impl OperationKind {
         }
     }
 
-    /// The key of its precision.
+    /// The spec key of the precision of this kind.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Norm => "model.precision_of.norm",
@@ -91,7 +91,7 @@ spec_table! {
 }
 
 impl OperationPrecisions {
-    /// The element type that a kind of operation computes in, where `model` is that of the model.
+    /// The element type that a kind of operation computes in, in a model whose type is `model`.
     pub(crate) fn of(&self, kind: OperationKind, model: DType) -> DType {
         let precision = match kind {
             OperationKind::Norm => self.norm,

@@ -1,5 +1,5 @@
-//! Residual networks of 18 and 50 layers (He et al., arXiv 1512.03385), with the stride in the
-//! 3x3 convolution of a bottleneck as torchvision and graphcore/examples vision/cnns have it.
+//! Residual networks of 18 and 50 layers (He et al., arXiv 1512.03385), with the stride in the 3x3
+//! convolution of a bottleneck, as in torchvision and graphcore/examples vision/cnns.
 //!
 //! Blocks for stages: `stem`, `layer1_0` to `layer4_N`, `head`.
 
@@ -19,10 +19,10 @@ const SIZES: &[SpecKey] = &[
     size("model.classes", "1000", "Classes"),
 ];
 
-/// Largest image that gets the stem for CIFAR.
+/// The largest image that gets the stem for CIFAR.
 const LARGEST_SMALL_IMAGE: u64 = 64;
 
-/// 18 layers, two 3x3 convolutions a block.
+/// The network with 18 layers, and blocks of two 3x3 convolutions.
 pub(crate) const RESNET18: ModelDef = ModelDef {
     name: "resnet18",
     about: "ResNet-18 for ImageNet or CIFAR images; blocks stem, layer1_0 to layer4_1, head",
@@ -32,7 +32,7 @@ pub(crate) const RESNET18: ModelDef = ModelDef {
     build: |spec| build(spec, ResNetVariant { blocks: [2, 2, 2, 2], bottleneck: false }),
 };
 
-/// 50 layers, bottlenecks of 1x1, 3x3 and 1x1 convolutions.
+/// The network with 50 layers, and bottlenecks of 1x1, 3x3 and 1x1 convolutions.
 pub(crate) const RESNET50: ModelDef = ModelDef {
     name: "resnet50",
     about: "ResNet-50 for ImageNet or CIFAR images; blocks stem, layer1_0 to layer4_2, head",
@@ -42,12 +42,12 @@ pub(crate) const RESNET50: ModelDef = ModelDef {
     build: |spec| build(spec, ResNetVariant { blocks: [3, 4, 6, 3], bottleneck: true }),
 };
 
-/// What tells residual networks apart.
+/// The variant of a residual network.
 #[derive(Clone, Copy)]
 struct ResNetVariant {
-    /// Blocks of each of the four layers.
+    /// The number of blocks of each of the four layers.
     blocks: [u64; 4],
-    /// Whether a block is a bottleneck, four times as wide outside as inside.
+    /// True if a block is a bottleneck, four times as wide outside as inside.
     bottleneck: bool,
 }
 
@@ -112,7 +112,7 @@ fn conv(
     if relu { model.apply(&format!("{name}/relu"), ActivationOp::RELU, &[x]) } else { Ok(x) }
 }
 
-/// A block: its convolutions, and the input added to their result.
+/// Adds a block: its convolutions, and the sum of its input and their result.
 fn residual(
     model: &mut ModelBuilder,
     name: &str,
@@ -122,21 +122,22 @@ fn residual(
     bottleneck: bool,
 ) -> Result<TensorId, GraphError> {
     let named = |part: &str| format!("{name}/{part}");
-    let plan = |filters, kernel, stride, relu| ConvNormParams { filters, kernel, stride, relu };
-    let (convs, channels) = if bottleneck {
-        let wide = 4 * width;
-        let convs =
-            vec![plan(width, 1, 1, true), plan(width, 3, stride, true), plan(wide, 1, 1, false)];
-        (convs, wide)
+    let channels = if bottleneck { 4 * width } else { width };
+    let first = ConvNormParams { filters: width, kernel: 3, stride, relu: true };
+    let last = ConvNormParams { filters: channels, kernel: 3, stride: 1, relu: false };
+    let convs = if bottleneck {
+        let narrowing = ConvNormParams { kernel: 1, stride: 1, ..first };
+        vec![narrowing, first, ConvNormParams { kernel: 1, ..last }]
     } else {
-        (vec![plan(width, 3, stride, true), plan(width, 3, 1, false)], width)
+        vec![first, last]
     };
     let mut y = x;
     for (index, step) in (1..).zip(convs) {
         y = conv(model, &named(&format!("conv{index}")), y, step)?;
     }
     let shortcut = if stride != 1 || model.ty(x).shape[1] != channels {
-        conv(model, &named("downsample"), x, plan(channels, 1, stride, false))?
+        let downsample = ConvNormParams { kernel: 1, stride, ..last };
+        conv(model, &named("downsample"), x, downsample)?
     } else {
         x
     };

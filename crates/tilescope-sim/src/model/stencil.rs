@@ -1,5 +1,5 @@
-//! Sweeps of a stencil over a field: heat that spreads (simehaa/IPU HeatEquation2D), an image that
-//! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
+//! Sweeps of a stencil over a field: heat diffusion (simehaa/IPU HeatEquation2D), and the blur of
+//! an image (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use super::{ModelDef, ModelSpec, size};
 use crate::custom::stencil::StencilNeighbourhood;

@@ -1,6 +1,6 @@
-//! PopART's attributes of single nodes: `__available_memory`, `__partials_type` and the like mean
-//! what they mean there (popart willow/include/popart/names.hpp, builder.hpp). Those of stages,
-//! IPUs and phases are read where blocks are made.
+//! PopART's attributes of single nodes: `__available_memory`, `__partials_type` and others have the
+//! same meaning as in PopART (popart willow/include/popart/names.hpp, builder.hpp). The attributes
+//! of stages, IPUs and phases are read where blocks are made.
 
 use crate::graph::{GraphError, ImportProblem, NodeOptions, NodeRecomputation, OutputLocation};
 use crate::poplin::matmul::MatMulSerializationMode;
@@ -18,7 +18,7 @@ const SERIALIZE_FACTOR: &str = "__serialize_matmul_factor";
 const RECOMPUTE: &str = "__recompute_output_in_backward_pass";
 const LOCATION: &str = "__output_tensor_location";
 
-/// Attributes that are followed: here, or where blocks are made.
+/// The supported attributes, which are read here or where blocks are made.
 const FOLLOWED: [&str; 10] = [
     MEMORY,
     PARTIALS,
@@ -32,33 +32,33 @@ const FOLLOWED: [&str; 10] = [
     "__execution_phase",
 ];
 
-/// What PopART's attributes begin with.
+/// The prefix of PopART's attributes.
 const PREFIX: &str = "__";
 
 /// `TensorStorage::OnChip` and `TensorStorage::OffChip` (popart
 /// willow/include/popart/tensorlocation.hpp).
 const ON_CHIP: i64 = 0;
 const OFF_CHIP: i64 = 1;
-/// `TileSet::IO`
+/// `TileSet::IO` of PopART.
 const IO_TILES: i64 = 1;
 
-/// What the nodes of a file say of themselves.
+/// The attributes of the nodes of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Annotations {
-    /// Of the nodes that say anything.
+    /// The options of the nodes that have attributes, by node.
     options: HashMap<usize, NodeOptions>,
-    /// Attribute -> nodes that have it, of those that are not followed.
+    /// Unsupported attributes, each with the number of nodes that have it.
     pub ignored: BTreeMap<String, u64>,
 }
 
 impl Annotations {
-    /// Of all nodes of a file.
+    /// Reads the attributes of all nodes of a file.
     ///
     /// # Errors
-    /// Values that PopART does not take.
+    /// Returns an error for values that PopART does not accept.
     pub(super) fn of(file: &OnnxGraph) -> Result<Self, GraphError> {
         let mut found = Self::default();
-        // From the end, so that a checkpoint behind another reaches what makes the data.
+        // Backwards, so that a checkpoint after another reaches the node that makes the data.
         for (at, node) in file.nodes.iter().enumerate().rev() {
             for attribute in node.attributes.iter().filter(|of| of.name.starts_with(PREFIX)) {
                 if !FOLLOWED.contains(&attribute.name.as_str()) {
@@ -71,7 +71,7 @@ impl Annotations {
             if options == NodeOptions::default() {
                 continue;
             }
-            // `builder.checkpointOutput` writes a node of its own, whose data are its operand's.
+            // `builder.checkpointOutput` adds a node of its own, whose result is its operand.
             if node.op == "Identity" && options.recomputation.is_some() {
                 let made = node.inputs.iter().flatten().map(|input| file.value(*input).source);
                 for source in made {
@@ -86,13 +86,13 @@ impl Annotations {
         Ok(found)
     }
 
-    /// Of a node.
+    /// The options of a node.
     pub(super) fn node(&self, at: usize) -> NodeOptions {
         self.options.get(&at).copied().unwrap_or_default()
     }
 
-    /// Of the node that takes the place of several, the last of which gives it its results; `None`
-    /// where they contradict each other.
+    /// The options of the node that replaces several nodes, the last of which provides its results.
+    /// `None` if the options contradict each other.
     pub(super) fn joined(&self, nodes: &[usize], last: usize) -> Option<NodeOptions> {
         let mut joined = self.node(last);
         for at in nodes {
@@ -112,7 +112,7 @@ impl Annotations {
     }
 }
 
-/// What two nodes say together; `None` where they contradict each other.
+/// The options of two nodes together. `None` if they contradict each other.
 fn both(a: OperationPlanning, b: OperationPlanning) -> Option<OperationPlanning> {
     fn agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<Option<T>> {
         match (a, b) {
@@ -131,7 +131,7 @@ fn both(a: OperationPlanning, b: OperationPlanning) -> Option<OperationPlanning>
     })
 }
 
-/// What one node says of itself.
+/// Reads the options of one node.
 fn read(node: &OnnxNode) -> Result<NodeOptions, GraphError> {
     let reader = AnnotationReader { node };
     Ok(NodeOptions {
@@ -159,7 +159,7 @@ impl AnnotationReader<'_> {
         self.refuse(ImportProblem::Annotation { name, is })
     }
 
-    /// One number, or one for each pass of a convolution.
+    /// Reads one number, or one for each pass of a convolution.
     fn ints(&self, name: &'static str) -> Result<Option<Vec<i64>>, GraphError> {
         match self.node.attributes.get(name) {
             None => Ok(None),
@@ -169,7 +169,7 @@ impl AnnotationReader<'_> {
         }
     }
 
-    /// The share of the forward pass; PopART's convolutions may have one for each pass.
+    /// The share of memory for the forward pass. PopART's convolutions may have one for each pass.
     fn memory(&self) -> Result<Option<Proportion>, GraphError> {
         let share = match self.node.attributes.get(MEMORY) {
             None => return Ok(None),
@@ -177,14 +177,14 @@ impl AnnotationReader<'_> {
             Some(AttributeValue::Floats(values)) => values.first().copied(),
             Some(_) => None,
         };
-        // With 0, poplibs takes the plan with the smallest temporaries.
+        // With 0, poplibs selects the plan with the smallest temporaries.
         let valid = share.filter(|share| (0.0..=1.0).contains(share));
         let share = valid
             .ok_or_else(|| self.wrong(MEMORY, "is no share of a tile's memory, from 0 to 1"))?;
         Ok(Some(Proportion::new(as_written(share))))
     }
 
-    /// `half` or `float`; a convolution may have one for each pass.
+    /// The type of partials, `half` or `float`. A convolution may have one for each pass.
     fn partials(&self) -> Result<Option<DType>, GraphError> {
         let word = match self.node.attributes.get(PARTIALS) {
             None => return Ok(None),
@@ -213,7 +213,7 @@ impl AnnotationReader<'_> {
         };
         let words = "is none of none, input_channels, reducing_dim and output_channels";
         let mode = mode.ok_or_else(|| self.wrong(SERIALIZE_MODE, words))?;
-        // PopTorch writes 0 where no factor is given: the product stays whole.
+        // PopTorch writes 0 if no factor is given. The product then stays whole.
         let factor = self.ints(SERIALIZE_FACTOR)?.and_then(|values| values.first().copied());
         let parts = u64::try_from(factor.unwrap_or(0)).ok();
         let parts = parts.ok_or_else(|| self.wrong(SERIALIZE_FACTOR, "is no count of parts"))?;
@@ -246,7 +246,8 @@ impl AnnotationReader<'_> {
     }
 }
 
-/// A number that a file has in single precision, as somebody wrote it: 0.2 for 0.20000000298.
+/// Rounds a number that a file stores in single precision to the decimal that was written: 0.2 for
+/// 0.20000000298.
 #[expect(clippy::cast_possible_truncation, reason = "it comes from single precision")]
 fn as_written(number: f64) -> f64 {
     (number as f32).to_string().parse().unwrap_or(number)

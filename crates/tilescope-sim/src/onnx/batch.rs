@@ -1,18 +1,19 @@
-//! How many samples the inputs of a file hold.
+//! The number of samples in the inputs of a file.
 
 use tilescope_onnx::{OnnxFile, OnnxGraph, OnnxValue};
 
-/// Samples of a micro-batch.
+/// The samples of a micro-batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileBatch {
     pub samples: u64,
-    /// Where they are counted, if the file does not make that plain.
+    /// The assumption about the dimension that counts samples, if the file leaves it open.
     pub assumption: Option<String>,
 }
 
 impl FileBatch {
-    /// The samples of a file: its batch symbol, the sequences of a recurrent layer, the size that all inputs have in common as their
-    /// dimension 0, or in another dimension; else dimension 0 of the first input.
+    /// The samples of a file: its batch symbol, the sequences of a recurrent layer, or the size
+    /// that all inputs have in common as dimension 0 or another dimension. Otherwise dimension 0 of
+    /// the first input.
     pub(crate) fn of(file: &OnnxFile, graph: &OnnxGraph) -> Self {
         let inputs: Vec<&OnnxValue> =
             graph.inputs.iter().map(|input| graph.value(*input)).collect();
@@ -44,17 +45,19 @@ impl FileBatch {
         Self { samples, assumption: Some(assumption) }
     }
 
-    /// Whether the spec may say that a micro-batch has so many samples: an input has a dimension of
-    /// that size, where the file does not make plain what counts them.
+    /// True if the spec may set this number of samples in a micro-batch: an input has a dimension
+    /// of that size, and the file leaves open which dimension counts samples.
     pub(crate) fn may_be(&self, samples: u64, graph: &OnnxGraph) -> bool {
-        let inputs = || graph.inputs.iter().map(|input| graph.value(*input));
-        self.samples == samples
-            || self.assumption.is_some()
-                && (samples == 1 || inputs().any(|input| input.dims.contains(&samples)))
+        if self.samples == samples {
+            return true;
+        }
+        let mut inputs = graph.inputs.iter().map(|input| graph.value(*input));
+        self.assumption.is_some()
+            && (samples == 1 || inputs.any(|input| input.dims.contains(&samples)))
     }
 }
 
-/// The sequences that a recurrent layer reads from an input of the file.
+/// The number of sequences that a recurrent layer reads from an input of the file.
 fn of_sequences(graph: &OnnxGraph) -> Option<u64> {
     for node in &graph.nodes {
         let data = node.inputs.first().copied().flatten();
@@ -66,7 +69,7 @@ fn of_sequences(graph: &OnnxGraph) -> Option<u64> {
     None
 }
 
-/// The size of an axis that all inputs have in common; inputs of size 1 are repeated for each
+/// The size of an axis that all inputs have in common. Inputs of size 1 are repeated for each
 /// sample.
 fn shared(inputs: &[&OnnxValue], axis: usize) -> Option<u64> {
     let mut common = 1;

@@ -1,4 +1,4 @@
-//! The walk over the nodes of a file.
+//! The traversal of the nodes of a file.
 
 use super::build;
 use super::fuse::NodeOrigin;
@@ -12,45 +12,45 @@ use std::sync::Arc;
 use tilescope_onnx::{OnnxGraph, OnnxValue, ValueId};
 use tilescope_report::UnknownOperator;
 
-/// Most names of nodes that are listed of one operator.
+/// The largest number of node names that are listed for an operator.
 const MOST_NAMES: usize = 100;
 
-/// What numbers of few bits stand for.
+/// The value that a number of few bits stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StraightThrough {
-    /// What was rounded.
+    /// The value that was rounded.
     pub of: TensorId,
-    /// Whether it was within the range of the few bits.
+    /// True for elements that were within the range of the few bits.
     pub within: TensorId,
 }
 
-/// A file on its way to a graph.
+/// A file while it is converted to a graph.
 pub(super) struct Importer<'a> {
     pub file: &'a OnnxGraph,
     pub settings: &'a ImportSettings<'a>,
     pub graph: GraphBuilder,
     /// The tensor of each value that was reached.
     pub tensors: Vec<Option<TensorId>>,
-    /// Nodes that read each value, and outputs that it is.
+    /// The number of nodes that read each value, plus the number of outputs that it is.
     pub readers: Vec<usize>,
-    /// Nodes `DequantizeLinear` among those readers.
+    /// The number of `DequantizeLinear` nodes among those readers.
     pub dequantizers: Vec<usize>,
-    /// Numbers of few bits that stand for others while those are trained.
+    /// Numbers of few bits that stand for trained values.
     pub straight_through: BTreeMap<ValueId, StraightThrough>,
     pub frozen: Vec<Regex>,
-    /// For each value, whether a weight that is trained leads to it; empty without training.
+    /// True for each value that depends on a trained weight. Empty without training.
     pub trained: Vec<bool>,
-    /// Names that are taken, each with the number that its next namesake gets.
+    /// Names that are taken, each with the number of the next tensor with that name.
     names: HashMap<String, usize>,
-    /// Tensors that have the name of a value.
+    /// Tensors that are named after a value.
     named: HashSet<TensorId>,
 }
 
 impl<'a> Importer<'a> {
-    /// Nothing is built yet.
+    /// Makes an importer that has built nothing yet.
     ///
     /// # Errors
-    /// A text in `frozen` that is no regular expression.
+    /// Returns an error if a text in `frozen` is not a regular expression.
     pub(super) fn new(
         file: &'a OnnxGraph,
         settings: &'a ImportSettings,
@@ -86,10 +86,14 @@ impl<'a> Importer<'a> {
         Ok(importer)
     }
 
-    /// For each value, whether it is a weight that is trained, or made of one.
+    /// For each value, true if it is a trained weight or depends on one.
     fn trained_values(&self) -> Vec<bool> {
-        let is_weight = |value: &OnnxValue| self.role(value) == TensorRole::Parameter;
-        let mut trained: Vec<bool> = self.file.values.iter().map(is_weight).collect();
+        let mut trained: Vec<bool> = self
+            .file
+            .values
+            .iter()
+            .map(|value| self.role(value) == TensorRole::Parameter)
+            .collect();
         for node in &self.file.nodes {
             if node.inputs.iter().flatten().any(|input| trained[input.index()]) {
                 node.outputs.iter().flatten().for_each(|output| trained[output.index()] = true);
@@ -98,7 +102,7 @@ impl<'a> Importer<'a> {
         trained
     }
 
-    /// Operators that nothing is known of, each with its nodes.
+    /// Unknown operators, each with its nodes.
     pub(super) fn unknown_operators(&self, origins: &[NodeOrigin]) -> Vec<UnknownOperator> {
         let mut found: BTreeMap<&str, UnknownOperator> = BTreeMap::new();
         let nodes = self.file.nodes.iter().zip(origins);
@@ -113,7 +117,7 @@ impl<'a> Importer<'a> {
         found.into_values().collect()
     }
 
-    /// Refuses operators that nothing is known of, all at once, unless the spec allows them.
+    /// Rejects all unknown operators at once, unless the spec allows them.
     pub(super) fn check_known(&self, unknown: &[UnknownOperator]) -> Result<(), GraphError> {
         let Some(first) = unknown.first().filter(|_| !self.settings.options.allow_unknown) else {
             return Ok(());
@@ -122,7 +126,7 @@ impl<'a> Importer<'a> {
         Err(GraphError::new(node, ImportProblem::UnknownOperators(unknown.to_vec())))
     }
 
-    /// Builds all nodes in their order, each for what `origins` says.
+    /// Builds all nodes in order, each with its origin.
     pub(super) fn build_nodes(&mut self, origins: &[NodeOrigin]) -> Result<(), GraphError> {
         let blocks = blocks::of_nodes(self.file, self.settings.options.blocks)?;
         self.graph.stages(blocks.stages);
@@ -141,7 +145,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Sends the outputs to the host, and adds the loss where the model is trained.
+    /// Sends the outputs to the host, and adds the loss if the model is trained.
     pub(super) fn end(mut self) -> Result<ModelGraph, GraphError> {
         if self.settings.training {
             loss::add(&mut self)?;
@@ -163,12 +167,13 @@ impl<'a> Importer<'a> {
         self.file.value(id)
     }
 
-    /// Type of a tensor.
+    /// The type of a tensor.
     pub(super) fn ty(&self, tensor: TensorId) -> &TensorInfo {
         &self.graph.graph().tensor(tensor).ty
     }
 
-    /// Calls what a node made like the value it is; what passes through a node keeps its name.
+    /// Names the result of a node after its value. A tensor that passes through a node keeps its
+    /// name.
     pub(super) fn name_result(&mut self, tensor: TensorId, value: &str) {
         let role = self.graph.graph().tensor(tensor).role;
         if role == TensorRole::Activation && self.named.insert(tensor) {
@@ -177,7 +182,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The name, with a number behind it where it is taken.
+    /// Returns the name, with a number appended if it is taken.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let Some(next) = self.names.get(name).copied() else {
             self.names.insert(name.to_string(), 2);

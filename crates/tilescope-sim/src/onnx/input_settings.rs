@@ -1,4 +1,4 @@
-//! What the properties of a file say of its inputs, as PopART's builder writes `InputSettings`:
+//! Input settings in the properties of a file, as PopART's builder writes `InputSettings`:
 //! `__tile_set/<input>`, `__exchange_strategy/<input>` (popart willow/src/builder_impl.cpp).
 
 use super::importer::Importer;
@@ -10,11 +10,11 @@ const TILE_SET: &str = "__tile_set";
 const EXCHANGE: &str = "__exchange_strategy";
 
 impl Importer<'_> {
-    /// Tells the graph which tiles bring inputs in, and when. What else the file says that is not
-    /// followed comes to the annotations of that kind.
+    /// Sets the tiles that copy each input, and the time of the copy. Unsupported properties are
+    /// added to the ignored annotations of the same kind.
     ///
     /// # Errors
-    /// Values that PopART does not take.
+    /// Returns an error for values that PopART does not accept.
     pub(super) fn follow_metadata(
         &mut self,
         mut ignored: BTreeMap<String, u64>,
@@ -36,11 +36,12 @@ impl Importer<'_> {
                 *ignored.entry(kind.to_string()).or_default() += 1;
                 continue;
             };
-            // An input that nothing reads is not there.
+            // An input that nothing reads has no tensor.
             let Some(tensor) = *tensor else { continue };
             let number: Option<u32> = value.trim().parse().ok();
             let refuse = |known: &'static str| {
-                let (key, value) = (key.clone(), value.clone());
+                let key = key.clone();
+                let value = value.clone();
                 GraphError::new(name, ImportProblem::Property { key, value, known })
             };
             match (kind, number) {

@@ -1,4 +1,4 @@
-//! What no node makes: inputs, weights and constants of a file.
+//! Values that no node makes: inputs, weights and constants of a file.
 
 use super::importer::Importer;
 use crate::graph::GraphError;
@@ -7,8 +7,8 @@ use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use tilescope_onnx::{ElementKind, OnnxValue, ValueId, ValueSource};
 
 impl Importer<'_> {
-    /// The type that values of an element type of the file have on the device, where 64 bits are
-    /// none: PopART and PopTorch narrow int64 and double too.
+    /// The type on the device for values of an element type of the file. The device has no types of
+    /// 64 bits: PopART and PopTorch narrow int64 and double too.
     pub(super) fn dtype(&self, element: ElementKind) -> DType {
         match element {
             ElementKind::Float16 | ElementKind::BFloat16 => DType::Half,
@@ -30,14 +30,14 @@ impl Importer<'_> {
         }
     }
 
-    /// The tensor of a value; one that no node makes is made when it is first read.
+    /// The tensor of a value. A value that no node makes gets its tensor when it is first read.
     pub(super) fn tensor(&mut self, id: ValueId) -> Result<TensorId, GraphError> {
         let dims = self.value(id).dims.clone();
         self.tensor_stored_as(id, &dims)
     }
 
-    /// The same, a weight kept in another shape: its elements are brought into order when it is
-    /// written to the device, as are those of a transposed weight.
+    /// The tensor of a value, with a weight kept in another shape. Its elements are reordered when
+    /// it is written to the device, like those of a transposed weight.
     pub(super) fn tensor_stored_as(
         &mut self,
         id: ValueId,
@@ -63,7 +63,7 @@ impl Importer<'_> {
         Ok(tensor)
     }
 
-    /// What a value that no node makes is to the program.
+    /// The role of a value that no node makes.
     pub(super) fn role(&self, value: &OnnxValue) -> TensorRole {
         match value.source {
             ValueSource::Input => TensorRole::Input,
@@ -72,8 +72,8 @@ impl Importer<'_> {
         }
     }
 
-    /// Whether a weight is trained: floats with at least one dimension, unless they are frozen.
-    /// Exporters write literals of the model as scalars, but none into another file.
+    /// True if a weight is trained: floats with at least one dimension, unless they are frozen.
+    /// Exporters write literals of the model as scalars, but never into another file.
     fn is_trained(&self, value: &OnnxValue) -> bool {
         let frozen = self.frozen.iter().any(|pattern| pattern.is_match(&value.name));
         let is_weight = !value.dims.is_empty() || value.is_external;

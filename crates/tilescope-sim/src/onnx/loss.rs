@@ -1,4 +1,4 @@
-//! What training of an imported model makes small.
+//! The loss of an imported model in training.
 
 use super::importer::Importer;
 use super::options::LossChoice;
@@ -15,27 +15,32 @@ use tilescope_onnx::{OnnxGraph, OnnxValue, ValueId, ValueSource};
 /// Nodes that are losses.
 const LOSS_NODES: [&str; 2] = ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"];
 
-/// The loss of the file itself: an output that a loss node makes, or one without axes that weights lead
-/// to.
+/// The loss of the file: an output of a loss node, or an output without axes that depends on
+/// weights.
 pub(super) fn of_file(file: &OnnxGraph) -> Option<ValueId> {
-    let made_by_loss = |output: &&ValueId| match file.value(**output).source {
-        ValueSource::Node(node) => LOSS_NODES.contains(&file.nodes[node].op.as_str()),
-        _ => false,
-    };
-    let has_no_axes = |output: &&ValueId| file.value(**output).dims.is_empty();
-    let mut outputs = file.outputs.iter().filter(|output| is_single_float(file, **output));
-    let found = file.outputs.iter().find(made_by_loss);
-    let single = || outputs.find(has_no_axes).filter(|output| weights_lead_to(file, **output));
-    found.or_else(single).copied()
+    for output in &file.outputs {
+        if let ValueSource::Node(node) = file.value(*output).source
+            && LOSS_NODES.contains(&file.nodes[node].op.as_str())
+        {
+            return Some(*output);
+        }
+    }
+    let mut outputs = file.outputs.iter().copied();
+    let single = outputs
+        .find(|output| is_single_float(file, *output) && file.value(*output).dims.is_empty())?;
+    if !weights_lead_to(file, single) {
+        return None;
+    }
+    Some(single)
 }
 
-/// Whether a value is made of weights: floats with axes, or of another file.
+/// True if a value depends on weights: floats with axes, or floats of another file.
 fn weights_lead_to(file: &OnnxGraph, output: ValueId) -> bool {
-    let is_weight = |value: &OnnxValue| {
+    let mut made = Vec::new();
+    for value in &file.values {
         let has_axes = !value.dims.is_empty() || value.is_external;
-        value.source == ValueSource::Initializer && value.element.is_float() && has_axes
-    };
-    let mut made: Vec<bool> = file.values.iter().map(is_weight).collect();
+        made.push(value.source == ValueSource::Initializer && value.element.is_float() && has_axes);
+    }
     for node in &file.nodes {
         if node.inputs.iter().flatten().any(|input| made[input.index()]) {
             node.outputs.iter().flatten().for_each(|output| made[output.index()] = true);
@@ -44,14 +49,15 @@ fn weights_lead_to(file: &OnnxGraph, output: ValueId) -> bool {
     made[output.index()]
 }
 
-/// Whether a node makes one number of it, which may be a loss: that of one sample too.
+/// True if an output is a single number made by a node, which may be a loss, including the loss of
+/// one sample.
 fn is_single_float(file: &OnnxGraph, output: ValueId) -> bool {
     let value = file.value(output);
     let made = matches!(value.source, ValueSource::Node(_));
     made && value.element.is_float() && value.elements() == 1
 }
 
-/// Adds the loss that the spec asks for.
+/// Adds the loss that the spec selects.
 pub(super) fn add(importer: &mut Importer) -> Result<(), GraphError> {
     match importer.settings.options.loss {
         LossChoice::Auto => of_the_file(importer),
@@ -74,13 +80,13 @@ fn refuse(problem: ImportProblem) -> GraphError {
     GraphError::new("model.loss", problem)
 }
 
-/// The loss of the file, or the output that the spec names, if that is one number.
+/// The loss of the file, or the output that the spec names, if it is one number.
 fn of_the_file(importer: &mut Importer) -> Result<(), GraphError> {
     let file = importer.file;
     let value = if importer.settings.options.loss_output.is_empty() {
-        let missing = || refuse(ImportProblem::NoLoss { outputs: output_names(file) });
-        let single = || file.outputs.iter().copied().find(|of| is_single_float(file, *of));
-        of_file(file).or_else(single).ok_or_else(missing)?
+        of_file(file)
+            .or_else(|| file.outputs.iter().copied().find(|of| is_single_float(file, *of)))
+            .ok_or_else(|| refuse(ImportProblem::NoLoss { outputs: output_names(file) }))?
     } else {
         let value = named_output(importer)?;
         if !is_single_float(file, value) {
@@ -98,21 +104,22 @@ fn of_the_file(importer: &mut Importer) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// Names of what the file computes.
+/// The names of the outputs of the file.
 fn output_names(file: &OnnxGraph) -> String {
     let names = file.outputs.iter().map(|output| file.value(*output).name.clone());
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The output that the spec names, or the first of floats.
+/// The output that the spec names, or the first output of floats.
 fn named_output(importer: &Importer) -> Result<ValueId, GraphError> {
     let file = importer.file;
     let name = &importer.settings.options.loss_output;
-    let is_float = |output: &&ValueId| file.value(**output).element.is_float();
     let mut outputs = file.outputs.iter();
     if name.is_empty() {
-        let missing = || refuse(ImportProblem::NoFloatOutput);
-        return outputs.find(is_float).copied().ok_or_else(missing);
+        return outputs
+            .find(|output| file.value(**output).element.is_float())
+            .copied()
+            .ok_or_else(|| refuse(ImportProblem::NoFloatOutput));
     }
     let found = outputs.find(|output| file.value(**output).name == *name).copied();
     found.ok_or_else(|| {
@@ -121,13 +128,13 @@ fn named_output(importer: &Importer) -> Result<ValueId, GraphError> {
     })
 }
 
-/// Its tensor.
+/// The tensor of that output.
 fn output(importer: &mut Importer) -> Result<TensorId, GraphError> {
     let value = named_output(importer)?;
     importer.tensor(value)
 }
 
-/// Adds an operation on the block that is built last.
+/// Adds an operation on the last block.
 fn apply(
     importer: &mut Importer,
     name: &str,
@@ -138,7 +145,7 @@ fn apply(
     importer.graph.apply(&name, operator, inputs)
 }
 
-/// An output as it is; the sum of several elements.
+/// Uses an output as the loss. Several elements are added up.
 fn identity(importer: &mut Importer) -> Result<(), GraphError> {
     let x = output(importer)?;
     let axes = (0..importer.ty(x).shape.len()).collect();
@@ -153,8 +160,8 @@ fn end(importer: &mut Importer, loss: TensorId) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// A loss of values `[rows, classes]` against labels that the host sends. With more than two axes,
-/// classes are axis 1, as in the losses of the standard.
+/// Adds a loss of values `[rows, classes]` against labels that the host sends. With more than two
+/// axes, classes are axis 1, as in the losses of the standard.
 fn labelled(
     importer: &mut Importer,
     values: TensorId,
@@ -181,7 +188,7 @@ fn labelled(
     end(importer, loss)
 }
 
-/// The mean of a function of the distance from targets that the host sends.
+/// Adds the mean of a function of the distance from targets that the host sends.
 fn distance(importer: &mut Importer, of: UnaryOpType) -> Result<(), GraphError> {
     let x = output(importer)?;
     importer.graph.output(x);

@@ -1,8 +1,9 @@
-//! An ONNX graph as a model: every node becomes operators of the simulator, under the names that
-//! the file has.
+//! The import of an ONNX graph as a model. Every node becomes operators of the simulator, with the
+//! names of the file.
 //!
 //! `build` has a builder for each operator of ONNX, `fuse` joins nodes that exporters wrote for one
-//! operator, `blocks` finds the blocks that stages are made of, `loss` what is trained.
+//! operator, `blocks` finds the blocks that stages consist of, and `loss` finds the loss of
+//! training.
 
 mod annotations;
 mod batch;
@@ -42,24 +43,25 @@ use tilescope_report::ImportedModel;
 #[derive(Clone, Debug)]
 pub struct ImportedFile {
     pub graph: Arc<OnnxGraph>,
-    /// The graph of one compute batch, where the micro-batch is worked on in several.
+    /// The graph of one compute batch, if the micro-batch is processed in several.
     pub compute_batch: Option<Arc<OnnxGraph>>,
     /// Samples of a micro-batch.
     pub batch: FileBatch,
-    /// Digest of the file when the report was made that the spec is from, if that was another one.
+    /// Digest of the file at the time of the report that the spec comes from, if the file has
+    /// changed since.
     pub changed_from: Option<String>,
-    /// What its annotations ask for.
+    /// The stages that its annotations request.
     pub annotated: Option<AnnotatedStages>,
-    /// Its blocks, once they were counted.
+    /// The number of its blocks, once they have been counted.
     blocks: OnceLock<usize>,
-    /// Whether the file itself says what training makes small.
+    /// True if the file contains a loss.
     pub has_loss: bool,
-    /// Where it is and what it is, without what becomes of its nodes.
+    /// Path and properties of the file, without the translation of its nodes.
     pub identity: ImportedModel,
 }
 
 impl ImportedFile {
-    /// What a spec asks of a file.
+    /// Reads the properties of a file that a spec needs.
     pub(crate) fn new(path: &str, file: &OnnxFile, graph: OnnxGraph) -> Self {
         let batch = FileBatch::of(file, &graph);
         let has_loss = loss::of_file(&graph).is_some();
@@ -85,8 +87,8 @@ impl ImportedFile {
         }
     }
 
-    /// The number of blocks that a spec finds in one way; 1 where that finds none, which is refused
-    /// when the model is built.
+    /// The number of blocks that a choice finds. It is 1 if the choice finds none, which is an
+    /// error when the model is built.
     pub(crate) fn blocks(&self, choice: BlockChoice) -> usize {
         *self.blocks.get_or_init(|| {
             blocks::of_nodes(&self.graph, choice).map_or(1, |blocks| blocks.names.len())
@@ -94,31 +96,31 @@ impl ImportedFile {
     }
 }
 
-/// Whether a file itself says what training makes small.
+/// True if a file contains a loss.
 pub fn has_loss(graph: &OnnxGraph) -> bool {
     loss::of_file(graph).is_some()
 }
 
-/// The stages and IPUs that annotations of a file ask for, if there are any.
+/// The stages and IPUs that the annotations of a file request, if any.
 pub fn annotated_stages(graph: &OnnxGraph) -> Option<AnnotatedStages> {
     blocks::annotated_stages(graph)
 }
 
-/// How a file is imported.
+/// The settings of an import.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportSettings<'a> {
     pub options: &'a ImportOptions,
-    /// Floating point types of what is computed and of weights, where not those of the file.
+    /// Floating point types of computation and of weights. `None` if they are those of the file.
     pub types: Option<(DType, DType)>,
-    /// Whether there will be a backward pass.
+    /// True if the model has a backward pass.
     pub training: bool,
 }
 
-/// The forward graph of a file for one micro-batch, or for a compute batch of it.
+/// Builds the forward graph of a file for one micro-batch, or for a compute batch of it.
 ///
 /// # Errors
-/// Operators that are not modelled, each with its node, and operands or attributes that an
-/// operator does not take.
+/// Returns an error for unknown operators, each with its node, and for operands or attributes that
+/// an operator does not support.
 pub(crate) fn import(
     file: &ImportedFile,
     settings: &ImportSettings,

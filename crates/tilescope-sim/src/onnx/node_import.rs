@@ -1,4 +1,4 @@
-//! A node of the file while it is built: its operands, attributes and results.
+//! A node of the file while it is built, with its operands, attributes and results.
 
 use super::importer::Importer;
 use crate::graph::GraphError;
@@ -17,39 +17,40 @@ pub(super) struct NodeImport<'i, 'a> {
 }
 
 impl<'a> NodeImport<'_, 'a> {
-    /// Why the node cannot be built.
+    /// The error for a node that cannot be built.
     pub(super) fn refuse(&self, problem: ImportProblem) -> GraphError {
         GraphError::new(format!("{} ({})", self.node.path(), self.node.op), problem)
     }
 
-    /// The value of an input, unless it is left out or has no elements.
+    /// The value of an input, unless it is omitted or has no elements.
     pub(super) fn value(&self, input: usize) -> Option<ValueId> {
         let value = self.node.inputs.get(input).copied().flatten();
         value.filter(|value| self.importer.value(*value).elements() > 0)
     }
 
-    /// An input that must be there.
+    /// The value of a required input.
     pub(super) fn required(&self, input: usize) -> Result<ValueId, GraphError> {
         self.value(input).ok_or_else(|| self.refuse(ImportProblem::MissingInput(input)))
     }
 
-    /// What the file says of an input.
+    /// The description of an input in the file.
     pub(super) fn of_file(&self, input: usize) -> Result<&'a OnnxValue, GraphError> {
         Ok(self.importer.value(self.required(input)?))
     }
 
-    /// The tensor of an input that must be there.
+    /// The tensor of a required input.
     pub(super) fn input(&mut self, input: usize) -> Result<TensorId, GraphError> {
         let value = self.required(input)?;
         self.importer.tensor(value)
     }
 
-    /// The tensor of an input that may be left out.
+    /// The tensor of an optional input.
     pub(super) fn optional(&mut self, input: usize) -> Result<Option<TensorId>, GraphError> {
         self.value(input).map(|value| self.importer.tensor(value)).transpose()
     }
 
-    /// Whether an input is a weight that nothing else reads: it may lie as this node wants.
+    /// True if an input is a weight that nothing else reads, so that it may have the layout that
+    /// this node needs.
     pub(super) fn is_own_weight(&self, input: usize) -> bool {
         let Some(value) = self.value(input) else { return false };
         let made = self.importer.tensors[value.index()].is_some();
@@ -57,48 +58,48 @@ impl<'a> NodeImport<'_, 'a> {
         source == ValueSource::Initializer && !made && self.importer.readers[value.index()] == 1
     }
 
-    /// Whether training has to find a gradient of an input.
+    /// True if training needs the gradient of an input.
     pub(super) fn is_trained(&self, input: usize) -> bool {
-        let trained = |value: ValueId| self.importer.trained.get(value.index()) == Some(&true);
-        self.value(input).is_some_and(trained)
+        self.value(input)
+            .is_some_and(|value| self.importer.trained.get(value.index()) == Some(&true))
     }
 
-    /// Type of a tensor.
+    /// The type of a tensor.
     pub(super) fn ty(&self, tensor: TensorId) -> TensorInfo {
         self.importer.ty(tensor).clone()
     }
 
-    /// Sizes of a tensor.
+    /// The shape of a tensor.
     pub(super) fn shape(&self, tensor: TensorId) -> Vec<u64> {
         self.importer.ty(tensor).shape.clone()
     }
 
-    /// Sizes of an output.
+    /// The shape of an output.
     pub(super) fn output_dims(&self, output: usize) -> Result<Vec<u64>, GraphError> {
         let value = self.node.outputs.get(output).copied().flatten();
         let value = value.ok_or_else(|| self.refuse(ImportProblem::MissingOutput(output)))?;
         Ok(self.importer.value(value).dims.clone())
     }
 
-    /// Element type of an output on the device.
+    /// The element type of an output on the device.
     pub(super) fn output_type(&self, output: usize) -> Option<DType> {
         let value = self.node.outputs.get(output).copied().flatten()?;
         Some(self.importer.dtype(self.importer.value(value).element))
     }
 
-    /// Whether somebody asked for an output.
+    /// True if anything reads an output.
     pub(super) fn has_output(&self, output: usize) -> bool {
         let value = self.node.outputs.get(output).copied().flatten();
         value.is_some_and(|value| self.importer.readers[value.index()] > 0)
     }
 
-    /// The known whole numbers of an input.
+    /// The known integers of an input.
     pub(super) fn known_ints(&self, input: usize) -> Option<Vec<i64>> {
         let value = self.node.inputs.get(input).copied().flatten()?;
         self.importer.value(value).content.as_ref()?.ints()
     }
 
-    /// The known only element of an input.
+    /// The known single element of an input.
     pub(super) fn known_scalar(&self, input: usize) -> Option<f64> {
         let value = self.node.inputs.get(input).copied().flatten()?;
         self.importer.value(value).content.as_ref()?.scalar()
@@ -108,17 +109,17 @@ impl<'a> NodeImport<'_, 'a> {
         read.map_err(|error| self.refuse(error.into()))
     }
 
-    /// A whole number, or its default.
+    /// An integer attribute, or its default.
     pub(super) fn int(&self, name: &str, default: i64) -> Result<i64, GraphError> {
         Ok(self.attribute(self.node.attributes.int(name))?.unwrap_or(default))
     }
 
-    /// A number, or its default.
+    /// A number attribute, or its default.
     pub(super) fn float(&self, name: &str, default: f64) -> Result<f64, GraphError> {
         Ok(self.attribute(self.node.attributes.float(name))?.unwrap_or(default))
     }
 
-    /// Whole numbers, where they are there.
+    /// A list of integers, if the attribute is present.
     pub(super) fn ints(&self, name: &str) -> Result<Option<Vec<i64>>, GraphError> {
         Ok(self.attribute(self.node.attributes.ints(name))?.map(<[i64]>::to_vec))
     }
@@ -137,19 +138,19 @@ impl<'a> NodeImport<'_, 'a> {
         sizes.ok_or_else(|| self.refuse(ImportProblem::Sizes { name, values, count }))
     }
 
-    /// A count of things, 1 where it is not said.
+    /// A count attribute, 1 by default.
     pub(super) fn count(&self, name: &str) -> Result<u64, GraphError> {
         let value = self.int(name, 1)?;
         let name = name.to_owned();
         u64::try_from(value).map_err(|_| self.refuse(ImportProblem::Count { name, value }))
     }
 
-    /// A text, or its default.
+    /// A text attribute, or its default.
     pub(super) fn text(&self, name: &str, default: &str) -> Result<String, GraphError> {
         Ok(self.attribute(self.node.attributes.text(name))?.unwrap_or(default).to_string())
     }
 
-    /// What was an attribute in earlier opsets and is an input in later ones.
+    /// Integers that are an attribute in earlier opsets and an input in later ones.
     pub(super) fn ints_or_input(
         &self,
         name: &str,
@@ -167,7 +168,7 @@ impl<'a> NodeImport<'_, 'a> {
         }
     }
 
-    /// An axis counted from the front.
+    /// Converts an axis to one counted from the front.
     pub(super) fn axis(&self, axis: i64, rank: usize) -> Result<usize, GraphError> {
         let size = i64::try_from(rank).unwrap_or(i64::MAX);
         let from_front = if axis < 0 { axis + size } else { axis };
@@ -175,7 +176,7 @@ impl<'a> NodeImport<'_, 'a> {
         found.ok_or_else(|| self.refuse(ImportProblem::NoAxis { axis, rank }))
     }
 
-    /// Applies an operator; `part` stands behind the node's name, unless it is empty.
+    /// Applies an operator with one result. A non-empty `part` is appended to the node's name.
     pub(super) fn apply(
         &mut self,
         part: &str,
@@ -185,7 +186,7 @@ impl<'a> NodeImport<'_, 'a> {
         Ok(self.apply_all(part, operator, inputs)?[0])
     }
 
-    /// The same with several results.
+    /// Applies an operator with several results.
     pub(super) fn apply_all(
         &mut self,
         part: &str,
@@ -206,7 +207,7 @@ impl<'a> NodeImport<'_, 'a> {
         build(&mut self.importer.graph, &name)
     }
 
-    /// A name of the node's own; `part` stands behind it, unless it is empty.
+    /// A unique name of the node. A non-empty `part` is appended to it.
     fn name(&mut self, part: &str) -> String {
         let node = self.node.path();
         match part {
@@ -215,7 +216,7 @@ impl<'a> NodeImport<'_, 'a> {
         }
     }
 
-    /// The elements in another shape.
+    /// Reshapes the elements, if the shape differs.
     pub(super) fn reshape(
         &mut self,
         part: &str,
@@ -228,7 +229,7 @@ impl<'a> NodeImport<'_, 'a> {
         self.apply(part, ReshapeOp { shape: shape.to_vec() }, &[x])
     }
 
-    /// The axes in another order.
+    /// Reorders the axes.
     pub(super) fn transpose(
         &mut self,
         part: &str,
@@ -241,7 +242,7 @@ impl<'a> NodeImport<'_, 'a> {
         self.apply(part, TransposeOp { permutation }, &[x])
     }
 
-    /// The elements in another type.
+    /// Casts the elements to another type, if it differs.
     pub(super) fn cast(
         &mut self,
         part: &str,
@@ -251,7 +252,7 @@ impl<'a> NodeImport<'_, 'a> {
         if self.importer.ty(x).dtype == to { Ok(x) } else { self.apply(part, CastOp { to }, &[x]) }
     }
 
-    /// The tensor repeated along dimensions of size 1 and missing outer ones.
+    /// Repeats a tensor along dimensions of size 1 and missing outer ones.
     pub(super) fn expand(
         &mut self,
         part: &str,
@@ -274,7 +275,7 @@ impl<'a> NodeImport<'_, 'a> {
         self.apply(part, RepeatOp { ty: TensorInfo::new(shape, ty.dtype), axes }, &[x])
     }
 
-    /// An element-wise operation of two operands that numpy's rules bring into one shape.
+    /// Applies an element-wise operation to two operands, which numpy's rules bring to one shape.
     pub(super) fn binary(
         &mut self,
         part: &str,
@@ -284,7 +285,7 @@ impl<'a> NodeImport<'_, 'a> {
         self.apply(part, BinaryOp(operation), &operands)
     }
 
-    /// The same with a constant as the second operand.
+    /// Applies an element-wise operation with a constant as the second operand.
     pub(super) fn with_scalar(
         &mut self,
         part: &str,
@@ -295,13 +296,13 @@ impl<'a> NodeImport<'_, 'a> {
         self.apply(part, ScalarOp::new(operation, value), &[x])
     }
 
-    /// A constant that the program has and the file need not name.
+    /// Adds a constant of the program that the file need not name.
     pub(super) fn resident(&mut self, part: &str, ty: TensorInfo) -> TensorId {
         let name = self.name(part);
         self.importer.graph.tensor(&name, ty, TensorRole::Resident)
     }
 
-    /// The product with a constant.
+    /// Multiplies a tensor by a constant.
     pub(super) fn scale(
         &mut self,
         part: &str,
@@ -311,8 +312,8 @@ impl<'a> NodeImport<'_, 'a> {
         if by == 1.0 { Ok(x) } else { self.apply(part, ScaleOp::by(by), &[x]) }
     }
 
-    /// Names a loss as the first output. It stays what the loss operation makes, which training
-    /// begins at: one element, whatever shape the file gives it.
+    /// Names a loss as the first output. It keeps the shape that the loss operation makes and that
+    /// training starts from: one element, regardless of its shape in the file.
     pub(super) fn set_loss(&mut self, loss: TensorId) {
         if let Some(value) = self.node.outputs.first().copied().flatten() {
             let name = &self.importer.value(value).name;
@@ -321,7 +322,7 @@ impl<'a> NodeImport<'_, 'a> {
         }
     }
 
-    /// Names `tensor` as the output at this place.
+    /// Names `tensor` as the output at this position.
     pub(super) fn set(&mut self, output: usize, tensor: TensorId) -> Result<(), GraphError> {
         let Some(value) = self.node.outputs.get(output).copied().flatten() else { return Ok(()) };
         let of_file = self.importer.value(value);

@@ -1,11 +1,11 @@
-//! What the reader of a report should know of how a file became a model.
+//! Notes for the reader of a report about the conversion of a file to a model.
 
 use super::importer::Importer;
 use std::collections::HashMap;
 use tilescope_onnx::{ElementKind, OnnxValue, ValueSource};
 
 impl Importer<'_> {
-    /// Tells it.
+    /// Adds the notes to the graph.
     pub(super) fn add_notes(&mut self) {
         let notes = [self.narrowed_types(), self.tables_twice()];
         for note in notes.into_iter().flatten() {
@@ -13,18 +13,16 @@ impl Importer<'_> {
         }
     }
 
-    /// Types that IPUs do not have.
+    /// A note on types that IPUs do not have.
     fn narrowed_types(&self) -> Option<String> {
-        let is_used = |kind: ElementKind| {
-            let mut read = self.file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
-            read.any(|value| self.value(*value).element == kind)
-        };
-        is_used(ElementKind::BFloat16).then(|| {
-            "bfloat16 of the file is float16 here: IPUs compute in no such type".to_string()
-        })
+        let mut read = self.file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
+        if !read.any(|value| self.value(*value).element == ElementKind::BFloat16) {
+            return None;
+        }
+        Some("bfloat16 of the file is float16 here: IPUs compute in no such type".to_string())
     }
 
-    /// Tables that the exporter has written a second time, turned around, for the head that shares
+    /// A note on tables that the exporter wrote a second time, transposed, for the head that shares
     /// them.
     fn tables_twice(&self) -> Option<String> {
         let heads = [self.matrices(1, "MatMul"), self.matrices(1, "Linear")].concat();
@@ -42,7 +40,7 @@ impl Importer<'_> {
         ))
     }
 
-    /// Weights of two axes that nodes of an operator read as this input.
+    /// Weights with two axes that nodes of an operator read as this input.
     fn matrices(&self, input: usize, op: &str) -> Vec<&OnnxValue> {
         let nodes = self.file.nodes.iter().filter(|node| node.op == op);
         let read = nodes.filter_map(|node| node.inputs.get(input).copied().flatten());

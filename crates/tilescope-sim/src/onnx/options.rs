@@ -1,14 +1,15 @@
-//! How an ONNX file becomes a model: keys of `[model]` that only imported models have.
+//! Options for the conversion of an ONNX file to a model: keys of `[model]` that only imported
+//! models have.
 
 use crate::spec_keys::{SpecTable, TablePlace, spec_table, spec_words};
 use std::sync::LazyLock;
 
 spec_words! {
-    /// What training makes small.
+    /// The loss that training minimises.
     pub enum LossChoice {
-        /// The loss that the file has: a loss node, or an output that is one number.
+        /// The loss of the file: a loss node, or an output that is one number.
         Auto = "auto",
-        /// None: the model is not trained.
+        /// No loss: the model is not trained.
         None = "none",
         /// Softmax cross-entropy of an output against class labels.
         CrossEntropy = "cross_entropy",
@@ -18,37 +19,37 @@ spec_words! {
         Mse = "mse",
         /// Mean absolute difference from targets.
         L1 = "l1",
-        /// An output as it is.
+        /// An output as the loss.
         Identity = "identity",
     }
 }
 
 spec_words! {
-    /// Whether nodes that exporters wrote for one operator become one again.
+    /// The treatment of nodes that exporters wrote for one operator.
     pub enum FuseChoice {
         /// Known patterns become one operator.
         Auto = "auto",
-        /// Node by node, as PopART runs a file.
+        /// Every node stays separate, as PopART runs a file.
         None = "none",
     }
 }
 
 spec_words! {
-    /// What the blocks of an imported model are.
+    /// The source of the blocks of an imported model.
     pub enum BlockChoice {
-        /// Annotated stages where there are any, else modules, else nodes.
+        /// Annotated stages if there are any, otherwise modules, otherwise nodes.
         Auto = "auto",
         /// A block for each annotated stage.
         Annotated = "annotated",
-        /// The numbered modules of the list that does most of the work.
+        /// The numbered modules of the list that performs most of the work.
         Modules = "modules",
-        /// Stretches of nodes between places that one tensor crosses.
+        /// Ranges of nodes between places that one tensor crosses.
         Nodes = "nodes",
     }
 }
 
 spec_table! {
-    /// How a file is imported.
+    /// Options for the import of a file.
     #[derive(Clone, Debug)]
     pub struct ImportOptions {
         /// ONNX file of the model, relative to the spec; takes the place of a name
@@ -101,21 +102,21 @@ spec_table! {
     }
 }
 
-/// The part of a path below which symbolic dimensions of the file get their values.
+/// The prefix of the paths of values for symbolic dimensions of the file.
 pub(crate) const DIM_PREFIX: &str = "model.dim.";
 
-/// The same of branches that data decide.
+/// The prefix of the paths of choices for branches that depend on data.
 pub(crate) const BRANCH_PREFIX: &str = "model.branch.";
 
-/// The same of turns of loops that data count.
+/// The prefix of the paths of trip counts for loops that depend on data.
 pub(crate) const TRIPS_PREFIX: &str = "model.trips.";
 
-/// Whether a key says what a file leaves open under a name of its own.
+/// True if a key sets a value that a file leaves open under its own name.
 pub(crate) fn is_of_file(path: &str) -> bool {
     [DIM_PREFIX, BRANCH_PREFIX, TRIPS_PREFIX].iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// Whether a key only applies to imported models.
+/// True if a key only applies to imported models.
 pub fn is_import_key(path: &str) -> bool {
     static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let mut keys = Vec::new();

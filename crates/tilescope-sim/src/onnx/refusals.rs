@@ -1,12 +1,12 @@
-//! Nodes of a file that cannot be built, all of them: whoever lists a file says no more than what
-//! simulating it accepts.
+//! Nodes of a file that cannot be built. The list is complete, so that a listing of a file agrees
+//! with its simulation.
 
 use super::importer::Importer;
 use super::node_import::NodeImport;
 use super::{FuseChoice, ImportOptions, ImportSettings, build};
 use tilescope_onnx::OnnxGraph;
 
-/// The nodes whose operator is modelled, but not with these operands or attributes; each with the
+/// The nodes whose operator is modelled, but not with these operands or attributes, each with the
 /// reason.
 #[must_use]
 pub fn refused_nodes(graph: &OnnxGraph) -> Vec<(usize, String)> {
@@ -18,7 +18,7 @@ pub fn refused_nodes(graph: &OnnxGraph) -> Vec<(usize, String)> {
     for (at, node) in graph.nodes.iter().enumerate() {
         let mut import = NodeImport { importer: &mut importer, node };
         let Some(builder) = build::find(node) else {
-            // What reads its results goes on from their shapes.
+            // Readers of its results are checked with their shapes.
             let _ = build::build_unknown(&mut import);
             continue;
         };

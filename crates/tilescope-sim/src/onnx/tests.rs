@@ -1,5 +1,5 @@
-//! Every operator of the list is built, lowered and, where it has one, differentiated; every pattern
-//! is found, and multiplies as much as the nodes it takes the place of.
+//! Tests that build, lower and, where there is a gradient, differentiate every operator of the
+//! list. Every pattern is found, and has as many multiplications as the nodes that it replaces.
 
 use super::*;
 use crate::graph::{GraphNode, GraphProblem, ImportProblem, TrainingConfig};
@@ -12,7 +12,7 @@ use tilescope_fixtures::onnx_text;
 use tilescope_onnx::DimValues;
 use tilescope_report::TrainingPass;
 
-/// What a spec says of how a file is imported.
+/// Import options with the given treatment of patterns.
 fn options(fuse: FuseChoice) -> ImportOptions {
     ImportOptions {
         path: String::new(),
@@ -39,7 +39,7 @@ fn imported(
     import(&file, &settings)
 }
 
-/// An operator, a model of it, and whether it has gradients of all weights.
+/// An operator, a model with it, and a flag: true if all its weights have gradients.
 struct OnnxOperatorCase {
     op: &'static str,
     model: OnnxFileBuilder,
@@ -64,7 +64,7 @@ fn operator_cases() -> Vec<OnnxOperatorCase> {
 /// Nodes that only patterns make.
 const OF_PATTERNS: [&str; 4] = ["FastGelu", "InvertedMask", "Linear", "Swish"];
 
-/// Whether training updates a weight.
+/// True if training updates a weight.
 fn is_updated(graph: &ModelGraph, name: &str) -> bool {
     let update = graph.nodes.iter().find(|node| node.name == format!("{name}/sgd"));
     update.is_some_and(|update| {
@@ -76,7 +76,7 @@ fn is_updated(graph: &ModelGraph, name: &str) -> bool {
 const TRAINING: TrainingConfig =
     TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
 
-/// What is wrong with a case, if anything.
+/// Checks a case and describes the first problem.
 fn problem(case: &OnnxOperatorCase) -> Option<String> {
     let forward = match imported(&case.model, FuseChoice::None, false) {
         Ok(forward) => forward,
@@ -109,7 +109,7 @@ fn problem(case: &OnnxOperatorCase) -> Option<String> {
     kept.or_else(|| weights.is_empty().then(|| "no weight is trained".to_owned()))
 }
 
-/// Every operator of the list has a case here, and its gradients have the shapes of its operands.
+/// Every operator of the list has a case, and its gradients have the shapes of its operands.
 #[test]
 fn every_operator_is_built_and_differentiated() {
     let mut seen: BTreeSet<&str> = OF_PATTERNS.into_iter().collect();
@@ -126,8 +126,8 @@ fn every_operator_is_built_and_differentiated() {
     assert!(unknown.is_empty(), "no operators: {unknown:?}");
 }
 
-/// Every composed operator has a case: its parts are modelled, have the shapes that the runtime gives
-/// it, and multiply as much.
+/// Every composed operator has a case. Its parts are modelled, have the shapes of the runtime, and
+/// have the same number of multiplications.
 #[test]
 fn every_composed_operator_is_built() {
     let mut seen: BTreeSet<String> = ["Loop", "Scan"].map(str::to_owned).into();
@@ -157,9 +157,9 @@ fn every_composed_operator_is_built() {
     assert_eq!(seen, listed);
 }
 
-/// Weights that an exporter has written as float32 into a bfloat16 model have its type.
+/// Weights that an exporter wrote as float32 into a bfloat16 model get its type.
 #[test]
-fn weights_have_the_type_of_what_they_meet() {
+fn weights_have_the_type_of_their_partners() {
     for text in [
         "opset 22; x bf16:1,3,8,8; c = Conv x w:4,3,3,3 w:4; Relu c",
         "opset 22; x f16:4,8; m = MatMul x w:8,6; Add m w:6",
@@ -174,9 +174,9 @@ fn weights_have_the_type_of_what_they_meet() {
     }
 }
 
-/// Operators that are modelled, but not with these attributes, are told before anything is simulated.
+/// Operators that are modelled, but not with these attributes, are reported before the simulation.
 #[test]
-fn what_simulating_refuses_is_not_called_modelled() {
+fn operators_that_the_simulation_rejects_are_not_called_modelled() {
     let text = "opset 18; a = MaxPool f32:1,2,8,8 kernel_shape=2,2 dilations=2,2 @pool; Relu a";
     let file = OnnxFile::read(Cursor::new(onnx_text::model(text).bytes())).expect("a file");
     let graph = file.resolve(&DimValues::default()).expect("fixed sizes");
@@ -187,17 +187,20 @@ fn what_simulating_refuses_is_not_called_modelled() {
     assert_eq!(error.to_string(), refused[0].1);
 }
 
-/// Patterns as exporters write them, on the result of a product, and what they become.
+/// Patterns as exporters write them, applied to the result of a product, with the operators that
+/// replace them.
 fn pattern_models() -> Vec<(&'static str, OnnxFileBuilder)> {
-    let (mut parts, mut models) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
+    let mut models = Vec::new();
     for block in include_str!("patterns.txt").split("\n\n") {
         let (name, body) = block.split_once('\n').expect("a name and a model");
         let text = parts
             .iter()
             .fold(body.to_owned(), |text, (part, body): &(&str, String)| text.replace(part, body));
-        match name.starts_with('$') {
-            true => parts.push((name, text)),
-            false => models.push((name, onnx_text::model(&text))),
+        if name.starts_with('$') {
+            parts.push((name, text))
+        } else {
+            models.push((name, onnx_text::model(&text)))
         }
     }
     models
@@ -231,16 +234,16 @@ fn every_pattern_is_found_and_multiplies_as_much() {
     }
 }
 
-/// A mask that somebody reads as it is stays as wide as the file has it.
+/// A mask that a node reads directly stays as wide as in the file.
 #[test]
-fn a_mask_that_is_read_as_it_is_stays_wide() {
+fn a_mask_that_is_read_directly_stays_wide() {
     let text = "opset 13; mask f32:2,1,1,5; scores f32:2,4,5,5; queries i64:4=2,1,5,5
         square = Expand mask queries; y = Add scores square
         z = Transpose square perm=0,1,3,2; out y z";
     let model = onnx_text::model(text);
     let graph = imported(&model, FuseChoice::Auto, false).expect("imports");
     assert!(!graph.imported.expect("a file").fused.contains_key("Mask"));
-    // Two masks that are only wide together stay so.
+    // Two masks that are only wide together stay wide.
     let text = "opset 13; rows f32:2,1,5,1; columns f32:2,1,1,5; queries i64:4=2,1,5,5
         a = Expand rows queries; both = Mul a columns; Softmax both";
     let model = onnx_text::model(text);
@@ -248,9 +251,9 @@ fn a_mask_that_is_read_as_it_is_stays_wide() {
     assert_eq!(graph.imported.expect("a file").fused["Mask"], 1);
 }
 
-/// Numbers of few bits pass the gradient of what DequantizeLinear makes of them straight to what
-/// they were rounded from, masked by their range; weights before others are refused, not silently
-/// left as they are.
+/// Numbers of few bits pass the gradient of the result of DequantizeLinear straight to the values
+/// that they were rounded from, masked by their range. Weights before other readers are rejected,
+/// not silently left untrained.
 #[test]
 fn the_gradient_passes_straight_through_quantised_numbers() {
     let model = |name: &str, more: &str| {
@@ -265,8 +268,8 @@ fn the_gradient_passes_straight_through_quantised_numbers() {
             imported(&model(of, "out z"), FuseChoice::Auto, true).unwrap().train(TRAINING);
         let trained = trained.unwrap();
         assert!(is_updated(&trained, "w"), "{of}");
-        // As torch's fake_quantize: the mask is made forwards, and nothing else of the two nodes
-        // has a gradient.
+        // As in torch's fake_quantize, the forward pass makes the mask, and no other part of the
+        // two nodes has a gradient.
         let of_nodes = |name: &str, pass: TrainingPass| -> Vec<&str> {
             let nodes = trained.nodes.iter().filter(|node| node.name.starts_with(name));
             let nodes = nodes.filter(|node| node.pass == pass);
@@ -290,8 +293,8 @@ fn the_gradient_passes_straight_through_quantised_numbers() {
     }
 }
 
-/// Exporters write literals as single numbers into the file itself: one that lies outside is a
-/// weight.
+/// Exporters write literals as single numbers into the file itself. A single number outside the
+/// file is a weight.
 #[test]
 fn a_single_number_outside_the_file_is_a_weight() {
     let model = |shift: &str| {

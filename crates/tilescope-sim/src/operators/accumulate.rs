@@ -1,4 +1,4 @@
-//! Adds a gradient to its accumulator: once per micro-batch.
+//! The addition of a gradient to its accumulator, once per micro-batch.
 
 use super::{
     LoweringContext, LoweringResult, NodeOperands, Operator, ShapeError, expect_operands,
@@ -7,10 +7,10 @@ use super::{
 use crate::popops::elementwise;
 use crate::shape::TensorInfo;
 
-/// `accumulator += gradient`
+/// `accumulator += gradient`, with an optional scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct AccumulateOp {
-    /// Whether the accumulator is scaled first.
+    /// True if the accumulator is scaled first.
     pub scaled: bool,
 }
 
@@ -33,7 +33,7 @@ impl Operator for AccumulateOp {
         let [accumulator, gradient] = [node.inputs[0], node.inputs[1]];
         let dtype = lowering.tensor_type(accumulator).dtype;
         if lowering.layout(accumulator).is_none() {
-            // The accumulator lies as its gradient arrives, so that adding moves nothing.
+            // The accumulator has the layout of its gradient, so that adding moves nothing.
             let layout = lowering.layout_or_linear(gradient);
             lowering.set_layout(accumulator, layout);
         }

@@ -1,4 +1,4 @@
-//! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU, Swish.
+//! Activation functions for which popnn has vertices: ReLU, sigmoid, tanh, GELU and Swish.
 
 use super::{
     GradientBuilder, GraphError, LoweringContext, LoweringResult, NodeOperands, Operator,
@@ -14,26 +14,26 @@ use tilescope_report::units::{Elements, TileRuns};
 pub struct ActivationOp(pub(crate) NonLinearityType);
 
 impl ActivationOp {
-    /// max(x, 0)
+    /// The rectified linear unit, `max(x, 0)`.
     pub(crate) const RELU: Self = Self(NonLinearityType::Relu);
-    /// Gaussian error linear unit, by the hyperbolic tangent.
+    /// The Gaussian error linear unit by the hyperbolic tangent.
     pub(crate) const GELU: Self = Self(NonLinearityType::Gelu);
     pub(crate) const TANH: Self = Self(NonLinearityType::Tanh);
-    /// 1 / (1 + e^-x)
+    /// The sigmoid, `1 / (1 + e^-x)`.
     pub(crate) const SIGMOID: Self = Self(NonLinearityType::Sigmoid);
-    /// The gradient of GELU by the error function, whose forward pass is an operation of popops.
+    /// The gradient of GELU by the error function. Its forward pass is an operation of popops.
     pub(crate) const GELU_ERF: Self = Self(NonLinearityType::GeluErf);
-    /// x / (1 + e^-x), also called SiLU.
+    /// The Swish function, `x / (1 + e^-x)`, also called SiLU.
     pub const SWISH: Self = Self(NonLinearityType::Swish);
 
-    /// The gradient of the operand `x` of the function, from its result `y` and that of `y`.
+    /// Adds the gradient of the operand `x`, from the result `y` and its gradient.
     pub(crate) fn gradient_of(
         self,
         backward: &mut GradientBuilder,
         [x, y]: [TensorId; 2],
         gradient: TensorId,
     ) -> Result<TensorId, GraphError> {
-        // popnn needs the input of functions that take a value twice, the output of all others.
+        // popnn needs the input of functions that are not injective, and the output of all others.
         let known = if self.0.gradient_needs_input() { x } else { y };
         backward.apply("grad", ActivationGradOp(self.0), &[known, gradient])
     }
@@ -58,7 +58,7 @@ impl Pointwise for ActivationOp {
     }
 }
 
-/// Gradient of an activation function.
+/// The gradient of an activation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ActivationGradOp(NonLinearityType);
 

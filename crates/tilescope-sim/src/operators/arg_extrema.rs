@@ -6,12 +6,12 @@ use crate::popops::elementwise;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 
-/// One index for all elements along an axis, which the result does not have.
+/// The index of the extreme element along an axis, which the result does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ArgExtremaOp {
     /// The axis that is searched.
     pub axis: usize,
-    /// Whether the largest is looked for.
+    /// True to find the largest element, false to find the smallest.
     pub largest: bool,
 }
 
@@ -48,7 +48,7 @@ impl Operator for ArgExtremaOp {
         let operand = TensorLayout { elements: rows.operand(machine.tiles), order };
         let mut work = lowering.relayout_tensor(node.inputs[0], &operand, "maxMinArgMaxMin");
         let elements = rows.lower(&machine, &mut work);
-        // Indices come without a sign, and are cast to those with one: a copy.
+        // Indices are unsigned, and the cast to signed ones is a copy.
         work.push(elementwise::cast("ArgExtrema/cast", DType::Int, DType::Int, &elements));
         lowering
             .set_layout(node.outputs[0], TensorLayout { elements, order: ElementOrder::Linear });

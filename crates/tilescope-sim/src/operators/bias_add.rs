@@ -1,4 +1,4 @@
-//! Adds one value per channel.
+//! The addition of one value per channel.
 
 use super::{
     GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
@@ -10,15 +10,15 @@ use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
 use crate::shape::TensorInfo;
 
-/// `x + bias`, the bias running along one axis.
+/// `x + bias`, where the bias has one value for each index along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddBiasOp {
-    /// Axis of `x` that the bias has one value for.
+    /// The axis of `x` that the bias has one value for.
     pub axis: usize,
 }
 
 impl AddBiasOp {
-    /// Axes along which all elements get the same bias.
+    /// The axes along which all elements get the same bias.
     fn others(self, ty: &TensorInfo) -> Vec<usize> {
         (0..ty.shape.len()).filter(|axis| *axis != self.axis).collect()
     }
@@ -54,8 +54,11 @@ impl Operator for AddBiasOp {
     }
 
     fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
-        // Rows of a field lie behind the channels.
-        (self.axis == 1).then_some(RowWindow::POINTWISE)
+        // Rows of a field come after the channels.
+        if self.axis != 1 {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
@@ -74,7 +77,7 @@ impl Operator for AddBiasOp {
     }
 }
 
-/// Sum of a gradient over all axes but one.
+/// The sum of a gradient over all axes but one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct AddBiasBiasGradOp {
     axis: usize,

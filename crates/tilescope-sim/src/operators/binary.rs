@@ -1,5 +1,5 @@
 //! Element-wise operations of two operands: one operator for all of popops' binary vertices. Either
-//! operand may be smaller: dimensions of size 1 (and missing outer ones) are repeated.
+//! operand may be smaller. Its dimensions of size 1 and its missing outer ones are repeated.
 
 use super::broadcast::{broadcast_shape, reduce_to_operand, repeated_axes};
 use super::{
@@ -13,20 +13,20 @@ use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use std::cmp::Reverse;
 
-/// An operation of an element with its partner. Comparisons and logic make truth values.
+/// An operation of an element with its partner. Comparisons and logical operations make truth
+/// values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BinaryOp(pub(crate) BinaryOpType);
 
 impl BinaryOp {
-    /// a + b
+    /// The sum, `a + b`.
     pub const ADD: Self = Self(BinaryOpType::Add);
     pub(crate) const SUBTRACT: Self = Self(BinaryOpType::Subtract);
     pub(crate) const MULTIPLY: Self = Self(BinaryOpType::Multiply);
-    /// a / b
+    /// The quotient, `a / b`.
     pub(crate) const DIVIDE: Self = Self(BinaryOpType::Divide);
 
-    /// The gradients of both operands before they are summed over repeated axes, where they are
-    /// asked for.
+    /// Adds the requested gradients of the operands, before they are summed over repeated axes.
     fn operand_gradients(
         self,
         backward: &mut GradientBuilder,
@@ -38,7 +38,8 @@ impl BinaryOp {
         let mut apply = |part: &str, operator: Self, operands: [TensorId; 2]| {
             backward.apply(part, operator, &operands)
         };
-        let (mut of_a, mut of_b) = (None, None);
+        let mut of_a = None;
+        let mut of_b = None;
         match self.0 {
             BinaryOpType::Add => (of_a, of_b) = (Some(dy), Some(dy)),
             BinaryOpType::Subtract => {
@@ -48,13 +49,19 @@ impl BinaryOp {
                 }
             }
             BinaryOpType::Multiply => {
-                of_a = wants_a.then(|| apply("grad_a", Self::MULTIPLY, [dy, b])).transpose()?;
-                of_b = wants_b.then(|| apply("grad_b", Self::MULTIPLY, [dy, a])).transpose()?;
+                if wants_a {
+                    of_a = Some(apply("grad_a", Self::MULTIPLY, [dy, b])?);
+                }
+                if wants_b {
+                    of_b = Some(apply("grad_b", Self::MULTIPLY, [dy, a])?);
+                }
             }
             BinaryOpType::Divide => {
-                of_a = wants_a.then(|| apply("grad_a", Self::DIVIDE, [dy, b])).transpose()?;
+                if wants_a {
+                    of_a = Some(apply("grad_a", Self::DIVIDE, [dy, b])?);
+                }
                 if wants_b {
-                    // d(a / b)/db = -(a / b) / b
+                    // `d(a / b)/db = -(a / b) / b`
                     let ratio = apply("grad_b/ratio", Self::DIVIDE, [y, b])?;
                     let product = apply("grad_b/product", Self::MULTIPLY, [ratio, dy])?;
                     of_b =
@@ -62,28 +69,32 @@ impl BinaryOp {
                 }
             }
             BinaryOpType::Maximum | BinaryOpType::Minimum => {
-                // Where both are equal, the first operand is the result.
+                // If both are equal, the first operand is the result.
                 let [first, second] = if self.0 == BinaryOpType::Maximum {
                     [BinaryOpType::GreaterThanEqual, BinaryOpType::LessThan]
                 } else {
                     [BinaryOpType::LessThanEqual, BinaryOpType::GreaterThan]
                 };
-                let mut masked = |part: &str, chosen: BinaryOpType| {
+                let mut mask_by = |part: &str, chosen: BinaryOpType| {
                     let mask = backward.apply(&format!("{part}/mask"), Self(chosen), &[a, b])?;
                     backward.apply_mask(part, dy, mask)
                 };
-                of_a = wants_a.then(|| masked("grad_a", first)).transpose()?;
-                of_b = wants_b.then(|| masked("grad_b", second)).transpose()?;
+                if wants_a {
+                    of_a = Some(mask_by("grad_a", first)?);
+                }
+                if wants_b {
+                    of_b = Some(mask_by("grad_b", second)?);
+                }
             }
             BinaryOpType::Power => {
                 if wants_a {
-                    // b a^b / a
+                    // `b a^b / a`
                     let slope = apply("grad_a/slope", Self::MULTIPLY, [y, b])?;
                     let ratio = apply("grad_a/ratio", Self::DIVIDE, [slope, a])?;
                     of_a = Some(apply("grad_a", Self::MULTIPLY, [ratio, dy])?);
                 }
                 if wants_b {
-                    // a^b ln a
+                    // `a^b ln a`
                     let log = backward.apply("grad_b/log", UnaryOp(UnaryOpType::Log), &[a])?;
                     let slope = backward.apply("grad_b/slope", Self::MULTIPLY, &[y, log])?;
                     of_b = Some(backward.apply("grad_b", Self::MULTIPLY, &[slope, dy])?);
@@ -96,20 +107,23 @@ impl BinaryOp {
                 let of_second = backward.apply("grad/square_b", square, &[b])?;
                 let sum = backward.apply("grad/sum", Self::ADD, &[of_first, of_second])?;
                 let ratio = backward.apply("grad/ratio", Self::DIVIDE, &[dy, sum])?;
-                let mut apply =
-                    |part: &str, operand| backward.apply(part, Self::MULTIPLY, &[ratio, operand]);
-                of_a = wants_a.then(|| apply("grad_a", b)).transpose()?;
-                let product = wants_b.then(|| apply("grad_b/product", a)).transpose()?;
-                let negate = UnaryOp(UnaryOpType::Negate);
-                of_b = product.map(|of| backward.apply("grad_b", negate, &[of])).transpose()?;
+                if wants_a {
+                    of_a = Some(backward.apply("grad_a", Self::MULTIPLY, &[ratio, b])?);
+                }
+                if wants_b {
+                    let product = [ratio, a];
+                    let product = backward.apply("grad_b/product", Self::MULTIPLY, &product)?;
+                    let negate = UnaryOp(UnaryOpType::Negate);
+                    of_b = Some(backward.apply("grad_b", negate, &[product])?);
+                }
             }
             _ => return Err(backward.no_gradient_error(self.kind())),
         }
         Ok([of_a.filter(|_| wants_a), of_b.filter(|_| wants_b)])
     }
 
-    /// What the larger operand, of type `ty` and laid out so, and a smaller one that repeats are
-    /// done with.
+    /// Lowers the operation of the larger operand, of type `ty` and layout `layout`, and a smaller
+    /// one that repeats.
     fn lower_repeated(
         self,
         lowering: &mut LoweringContext,
@@ -128,11 +142,11 @@ impl BinaryOp {
     }
 }
 
-/// The operands of an element-wise operation: first the one that its result lies like. That is one
-/// that may be overwritten, if there is any (popart willow/src/patterns/inplace.cpp), then the one
-/// whose fullest tile holds least, then the one on the most tiles (poplibs
-/// lib/popops/ElementWiseUtil.cpp, createOutputForElementWiseOp). The order of the operands decides
-/// nothing.
+/// Orders the operands of an element-wise operation: the result has the layout of the first.
+/// Operands that may be overwritten come first (popart willow/src/patterns/inplace.cpp), then the
+/// one whose fullest tile holds least, then the one on the most tiles (poplibs
+/// lib/popops/ElementWiseUtil.cpp, createOutputForElementWiseOp). The original order has no
+/// influence.
 fn operands_by_place(lowering: &mut LoweringContext, operands: [TensorId; 2]) -> [TensorId; 2] {
     let preference = operands.map(|tensor| {
         let layout = lowering.layout_or_linear(tensor);
@@ -168,19 +182,24 @@ impl Operator for BinaryOp {
         let gradients = self.operand_gradients(backward, dy, wants)?;
         let mut found = Vec::new();
         for (input, gradient) in gradients.into_iter().enumerate() {
-            let of_operand = |gradient| reduce_to_operand(backward, gradient, input);
-            found.push(gradient.map(of_operand).transpose()?);
+            found.push(match gradient {
+                Some(gradient) => Some(reduce_to_operand(backward, gradient, input)?),
+                None => None,
+            });
         }
         Ok(found)
     }
 
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         let shape = broadcast_shape(inputs).ok()?;
-        (inputs[0].shape == shape).then_some(RowWindow::POINTWISE)
+        if inputs[0].shape != shape {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn unwinding(&self, inputs: &[TensorInfo], input: usize) -> Unwinding {
-        // What repeats has fewer elements than the result (popart
+        // A repeated operand has fewer elements than the result (popart
         // willow/src/popx/op/elementwisex.cpp).
         let is_whole = broadcast_shape(inputs).is_ok_and(|shape| inputs[input].shape == shape);
         if is_whole { Unwinding::InOrder } else { Unwinding::DeadEnd }
@@ -198,7 +217,7 @@ impl Operator for BinaryOp {
                 let [result, other] = operands_by_place(lowering, [node.inputs[0], node.inputs[1]]);
                 let layout = lowering.layout_or_linear(result);
                 work = lowering.relayout_tensor(other, &layout, &name);
-                // What outlives the program cannot be overwritten.
+                // A tensor that outlives the program cannot be overwritten.
                 let in_place = lowering.role(result) == TensorRole::Activation && same_type;
                 let phase = if in_place { elementwise::in_place } else { elementwise::apart };
                 work.push(phase(&name, ElementwiseOp::Binary(self.0), a.dtype, &layout.elements));
@@ -216,15 +235,14 @@ impl Operator for BinaryOp {
                 self.lower_repeated(lowering, &mut work, larger, node.inputs[0], same_type);
                 layout
             }
-            // popops copies what repeats in the first operand to where the result is
+            // popops copies a repeated first operand to the layout of the result
             // (lib/popops/ElementWise.cpp, binaryOpGeneral).
             (false, full) => {
-                let layout = match full {
-                    true => lowering.layout_or_linear(node.inputs[1]),
-                    false => {
-                        let bytes = whole.dtype.bytes();
-                        TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
-                    }
+                let layout = if full {
+                    lowering.layout_or_linear(node.inputs[1])
+                } else {
+                    let bytes = whole.dtype.bytes();
+                    TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
                 };
                 let larger = (&whole, &layout);
                 lowering.repeat_tensor(&mut work, node.inputs[0], larger, &name);

@@ -1,5 +1,5 @@
-//! Operands of different shapes: dimensions of size 1, and missing outer ones, are repeated, as
-//! numpy and ONNX do.
+//! Operands of different shapes: dimensions of size 1, and missing outer ones, are repeated, as in
+//! numpy and ONNX.
 
 use super::{GradientBuilder, GraphError, LoweringContext, ReduceOp, ReshapeOp, ShapeError};
 use crate::poplar::exchange::{self, TileMessages};
@@ -10,10 +10,10 @@ use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 use tilescope_report::MemoryCategory;
 
-/// The shape that all operands are repeated to.
+/// Returns the shape that all operands are repeated to.
 ///
 /// # Errors
-/// Sizes that differ and are not 1.
+/// Returns an error for sizes that differ and are not 1.
 pub(crate) fn broadcast_shape<'a>(
     operands: impl IntoIterator<Item = &'a TensorInfo>,
 ) -> Result<Vec<u64>, ShapeError> {
@@ -35,7 +35,7 @@ pub(crate) fn broadcast_shape<'a>(
     Ok(shape)
 }
 
-/// Axes of `shape` along which an operand is repeated that fits it.
+/// The axes of `shape` along which a compatible operand is repeated.
 pub(crate) fn repeated_axes(shape: &[u64], operand: &TensorInfo) -> Vec<usize> {
     let missing = shape.len().saturating_sub(operand.shape.len());
     let sizes = std::iter::repeat_n(&1, missing).chain(&operand.shape);
@@ -45,8 +45,8 @@ pub(crate) fn repeated_axes(shape: &[u64], operand: &TensorInfo) -> Vec<usize> {
         .collect()
 }
 
-/// The gradient of operand `input`, whose repeated values have this one: summed over the axes along
-/// which the operand was repeated.
+/// Sums the gradient of the repeated values of operand `input` over the axes along which the
+/// operand was repeated.
 pub(crate) fn reduce_to_operand(
     backward: &mut GradientBuilder,
     gradient: TensorId,
@@ -64,8 +64,8 @@ pub(crate) fn reduce_to_operand(
 }
 
 impl LoweringContext<'_> {
-    /// Adds the phases that repeat `tensor` to the elements of a tensor of type `ty` which lies like
-    /// `layout`: each tile is sent the values it repeats, and copies them.
+    /// Adds the phases that repeat `tensor` to the elements of a tensor with type `ty` and layout
+    /// `layout`. Each tile receives the values that it repeats, and copies them.
     pub(crate) fn repeat_tensor(
         &mut self,
         work: &mut OperationWork,
@@ -100,7 +100,7 @@ impl LoweringContext<'_> {
         ));
     }
 
-    /// As [`Self::repeat_tensor`], along the axes that are given.
+    /// Repeats a tensor like [`Self::repeat_tensor`], along the given axes.
     pub(crate) fn repeat_along(
         &mut self,
         work: &mut OperationWork,
@@ -110,7 +110,7 @@ impl LoweringContext<'_> {
         name: &str,
     ) {
         let values = self.layout_or_linear(tensor).bytes(ty.dtype.bytes());
-        // As many values as a tile holds elements, at most all.
+        // Each tile receives as many values as it holds elements, and at most all.
         let all = values.total();
         let needed = layout.bytes(ty.dtype.bytes()).map(|bytes| *bytes.min(&all));
         let start = work.phases().len();

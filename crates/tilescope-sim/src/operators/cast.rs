@@ -30,8 +30,8 @@ impl Pointwise for CastOp {
         dy: TensorId,
     ) -> Result<Option<TensorId>, GraphError> {
         let to = backward.input_type(0).dtype;
-        // Truth values and whole numbers are steps: no small change of what they were made of
-        // changes them.
+        // Truth values and integers are step functions of their operands, so their gradient is
+        // zero.
         if !to.is_float() {
             return Ok(None);
         }

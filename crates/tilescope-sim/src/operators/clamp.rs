@@ -1,4 +1,4 @@
-//! Values kept between two bounds (ONNX Clip, popops Clamp).
+//! Values limited to a range (ONNX Clip, popops Clamp).
 
 use super::{BinaryOp, ConstantValue, GradientBuilder, GraphError, Pointwise, ScalarOp};
 use crate::poplar::work::WorkPhase;
@@ -6,7 +6,7 @@ use crate::popops::elementwise::{self, BinaryOpType};
 use crate::shape::{DType, TensorId};
 use tilescope_report::units::{Elements, TileRuns};
 
-/// The nearest value that is no less than `low` and no more than `high`.
+/// The nearest value that is at least `low` and at most `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClampOp {
     low: ConstantValue,
@@ -14,7 +14,7 @@ pub struct ClampOp {
 }
 
 impl ClampOp {
-    /// Between these bounds.
+    /// Makes a clamp to these bounds.
     pub fn new(low: f64, high: f64) -> Self {
         Self { low: ConstantValue(low), high: ConstantValue(high) }
     }
@@ -27,16 +27,18 @@ impl Pointwise for ClampOp {
         "clip"
     }
 
-    /// The gradient of the elements that are at neither bound (popart willow/src/popx/op/clipx.cpp).
+    /// The gradient of the elements that are at neither bound (popart
+    /// willow/src/popx/op/clipx.cpp).
     fn input_gradient(
         &self,
         backward: &mut GradientBuilder,
         dy: TensorId,
     ) -> Result<Option<TensorId>, GraphError> {
         let y = backward.node.outputs[0];
-        let apart = |value| ScalarOp::new(BinaryOpType::NotEqual, value);
-        let above = backward.apply("grad/above", apart(self.low.0), &[y])?;
-        let below = backward.apply("grad/below", apart(self.high.0), &[y])?;
+        let above = ScalarOp::new(BinaryOpType::NotEqual, self.low.0);
+        let above = backward.apply("grad/above", above, &[y])?;
+        let below = ScalarOp::new(BinaryOpType::NotEqual, self.high.0);
+        let below = backward.apply("grad/below", below, &[y])?;
         let between = BinaryOp(BinaryOpType::LogicalAnd);
         let mask = backward.apply("grad/mask", between, &[above, below])?;
         backward.apply_mask("grad", dy, mask).map(Some)

@@ -1,4 +1,5 @@
-//! Tensors joined along one axis, by copies on the tiles they lie on; parts of one tensor as a view.
+//! Tensors joined along one axis, by copies on the tiles that hold them. Parts of one tensor are
+//! joined as a view.
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -12,7 +13,7 @@ use crate::shape::{TensorInfo, gcd};
 use std::sync::Arc;
 use tilescope_report::units::TileRuns;
 
-/// The operands one after the other along `axis`.
+/// The operands, one after the other along `axis`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConcatOp {
     pub axis: usize,
@@ -60,9 +61,12 @@ impl Operator for ConcatOp {
     }
 
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
-        // Rows of a field lie behind the channels.
+        // Rows of a field come after the channels.
         let joins_channels = self.axis == 1 && inputs.iter().all(|ty| ty.shape.len() > 2);
-        joins_channels.then_some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
+        if !joins_channels {
+            return None;
+        }
+        Some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
     }
 
     fn view_of_one(&self) -> Option<Arc<dyn Operator>> {
@@ -79,7 +83,7 @@ impl Operator for ConcatOp {
             piece = gcd(piece, layout.order.run_along(all, self.axis, shape[self.axis]));
             let own = lowering.layout_or_linear(*part).order.resized(shape, all);
             if own != layout.order {
-                // A part in another order is copied in what both have together.
+                // A part in another order is copied in runs that both orders have in common.
                 piece = gcd(piece, layout.order.common_run(&own, all));
             }
         }
@@ -91,7 +95,7 @@ impl Operator for ConcatOp {
 }
 
 impl ConcatOp {
-    /// The layout of the operands one after the other, each where it is.
+    /// The layout of the operands one after the other, each in its place.
     fn joined(self, lowering: &mut LoweringContext, node: &NodeOperands) -> TensorLayout {
         let mut elements = TileRuns::empty();
         for part in node.inputs {
@@ -105,7 +109,7 @@ impl ConcatOp {
     }
 }
 
-/// Views of one tensor one after the other: a view of it (popart willow/src/op/concat.cpp,
+/// The concatenation of views of one tensor as a view of it (popart willow/src/op/concat.cpp,
 /// ConcatInplace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ConcatViewOp(pub ConcatOp);

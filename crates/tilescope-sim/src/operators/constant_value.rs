@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-/// A number that is equal to another of the same bits, so that operators with it are keys.
+/// A number that equals another one with the same bits, so that operators with it can be keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConstantValue(pub f64);
 

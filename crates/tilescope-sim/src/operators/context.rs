@@ -1,4 +1,5 @@
-//! What an operator knows while it is lowered: the machine, its operands, and how tensors lie.
+//! The context of an operator while it is lowered: the machine, its operands, and the layouts of
+//! tensors.
 
 use crate::cost_constants::TRANSPOSING_MESSAGES;
 use crate::poplar::OperandLiveness;
@@ -15,87 +16,88 @@ use std::collections::HashMap;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Elements, TileRuns};
 
-/// What the operators of one graph share while they are lowered: the machine, the plans, and how
-/// every tensor lies so far.
+/// The state that the operators of one graph share while they are lowered: the machine, the plans,
+/// and the layouts of all tensors so far.
 #[derive(Clone)]
 pub struct LoweringContext<'a> {
     /// The tensors of the graph.
     pub tensors: &'a [Tensor],
-    /// The chip, and how many of its tiles compute.
+    /// The chip, and the number of its tiles that compute.
     pub machine: IpuTarget,
-    /// Tiles of each IPU that compute.
+    /// The number of compute tiles of each IPU.
     pub tiles: u32,
-    /// Whether the model is trained: layouts of weights then suit three passes.
+    /// True if the model is trained. Layouts of weights then suit three passes.
     pub training: bool,
-    /// What operations are planned with that say nothing else of themselves.
+    /// The planning options of operations without options of their own.
     pub planning: &'a PoplibsOptions,
-    /// Shares of memory that temporaries may fill, by block; empty where all have that of `planning`.
+    /// Shares of memory for temporaries, by block. Empty if all blocks have the share of
+    /// `planning`.
     pub(crate) block_proportions: Vec<Proportion>,
-    /// Plans made so far.
+    /// The plans made so far.
     pub plans: &'a PlanCache,
-    /// By tensor, whether one operation reads it and nothing else needs it.
+    /// For each tensor, true if one operation reads it and nothing else needs it.
     read_once: Vec<bool>,
-    /// By tensor, whether it is a weight or a view of one.
+    /// For each tensor, true if it is a weight or a view of one.
     weights: Vec<bool>,
     layouts: Vec<Option<usize>>,
     known_layouts: LayoutInterner,
 }
 
-/// What an operation lowers to.
+/// The result of lowering an operation.
 #[derive(Clone, Debug, Default)]
 pub struct LoweredOperation {
-    /// What the tiles do.
+    /// The work of the tiles.
     pub work: OperationWork,
-    /// The planner's choice as a JSON object, where there was one.
+    /// The planner's choice as a JSON object, if the operation was planned.
     pub plan: Option<String>,
-    /// When its operands and results exist.
+    /// The times at which its operands and results exist.
     pub liveness: OperandLiveness,
-    /// What replicas that work on shares of its operands add up in the middle of it.
+    /// The values that replicas with shares of its operands add up in the middle of the work.
     pub replica_sum: Option<ReplicaSum>,
 }
 
-/// Values that are only complete once all replicas have added up theirs, where each works on its
+/// Values that are only complete after all replicas have added up theirs, because each works on its
 /// share of the operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaSum {
-    /// Items of the work that come before.
+    /// The number of work items before the sum.
     pub after: usize,
-    /// Type of the values.
+    /// Element type of the values.
     pub dtype: DType,
     /// Values on each tile.
     pub elements: TileRuns<Elements>,
 }
 
 impl From<OperationWork> for LoweredOperation {
-    /// Without a plan, its operands and results there all the time.
+    /// Makes an operation without a plan, whose operands and results exist all the time.
     fn from(work: OperationWork) -> Self {
         Self { work, ..Self::default() }
     }
 }
 
-/// The operation that an operator is asked about: a node of the graph as the operator sees it.
+/// A node of the graph in the form in which its operator sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeOperands<'a> {
-    /// Path of names: `layer1/conv`.
+    /// The path of names, such as `layer1/conv`.
     pub name: &'a str,
-    /// Tensors it reads.
+    /// The tensors that the node reads.
     pub inputs: &'a [TensorId],
-    /// Tensors it writes.
+    /// The tensors that the node writes.
     pub outputs: &'a [TensorId],
-    /// How it is planned, where not as the program says.
+    /// The planning options of the node that differ from those of the program.
     pub planning: OperationPlanning,
-    /// The block it belongs to.
+    /// The block that the node belongs to.
     pub block: BlockId,
 }
 
 impl NodeOperands<'_> {
-    /// What it reads, then what it makes.
+    /// The tensors that the node reads, then those that it makes.
     pub(crate) fn all(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(self.outputs).copied()
     }
 }
 
-/// Layouts by number: equal layouts have equal numbers.
+/// Layouts by number. Equal layouts have equal numbers.
 #[derive(Clone, Default)]
 struct LayoutInterner {
     layouts: Vec<TensorLayout>,
@@ -112,7 +114,7 @@ impl LayoutInterner {
 }
 
 impl<'a> LoweringContext<'a> {
-    /// Nothing is laid out yet but tensors that the program maps linearly.
+    /// Makes a context in which only tensors that the program maps linearly have a layout.
     pub fn new(
         tensors: &'a [Tensor],
         machine: IpuTarget,
@@ -141,12 +143,12 @@ impl<'a> LoweringContext<'a> {
         lowering
     }
 
-    /// Notes by tensor whether one operation reads it and nothing else needs it.
+    /// Sets, for each tensor, if one operation reads it and nothing else needs it.
     pub(crate) fn note_read_once(&mut self, read_once: Vec<bool>) {
         self.read_once = read_once;
     }
 
-    /// Notes by tensor whether it is a weight or a view of one.
+    /// Sets, for each tensor, if it is a weight or a view of one.
     pub(crate) fn note_weights(&mut self, weights: Vec<bool>) {
         self.weights = weights;
     }
@@ -161,7 +163,7 @@ impl<'a> LoweringContext<'a> {
         self.read_once[tensor.0]
     }
 
-    /// What an operation is planned with.
+    /// The planning options of an operation.
     pub(crate) fn planning_of(&self, node: &NodeOperands) -> PoplibsOptions {
         let mut program = *self.planning;
         if let Some(share) = self.block_proportions.get(node.block.0) {
@@ -170,37 +172,37 @@ impl<'a> LoweringContext<'a> {
         node.planning.over(&program)
     }
 
-    /// Type of a tensor.
+    /// The type of a tensor.
     pub fn tensor_type(&self, tensor: TensorId) -> &'a TensorInfo {
         &self.tensors[tensor.0].ty
     }
 
-    /// What a tensor is to the program.
+    /// The role of a tensor in the program.
     pub(crate) fn role(&self, tensor: TensorId) -> TensorRole {
         self.tensors[tensor.0].role
     }
 
-    /// The number of a tensor's layout, if it was laid out: equal layouts have equal numbers.
+    /// The number of a tensor's layout, if it has one. Equal layouts have equal numbers.
     pub(crate) fn layout_number(&self, tensor: TensorId) -> Option<usize> {
         self.layouts[tensor.0]
     }
 
-    /// Lays a tensor out like the one that `number` is of.
+    /// Gives a tensor the layout with this number.
     pub(crate) fn lay_out_as(&mut self, tensor: TensorId, number: Option<usize>) {
         self.layouts[tensor.0] = number;
     }
 
-    /// How a tensor lies, if it was laid out.
+    /// The layout of a tensor, if it has one.
     pub fn layout(&self, tensor: TensorId) -> Option<&TensorLayout> {
         self.layouts[tensor.0].map(|number| &self.known_layouts.layouts[number])
     }
 
-    /// Lays a tensor out.
+    /// Sets the layout of a tensor.
     pub(crate) fn set_layout(&mut self, tensor: TensorId, layout: TensorLayout) {
         self.layouts[tensor.0] = Some(self.known_layouts.number(layout));
     }
 
-    /// Places a tensor linearly that nobody placed yet.
+    /// Places a tensor without a layout linearly.
     pub(crate) fn lay_out(&mut self, tensor: TensorId) {
         if self.layout(tensor).is_none() {
             let ty = self.tensor_type(tensor);
@@ -211,18 +213,18 @@ impl<'a> LoweringContext<'a> {
         }
     }
 
-    /// How a tensor lies; one that nobody placed yet is placed linearly.
+    /// The layout of a tensor, which is linear if none was set.
     pub(crate) fn layout_or_linear(&mut self, tensor: TensorId) -> TensorLayout {
         self.lay_out(tensor);
         self.layout(tensor).expect("it is laid out").clone()
     }
 
-    /// What a tile sends or receives in an exchange.
+    /// The bytes per cycle that a tile sends or receives in an exchange.
     pub(crate) fn exchange_speed(&self) -> BytesPerCycle {
         self.machine.exchange_speed()
     }
 
-    /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
+    /// Places `tensor` in `layout` if it has no layout yet, or adds the work that moves it there.
     pub(crate) fn place_or_relayout(
         &mut self,
         tensor: TensorId,
@@ -236,8 +238,8 @@ impl<'a> LoweringContext<'a> {
         self.relayout_tensor(tensor, &layout, name)
     }
 
-    /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
-    /// lies so already.
+    /// The phases that move `tensor` into `layout` for the operation step `name`. Empty if it
+    /// already has that layout.
     pub(crate) fn relayout_tensor(
         &mut self,
         tensor: TensorId,
@@ -248,8 +250,9 @@ impl<'a> LoweringContext<'a> {
         relayout::bring(&self.machine, self.tensor_type(tensor), &from, layout, name)
     }
 
-    /// The same with blocks transposed on the way, for operations that call for it: scaled additions
-    /// and norms (poplibs lib/popops/ScaledAdd.cpp, lib/poplin/Norms.cpp).
+    /// The phases that move a tensor into `layout` with blocks transposed on the way, for
+    /// operations that require it: scaled additions and norms (poplibs lib/popops/ScaledAdd.cpp,
+    /// lib/poplin/Norms.cpp).
     pub(crate) fn regroup_tensor(
         &mut self,
         tensor: TensorId,
@@ -260,8 +263,8 @@ impl<'a> LoweringContext<'a> {
         relayout::bring_regrouped(&self.machine, self.tensor_type(tensor), &from, layout, name)
     }
 
-    /// Adds the exchange that sends each tile of `to` its elements, which copies of those of a tensor
-    /// that lies like `from` are, in an order of their own.
+    /// Adds the exchange that sends each tile of `to` its elements. They are copies of elements of
+    /// a tensor with layout `from`, in an order of their own.
     pub(crate) fn exchange_copies(
         &self,
         work: &mut OperationWork,
@@ -284,13 +287,13 @@ impl<'a> LoweringContext<'a> {
             format!("{name}/gathered"),
             MemoryCategory::Rearrangement,
             received,
-            // One phase longer: the copy that follows reads it.
+            // One phase longer, because the copy that follows reads it.
             start..work.phases().len() + 1,
         ));
     }
 
-    /// Adds the rows `[labels, classes]` of type `ty` that a loss compares with, encoded again for
-    /// its gradient, where `layout` has them.
+    /// Adds the one-hot rows `[labels, classes]` of type `ty` that a loss compares with, encoded
+    /// again for its gradient, in `layout`.
     pub(crate) fn encode_labels(
         &self,
         work: &mut OperationWork,

@@ -9,34 +9,35 @@ use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorInfo};
 use std::sync::Arc;
 
-/// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many
-/// groups as channels it is depthwise.
+/// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. It is
+/// depthwise if there are as many groups as channels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOp {
-    /// Groups of channels that do not see each other.
+    /// The number of independent groups of channels.
     pub groups: u64,
-    /// What happens along each dimension of the field.
+    /// The transforms along each dimension of the field.
     pub dim_transforms: Vec<ConvDimTransforms>,
-    /// Element type of the result, where it is not that of the operands.
+    /// Element type of the result, if it differs from that of the operands.
     pub output: Option<DType>,
 }
 
-/// What a convolution does along one dimension of its field.
+/// The transforms of a convolution along one dimension of its field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConvDimTransforms {
-    /// What happens to the input: truncation, dilation, padding, flip.
+    /// The transform of the input: truncation, dilation, padding and flip.
     pub input: OperandTransform,
-    /// What happens to the kernel.
+    /// The transform of the kernel.
     pub kernel: OperandTransform,
-    /// What happens to the output: truncation, stride, padding.
+    /// The transform of the output: truncation, stride and padding.
     pub output: OutputTransform,
 }
 
 impl ConvOp {
-    /// The same along both dimensions of a field: `padding` zeros around it, and every `stride`th
-    /// window.
+    /// Makes a convolution with the same transforms along both dimensions of a field: `padding`
+    /// zeros around it, and every `stride`th window.
     pub fn square(stride: u64, padding: u64) -> Self {
-        let (lower, upper) = (padding, padding);
+        let lower = padding;
+        let upper = padding;
         let window = ConvDimTransforms {
             input: OperandTransform {
                 padding_lower: lower,
@@ -49,30 +50,26 @@ impl ConvOp {
         Self { groups: 1, dim_transforms: vec![window; 2], output: None }
     }
 
-    /// The gradient of its input `x` from the gradient of the output and the weights.
+    /// The operator of the gradient of its input `x`, from the gradient of the output and the
+    /// weights.
     pub(crate) fn input_gradient(&self, x: TensorInfo) -> impl Operator + use<> {
         ConvDataGradOp { conv: self.clone(), x }
     }
 
-    /// The gradient of its weights `w` from the input and the gradient of the output.
+    /// The operator of the gradient of its weights `w`, from the input and the gradient of the
+    /// output.
     pub(crate) fn weight_gradient(&self, w: TensorInfo) -> impl Operator + use<> {
         ConvWeightsGradOp { conv: self.clone(), w }
     }
 
-    /// Index of a name for its number of dimensions, of which there are one to three.
+    /// The index of a name by the number of dimensions, which is from one to three.
     fn dimension(&self) -> usize {
         self.dim_transforms.len().clamp(1, 3) - 1
     }
 
-    /// The planner's view of it: sizes of `x` and `w`, which [`Operator::infer`] has checked.
+    /// The planner's view of the convolution, with sizes of `x` and `w` that [`Operator::infer`]
+    /// has checked.
     pub(crate) fn params(&self, x: &TensorInfo, w: &TensorInfo) -> ConvParams {
-        let along = |(axis, window): (usize, &ConvDimTransforms)| FieldDim {
-            input: x.shape[2 + axis],
-            kernel: w.shape[2 + axis],
-            input_transform: window.input,
-            kernel_transform: window.kernel,
-            output_transform: window.output,
-        };
         ConvParams {
             input_type: x.dtype,
             output_type: self.output.unwrap_or(x.dtype),
@@ -80,17 +77,29 @@ impl ConvOp {
             conv_groups: self.groups,
             in_channels: x.shape[1] / self.groups,
             out_channels: w.shape[0] / self.groups,
-            dims: self.dim_transforms.iter().enumerate().map(along).collect(),
+            dims: self
+                .dim_transforms
+                .iter()
+                .enumerate()
+                .map(|(axis, window)| FieldDim {
+                    input: x.shape[2 + axis],
+                    kernel: w.shape[2 + axis],
+                    input_transform: window.input,
+                    kernel_transform: window.kernel,
+                    output_transform: window.output,
+                })
+                .collect(),
         }
     }
 
-    /// The planner's view of it.
+    /// The planner's view of the convolution, with checked operands.
     ///
     /// # Errors
-    /// Operands that do not fit together.
+    /// Returns an error for operands that do not fit together.
     fn checked(&self, inputs: &[TensorInfo]) -> Result<ConvParams, ShapeError> {
         expect_operands(inputs, 2)?;
-        let (x, w) = (&inputs[0], &inputs[1]);
+        let x = &inputs[0];
+        let w = &inputs[1];
         let rank = 2 + self.dim_transforms.len();
         if x.shape.len() != rank || w.shape.len() != rank {
             return Err(ShapeError::ConvOperands {
@@ -111,7 +120,7 @@ impl ConvOp {
         })
     }
 
-    /// Multiply-accumulates times two, those with zeros beside the input left out (poplibs
+    /// Twice the multiply-accumulates, without those with zeros beside the input (poplibs
     /// `ConvUtil.cpp`, getNumberOfMACs).
     fn layer_flops(&self, x: &TensorInfo, w: &TensorInfo) -> u64 {
         2 * self.params(x, w).macs()
@@ -137,11 +146,13 @@ impl Operator for ConvOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
-        let (x_type, w_type) = (backward.input_type(0), backward.input_type(1));
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
+        let x_type = backward.input_type(0);
+        let w_type = backward.input_type(1);
         let mut gradients = vec![None, None];
-        // Weights first, as a scheduler that minimises what is alive does (PopART's): `x` may go
-        // before its gradient comes.
+        // Weights come first, as in a scheduler that minimises live memory (PopART's): `x` can be
+        // freed before its gradient is made.
         if backward.needs_input_gradient(1) {
             let operator = self.weight_gradient(w_type);
             gradients[1] = Some(backward.apply("wu", operator, &[x, gradient])?);
@@ -167,7 +178,10 @@ impl Operator for ConvOp {
             ..ConvDimTransforms::default()
         };
         let kernel = *inputs.get(1)?.shape.get(2)?;
-        (*rows == plain).then_some(RowWindow { axis: Some(2), kernel, stride, before, behind })
+        if *rows != plain {
+            return None;
+        }
+        Some(RowWindow { axis: Some(2), kernel, stride, before, behind })
     }
 
     fn on_rows(&self, edges: FieldEdges) -> Option<Arc<dyn Operator>> {
@@ -203,7 +217,7 @@ impl Operator for ConvOp {
     }
 }
 
-/// Gradient of the input from the gradient of the output and the weights.
+/// The gradient of the input, from the gradient of the output and the weights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ConvDataGradOp {
     conv: ConvOp,
@@ -224,10 +238,12 @@ impl Operator for ConvDataGradOp {
         self.conv.layer_flops(&outputs[0], &inputs[1])
     }
 
-    /// A transposed convolution of a model is this operator: its input's gradient is the convolution.
+    /// Adds gradients of this operator, which is a transposed convolution of a model: the gradient
+    /// of its input is the convolution.
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
         let w_type = backward.input_type(1);
         let mut gradients = vec![None, None];
         if backward.needs_input_gradient(1) {
@@ -245,7 +261,7 @@ impl Operator for ConvDataGradOp {
     }
 }
 
-/// Gradient of the weights from the input and the gradient of the output.
+/// The gradient of the weights, from the input and the gradient of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ConvWeightsGradOp {
     conv: ConvOp,

@@ -1,6 +1,6 @@
 //! Softmax cross-entropy of logits against class labels.
 //!
-//! Lowered as popnn and PopART do (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
+//! The lowering follows popnn and PopART (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
 //! exponential, sum, inverse, product; then the picked probabilities, their logarithm and its sum.
 
 use super::nll::check_labels;
@@ -14,7 +14,7 @@ use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::popops::rows::TensorRows;
 use crate::shape::TensorInfo;
 
-/// Mean negative log-likelihood of the labels under the softmax of the logits.
+/// The mean negative log-likelihood of the labels under the softmax of the logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CrossEntropyOp;
 
@@ -23,7 +23,7 @@ impl Operator for CrossEntropyOp {
         "cross_entropy"
     }
 
-    /// Outputs: the loss, and the probabilities that the gradient needs.
+    /// Returns the types of the loss and of the probabilities that the gradient needs.
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         check_labels(inputs)?;
         Ok(vec![TensorInfo::new([1], inputs[0].dtype), inputs[0].clone()])
@@ -38,7 +38,8 @@ impl Operator for CrossEntropyOp {
     }
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
-        let (probabilities, labels) = (backward.node.outputs[1], backward.node.inputs[1]);
+        let probabilities = backward.node.outputs[1];
+        let labels = backward.node.inputs[1];
         let gradient = backward.apply("grad", CrossEntropyGradOp, &[probabilities, labels])?;
         Ok(vec![Some(gradient), None])
     }
@@ -59,7 +60,7 @@ impl Operator for CrossEntropyOp {
     }
 }
 
-/// `probabilities - one_hot(labels)`
+/// The gradient `probabilities - one_hot(labels)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct CrossEntropyGradOp;
 

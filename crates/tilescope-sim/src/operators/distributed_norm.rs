@@ -1,14 +1,14 @@
-//! Batch and group norm where IPUs share the rows of their input.
+//! Batch and group norm for IPUs that share the rows of their input.
 //!
-//! A sample that is split by rows has one mean, so the sums of all parts are added up. Norms that
-//! each IPU takes of its own rows are another model: their statistics depend on how many IPUs there
-//! are. Frameworks that split samples by space add up, too (distconv, batchnorm/: sums and squares of
-//! the channels go through an all-reduce); poplibs has the operation for it (see
-//! [`crate::popnn::norm`]). Local statistics are the default of data parallelism, where each replica
-//! has whole samples, and are kept there.
+//! A sample that is split by rows has one mean, so the sums of all parts are added up. Norms over
+//! the rows of each IPU would be another model, because their statistics would depend on the number
+//! of IPUs. Frameworks that split samples by space add up the sums too (distconv, batchnorm/: sums
+//! and squares of the channels go through an all-reduce), and poplibs has the operation for it (see
+//! [`crate::popnn::norm`]). Local statistics are the default of data parallelism, where each
+//! replica has whole samples, and stay local there.
 //!
-//! The all-reduce is direct: each IPU is sent the sums of all others, a few values per channel, and
-//! adds them up.
+//! The all-reduce is direct: each IPU receives the sums of all others, a few values per channel,
+//! and adds them up.
 
 use super::norm_passes;
 use super::{
@@ -21,20 +21,23 @@ use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::{DType, TensorId, TensorInfo};
 use std::sync::Arc;
 
-/// The axis of a norm's input that rows are along: fields are `[batch, channels, rows..]`.
+/// The row axis of a norm's input: fields are `[batch, channels, rows..]`.
 const ROWS: usize = 2;
 
-/// How a norm of a field works on parts of it; none for an input that is no field.
+/// The operators of a norm on parts of a field. `None` for an input that is not a field.
 pub(super) fn over_rows(kind: NormKind, inputs: &[TensorInfo]) -> Option<SumsOverRows> {
     let is_field = inputs.first().is_some_and(|x| x.shape.len() > ROWS);
-    is_field.then(|| SumsOverRows {
+    if !is_field {
+        return None;
+    }
+    Some(SumsOverRows {
         sums: Arc::new(NormSumsOp(kind)),
         results: Arc::new(NormOfSumsOp(kind)),
         axis: ROWS,
     })
 }
 
-/// Type of the sums of values and squares.
+/// The type of the sums of values and squares.
 fn sums_type(kind: NormKind, x: &TensorInfo) -> TensorInfo {
     TensorInfo::new([2, kind.axes(x).statistics_count()], DType::Float)
 }
@@ -46,7 +49,7 @@ fn norm_rows(lowering: &mut LoweringContext, kind: NormKind, x: TensorId) -> Nor
     kind.axes(&ty).rows(&lowering.machine, &ty, &layout)
 }
 
-/// Sums of the values and squares of a part.
+/// The sums of the values and squares of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NormSumsOp(NormKind);
 
@@ -88,7 +91,8 @@ impl Operator for NormSumsOp {
     }
 }
 
-/// What the gradient of the sums adds to that of a part. Operands: the part, that gradient.
+/// The contribution of the gradient of the sums to that of a part. Operands: the part, that
+/// gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NormSumsGradOp(NormKind);
 
@@ -120,22 +124,22 @@ impl Operator for NormSumsGradOp {
 /// Operations per element of a product and a sum.
 const GRADIENT_OF_SUMS_FLOPS_PER_ELEMENT: u64 = 2;
 
-/// The norm of a part by the sums of all. Operands: those of the norm, then the sums of each part.
-/// Results: those of the norm.
+/// The norm of a part with the sums of all parts. Operands: those of the norm, then the sums of
+/// each part. Results: those of the norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NormOfSumsOp(NormKind);
 
 impl NormOfSumsOp {
-    /// Operands that are no sums.
+    /// The number of operands that are not sums.
     fn operands(self) -> usize {
         match self.0 {
-            // Scale, shift, running mean and variance.
+            // Input, scale, shift, running mean and running variance.
             NormKind::Batch => 5,
             NormKind::Layer | NormKind::Group { .. } => 3,
         }
     }
 
-    /// Adds the sums of all parts up, where those of the first lie.
+    /// Adds up the sums of all parts, in the layout of the first.
     fn add_up(self, lowering: &mut LoweringContext, node: &NodeOperands) -> OperationWork {
         let mut work = OperationWork::default();
         let [first, others @ ..] = &node.inputs[self.operands()..] else { return work };
@@ -143,8 +147,8 @@ impl NormOfSumsOp {
         for (index, sums) in others.iter().enumerate() {
             work.append(lowering.relayout_tensor(*sums, &layout, "Norm/allReduce"));
             let add = if index == 0 { elementwise::apart } else { elementwise::in_place };
-            let (name, operation) =
-                ("Norm/allReduce/Add", ElementwiseOp::Binary(BinaryOpType::Add));
+            let name = "Norm/allReduce/Add";
+            let operation = ElementwiseOp::Binary(BinaryOpType::Add);
             work.push(add(name, operation, DType::Float, &layout.elements));
         }
         work
@@ -171,13 +175,14 @@ impl Operator for NormOfSumsOp {
     }
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
-        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+        let inputs = &backward.node.inputs;
+        let outputs = &backward.node.outputs;
         let parts = inputs.len() - self.operands();
         let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
         let made = backward.apply_all("grad", NormOfSumsGradOp(self.0), &operands)?;
         let mut gradients: Vec<Option<TensorId>> = made[..3].iter().copied().map(Some).collect();
         gradients.resize(self.operands(), None);
-        // The sums of all parts count alike.
+        // The gradients of the sums of all parts are equal.
         gradients.extend(vec![Some(made[3]); parts]);
         Ok(gradients)
     }
@@ -196,8 +201,8 @@ impl Operator for NormOfSumsOp {
     }
 }
 
-/// Gradients of a part of the input as if its statistics were constants, of scale and shift, and of
-/// the sums. Operands: the part, scale, mean, inverse standard deviation, gradient of the output.
+/// Gradients of a part of the input with constant statistics, of scale and shift, and of the sums.
+/// Operands: the part, scale, mean, inverse standard deviation, gradient of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NormOfSumsGradOp(NormKind);
 
@@ -208,12 +213,13 @@ impl Operator for NormOfSumsGradOp {
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 5)?;
-        let (x, scale) = (&inputs[0], &inputs[1]);
+        let x = &inputs[0];
+        let scale = &inputs[1];
         Ok(vec![x.clone(), scale.clone(), scale.clone(), sums_type(self.0, x)])
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        // One more adds the gradient that comes through the sums.
+        // One more operation adds the gradient that comes through the sums.
         let elsewhere = GRADIENT_OF_SUMS_FLOPS_PER_ELEMENT + 1;
         (norm_passes::GRADIENT_FLOPS_PER_ELEMENT - elsewhere) * inputs[0].elements().0
     }

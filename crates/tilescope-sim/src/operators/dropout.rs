@@ -1,7 +1,7 @@
-//! Dropout: random elements become zero, the others grow.
+//! Dropout: random elements become zero, and the others are scaled up.
 //!
-//! The gradient draws the same random numbers again from the same seed, as PopART does (popart
-//! willow/src/popx/op/dropoutx.cpp), so nothing is kept for it but the seed.
+//! The gradient draws the same random numbers again from the same seed, as in PopART (popart
+//! willow/src/popx/op/dropoutx.cpp), so only the seed is kept for it.
 
 use super::{GradientBuilder, GraphError, Pointwise};
 use crate::poplar::work::WorkPhase;
@@ -9,7 +9,7 @@ use crate::popops::elementwise;
 use crate::shape::{DType, TensorId};
 use tilescope_report::units::{Elements, TileRuns};
 
-/// Dropout of any share of the elements: the share changes nothing about the work.
+/// Dropout of any share of the elements, which has no effect on the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DropoutOp;
 

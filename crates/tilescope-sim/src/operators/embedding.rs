@@ -12,10 +12,12 @@ use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
 
-/// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
+/// The rows of `table[rows, width]` at `indices[..]`. The result has the shape of the indices, and
+/// the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EmbeddingOp {
-    /// Parts of the lookups that are made one after the other: less memory at a time.
+    /// The number of parts of the lookups that run one after the other, which need less memory at a
+    /// time.
     pub serialisation: u64,
     /// The goal of the plan.
     pub goal: EmbeddingGoal,
@@ -24,11 +26,11 @@ pub struct EmbeddingOp {
 /// The goal that a gather is planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EmbeddingGoal {
-    /// Few cycles, as PopART has asked for since 2021 (`planMinimisationTarget` in its
-    /// sliceplanx.cpp) and poplibs of 2023 always does.
+    /// Few cycles. PopART has requested this since 2021 (`planMinimisationTarget` in its
+    /// sliceplanx.cpp), and poplibs of 2023 always does this.
     #[default]
     Cycles,
-    /// Little memory of the gather and the update of its rows together, as poplibs' tools plan.
+    /// Little memory for the gather and the update of its rows together, as poplibs' tools plan.
     Memory,
 }
 
@@ -39,7 +41,8 @@ impl Default for EmbeddingOp {
 }
 
 impl EmbeddingOp {
-    /// Zeros in the type of `table`, and rows added to those that indices name: of indices and rows.
+    /// The operator of the gradient: zeros with the type of `table`, and the rows added at the
+    /// indices. Its operands are indices and rows.
     pub(crate) fn gradient(self, table: TensorInfo) -> impl Operator + use<> {
         EmbeddingGradOp { embedding: self, table }
     }
@@ -60,7 +63,7 @@ impl EmbeddingOp {
         Ok([rows, width])
     }
 
-    /// One part of the lookups.
+    /// The parameters of one part of the lookups.
     pub(super) fn lookup_params(
         &self,
         table: &TensorInfo,
@@ -75,7 +78,7 @@ impl EmbeddingOp {
         }
     }
 
-    /// `body` for every part, one after the other.
+    /// Repeats `body` for every part, one after the other.
     fn repeat_serially(&self, body: OperationWork) -> OperationWork {
         if self.serialisation <= 1 {
             return body;
@@ -84,7 +87,7 @@ impl EmbeddingOp {
         OperationWork { items, temporaries: body.temporaries }
     }
 
-    /// One part of the lookups of a node, as it is planned.
+    /// Plans one part of the lookups of a node.
     fn part<'a>(
         &self,
         lowering: &LoweringContext,
@@ -102,7 +105,7 @@ impl EmbeddingOp {
         (part, MultiSliceLowering::new(machine, part, plan))
     }
 
-    /// Layouts of the table and the indices.
+    /// The layouts of the table and the indices.
     fn operand_layouts(
         &self,
         lowering: &LoweringContext,
@@ -115,7 +118,7 @@ impl EmbeddingOp {
         [without_padding(lowered.table(), table), without_padding(all_indices, indices)]
     }
 
-    /// All rows of a layout of one part.
+    /// The layout of all rows, from that of one part.
     fn layout_of_all_lookups(&self, part: TensorLayout, of: &MultiSliceParams) -> TensorLayout {
         let all = of.lookups * self.serialisation;
         TensorLayout {
@@ -125,7 +128,7 @@ impl EmbeddingOp {
     }
 }
 
-/// A planned layout without the padding of its last columns.
+/// Removes the padding of the last columns from a planned layout.
 pub(super) fn without_padding(layout: TensorLayout, ty: &TensorInfo) -> TensorLayout {
     TensorLayout {
         elements: tile_runs::trimmed(&layout.elements, ty.elements()),
@@ -166,7 +169,7 @@ impl Operator for EmbeddingOp {
         self.operand_layouts(lowering, node, &lowered, &part).map(Some).to_vec()
     }
 
-    /// A table that a product reads as well lies as that wants it, as public applications have it
+    /// A table that a product also reads has the layout of the product, as in public applications
     /// (popart willow/src/popx/op/tiedgatherx.cpp; graphcore/examples nlp/bert/pytorch enables the
     /// pattern).
     fn creates_last(&self) -> bool {
@@ -189,7 +192,7 @@ impl Operator for EmbeddingOp {
         let made = work.phases().len() - 1;
         match lowering.layout(table) {
             None => lowering.set_layout(table, wanted),
-            // Of a table that lies for another operation, only the chosen rows are moved.
+            // If the table has the layout of another operation, only the chosen rows are moved.
             Some(held) if *held != wanted => {
                 let spread =
                     TensorLayout::linear(output.elements(), output.dtype.bytes(), lowering.tiles);
@@ -199,14 +202,15 @@ impl Operator for EmbeddingOp {
             Some(_) => {}
         }
         lowering.set_layout(node.outputs[0], slices);
-        // Parts are put where the result is one after the other; else the last phase makes it.
+        // Parts are written to the result one after the other. Without parts, the last phase makes
+        // the result.
         let from = if self.serialisation > 1 { 0 } else { made };
         let lives = OperandLiveness { outputs_from: vec![from], ..OperandLiveness::default() };
         Ok(super::LoweredOperation { liveness: lives, ..work.into() })
     }
 }
 
-/// Adds a row to each row of a table that an index names, in place: table, indices, rows.
+/// Adds a row to each indexed row of a table, in place. Operands: table, indices, rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MultiUpdateAddOp;
 
@@ -249,7 +253,7 @@ impl Operator for MultiUpdateAddOp {
     }
 }
 
-/// Gradient of the table: zeros, and the gradient of each lookup added to its row.
+/// The gradient of the table: zeros, and the gradient of each lookup added to its row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct EmbeddingGradOp {
     embedding: EmbeddingOp,

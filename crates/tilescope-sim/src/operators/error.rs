@@ -1,5 +1,5 @@
-//! Operands, graphs and lowerings that are refused: a variant for each kind of failure, and its
-//! words.
+//! Errors for invalid operands, graphs and lowerings: a variant for each kind of failure, with its
+//! message.
 
 use super::{ImportProblem, NodeOperands};
 use crate::poplin::PlanError;
@@ -7,7 +7,7 @@ use crate::popops::reduce::ReduceError;
 use crate::shape::{ShapeDisplay, TensorInfo};
 use std::ops::Range;
 
-/// Operands that do not fit together, or not to their operator.
+/// The error of operands that do not fit together, or do not fit their operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     #[error("{expected} operands are expected, not {found}")]
@@ -89,7 +89,7 @@ pub enum ShapeError {
     StraightThrough(Box<[TensorInfo; 3]>),
 }
 
-/// Types as a list of a sentence.
+/// Formats types as a list in a sentence.
 fn listed(types: &[TensorInfo]) -> String {
     let words: Vec<String> = types.iter().map(TensorInfo::to_string).collect();
     match words.split_last() {
@@ -99,11 +99,11 @@ fn listed(types: &[TensorInfo]) -> String {
     }
 }
 
-/// An operation that a graph cannot have.
+/// The error of an operation that a graph cannot have.
 #[derive(Debug, thiserror::Error)]
 #[error("{node}: {problem}")]
 pub struct GraphError {
-    /// The node.
+    /// The name of the node.
     pub node: String,
     pub problem: GraphProblem,
 }
@@ -147,7 +147,7 @@ pub enum GraphProblem {
     NothingTrained,
     #[error("the loss does not depend on this operation")]
     OutsideLoss,
-    /// An operator without a gradient; where a file has it, there is more to advise.
+    /// An operator without a gradient. For an operator of a file, the message includes advice.
     #[error("{operator} has no gradient{}", if *of_file { UNTRAINED } else { "" })]
     NoGradient { operator: &'static str, of_file: bool },
     #[error("the layer does not keep what its gradient needs")]
@@ -160,12 +160,12 @@ pub enum GraphProblem {
     Import(#[from] ImportProblem),
 }
 
-/// Advice on simulating an imported model that has no gradient.
+/// Advice for simulating an imported model that has no gradient.
 const UNTRAINED: &str = "; model.frozen keeps the weights before it from being trained, \
     model.loss_output names an output that does not need it, and model.training = false leaves \
     training out";
 
-/// An operation that cannot be lowered.
+/// The error of an operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {problem}")]
 pub struct LoweringError {
@@ -191,7 +191,7 @@ pub enum LoweringProblem {
 }
 
 impl NodeOperands<'_> {
-    /// The reason why it cannot be lowered.
+    /// Makes the error of this node for a problem.
     pub(crate) fn error(&self, problem: impl Into<LoweringProblem>) -> LoweringError {
         LoweringError { operation: self.name.to_string(), problem: problem.into() }
     }

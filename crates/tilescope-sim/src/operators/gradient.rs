@@ -1,4 +1,4 @@
-//! What an operator sees of the graph while it is differentiated.
+//! The view that an operator has of the graph while it is differentiated.
 
 use super::{BinaryOp, CastOp, GraphError, GraphProblem, NodeOperands, Operator};
 use crate::shape::{TensorId, TensorInfo};
@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 /// A graph that operations can be added to.
 pub trait OperationSink {
-    /// Type of a tensor of the graph.
+    /// The type of a tensor of the graph.
     fn tensor_type(&self, tensor: TensorId) -> &TensorInfo;
 
-    /// Adds a tensor whose values are known: it stays on the device, laid out linearly.
+    /// Adds a tensor with known values, which stays on the device with a linear layout.
     fn constant(&mut self, name: &str, ty: TensorInfo) -> TensorId;
 
-    /// Applies an operator; its outputs are called after the operation.
+    /// Applies an operator. Its outputs are named after the operation.
     ///
     /// # Errors
-    /// The operator's own word on operands that do not fit, and tensors beyond all bounds.
+    /// Returns the operator's error for operands that do not fit, and an error for tensors that are
+    /// too large.
     fn add(
         &mut self,
         name: &str,
@@ -24,13 +25,13 @@ pub trait OperationSink {
     ) -> Result<Vec<TensorId>, GraphError>;
 }
 
-/// What an operator sees while it is differentiated.
+/// The view that an operator has while it is differentiated.
 pub struct GradientBuilder<'a> {
     /// The forward node.
     pub node: NodeOperands<'a>,
-    /// Gradients of its outputs, where the loss depends on them.
+    /// Gradients of its outputs. `None` for outputs that the loss does not depend on.
     pub output_gradients: &'a [Option<TensorId>],
-    /// For each input, whether a parameter is behind it: nobody asks for other gradients.
+    /// For each input, true if it depends on a parameter. Other gradients are not needed.
     pub(crate) wanted: &'a [bool],
     /// The graph that gradient operations are added to.
     pub(crate) graph: &'a mut dyn OperationSink,
@@ -40,43 +41,43 @@ impl GradientBuilder<'_> {
     /// The gradient of the only output.
     ///
     /// # Errors
-    /// Says that the loss does not depend on the node: a defect of the model.
+    /// Returns an error if the loss does not depend on the node, which is a defect of the model.
     pub(crate) fn gradient(&self) -> Result<TensorId, GraphError> {
         let gradient = self.output_gradients.first().copied().flatten();
         gradient.ok_or_else(|| GraphError::new(self.node.name, GraphProblem::OutsideLoss))
     }
 
-    /// The error of an operator of some kind that cannot be differentiated.
+    /// The error of an operator of this kind that cannot be differentiated.
     pub(crate) fn no_gradient_error(&self, operator: &'static str) -> GraphError {
         let problem = GraphProblem::NoGradient { operator, of_file: false };
         GraphError::new(self.node.name, problem)
     }
 
-    /// Whether a gradient of this input is of use to anyone.
+    /// True if the gradient of this input is needed.
     pub(crate) fn needs_input_gradient(&self, input: usize) -> bool {
         self.wanted[input]
     }
 
-    /// Type of a tensor of the graph.
+    /// The type of a tensor of the graph.
     pub(crate) fn tensor_type(&self, tensor: TensorId) -> &TensorInfo {
         self.graph.tensor_type(tensor)
     }
 
-    /// Type of an input.
+    /// The type of an input.
     pub(crate) fn input_type(&self, input: usize) -> TensorInfo {
         self.graph.tensor_type(self.node.inputs[input]).clone()
     }
 
-    /// Zeros in the shape of an output, which stay on the device.
+    /// Zeros with the shape of an output, which stay on the device.
     pub(crate) fn zeros(&mut self, part: &str, output: usize) -> TensorId {
         let ty = self.graph.tensor_type(self.node.outputs[output]).clone();
         self.graph.constant(&format!("{}/{part}", self.node.name), ty)
     }
 
-    /// Applies a gradient operator; `part` is added to the forward node's name.
+    /// Applies a gradient operator. `part` is appended to the forward node's name.
     ///
     /// # Errors
-    /// As [`OperationSink::add`].
+    /// Returns the errors of [`OperationSink::add`].
     pub(crate) fn apply(
         &mut self,
         part: &str,
@@ -86,11 +87,11 @@ impl GradientBuilder<'_> {
         Ok(self.apply_all(part, operator, inputs)?[0])
     }
 
-    /// A gradient where `mask` is true, and zero elsewhere: the product with the mask as numbers, as
-    /// PopART does it (popart willow/src/popx/op/wherex.cpp, clipx.cpp).
+    /// Adds a gradient that is zero wherever `mask` is false: the product with the mask as numbers,
+    /// as in PopART (popart willow/src/popx/op/wherex.cpp, clipx.cpp).
     ///
     /// # Errors
-    /// As [`OperationSink::add`].
+    /// Returns the errors of [`OperationSink::add`].
     pub(crate) fn apply_mask(
         &mut self,
         part: &str,
@@ -105,7 +106,7 @@ impl GradientBuilder<'_> {
     /// Applies a gradient operator with several outputs.
     ///
     /// # Errors
-    /// As [`OperationSink::add`].
+    /// Returns the errors of [`OperationSink::add`].
     pub(crate) fn apply_all(
         &mut self,
         part: &str,

@@ -1,4 +1,5 @@
-//! Reasons to refuse an ONNX file: a variant for each kind of failure, and its words.
+//! Errors for ONNX files that cannot be imported: a variant for each kind of failure, with its
+//! message.
 
 use tilescope_onnx::OnnxError;
 use tilescope_report::UnknownOperator;
@@ -91,7 +92,7 @@ pub enum ImportProblem {
     NoModules,
     #[error("{count} {are}, more than {most}")]
     TooManyBlocks { count: usize, are: &'static str, most: usize },
-    /// A node without annotation that lies between two that differ.
+    /// A node without annotation between two nodes with different annotations.
     #[error(
         "it has no {key} and lies between {word} {from} ({maker:?}) and {word} {to} ({reader:?})"
     )]
@@ -103,7 +104,7 @@ pub enum ImportProblem {
         to: u32,
         reader: String,
     },
-    /// A node without annotation that reads what two IPUs make.
+    /// A node without annotation that reads results of two IPUs.
     #[error(
         "it has no __ipu_number and reads what IPU {one} ({maker:?}) and IPU {other} \
          ({other_maker:?}) make in phase {phase}"
@@ -121,7 +122,7 @@ pub enum ImportProblem {
     StageOnTwoIpus { stage: u32, here: u32, first: u32, first_node: String, key: &'static str },
 }
 
-/// All operators that nothing is known of, with the names of some of their nodes.
+/// Lists all unknown operators, with the names of some of their nodes.
 fn unknown_words(unknown: &[UnknownOperator]) -> String {
     let mut list: Vec<String> = Vec::new();
     for operator in unknown {

@@ -1,16 +1,16 @@
-//! Operators as keys: equal operators do the same to equal operands.
+//! Operators as keys. Equal operators have the same effect on equal operands.
 
 use super::Operator;
 use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Comparison of operators of unknown type; every operator that is `Eq` and `Hash` has it.
+/// Comparison of operators of unknown type. Every operator that is `Eq` and `Hash` implements it.
 pub trait OperatorIdentity: Any {
-    /// Whether `other` is an operator of the same type with the same parameters.
+    /// Returns true if `other` is an operator of the same type with the same parameters.
     fn is_same(&self, other: &dyn Any) -> bool;
 
-    /// Feeds parameters to a hasher.
+    /// Feeds the parameters to a hasher.
     fn hash_parameters(&self, state: &mut dyn Hasher);
 }
 

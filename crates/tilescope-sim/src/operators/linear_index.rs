@@ -1,5 +1,5 @@
-//! Indices into a tensor seen as one row of elements (popart willow/src/popx/op/scatterutilx.cpp,
-//! linearizeIndices).
+//! Indices into a tensor that is treated as one row of elements (popart
+//! willow/src/popx/op/scatterutilx.cpp, linearizeIndices).
 
 use super::{BinaryOp, GraphError, OperationSink, ReduceOp, ReshapeOp, ScalarOp, TransposeOp};
 use crate::popops::elementwise::BinaryOpType;
@@ -12,15 +12,15 @@ pub(crate) fn rolled(rank: usize, axis: usize) -> Vec<usize> {
     std::iter::once(axis).chain((0..rank).filter(|other| *other != axis)).collect()
 }
 
-/// The operator that undoes a transposition.
+/// The operator that reverts a transposition.
 pub(crate) fn unrolled(permutation: &[usize]) -> TransposeOp {
     let mut inverse = vec![0; permutation.len()];
     permutation.iter().enumerate().for_each(|(new, old)| inverse[*old] = new);
     TransposeOp { permutation: inverse }
 }
 
-/// Places in `data`, its axis `axis` first, of elements whose index along the axis `indices` say;
-/// they lie like their place in `indices` along all others.
+/// Adds the linear positions in `data`, with axis `axis` first, of the elements that `indices`
+/// address along that axis. Along all other axes an element has the position of its index.
 pub(crate) fn along_axis(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -46,8 +46,8 @@ pub(crate) fn along_axis(
         [0])
 }
 
-/// Places in a tensor of the coordinates that the last axis of `indices` has, behind `batch` leading
-/// dimensions that it shares with the tensor.
+/// Adds the linear positions of the coordinates in the last axis of `indices`, after `batch`
+/// leading dimensions that it shares with the tensor.
 pub(crate) fn of_coordinates(
     graph: &mut dyn OperationSink,
     name: &str,

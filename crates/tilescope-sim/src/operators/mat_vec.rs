@@ -1,4 +1,4 @@
-//! A matrix times a vector with codelets of one's own; [`super::MatMulOp`] is what a library does.
+//! A matrix times a vector with custom codelets. [`super::MatMulOp`] is the library's product.
 
 use super::{
     LoweringContext, LoweringProblem, LoweringResult, NodeOperands, Operator, ShapeError,
@@ -7,7 +7,7 @@ use super::{
 use crate::custom::custom_mat_vec::MatVecDotProducts;
 use crate::shape::{DType, TensorInfo};
 
-/// `y[m] = a[m,k] . x[k]` of floats.
+/// `y[m] = a[m,k] . x[k]` of floats, with custom codelets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatVecOp;
 

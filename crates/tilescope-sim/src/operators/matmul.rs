@@ -8,16 +8,16 @@ use crate::poplin::matmul::{MatMulPhase, MatMulSizes};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
 
-/// A product of two matrices, or of as many pairs of them as the leading dimension says.
+/// A product of two matrices, or of several pairs of them if there is a leading dimension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MatMulOp {
-    /// Which product of a layer.
+    /// The product of a layer that this is.
     pub product: MatMulPhase,
-    /// Whether `w` is given as `[n, k]`.
+    /// True if `w` is given as `[n, k]`.
     pub transposed: bool,
 }
 
-/// Leading dimension, rows and columns of a matrix or of several.
+/// The leading dimension, rows and columns of one or several matrices.
 fn matrices(ty: &TensorInfo) -> Option<[u64; 3]> {
     match ty.shape[..] {
         [rows, columns] => Some([1, rows, columns]),
@@ -27,13 +27,13 @@ fn matrices(ty: &TensorInfo) -> Option<[u64; 3]> {
 }
 
 impl MatMulOp {
-    /// `x[m,k] . transpose(w[n,k])`
+    /// The product `x[m,k] . transpose(w[n,k])`.
     pub(crate) const TRANSPOSED: Self = Self { product: MatMulPhase::Forward, transposed: true };
 
-    /// Sizes of the layer.
+    /// The sizes of the layer.
     ///
     /// # Errors
-    /// Operands that are no matrices or do not fit together.
+    /// Returns an error for operands that are not matrices or do not fit together.
     pub(crate) fn sizes(&self, inputs: &[TensorInfo]) -> Result<MatMulSizes, ShapeError> {
         expect_operands(inputs, 2)?;
         let (Some([groups, a, b]), Some([more, mut c, mut d])) =
@@ -84,11 +84,12 @@ impl Operator for MatMulOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
         let part = |product| Self { product, ..*self };
         let mut gradients = vec![None, None];
-        // Weights first, as a scheduler that minimises what is alive does (PopART's): `x` may go
-        // before its gradient comes.
+        // Weights come first, as in a scheduler that minimises live memory (PopART's): `x` can be
+        // freed before its gradient is made.
         if backward.needs_input_gradient(1) {
             gradients[1] =
                 Some(backward.apply("wu", part(MatMulPhase::WeightGradient), &[x, gradient])?);

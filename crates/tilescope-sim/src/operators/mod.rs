@@ -1,4 +1,4 @@
-//! The operators: one file each with shapes, gradient, and what it does on the tiles.
+//! The operators, one file each, with their shapes, gradient and work on the tiles.
 
 mod accumulate;
 mod activation;
@@ -123,108 +123,109 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The gradient of each input that has one, or why there is none.
+/// The gradient of each input that has one, or the reason why there is none.
 pub type GradientResult = Result<Vec<Option<TensorId>>, GraphError>;
 
 /// The work that an operation lowers to, or the reason why it cannot be lowered.
 pub type LoweringResult = Result<LoweredOperation, LoweringError>;
 
-/// What an operation computes, and how.
+/// An operation of a graph: the function that it computes, and its work on the tiles.
 pub trait Operator: Debug + OperatorIdentity + Send + Sync {
-    /// Name of the operator: `conv2d`.
+    /// The name of the operator, such as `conv2d`.
     fn kind(&self) -> &'static str;
 
-    /// Types of the outputs for these inputs.
+    /// Returns the types of the outputs for these inputs.
     ///
     /// # Errors
-    /// Says which operands do not fit together.
+    /// Returns an error if operands do not fit together.
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError>;
 
-    /// Floating point operations; a multiply-accumulate counts as two. None where it only moves
-    /// elements.
+    /// Floating point operations. A multiply-accumulate counts as two. Zero for an operator that
+    /// only moves elements.
     fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         0
     }
 
-    /// Adds the gradient operations; returns the gradient of each input that has one.
+    /// Adds the gradient operations. Returns the gradient of each input that has one.
     ///
     /// # Errors
-    /// Where the operator has no gradient.
+    /// Returns an error if the operator has no gradient.
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         Err(backward.no_gradient_error(self.kind()))
     }
 
-    /// Whether it is a loss, whose gradient asks for none of its result; else the backward pass
-    /// begins with a constant.
+    /// True if it is a loss, whose gradient needs no gradient of its result. Without a loss, the
+    /// backward pass begins with a constant.
     fn is_loss(&self) -> bool {
         false
     }
 
-    /// Whether it is the forward product of a linear layer, whose second operand are the weights.
+    /// True if it is the forward product of a linear layer, whose second operand holds the weights.
     fn is_linear_layer(&self) -> bool {
         false
     }
 
-    /// What crosses between the IPUs that a layer is split over.
+    /// The data that cross between the IPUs that a layer is split over.
     fn shard_crossing(&self) -> ShardCrossing {
         ShardCrossing::Nothing
     }
 
-    /// The rows of its operands that a row of its result follows from; none where it needs all.
+    /// The rows of its operands that determine a row of its result. `None` if it needs all rows.
     fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
         None
     }
 
-    /// The operator on a part of a field, where it differs from that on the whole.
+    /// The operator on a part of a field, if it differs from that on the whole.
     fn on_rows(&self, _: FieldEdges) -> Option<Arc<dyn Operator>> {
         None
     }
 
-    /// What takes rows of an operand that other IPUs need.
+    /// The operator that takes the rows of an operand that other IPUs need.
     fn halo_rows(&self, axis: usize, rows: Range<u64>) -> Arc<dyn Operator> {
         Arc::new(HaloRowsOp { rows: SliceOp { axis, range: rows } })
     }
 
-    /// Whether it reads rows of other IPUs as operands of their own, behind its own rows, in its own
-    /// way; else it reads all as if they were one tensor.
+    /// True if it reads rows of other IPUs as separate operands after its own rows. Otherwise it
+    /// reads all rows as if they were one tensor.
     fn takes_halo_apart(&self) -> bool {
         false
     }
 
-    /// How it works on parts of a field that several IPUs hold, where its results follow from each
-    /// part and from sums over all.
+    /// The operators on parts of a field that several IPUs hold, if its results follow from each
+    /// part and from sums over all parts.
     fn sums_over_rows(&self, _: &[TensorInfo]) -> Option<SumsOverRows> {
         None
     }
 
-    /// What adds the gradient of its result to that of other readers of its operand, where that is
-    /// less than making a gradient of the operand's size and adding the two.
+    /// The operator that adds the gradient of its result to that of other readers of its operand,
+    /// if that is less work than making a gradient with the operand's size and adding the two.
     fn gradient_addition(&self) -> Option<Arc<dyn Operator>> {
         None
     }
 
-    /// Whether the planner decides how it is split over the tiles.
+    /// True if the planner decides how it is split over the tiles.
     fn is_planned(&self) -> bool {
         false
     }
 
-    /// Layouts in which it creates its operands, in their order; `None` for those that may lie anyhow.
-    /// Has the planner make the plans of [`Operator::lower`], if it is planned.
+    /// The layouts in which it creates its operands, in order. `None` for operands that may have
+    /// any layout. A planned operator makes the plans of [`Operator::lower`] here.
     fn create_operands(&self, _: &LoweringContext, _: &NodeOperands) -> Vec<Option<TensorLayout>> {
         Vec::new()
     }
 
-    /// True if others that read its operands create them before it does.
+    /// True if other readers of its operands create them before it does.
     fn creates_last(&self) -> bool {
         false
     }
 
-    /// Where the elements of operand `input` are in its first result.
+    /// The position of the elements of operand `input` in the first result.
     fn unwinding(&self, _: &[TensorInfo], _input: usize) -> Unwinding {
         Unwinding::DeadEnd
     }
 
-    /// What the planner expects of its plans for these sizes, if it is planned and can be.
+    /// The costs that the planner expects of its plans for these sizes, if it is planned and a plan
+    /// exists.
     fn planned_cost(
         &self,
         _: &LoweringContext,
@@ -234,56 +235,58 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         None
     }
 
-    /// Parts of a linear layer that are computed one after the other.
+    /// The number of parts of a linear layer that are computed one after the other.
     fn serial_parts(&self, _: &LoweringContext, _: &NodeOperands) -> u64 {
         1
     }
 
-    /// What the tiles do, by which plan, and when operands and results exist; lays out the outputs,
-    /// and inputs that nobody has placed yet.
+    /// Returns the work of the tiles, the plan, and the times at which operands and results exist.
+    /// Sets the layouts of the outputs, and of inputs without a layout.
     ///
     /// # Errors
-    /// Where no plan exists.
+    /// Returns an error if no plan exists.
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult;
 
-    /// The operator where all operands are views of one tensor, if its result is then one, too.
+    /// The operator for operands that are all views of one tensor, if its result is then a view as
+    /// well.
     fn view_of_one(&self) -> Option<Arc<dyn Operator>> {
         None
     }
 
-    /// The input whose memory the output takes over: always for views, and for operators that can
-    /// work in place where nobody else reads that input.
+    /// The input whose memory the output uses: always for views, and for operators that can work in
+    /// place if nothing else reads that input.
     fn output_alias(&self) -> OutputAlias {
         OutputAlias::NoAlias
     }
 }
 
-/// Whether an output needs memory of its own.
+/// The memory of the outputs of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputAlias {
     /// The outputs have memory of their own.
     NoAlias,
-    /// All outputs are other views of this input.
+    /// All outputs are views of this input.
     View(usize),
     /// The output is a view of all inputs, which are views of one tensor.
     ViewOfAll,
-    /// One of the outputs is a view of a part of an input; the others have memory of their own.
+    /// One of the outputs is a view of a part of an input. The others have memory of their own.
     PartView { input: usize, output: usize },
     /// The first output may overwrite this input.
     InPlace(usize),
-    /// The first output may overwrite the input that it lies like.
+    /// The first output may overwrite the input with the same layout.
     InPlaceOfAny,
 }
 
 impl OutputAlias {
-    /// The inputs of a node of which outputs share the memory of one, those outputs, and whether they
-    /// always do: a view is where its input is, results in place only where nobody else reads that
-    /// input.
+    /// The inputs of a node that outputs can share memory with, those outputs, and a flag. The flag
+    /// is true if they always share it, as views do. Results in place share it only if nothing else
+    /// reads that input.
     pub(crate) fn shared_memory<'a>(
         self,
         node: &NodeOperands<'a>,
     ) -> Option<(&'a [TensorId], &'a [TensorId], bool)> {
-        let (inputs, outputs) = (node.inputs, node.outputs);
+        let inputs = node.inputs;
+        let outputs = node.outputs;
         match self {
             Self::NoAlias => None,
             Self::View(input) => Some((&inputs[input..=input], outputs, true)),
@@ -297,14 +300,15 @@ impl OutputAlias {
     }
 }
 
-/// An operator on the parts of a field, in two steps between which IPUs tell each other their sums.
+/// An operator on the parts of a field, in two steps between which IPUs exchange their sums.
 #[derive(Clone, Debug)]
 pub struct SumsOverRows {
-    /// Makes the sums of a part of the first operand.
+    /// The operator that makes the sums of a part of the first operand.
     pub sums: Arc<dyn Operator>,
-    /// Makes the results of a part, of its operands and of the sums of all parts behind them.
+    /// The operator that makes the results of a part, from its operands followed by the sums of all
+    /// parts.
     pub results: Arc<dyn Operator>,
-    /// Which axis of the first operand and the first result the rows are.
+    /// The row axis of the first operand and the first result.
     pub axis: usize,
 }
 

@@ -9,7 +9,7 @@ use crate::popnn::push_nll_loss;
 use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::TensorInfo;
 
-/// Mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
+/// The mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
 /// and labels `[batch]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NllOp;
@@ -50,7 +50,7 @@ impl Operator for NllOp {
     }
 }
 
-/// `- one_hot(labels) / batch`
+/// The gradient `- one_hot(labels) / batch`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NllGradOp {
     ty: TensorInfo,
@@ -88,7 +88,8 @@ impl Operator for NllGradOp {
 /// Checks values `[batch, classes]` and labels `[batch]`.
 pub(crate) fn check_labels(inputs: &[TensorInfo]) -> Result<(), ShapeError> {
     expect_operands(inputs, 2)?;
-    let (values, labels) = (&inputs[0], &inputs[1]);
+    let values = &inputs[0];
+    let labels = &inputs[1];
     if values.shape.len() != 2 || labels.shape != values.shape[..1] {
         return Err(ShapeError::Operands {
             expected: "values [batch, classes] and labels [batch]",

@@ -1,4 +1,5 @@
-//! Layer, group and batch norm: values get mean 0 and deviation 1, then scale and shift per channel.
+//! Layer, group and batch norm: values get mean 0 and deviation 1, then a scale and a shift per
+//! channel.
 
 use super::{
     GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
@@ -7,18 +8,19 @@ use super::{
 use crate::popnn::norm::NormKind;
 use crate::shape::TensorInfo;
 
-/// The norm of the rows that share statistics. Operands: `x`, scale, shift, and for batch norm the
-/// running mean and the running variance.
+/// The norm of the rows that share statistics. Operands: `x`, scale and shift, and for batch norm
+/// the running mean and the running variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NormOp(NormKind);
 
 impl NormOp {
-    /// Batch norm of a model that is trained: `x` is `[batch, channels, height, width]`.
+    /// The batch norm of a trained model. `x` is `[batch, channels, height, width]`.
     pub(crate) const BATCH: Self = Self(NormKind::Batch);
-    /// Layer norm over the last axis.
+    /// The layer norm over the last axis.
     pub const LAYER: Self = Self(NormKind::Layer);
 
-    /// Group norm of `[batch, channels, height, width]`: the channels of a sample in groups.
+    /// Makes a group norm of `[batch, channels, height, width]`: the channels of a sample in
+    /// groups.
     pub(crate) fn of_groups(groups: u64) -> Self {
         Self(NormKind::Group { groups })
     }

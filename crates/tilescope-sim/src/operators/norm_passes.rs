@@ -1,4 +1,4 @@
-//! The passes of layer, group and batch norm: forward on their tensors, and the gradient.
+//! The passes of layer, group and batch norm: the forward pass and the gradient.
 
 use super::{
     GradientBuilder, GraphError, LoweringContext, LoweringError, LoweringResult, NodeOperands,
@@ -10,7 +10,7 @@ use crate::popops::elementwise;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 
-/// Name of the operator of a norm.
+/// The name of the operator of a norm.
 pub(super) fn forward_kind(kind: NormKind) -> &'static str {
     match kind {
         NormKind::Batch => "batch_norm",
@@ -19,7 +19,7 @@ pub(super) fn forward_kind(kind: NormKind) -> &'static str {
     }
 }
 
-/// Name of the operator of its gradient.
+/// The name of the operator of its gradient.
 pub(super) fn gradient_kind(kind: NormKind) -> &'static str {
     match kind {
         NormKind::Batch => "batch_norm_grad",
@@ -28,18 +28,20 @@ pub(super) fn gradient_kind(kind: NormKind) -> &'static str {
     }
 }
 
-/// Gradients of input, scale and shift of a forward node with these three operands first.
+/// Adds the gradients of input, scale and shift, which are the first three operands of the forward
+/// node.
 pub(crate) fn gradients(
     kind: NormKind,
     backward: &mut GradientBuilder,
 ) -> Result<Vec<TensorId>, GraphError> {
-    let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+    let inputs = &backward.node.inputs;
+    let outputs = &backward.node.outputs;
     let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
     backward.apply_all("grad", NormGradOp(kind), &operands)
 }
 
-/// Gradients of input, scale and shift. Operands: input, scale, mean, inverse standard deviation,
-/// gradient of the output.
+/// The gradients of input, scale and shift. Operands: input, scale, mean, inverse standard
+/// deviation, gradient of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NormGradOp(NormKind);
 
@@ -74,7 +76,7 @@ impl Operator for NormGradOp {
     }
 }
 
-/// Lowers the forward pass of a norm. Operands of `node`: input, scale and shift; results: output,
+/// Lowers the forward pass of a norm. Operands of `node`: input, scale and shift. Results: output,
 /// mean and inverse standard deviation.
 pub(crate) fn lower_forward(
     kind: NormKind,
@@ -86,7 +88,7 @@ pub(crate) fn lower_forward(
     let axes = kind.axes(&x);
     let rows = axes.rows(&lowering.machine, &x, &layout);
     let mut work = OperationWork::default();
-    // Batch norm is poplin's, and sums channels where they lie.
+    // Batch norm comes from poplin, which sums channels in place.
     let regrouped = match kind {
         NormKind::Batch => None,
         _ => axes.regroup_channels(&mut work, &lowering.machine, &x, &layout),
@@ -98,7 +100,7 @@ pub(crate) fn lower_forward(
     Ok(work)
 }
 
-/// Adds what statistics, scale and shift make of the input, and lays them out.
+/// Adds the phases that apply statistics, scale and shift to the input, and lays out the results.
 pub(super) fn normalise(
     kind: NormKind,
     lowering: &mut LoweringContext,
@@ -118,7 +120,7 @@ pub(super) fn normalise(
     }
 }
 
-/// Adds how the running statistics of a batch norm follow those of the batch.
+/// Adds the update of the running statistics of a batch norm by those of the batch.
 pub(super) fn update_running(
     lowering: &mut LoweringContext,
     node: &NodeOperands,
@@ -132,7 +134,7 @@ pub(super) fn update_running(
     }
 }
 
-/// How scale or shift lies; where nobody placed it yet, as values of the channels do.
+/// The layout of scale or shift. Without one, it gets the layout of the values of the channels.
 fn placed(lowering: &mut LoweringContext, tensor: TensorId, rows: &NormRows) -> TensorLayout {
     if let (None, Some(values)) = (lowering.layout(tensor), rows.channel_layout()) {
         lowering.set_layout(tensor, values);

@@ -1,4 +1,4 @@
-//! Indices as rows with a one in the place that the index says (ONNX OneHot, popops `encodeOneHot`).
+//! Indices as rows with a one at the index (ONNX OneHot, popops `encodeOneHot`).
 
 use super::{
     GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
@@ -8,10 +8,10 @@ use crate::poplar::work::OperationWork;
 use crate::popops::one_hot;
 use crate::shape::{DType, TensorInfo};
 
-/// Indices of any shape with an axis of `depth` behind.
+/// Indices of any shape, with an appended axis of `depth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OneHotOp {
-    /// Places of a row.
+    /// The length of a row.
     pub depth: u64,
     /// Element type of the rows.
     pub dtype: DType,
@@ -31,7 +31,7 @@ impl Operator for OneHotOp {
         Ok(vec![TensorInfo::new(shape, self.dtype)])
     }
 
-    /// Nothing reaches indices.
+    /// Indices have no gradient.
     fn differentiate(&self, _: &mut GradientBuilder) -> GradientResult {
         Ok(vec![None])
     }

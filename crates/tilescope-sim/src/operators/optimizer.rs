@@ -1,9 +1,9 @@
 //! Optimisers: the weight update of one parameter.
 //!
-//! Each is a chain of element-wise passes over the parameter's tiles. Adam, AdamW and LAMB follow
-//! PopART's lowering: each moment is one fused expression, and so is the bias-corrected step with
-//! weight decay; LAMB compares the norms of parameter and step; the variable update adds the step,
-//! times a rate that one tile works out (popart willow/src/popx/op/accumulatex.cpp,
+//! Each is a sequence of element-wise passes over the parameter's tiles. Adam, AdamW and LAMB
+//! follow PopART's lowering. Each moment is one fused expression, and so is the bias-corrected step
+//! with weight decay. LAMB compares the norms of parameter and step. The variable update adds the
+//! step, times a rate that one tile computes (popart willow/src/popx/op/accumulatex.cpp,
 //! adamupdaterx.cpp, lambx.cpp, adamvarupdatex.cpp).
 
 use super::{
@@ -27,10 +27,10 @@ pub enum Optimizer {
     Sgd,
     /// Gradient descent with momentum.
     SgdMomentum,
-    /// The same with one tensor for the accumulated gradient and the momentum (PopART
-    /// SGDAccumulatorAndMomentum::Combined).
+    /// Gradient descent with momentum, and one tensor for the accumulated gradient and the momentum
+    /// (PopART SGDAccumulatorAndMomentum::Combined).
     SgdMomentumCombined,
-    /// Adaptive moments.
+    /// Adaptive moments (Adam).
     Adam,
     /// Adam with decoupled weight decay.
     AdamW,
@@ -39,7 +39,7 @@ pub enum Optimizer {
 }
 
 impl Optimizer {
-    /// All of them, as specs list them.
+    /// All optimisers, in the order in which specs list them.
     pub const ALL: [Self; 6] = [
         Self::Sgd,
         Self::SgdMomentum,
@@ -49,7 +49,7 @@ impl Optimizer {
         Self::Lamb,
     ];
 
-    /// The names of all of them, as a spec may use them.
+    /// The names of all optimisers in a spec.
     pub(crate) const NAMES: [&'static str; Self::ALL.len()] = {
         let mut names = [""; Self::ALL.len()];
         let mut at = 0;
@@ -60,7 +60,7 @@ impl Optimizer {
         names
     };
 
-    /// Name in a spec.
+    /// The name in a spec.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sgd => "sgd",
@@ -72,15 +72,15 @@ impl Optimizer {
         }
     }
 
-    /// The optimiser of that name.
+    /// Returns the optimiser with this name.
     pub(crate) fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|optimizer| optimizer.name() == name)
     }
 
-    /// Its state tensors: prefix as PopART names them, and element type where that is not the
+    /// Its state tensors: the prefix of PopART's names, and the element type if it differs from the
     /// parameter's. Second moments of halves would underflow (graphcore/examples nlp/bert/pytorch
-    /// optimization.py: second_order_momentum_accum_type float). Where gradients are accumulated,
-    /// a combined momentum is the accumulator.
+    /// optimization.py: second_order_momentum_accum_type float). If gradients are accumulated, a
+    /// combined momentum is the accumulator.
     pub(crate) fn states(self, accumulates: bool) -> &'static [(&'static str, Option<DType>)] {
         match self {
             Self::SgdMomentumCombined if accumulates => &[],
@@ -92,8 +92,8 @@ impl Optimizer {
         }
     }
 
-    /// The update of one parameter; afterwards the accumulator is made ready for the next one if
-    /// there is one. Adaptive ones scale gradients of a scaled loss back.
+    /// Makes the update of one parameter. If there is an accumulator, the update prepares it for
+    /// the next sum. Adaptive optimisers scale gradients of a scaled loss back.
     pub(crate) fn update(self, accumulates: bool, unscales: bool) -> impl Operator + 'static {
         VarUpdateOp { optimizer: self, accumulates, unscales }
     }
@@ -112,23 +112,24 @@ struct VarUpdateOp {
     unscales: bool,
 }
 
-/// A function of values that one tile has.
+/// A function of values on a single tile.
 const SCALAR_FUNCTION: FusedExpression = FusedExpression { operands: 1, functions: 1 };
 
 /// The rate with the norms of LAMB: its product with the ratio of their roots, the smaller of one
 /// root and the largest norm, and two comparisons with zero (adamvarupdatex.cpp).
 const LAMB_RATE: FusedExpression = FusedExpression { operands: 3, functions: 10 };
 
-/// `b1 accl1 + (1 - b1) gradient` (accumulatex.cpp, MovingAverage).
+/// The first moment, `b1 accl1 + (1 - b1) gradient` (accumulatex.cpp, MovingAverage).
 const FIRST_MOMENT: FusedExpression = FusedExpression { operands: 2, functions: 3 };
 
-/// `b2 accl2 + (1 - b2) gradient gradient` (accumulatex.cpp, MovingAverageSquare).
+/// The second moment, `b2 accl2 + (1 - b2) gradient gradient` (accumulatex.cpp,
+/// MovingAverageSquare).
 const SECOND_MOMENT: FusedExpression = FusedExpression { operands: 2, functions: 4 };
 
-/// `accl1 / (1 - b1^t) / (sqrt(accl2 / (1 - b2^t)) + e)` (adamupdaterx.cpp).
+/// The step, `accl1 / (1 - b1^t) / (sqrt(accl2 / (1 - b2^t)) + e)` (adamupdaterx.cpp).
 const STEP: FusedExpression = FusedExpression { operands: 2, functions: 9 };
 
-/// The same with the decay of the weights added.
+/// The step with the decay of the weights added.
 const DECAYING_STEP: FusedExpression = FusedExpression { operands: 3, functions: 11 };
 
 /// The work of one update under construction.
@@ -145,19 +146,20 @@ impl UpdateWork<'_> {
         self.work.push(elementwise::fused(name, expression, (dtype, self.elements), in_place));
     }
 
-    /// A function of values that one tile has, and what brings the result to the parameter's tiles
-    /// for the pass `to`.
+    /// Adds a function of values on a single tile, and the exchange that sends the result to the
+    /// parameter's tiles for the pass `to`.
     fn scalar(&mut self, name: &str, expression: FusedExpression, to: &str) {
         let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
         self.work.push(elementwise::fused(name, expression, (DType::Float, &one), true));
         let sent = one.map(|count| *count * DType::Float.bytes());
         let received = self.elements.map(|_| DType::Float.bytes());
-        let (messages, speed) = (TileMessages::each_way(1), self.machine.exchange_speed());
+        let messages = TileMessages::each_way(1);
+        let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles;
         self.work.push_some(exchange::phase(to, &received, &sent, messages, tiles, speed));
     }
 
-    /// The moments, and the step that they make, in `states`' types.
+    /// Adds the moments, and the step that they make, in the types of `states`.
     fn adaptive_step(&mut self, states: [DType; 2], step: FusedExpression) {
         let [first, second] = states;
         self.fused("accl1Update", FIRST_MOMENT, first, true);
@@ -167,7 +169,7 @@ impl UpdateWork<'_> {
     }
 }
 
-/// Adds up the squares of parameter and step, which replicas add up where each has a share of both
+/// Adds up the squares of parameter and step. Replicas that have a share of both add up their sums
 /// (popart willow/src/op/reducesumsquare.cpp, configureForReplicatedTensorSharding).
 fn squared_norms(
     node: &NodeOperands,
@@ -177,7 +179,8 @@ fn squared_norms(
     let flat = TensorInfo::new([layout.elements.total().0], update.dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
-    let (machine, float) = (update.machine, DType::Float);
+    let machine = update.machine;
+    let float = DType::Float;
     let mut norm = |name: &str| {
         rows.reduce(machine, &mut update.work, name, ReduceOperation::SquareAdd, float)
             .map_err(|error| node.error(error))
@@ -219,12 +222,14 @@ impl Operator for VarUpdateOp {
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        // State lies as the gradient does where that is accumulated, else as the parameter.
+        // State has the layout of the gradient if gradients are accumulated, and that of the
+        // parameter otherwise.
         let work = lowering.regroup_tensor(node.inputs[1], &layout, "gradientCopy");
         for state in &node.inputs[2..] {
             lowering.set_layout(*state, layout.clone());
         }
-        let (machine, elements) = (&lowering.machine, &layout.elements);
+        let machine = &lowering.machine;
+        let elements = &layout.elements;
         let mut update = UpdateWork { machine, work, dtype, elements };
         let mut replica_sum = None;
         match self.optimizer {
@@ -260,7 +265,7 @@ impl Operator for VarUpdateOp {
         if self.accumulates {
             let elements = lowering.layout_or_linear(node.inputs[1]).elements;
             work.push(match self.optimizer {
-                // What was accumulated decays into the momentum of the next update.
+                // The accumulated sum decays into the momentum of the next update.
                 Optimizer::SgdMomentumCombined => {
                     elementwise::axpby("acclUpdate/axpby", dtype, &elements)
                 }

@@ -9,20 +9,21 @@ use crate::popops::{elementwise, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
 
-/// Elements of one value before and behind those of the operand, along each axis. Which value
-/// changes nothing about the work.
+/// Elements of one value before and after those of the operand, along each axis. The value has no
+/// effect on the work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PadOp {
-    /// Elements before the first one of each axis.
+    /// The number of elements before the first one of each axis.
     pub before: Vec<u64>,
-    /// Elements behind the last one of each axis.
+    /// The number of elements after the last one of each axis.
     pub behind: Vec<u64>,
 }
 
 impl PadOp {
-    /// The operand's part of a padded tensor of `shape` that lies like `whole`.
+    /// The layout of the operand within a padded tensor of `shape` and layout `whole`.
     fn inner(&self, shape: &[u64], whole: &TensorLayout) -> TensorLayout {
-        let (mut shape, mut inner) = (shape.to_vec(), whole.clone());
+        let mut shape = shape.to_vec();
+        let mut inner = whole.clone();
         for (axis, (before, behind)) in self.before.iter().zip(&self.behind).enumerate() {
             let range = *before..shape[axis] - behind;
             inner = inner.slice(&shape, axis, range.clone());

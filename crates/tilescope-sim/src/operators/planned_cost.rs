@@ -1,4 +1,4 @@
-//! What the planner expects products and convolutions to cost, before anything is lowered.
+//! The costs that the planner expects of products and convolutions, before anything is lowered.
 
 use super::planned_products::ProductPlans;
 use super::{ConvOp, LoweringContext, MatMulOp, MatMulPhase, NodeOperands};
@@ -7,14 +7,14 @@ use crate::poplin::planner::{ConvPlan, ConvTrainingPlans, MemoryBound, in_whole_
 use std::ops::{Add, Mul};
 use tilescope_report::units::{Bytes, Cycles};
 
-/// What plans are expected to cost.
+/// The expected costs of plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlannedCost {
     pub cycles: Cycles,
-    /// Plans that need more memory than they may have.
+    /// The number of plans that need more memory than their bound.
     pub above_bound: u64,
-    /// Plans that memory decided: they are done in parts one after the other, fill more than half
-    /// of what they may have, or need more.
+    /// The number of plans that memory limits: they run in parts one after the other, fill more
+    /// than half of their bound, or exceed it.
     pub short_of_memory: u64,
 }
 
@@ -44,7 +44,7 @@ impl Add for PlannedCost {
     }
 }
 
-/// So often one after the other.
+/// The costs of `times` runs, one after the other.
 impl Mul<u64> for PlannedCost {
     type Output = Self;
 
@@ -53,11 +53,11 @@ impl Mul<u64> for PlannedCost {
     }
 }
 
-/// For which sizes plans are asked.
+/// The sizes for which plans are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlannedSizes {
     AsTheyAre,
-    /// Rounded up to sizes that can be cut; nothing where they are such.
+    /// Sizes rounded up so that they can be split. There is no plan if they already can.
     WholeGrains,
 }
 
@@ -71,7 +71,7 @@ impl PlannedSizes {
 }
 
 impl LoweringContext<'_> {
-    /// What the planner expects of one product of a layer.
+    /// The costs that the planner expects of one product of a layer.
     pub(crate) fn matmul_planned_cost(
         &self,
         node: &NodeOperands,
@@ -89,7 +89,7 @@ impl LoweringContext<'_> {
         Some(PlannedCost::from(plan) * cut.parts())
     }
 
-    /// What the planner expects of a convolution, and of its gradients where it is trained.
+    /// The costs that the planner expects of a convolution, and of its gradients if it is trained.
     pub(crate) fn conv_planned_cost(
         &self,
         node: &NodeOperands,
@@ -125,10 +125,10 @@ mod tests {
         (&plan(&machine, params, &options).expect("a plan")).into()
     }
 
-    /// Short of memory, a size next to one that can be cut is no slower than twice that one, or it
-    /// is told that padding is worth it.
+    /// With little memory, a size next to one that splits well is at most twice as slow, or the
+    /// report says that padding is worth it.
     #[test]
-    fn no_size_is_slow_in_silence() {
+    fn slow_sizes_are_reported() {
         let mut told = 0;
         for (m, k) in [(1025, 1025), (256, 1021)] {
             for n in [4095, 4096, 4097] {

@@ -1,7 +1,7 @@
-//! Matmuls and convolutions of a graph: planned, laid out, and lowered.
+//! Matmuls and convolutions of a graph: planned, laid out and lowered.
 //!
-//! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
-//! or in another order, is rearranged, and that is part of the operation's work.
+//! An operand without a layout gets the layout of the plan. An operand with another place or order
+//! is rearranged, which is part of the operation's work.
 
 use super::{
     ConvOp, LoweredOperation, LoweringContext, LoweringError, LoweringProblem, LoweringResult,
@@ -22,14 +22,14 @@ use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
 use tilescope_report::units::{Elements, TileRange, TileRuns};
 
-/// Axes of the tensors of one product: where its channels and its batch are.
+/// The axes of channels and batch of a tensor of a product.
 #[derive(Clone, Copy)]
 struct ProductTensorAxes {
-    /// Axis of channels that are summed over, in inputs and weights.
+    /// The axis of channels that are summed over, in inputs and weights.
     in_channels: usize,
-    /// Axis of channels that are made.
+    /// The axis of channels that are made.
     out_channels: usize,
-    /// Axis of rows or samples.
+    /// The axis of rows or samples.
     batch: usize,
 }
 
@@ -42,7 +42,7 @@ impl ProductTensorAxes {
         }
     }
 
-    /// The same axes behind `leading` others.
+    /// The same axes after `leading` others.
     const fn behind(self, leading: usize) -> Self {
         Self {
             in_channels: self.in_channels + leading,
@@ -59,44 +59,46 @@ struct ProductOperandAxes {
     weights: ProductTensorAxes,
 }
 
-/// `x[m,k]`, `y[m,n]`, and `[batch, channels, height, width]`: channels second, batch first.
+/// The axes of `x[m,k]`, `y[m,n]`, and `[batch, channels, height, width]`: channels second, batch
+/// first.
 const ACTIVATIONS_AXES: ProductTensorAxes =
     ProductTensorAxes { in_channels: 1, out_channels: 1, batch: 0 };
 
-/// `w[k,n]` of a matmul.
+/// The axes of `w[k,n]` of a matmul.
 const MATMUL_WEIGHTS_AXES: ProductTensorAxes =
     ProductTensorAxes { in_channels: 0, out_channels: 1, batch: 1 };
 
-/// `w[n,k]` of a matmul with a transpose, `w[out, in, height, width]` of a convolution.
+/// The axes of `w[n,k]` of a matmul with a transpose, and of `w[out, in, height, width]` of a
+/// convolution.
 const TRANSPOSED_WEIGHTS_AXES: ProductTensorAxes =
     ProductTensorAxes { in_channels: 1, out_channels: 0, batch: 0 };
 
 const CONV_AXES: ProductOperandAxes =
     ProductOperandAxes { activations: ACTIVATIONS_AXES, weights: TRANSPOSED_WEIGHTS_AXES };
 
-/// How the operands of a product lie.
+/// The placement of the operands of a product.
 #[derive(Clone, Copy)]
 struct ProductPlacement {
     axes: ProductOperandAxes,
-    /// The part of a layer that is done at a time.
+    /// The part of a layer that is computed at a time.
     cut: MatMulSerialParts,
-    /// Where its tiles begin.
+    /// The first of its tiles.
     start: ConvStartTile,
 }
 
-/// Plans of a product.
+/// The plans of a product.
 pub(super) enum ProductPlans {
-    /// Of a product that is only ever run forwards.
+    /// The plan of a product that only has a forward pass.
     Inference(Arc<ConvPlan>),
-    /// Of all three passes.
+    /// The plans of all three passes.
     Training(Arc<ConvTrainingPlans>),
 }
 
 impl LoweringContext<'_> {
-    /// Sizes of the products of a layer, or of a part of it where it is cut.
+    /// The sizes of the products of a layer, or of a part of it if it is split.
     ///
     /// # Errors
-    /// Operands that do not fit together.
+    /// Returns an error for operands that do not fit together.
     pub(super) fn matmul_params(
         &self,
         node: &NodeOperands,
@@ -118,7 +120,7 @@ impl LoweringContext<'_> {
     /// Plans the products of a layer.
     ///
     /// # Errors
-    /// Where no plan exists.
+    /// Returns an error if no plan exists.
     pub(super) fn matmul_plans(
         &self,
         node: &NodeOperands,
@@ -135,9 +137,9 @@ impl LoweringContext<'_> {
         explain(node, plan).map(ProductPlans::Inference)
     }
 
-    /// Makes the plans of a layer, for later; returns how it creates its operands: a product of the
-    /// forward pass does (popart willow/src/patterns/matmulgradpattern.cpp). Whoever lowers the node
-    /// hears of errors.
+    /// Makes the plans of a layer for later, and returns the layouts in which it creates its
+    /// operands. A product of the forward pass creates them (popart
+    /// willow/src/patterns/matmulgradpattern.cpp). Errors are reported when the node is lowered.
     pub(crate) fn create_matmul_operands(
         &self,
         node: &NodeOperands,
@@ -153,7 +155,7 @@ impl LoweringContext<'_> {
         self.created_operands(node, &planned, form)
     }
 
-    /// Layouts of the operands of a planned product.
+    /// The layouts of the operands of a planned product.
     fn created_operands(
         &self,
         node: &NodeOperands,
@@ -176,7 +178,7 @@ impl LoweringContext<'_> {
         placed.collect()
     }
 
-    /// Axes of the operands of a layer.
+    /// The axes of the operands of a layer.
     fn matmul_axes(&self, node: &NodeOperands, matmul: &MatMulOp) -> Option<ProductOperandAxes> {
         let leading = self.tensor_type(node.inputs[0]).shape.len().checked_sub(2)?;
         let weights = if matmul.transposed { TRANSPOSED_WEIGHTS_AXES } else { MATMUL_WEIGHTS_AXES };
@@ -189,7 +191,7 @@ impl LoweringContext<'_> {
     /// Lowers one product of a fully-connected layer.
     ///
     /// # Errors
-    /// Where no plan exists.
+    /// Returns an error if no plan exists.
     pub(crate) fn matmul(&mut self, node: &NodeOperands, matmul: &MatMulOp) -> LoweringResult {
         let (params, cut) = self.matmul_params(node, matmul)?;
         let planned = self.matmul_plans(node, &params)?;
@@ -213,8 +215,8 @@ impl LoweringContext<'_> {
         Ok(LoweredOperation { work, liveness: OperandLiveness::default(), ..product })
     }
 
-    /// Makes the plans of a convolution, for later; returns how it creates its operands. Whoever
-    /// lowers the node hears of errors.
+    /// Makes the plans of a convolution for later, and returns the layouts in which it creates its
+    /// operands. Errors are reported when the node is lowered.
     pub(crate) fn create_conv_operands(
         &self,
         node: &NodeOperands,
@@ -242,7 +244,7 @@ impl LoweringContext<'_> {
     /// Lowers a convolution.
     ///
     /// # Errors
-    /// Where no plan exists.
+    /// Returns an error if no plan exists.
     pub(crate) fn conv_forward(&mut self, node: &NodeOperands, conv: &ConvOp) -> LoweringResult {
         let form = self.conv_form(node, conv);
         match self.conv_forward_plans(node, &self.conv_params(node, conv))? {
@@ -254,7 +256,7 @@ impl LoweringContext<'_> {
     /// Lowers the gradient of a convolution's input.
     ///
     /// # Errors
-    /// Where no plan exists.
+    /// Returns an error if no plan exists.
     pub(crate) fn conv_input_gradient(
         &mut self,
         node: &NodeOperands,
@@ -270,7 +272,7 @@ impl LoweringContext<'_> {
     /// Lowers the gradient of a convolution's weights.
     ///
     /// # Errors
-    /// Where no plan exists.
+    /// Returns an error if no plan exists.
     pub(crate) fn conv_weight_gradient(
         &mut self,
         node: &NodeOperands,
@@ -314,8 +316,8 @@ impl LoweringContext<'_> {
         Ok(product)
     }
 
-    /// Weights that lie as the forward pass wants them are turned from there; others, such as one
-    /// of two activations, from where they are.
+    /// Weights in the layout of the forward pass are transposed from there. Others, such as one of
+    /// two activations, are transposed from their own layout.
     fn input_gradient(
         &mut self,
         node: &NodeOperands,
@@ -346,7 +348,7 @@ impl LoweringContext<'_> {
         Ok(product)
     }
 
-    /// The gradient ends up where the weights are, so that adding it moves nothing.
+    /// The gradient gets the layout of the weights, so that adding it moves nothing.
     fn weight_gradient(
         &mut self,
         node: &NodeOperands,
@@ -361,12 +363,13 @@ impl LoweringContext<'_> {
         Ok(product)
     }
 
-    /// How the operands of a convolution of `forward` shape lie.
+    /// The placement of the operands of a convolution with the `forward` shape.
     fn conv_placement(&self, node: &NodeOperands, forward: &ConvParams) -> ProductPlacement {
         let first = self.first_tile();
-        let start = match self.planning_of(node).conv_dithering {
-            true => ConvStartTile::dithered(forward, self.training, self.machine.tiles),
-            false => first,
+        let start = if self.planning_of(node).conv_dithering {
+            ConvStartTile::dithered(forward, self.training, self.machine.tiles)
+        } else {
+            first
         };
         ProductPlacement { axes: CONV_AXES, cut: MatMulSerialParts::NONE, start }
     }
@@ -402,8 +405,8 @@ impl LoweringContext<'_> {
         LoweredOperation { plan, liveness: lives, ..work.into() }
     }
 
-    /// Lays a result out as its plan leaves it. Zeros that a stride leaves between are no result of
-    /// the plan: they are spread over all tiles.
+    /// Sets the layout of a result to that of its plan. Zeros that a stride leaves between elements
+    /// are not a result of the plan: they are spread over all tiles.
     fn place_result(
         &mut self,
         tensor: TensorId,
@@ -419,7 +422,8 @@ impl LoweringContext<'_> {
         self.set_layout(tensor, layout);
     }
 
-    /// How an operand lies compared with what a plan wants. One that nobody placed is placed so.
+    /// Compares the layout of an operand with that of the plan. An operand without a layout gets
+    /// that of the plan.
     fn operand_source(
         &mut self,
         tensor: TensorId,
@@ -447,8 +451,8 @@ impl LoweringContext<'_> {
     }
 }
 
-/// A layout of the planner as a layout of the graph. The planner counts largest parts; what that
-/// is more than the tensor has, the last tiles do not hold.
+/// Converts a layout of the planner to a layout of the graph. The planner assumes parts of the
+/// maximum size. The last tiles do not hold the excess over the elements of the tensor.
 fn to_tensor_layout(
     layout: &OperandLayout,
     axes: ProductTensorAxes,

@@ -1,5 +1,5 @@
-//! Functions of every element of one operand. Each states its vertex, its FLOPs and its gradient; the
-//! rest of such operators is here.
+//! Functions of every element of one operand. Each defines its vertex, its FLOPs and its gradient.
+//! The remaining methods of such operators are here.
 
 use super::{
     GradientBuilder, GradientResult, GraphError, LoweringContext, LoweringResult, NodeOperands,
@@ -17,7 +17,7 @@ pub trait Pointwise: Debug + OperatorIdentity + Send + Sync {
     /// True if the result may overwrite the operand.
     const IN_PLACE: bool = true;
 
-    /// Name of the operator: `scale`.
+    /// The name of the operator, such as `scale`.
     fn name(&self) -> &'static str;
 
     /// The element type of the result.
@@ -25,15 +25,15 @@ pub trait Pointwise: Debug + OperatorIdentity + Send + Sync {
         operand
     }
 
-    /// The gradient of the operand from that of the result; none where the function is constant
-    /// between its steps.
+    /// Adds the gradient of the operand from that of the result. Returns `None` if the function is
+    /// piecewise constant.
     fn input_gradient(
         &self,
         backward: &mut GradientBuilder,
         dy: TensorId,
     ) -> Result<Option<TensorId>, GraphError>;
 
-    /// The phase that computes it where the elements are.
+    /// The phase that computes the function in the layout of the elements.
     fn phase(&self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase;
 }
 

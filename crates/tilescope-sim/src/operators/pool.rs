@@ -1,4 +1,4 @@
-//! Pooling over windows: the largest or the mean of each.
+//! Pooling over windows: the maximum or the mean of each.
 
 use super::{
     FieldEdges, GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -17,47 +17,48 @@ use tilescope_report::units::TileRuns;
 /// One value for each window of a `[batch, channels, field..]` tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PoolOp {
-    /// What is made of a window.
+    /// The function of a window.
     pub kind: PoolingType,
-    /// Windows along each of one to three dimensions of the field.
+    /// The windows along each of one to three dimensions of the field.
     pub windows: Vec<PoolWindow>,
 }
 
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolWindow {
-    /// Elements of a window.
+    /// The number of elements of a window.
     pub kernel: u64,
-    /// Distance of neighbouring windows.
+    /// The distance between neighbouring windows.
     pub stride: u64,
-    /// Elements before the input that no window counts.
+    /// Padding before the input, which no window counts.
     pub before: u64,
-    /// The same behind it.
+    /// Padding after the input, which no window counts.
     pub behind: u64,
 }
 
-/// Most elements of a window: a tile has a list for every position in it.
+/// The largest number of elements of a window. A tile has a list for every position in it.
 const MAX_WINDOW_ELEMENTS: u64 = 1 << 16;
 
 impl PoolOp {
-    /// The same windows along height and width.
+    /// Makes a pooling with the same windows along height and width.
     fn square(kind: PoolingType, kernel: u64, stride: u64, padding: u64) -> Self {
         let window = PoolWindow { kernel, stride, before: padding, behind: padding };
         Self { kind, windows: vec![window; 2] }
     }
 
-    /// The largest of each square window.
+    /// Makes a pooling to the maximum of each square window.
     pub fn max(kernel: u64, stride: u64, padding: u64) -> Self {
         Self::square(PoolingType::Max, kernel, stride, padding)
     }
 
-    /// The mean of all `height` x `width` elements of a channel.
+    /// Makes a pooling to the mean of all `height` x `width` elements of a channel.
     pub(crate) fn global_average(height: u64, width: u64) -> Self {
-        let window = |kernel| PoolWindow { kernel, stride: 1, before: 0, behind: 0 };
-        Self { kind: PoolingType::Average, windows: vec![window(height), window(width)] }
+        let rows = PoolWindow { kernel: height, stride: 1, before: 0, behind: 0 };
+        let columns = PoolWindow { kernel: width, ..rows };
+        Self { kind: PoolingType::Average, windows: vec![rows, columns] }
     }
 
-    /// Planes, rows and columns of `input`, of which the last are there.
+    /// The planes, rows and columns of `input`. With fewer dimensions only the last ones are used.
     fn axes(&self, input: &TensorInfo) -> [PoolAxis; 3] {
         let mut axes = [PoolAxis::NONE; 3];
         let last = axes.iter_mut().rev().zip(self.windows.iter().rev());
@@ -68,7 +69,7 @@ impl PoolOp {
         axes
     }
 
-    /// True if there is one window, which is the whole field of `input`.
+    /// True if there is one window, which covers the whole field of `input`.
     fn covers_field(&self, input: &TensorInfo) -> bool {
         let sizes = input.shape.iter().skip(2);
         self.windows.iter().zip(sizes).all(|(window, size)| {
@@ -76,8 +77,9 @@ impl PoolOp {
         })
     }
 
-    /// A reduction of the field: poplibs pools so where the window is all of it, as its vertices do
-    /// not split a window (lib/popnn/Pooling.cpp, substPoolingWithReduction).
+    /// Lowers the pooling as a reduction of the field. poplibs does this if the window covers the
+    /// field, because its vertices do not split a window (lib/popnn/Pooling.cpp,
+    /// substPoolingWithReduction).
     fn lower_reduction(
         &self,
         lowering: &mut LoweringContext,
@@ -101,8 +103,8 @@ impl PoolOp {
         Ok(work.into())
     }
 
-    /// The gradient of the same but for a maximum: a copy to every element of the field
-    /// (lib/popnn/Pooling.cpp, substPoolingGradientWithBroadcast).
+    /// Lowers the gradient of such a pooling, except for a maximum, as a copy to every element of
+    /// the field (lib/popnn/Pooling.cpp, substPoolingGradientWithBroadcast).
     fn lower_repetition(
         &self,
         lowering: &mut LoweringContext,
@@ -126,8 +128,8 @@ impl PoolOp {
         self.windows.iter().fold(1, |count, window| count.saturating_mul(window.kernel))
     }
 
-    /// The gradient of its input: of input, output and gradient of the output where it takes the
-    /// largest, else of that gradient alone.
+    /// The operator of the gradient of its input. For a maximum its operands are input, output and
+    /// gradient of the output, otherwise that gradient alone.
     pub(crate) fn gradient(&self, input: TensorInfo) -> impl Operator + use<> {
         PoolGradOp { pool: self.clone(), input }
     }
@@ -137,7 +139,7 @@ impl PoolOp {
         ShapeError::Window { kernel, field: input.clone() }
     }
 
-    /// The phases of one direction; `input` is what the forward pass pools.
+    /// Lowers one direction. `input` is the type that the forward pass pools.
     fn lower(
         &self,
         lowering: &mut LoweringContext,
@@ -176,7 +178,7 @@ impl PoolOp {
     }
 }
 
-/// Axes of the field, behind batch and channels.
+/// The axes of the field, after batch and channels.
 fn field_axes(input: &TensorInfo) -> Vec<usize> {
     (2..input.shape.len()).collect()
 }
@@ -216,9 +218,10 @@ impl Operator for PoolOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (input, output) = (backward.node.inputs[0], backward.node.outputs[0]);
+        let input = backward.node.inputs[0];
+        let output = backward.node.outputs[0];
         let operator = self.gradient(backward.input_type(0));
-        // Only a maximum has to know where it came from.
+        // Only a maximum needs the position that it came from.
         let operands = match self.kind {
             PoolingType::Max => vec![input, output, gradient],
             PoolingType::Average | PoolingType::Sum => vec![gradient],
@@ -247,7 +250,8 @@ impl Operator for PoolOp {
     }
 }
 
-/// Gradient of a pooling: of its input, output and the gradient of the output, or of that alone.
+/// The gradient of a pooling. Operands: input, output and the gradient of the output, or that
+/// gradient alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PoolGradOp {
     pool: PoolOp,
@@ -273,7 +277,7 @@ impl Operator for PoolGradOp {
         Ok(vec![self.input.clone()])
     }
 
-    /// As many as the pooling itself: each gradient goes to the elements of its window.
+    /// The same number as for the pooling itself: each gradient goes to the elements of its window.
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         inputs.last().map_or(0, |gradient| gradient.elements().0 * self.pool.window_elements())
     }

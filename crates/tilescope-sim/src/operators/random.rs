@@ -7,10 +7,10 @@ use crate::shape::TensorInfo;
 
 pub use crate::popops::elementwise::RandomDistribution;
 
-/// Random numbers of some type; an operator without operands.
+/// Random numbers of an element type, made by an operator without operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RandomOp {
-    /// What they are drawn from.
+    /// The distribution of the numbers.
     pub distribution: RandomDistribution,
     /// Shape and type of the result.
     pub ty: TensorInfo,

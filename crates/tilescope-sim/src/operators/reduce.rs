@@ -11,31 +11,32 @@ use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
 use crate::popops::rows::TensorRows;
 use crate::shape::{TensorId, TensorInfo};
 
-/// One value of all elements along some axes, which the result does not have.
+/// One value for all elements along some axes, which the result does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceOp {
-    /// How elements are put together.
+    /// The operation that combines elements.
     pub operation: ReduceOperation,
     pub axes: Vec<usize>,
-    /// What becomes of the values. Where they are added to a tensor, that is the second operand.
+    /// The use of the values. If they are added to a tensor, that is the second operand.
     pub result: ReduceResultUse,
 }
 
 impl ReduceOp {
-    /// A reduction of the values themselves.
+    /// Makes a reduction of the values themselves.
     pub fn new(operation: ReduceOperation, axes: Vec<usize>) -> Self {
         Self { operation, axes, result: ReduceResultUse::PLAIN }
     }
 
-    /// The gradient where it depends on the values that are reduced (popart
+    /// Adds a gradient that depends on the reduced values (popart
     /// willow/src/popx/op/reduce{max,prod,sumsquare,logsumexp}x.cpp).
     fn gradient_of_values(
         &self,
         backward: &mut GradientBuilder,
         gradient: TensorId,
     ) -> Result<TensorId, GraphError> {
-        let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
-        // Results as rows of one value, which repeat along the axes that were reduced.
+        let x = backward.node.inputs[0];
+        let y = backward.node.outputs[0];
+        // The results as rows of one value, which repeat along the reduced axes.
         let mut shape = backward.input_type(0).shape;
         self.axes.iter().for_each(|axis| shape[*axis] = 1);
         let rows = ReshapeOp { shape };

@@ -1,4 +1,5 @@
-//! Values repeated along new axes: a class token for every sample, the gradient of a sum.
+//! Values repeated along new axes, such as a class token for every sample, or the gradient of a
+//! sum.
 
 use super::{
     GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
@@ -8,11 +9,11 @@ use crate::poplar::work::OperationWork;
 use crate::popops::reduce::ReduceOperation;
 use crate::shape::TensorInfo;
 
-/// Each value of the operand for all elements along the axes it does not have.
+/// Each value of the operand, repeated along the axes that the operand does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RepeatOp {
     pub ty: TensorInfo,
-    /// Its axes that the operand does not have.
+    /// The axes of `ty` that the operand does not have.
     pub axes: Vec<usize>,
 }
 

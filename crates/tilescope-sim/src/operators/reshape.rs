@@ -1,4 +1,4 @@
-//! Another shape for the same elements: a view, no work.
+//! Another shape for the same elements: a view without work.
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,

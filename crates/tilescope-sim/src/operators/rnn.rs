@@ -1,8 +1,8 @@
 //! Long short-term memory and gated recurrent units: one layer over a sequence.
 //!
 //! Operands: a sequence `[steps, batch, input]`, weights `[input + output, units * output]` and a
-//! bias `[units, output]`. Results: the sequence of outputs and, in training, what the backward pass
-//! needs.
+//! bias `[units, output]`. Results: the sequence of outputs and, in training, the intermediate
+//! values that the backward pass needs.
 
 use super::{
     GradientBuilder, GradientResult, GraphError, GraphProblem, LoweringContext, LoweringError,
@@ -18,24 +18,25 @@ use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Elements, TileRuns};
 
-/// A layer of some cell.
+/// A layer of a type of cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RnnOp {
-    /// What each step computes.
+    /// The cell that each step computes.
     pub cell: RnnCellType,
     /// Size of the output of a step.
     pub output: u64,
-    /// Whether the backward pass will need what steps compute.
+    /// True if the backward pass needs the intermediate values of the steps.
     pub keeps_intermediates: bool,
 }
 
 impl RnnOp {
-    /// Long short-term memory with outputs of this size; `training` keeps what the gradient needs.
+    /// Makes a long short-term memory with outputs of this size. `training` keeps the values that
+    /// the gradient needs.
     pub fn lstm(output: u64, training: bool) -> Self {
         Self { cell: RnnCellType::Lstm, output, keeps_intermediates: training }
     }
 
-    /// Gated recurrent units, in the same way.
+    /// Makes gated recurrent units, with the same parameters as [`Self::lstm`].
     pub fn gru(output: u64, training: bool) -> Self {
         Self { cell: RnnCellType::Gru, output, keeps_intermediates: training }
     }
@@ -61,8 +62,9 @@ impl RnnOp {
         Ok(layer)
     }
 
-    /// The gradient of its input and, if they are trained, of weights and bias: of the gradient of
-    /// the outputs, input, weights, bias, outputs, and what the forward pass kept.
+    /// The operator of the gradient of its input and, if they are trained, of weights and bias.
+    /// Operands: the gradient of the outputs, input, weights, bias, outputs, and the kept
+    /// intermediate values.
     pub(crate) fn gradient(self, trained: bool) -> impl Operator {
         RnnGradOp { layer: self, trained }
     }
@@ -110,7 +112,8 @@ impl Operator for RnnOp {
         if !self.keeps_intermediates {
             return Err(GraphError::new(backward.node.name, GraphProblem::NothingKept));
         }
-        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+        let inputs = &backward.node.inputs;
+        let outputs = &backward.node.outputs;
         let operands = [gradient, inputs[0], inputs[1], inputs[2], outputs[0], outputs[1]];
         let operator = self.gradient(backward.needs_input_gradient(1));
         let made = backward.apply_all("grad", operator, &operands)?;
@@ -151,7 +154,7 @@ impl Operator for RnnOp {
     }
 }
 
-/// Layouts of the sequence that a layer reads, and of its weights.
+/// The layouts of the sequence that a layer reads, and of its weights.
 fn operand_layouts(
     lowering: &LoweringContext,
     layer: &RnnLowering,
@@ -166,14 +169,14 @@ fn operand_layouts(
     [sequence(&layer.inputs(), x), stored]
 }
 
-/// How a sequence lies whose tiles hold so many bytes of all steps; features are innermost.
+/// The layout of a sequence from the bytes of all steps on each tile. Features are innermost.
 fn sequence(held: &TileRuns<Bytes>, ty: &TensorInfo) -> TensorLayout {
     let elements = held.map(|bytes| Elements(*bytes / ty.dtype.bytes()));
     let features = ty.shape.len() - 1;
     TensorLayout { elements, order: ElementOrder::grouped(&ty.shape, features, STATE_GRAIN) }
 }
 
-/// See [`RnnOp::gradient`].
+/// The operator of [`RnnOp::gradient`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct RnnGradOp {
     layer: RnnOp,
@@ -231,7 +234,8 @@ impl Operator for RnnGradOp {
             start..work.phases().len(),
         ));
         if self.layer.cell == RnnCellType::Lstm {
-            // The weight update of a GRU reads what its forward pass kept, that of an LSTM does not.
+            // The weight update of a GRU reads the values that its forward pass kept. That of an
+            // LSTM does not.
             lives.inputs_until = vec![None, None, None, None, None, Some(update)];
         }
         Ok(super::LoweredOperation { liveness: lives, ..work.into() })

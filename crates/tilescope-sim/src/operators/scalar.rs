@@ -6,7 +6,7 @@ use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType}
 use crate::shape::{DType, TensorId};
 use tilescope_report::units::{Elements, TileRuns};
 
-/// `x` and a constant as its partner: `x + c`, `x < c`, `x^c`.
+/// An operation of `x` and a constant: `x + c`, `x < c`, `x^c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScalarOp {
     operation: BinaryOpType,
@@ -18,12 +18,12 @@ impl ScalarOp {
         Self { operation, value: ConstantValue(value) }
     }
 
-    /// x + c
+    /// Makes the sum `x + c`.
     pub fn add(value: f64) -> Self {
         Self::new(BinaryOpType::Add, value)
     }
 
-    /// x^c
+    /// Makes the power `x^c`.
     pub fn power(exponent: f64) -> Self {
         Self::new(BinaryOpType::Power, exponent)
     }
@@ -55,7 +55,7 @@ impl Pointwise for ScalarOp {
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
             BinaryOpType::Atan2 => {
-                // c / (x^2 + c^2)
+                // `c / (x^2 + c^2)`
                 let square = UnaryOp(UnaryOpType::Square);
                 let square = backward.apply("grad/square", square, &[x])?;
                 let sum = backward.apply("grad/sum", Self::add(value * value), &[square])?;

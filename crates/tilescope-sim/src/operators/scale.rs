@@ -1,4 +1,4 @@
-//! Product with a constant: the scale of attention scores, loss scaling, means.
+//! The product with a constant: the scale of attention scores, loss scaling, means.
 
 use super::{ConstantValue, GradientBuilder, GraphError, Pointwise};
 use crate::poplar::work::WorkPhase;
@@ -11,7 +11,7 @@ use tilescope_report::units::{Elements, TileRuns};
 pub(crate) struct ScaleOp(ConstantValue);
 
 impl ScaleOp {
-    /// Times `factor`.
+    /// Makes a product with `factor`.
     pub(crate) fn by(factor: f64) -> Self {
         Self(ConstantValue(factor))
     }

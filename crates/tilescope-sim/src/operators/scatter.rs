@@ -1,5 +1,5 @@
-//! Rows put, or added, where indices say (ONNX ScatterND and ScatterElements, popops `multiUpdate`
-//! and `multiUpdateAdd`; popart willow/src/popx/op/{scatterx,scatterutilx}.cpp).
+//! Rows written or added at indices (ONNX ScatterND and ScatterElements, popops `multiUpdate` and
+//! `multiUpdateAdd`; popart willow/src/popx/op/{scatterx,scatterutilx}.cpp).
 
 use super::embedding::without_padding;
 use super::{
@@ -10,17 +10,17 @@ use crate::popops::multi_slice::{self, MultiSliceLowering};
 use crate::popops::{elementwise, relayout};
 use crate::shape::TensorInfo;
 
-/// What becomes of a row that an index names.
+/// The effect of a scatter on an indexed row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScatterUpdate {
-    /// The new row takes its place.
+    /// The new row replaces the old one.
     Replace,
-    /// The new row is added to it.
+    /// The new row is added to the old one.
     Add,
 }
 
-/// A table `[rows, width]` with other rows where indices `[..]` say: of table, indices and rows
-/// `[.., width]`. Without rows, those that are named become zero.
+/// A table `[rows, width]` with other rows at the indices `[..]`. Operands: table, indices and rows
+/// `[.., width]`. Without rows, the indexed rows become zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScatterOp(pub ScatterUpdate);
 
@@ -73,16 +73,15 @@ impl Operator for ScatterOp {
             ScatterUpdate::Add => multi_slice::plan(&params, machine.tiles.into(), true),
         };
         let lowered = MultiSliceLowering::new(&machine, params, plan);
-        let placed = |layout, tensor: &TensorInfo| without_padding(layout, tensor);
-        let held = placed(lowered.table(), &ty);
+        let held = without_padding(lowered.table(), &ty);
         let mut work = lowering.place_or_relayout(table, held.clone(), "scatter/table");
-        // The table stays as it is; what is written is a copy of it.
+        // The table itself stays unchanged. The result is a modified copy.
         work.push(relayout::copy("scatter", ty.dtype, &held.elements, ty.shape[1]));
-        let numbers = placed(lowered.indices(), lowering.tensor_type(indices));
+        let numbers = without_padding(lowered.indices(), lowering.tensor_type(indices));
         work.append(lowering.place_or_relayout(indices, numbers, "scatter/indices"));
         match node.inputs.get(2) {
             Some(rows) => {
-                let layout = placed(lowered.slices(), lowering.tensor_type(*rows));
+                let layout = without_padding(lowered.slices(), lowering.tensor_type(*rows));
                 work.append(lowering.place_or_relayout(*rows, layout, "scatter/rows"));
             }
             None => {

@@ -1,4 +1,4 @@
-//! A choice between two values for every element (ONNX Where, popops Select).
+//! A selection between two values for every element (ONNX Where, popops Select).
 
 use super::broadcast::{broadcast_shape, reduce_to_operand};
 use super::{
@@ -10,7 +10,7 @@ use crate::popops::elementwise::{self, SelectForm, UnaryOpType};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo};
 
-/// The second operand where the first one, a truth value, holds, and the third elsewhere. Smaller
+/// The second operand where the first one, a truth value, is true, and the third elsewhere. Smaller
 /// operands are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SelectOp;
@@ -50,7 +50,10 @@ impl Operator for SelectOp {
 
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         let same = inputs.iter().all(|operand| operand.shape == inputs[0].shape);
-        same.then_some(RowWindow::POINTWISE)
+        if !same {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
@@ -62,7 +65,7 @@ impl Operator for SelectOp {
             lowering.tensor_type(tensor).elements().0 == 1 && whole.elements().0 > 1
         };
         let [condition, x, y] = [node.inputs[0], node.inputs[1], node.inputs[2]];
-        // The vertices follow the first value, as in popops.
+        // The vertices follow the layout of the first whole operand, as in popops.
         let reference = [x, y, condition].into_iter().find(|of| is_whole(lowering, *of));
         let layout = match reference {
             Some(tensor) => lowering.layout_or_linear(tensor),

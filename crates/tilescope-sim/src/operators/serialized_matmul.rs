@@ -1,4 +1,4 @@
-//! The loop over the parts of a linear layer that is computed one part after the other.
+//! The loop over the parts of a linear layer that is computed in parts.
 
 use super::{LoweringContext, MatMulPhase, NodeOperands};
 use crate::poplar::work::{OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase};
@@ -10,7 +10,7 @@ use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 impl LoweringContext<'_> {
-    /// The loop over the parts of a product, around the `work` of one part.
+    /// Adds the loop over the parts of a product, around the `work` of one part.
     pub(super) fn loop_over_serial_parts(
         &mut self,
         node: &NodeOperands,
@@ -57,7 +57,7 @@ impl LoweringContext<'_> {
         whole
     }
 
-    /// Elements of one part on each tile: every tile holds its share of all parts.
+    /// Elements of one part on each tile. Every tile holds its share of all parts.
     fn part_elements(&mut self, tensor: TensorId, parts: u64) -> TileRuns<Elements> {
         self.layout_or_linear(tensor).elements.map(|count| count.div_ceil(parts))
     }
@@ -67,9 +67,10 @@ impl LoweringContext<'_> {
         self.part_elements(tensor, parts).map(|count| *count * bytes)
     }
 
-    /// Copies of one part out of a tensor, or into it.
+    /// The phase that copies one part out of a tensor, or into it.
     fn slices(&mut self, tensor: TensorId, parts: u64, name: &str, vertex: &str) -> WorkPhase {
-        let (dtype, machine) = (self.tensor_type(tensor).dtype, self.machine);
+        let dtype = self.tensor_type(tensor).dtype;
+        let machine = self.machine;
         let elements = self.part_elements(tensor, parts);
         let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
         elementwise::phase(name, vertex, 2, &elements, |count| {

@@ -1,4 +1,4 @@
-//! A stretch of one axis: a view.
+//! A range of one axis: a view.
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -51,7 +51,7 @@ impl Operator for SliceOp {
     }
 }
 
-/// The gradient of a slice in its place, zeros around it.
+/// The gradient of a slice in its place, with zeros around it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SliceGradOp {
     slice: SliceOp,
@@ -73,7 +73,8 @@ impl Operator for SliceGradOp {
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());
         let mut work = lowering.relayout_tensor(node.inputs[0], &place, "SliceGrad");
-        let (axis, range) = (self.slice.axis, &self.slice.range);
+        let axis = self.slice.axis;
+        let range = &self.slice.range;
         let size = gcd(range.start, range.end);
         let piece = whole.order.run_along(&self.ty.shape, axis, size);
         work.push(relayout::copy("SliceGrad", dtype, &place.elements, piece));

@@ -11,11 +11,11 @@ use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
 use crate::shape::{DType, TensorInfo};
 
-/// Exponentials along an axis, divided by their sum; or the logarithm of that.
+/// Exponentials along an axis, divided by their sum, or the logarithm of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SoftmaxOp {
     pub axis: usize,
-    /// Whether the logarithm is taken.
+    /// True for the logarithm.
     pub log: bool,
 }
 
@@ -54,8 +54,8 @@ impl Operator for SoftmaxOp {
     }
 }
 
-/// Gradient from the output `y` and its gradient `dy`: `y (dy - sum(y dy))`, and
-/// `dy - exp(y) sum(dy)` where `y` is a logarithm.
+/// The gradient from the output `y` and its gradient `dy`: `y (dy - sum(y dy))`, or
+/// `dy - exp(y) sum(dy)` if `y` is a logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct SoftmaxGradOp(SoftmaxOp);
 
@@ -76,7 +76,8 @@ impl Operator for SoftmaxGradOp {
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
-        let (dtype, layout) = (ty.dtype, lowering.layout_or_linear(node.inputs[0]));
+        let dtype = ty.dtype;
+        let layout = lowering.layout_or_linear(node.inputs[0]);
         let name = |part: &str| format!("SoftMaxGrad/{part}");
         let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "SoftMaxGrad");
         let rows = TensorRows::new(&ty, layout.clone(), &[self.0.axis]);

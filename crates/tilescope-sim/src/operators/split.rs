@@ -6,11 +6,11 @@ use super::{
 };
 use crate::shape::{TensorId, TensorInfo};
 
-/// The tensor cut along `axis` into parts of the given sizes, one output each.
+/// The parts of a tensor cut along `axis`, one output each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SplitOp {
     pub axis: usize,
-    /// Sizes along it, adding up to the whole.
+    /// The sizes of the parts along the axis, which add up to the whole.
     pub sizes: Vec<u64>,
 }
 
@@ -36,12 +36,11 @@ impl Operator for SplitOp {
                 ty: ty.clone(),
             });
         }
-        let part = |size: &u64| {
-            let mut part = ty.clone();
+        let mut parts = vec![ty.clone(); self.sizes.len()];
+        for (part, size) in parts.iter_mut().zip(&self.sizes) {
             part.shape[self.axis] = *size;
-            part
-        };
-        Ok(self.sizes.iter().map(part).collect())
+        }
+        Ok(parts)
     }
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {

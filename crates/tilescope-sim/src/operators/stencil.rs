@@ -1,4 +1,5 @@
-//! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
+//! A stencil, which computes each cell of a field from its neighbours. Cells outside the field are
+//! zero.
 
 use super::{
     FieldEdges, LoweringContext, LoweringError, LoweringResult, NodeOperands, Operator, RowWindow,
@@ -12,18 +13,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, TileRuns};
 
-/// One sweep over a field `[height, width, channels]`. Of a part of a field, rows above and below
-/// that other IPUs sent are operands of their own, in that order.
+/// One sweep over a field `[height, width, channels]`. On a part of a field, the rows above and
+/// below that other IPUs sent are separate operands, in that order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StencilOp {
     pub neighbours: StencilNeighbourhood,
-    /// Whether an operand is the row above.
+    /// True if an operand is the row above.
     pub above: bool,
-    /// Whether an operand is the row below.
+    /// True if an operand is the row below.
     pub below: bool,
 }
 
-/// The field a tensor is.
+/// The field of a tensor type.
 fn field(ty: &TensorInfo) -> Result<StencilField, ShapeError> {
     let [height, width, channels] = ty.shape[..] else {
         return Err(ShapeError::Operand {
@@ -35,7 +36,7 @@ fn field(ty: &TensorInfo) -> Result<StencilField, ShapeError> {
 }
 
 impl StencilOp {
-    /// A sweep over a whole field.
+    /// Makes a sweep over a whole field.
     pub fn over_field(neighbours: StencilNeighbourhood) -> Self {
         Self { neighbours, above: false, below: false }
     }
@@ -66,7 +67,7 @@ impl Operator for StencilOp {
     }
 
     fn on_rows(&self, edges: FieldEdges) -> Option<Arc<dyn Operator>> {
-        // Where there are no zeros beside it, there is a row of another IPU.
+        // An edge without zeros has a row of another IPU beside it.
         Some(Arc::new(Self { above: edges.before == 0, below: edges.behind == 0, ..*self }))
     }
 
@@ -84,14 +85,15 @@ impl Operator for StencilOp {
         let above = if self.above { rows.next() } else { None };
         let below = if self.below { rows.next() } else { None };
         let received = ReceivedRows { above, below };
-        let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
+        let tiles = lowering.tiles;
+        let speed = lowering.exchange_speed();
         work.append(field.sweep(self.neighbours, &received, tiles, speed));
         lowering.set_layout(node.outputs[0], field.layout(lowering.tiles));
         Ok(work.into())
     }
 }
 
-/// The field that a node reads first, and the steps that bring it to its place.
+/// Returns the field of the first operand, and the steps that move it to its place.
 fn placed_field(
     lowering: &mut LoweringContext,
     node: &NodeOperands,
@@ -108,7 +110,7 @@ fn row_bytes(lowering: &mut LoweringContext, row: TensorId) -> TileRuns<Bytes> {
     lowering.layout_or_linear(row).bytes(element_bytes)
 }
 
-/// The first row of a field, or the last one, which another IPU reads.
+/// The first or the last row of a field, which another IPU reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct StencilRowOp {
     is_first: bool,

@@ -1,4 +1,4 @@
-//! What stands in for the gradient of numbers of few bits while a model learns to be quantised.
+//! The substitute for the gradient of numbers of few bits while a model learns to be quantised.
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -6,9 +6,9 @@ use super::{
 };
 use crate::shape::{DType, TensorInfo};
 
-/// The first operand, which was made of the second one by rounding. Its gradient is that of the
-/// second where the third, a truth value, says that this was within the range of the few bits, and
-/// zero elsewhere (torch aten/src/ATen/native/quantized/FakeQuantPerTensorAffine.cpp).
+/// The first operand, which is the rounded second operand. Its gradient passes to the second
+/// operand where the third one, a truth value, states that it was within the range of the few bits.
+/// Elsewhere it is zero (torch aten/src/ATen/native/quantized/FakeQuantPerTensorAffine.cpp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StraightThroughOp;
 

@@ -1,6 +1,6 @@
-//! Elements of one axis at given places: slices with a step, reversed axes, images enlarged by
-//! repetition, reflected edges (Poplar's `slice`, `subSample`, `reverse`, `upsample` and `concat` of
-//! slices, then a copy).
+//! Elements at given positions of one axis: slices with a step, reversed axes, images enlarged by
+//! repetition, reflected edges (Poplar's `slice`, `subSample`, `reverse`, `upsample` and `concat`
+//! of slices, then a copy).
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -12,32 +12,31 @@ use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
 
-/// The elements whose index along `axis` is the first of `indices`, then those of the second, and
-/// so on.
+/// The elements with the first of `indices` along `axis`, then those with the second, and so on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TakeOp {
-    /// Axis that the indices count along.
+    /// The axis that the indices apply to.
     pub axis: usize,
-    /// Where each place of the result comes from.
+    /// The source index of each element of the result.
     pub indices: Vec<u64>,
 }
 
 impl TakeOp {
-    /// `count` elements from `start` on, each `step` behind the one before; backwards with a
-    /// negative step.
+    /// Takes `count` elements from `start` on, at a distance of `step`. A negative step takes them
+    /// backwards.
     pub fn stepped(axis: usize, start: u64, step: i64, count: u64) -> Self {
         let index =
             |place: u64| start.saturating_add_signed(step.saturating_mul(place.cast_signed()));
         Self { axis, indices: (0..count).map(index).collect() }
     }
 
-    /// Whether elements keep their order, and each is there at most once: they can stay on their
-    /// tiles.
+    /// True if elements keep their order and each occurs at most once, so that they can stay on
+    /// their tiles.
     fn is_selection(&self) -> bool {
         self.indices.windows(2).all(|pair| pair[0] < pair[1])
     }
 
-    /// True if it takes elements at equal distances: a view (popart
+    /// True if it takes elements at equal distances, which is a view (popart
     /// willow/src/op/subsample.cpp, SubsampleInplace).
     fn is_subsample(&self) -> bool {
         let mut steps = self.indices.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
@@ -45,19 +44,18 @@ impl TakeOp {
         first > 0 && steps.all(|step| step == first)
     }
 
-    /// Neighbours of the operand that stay neighbours: the shortest run of indices that follow each
-    /// other.
+    /// The length of the shortest run of consecutive indices. Elements of a run stay neighbours.
     fn shortest_run(&self) -> u64 {
         let runs = self.indices.chunk_by(|one, next| one.checked_add(1) == Some(*next));
         runs.map(|run| run.len() as u64).min().unwrap_or(1)
     }
 
-    /// Elements that stay together on the way.
+    /// The number of elements that stay together in the copy.
     fn piece(&self, ty: &TensorInfo, layout: &TensorLayout) -> u64 {
         layout.order.run_along(&ty.shape, self.axis, self.shortest_run())
     }
 
-    /// How what is taken lies if it stays where it is.
+    /// The layout of the taken elements if they stay in place.
     fn selected(&self, ty: &TensorInfo, layout: &TensorLayout) -> TensorLayout {
         layout.pick(&ty.shape, self.axis, &self.indices)
     }
@@ -115,7 +113,7 @@ impl Operator for TakeOp {
     }
 }
 
-/// Each gradient in the place that its element was taken from, those of one place added up, zeros
+/// The gradient: each element is added at the position that it was taken from, with zeros
 /// elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct TakeGradOp {
@@ -138,7 +136,8 @@ impl Operator for TakeGradOp {
     }
 
     /// PopART adds one slice of the gradient after the other (popart
-    /// willow/src/popx/op/{tilex,resizex}.cpp); here all of a place are added in one compute set.
+    /// willow/src/popx/op/{tilex,resizex}.cpp). Here all slices of a position are added in one
+    /// compute set.
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let dtype = self.ty.dtype;
         let whole = lowering.layout_or_linear(node.outputs[0]);

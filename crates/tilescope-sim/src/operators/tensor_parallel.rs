@@ -1,8 +1,8 @@
 //! Tensor parallelism: operators at the edges of a linear layer that is split over IPUs.
 //!
 //! Each IPU holds some columns of the weights. Its input is the whole activation, whose gradient is
-//! the sum of all IPUs' gradients; its output is a part that is gathered (Megatron-LM, arXiv
-//! 1909.08053, section 3). What crosses between IPUs is put down by the compiler: it knows the
+//! the sum of all IPUs' gradients. Its output is a part that is gathered (Megatron-LM, arXiv
+//! 1909.08053, section 3). The compiler adds the transfers between IPUs, because it knows the
 //! links.
 
 use super::{
@@ -12,31 +12,31 @@ use super::{
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
 
-/// What happens at an edge.
+/// The operation at an edge of the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum TensorParallelEdge {
-    /// The whole activation goes in.
+    /// The whole activation enters the layer.
     Enter,
     /// Gradients of all IPUs are added up.
     AllReduce,
-    /// Parts of all IPUs are put together.
+    /// Parts of all IPUs are joined.
     AllGather,
-    /// An IPU takes its part.
+    /// Each IPU takes its part.
     Take,
 }
 
-/// What crosses between the IPUs that a layer is split over, at one of its edges.
+/// The data that cross between the IPUs that a layer is split over, at one of its edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardCrossing {
-    /// Nothing does.
+    /// No data cross.
     Nothing,
-    /// Gradients, which are added up.
+    /// Gradients cross and are added up.
     AllReduce,
-    /// Parts, which are put together.
+    /// Parts cross and are joined.
     AllGather,
 }
 
-/// An operator at the edge of a layer that is split over so many IPUs.
+/// An operator at the edge of a layer that is split over `parts` IPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TensorParallelOp {
     edge: TensorParallelEdge,
@@ -44,12 +44,12 @@ pub(crate) struct TensorParallelOp {
 }
 
 impl TensorParallelOp {
-    /// Where a whole activation enters the layer.
+    /// The edge at which a whole activation enters the layer.
     pub(crate) fn enter(parts: u64) -> Self {
         Self { edge: TensorParallelEdge::Enter, parts }
     }
 
-    /// Where the parts of its result are put together.
+    /// The edge at which the parts of the result are joined.
     pub(crate) fn gather(parts: u64) -> Self {
         Self { edge: TensorParallelEdge::AllGather, parts }
     }

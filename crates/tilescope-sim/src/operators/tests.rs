@@ -1,5 +1,5 @@
-//! All operators on small, odd and large operands: what they lower to conserves bytes and elements,
-//! and gradients have the shape of their operands.
+//! Tests of all operators on small, odd and large operands: the lowering conserves bytes and
+//! elements, and gradients have the shape of their operands.
 
 use super::concat::ConcatViewOp;
 use super::*;
@@ -22,7 +22,7 @@ use tilescope_report::units::Bytes;
 mod shuffle;
 mod sweep;
 
-/// An operator, its operands, and whether it can be differentiated.
+/// An operator, its operands, and a flag: true if it can be differentiated.
 struct OperatorCase {
     operator: Arc<dyn Operator>,
     operands: Vec<TensorInfo>,
@@ -51,7 +51,8 @@ impl OperatorCases {
         let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
         let int = |shape: &[u64]| TensorInfo::new(shape, DType::Int);
         let truth = |shape: &[u64]| TensorInfo::new(shape, DType::Bool);
-        let (cube, matrix) = (ty(&[batch, rows, columns]), ty(&[rows, columns]));
+        let cube = ty(&[batch, rows, columns]);
+        let matrix = ty(&[rows, columns]);
         cases.elementwise(&cube, &truth(&[batch, rows, columns]));
         cases.repeated(&cube);
         cases.add(ReshapeOp { shape: vec![batch * columns, rows] }, [&cube], true);
@@ -112,7 +113,7 @@ impl OperatorCases {
         cases.0
     }
 
-    /// Functions of every element.
+    /// Adds functions of every element.
     fn elementwise(&mut self, x: &TensorInfo, condition: &TensorInfo) {
         use UnaryOpType as U;
         let pair = [x.clone(), x.clone()];
@@ -165,7 +166,7 @@ impl OperatorCases {
         self.add(SoftmaxOp { axis: 1, log: true }, &pair[..1], true);
     }
 
-    /// Operations of operands of several shapes.
+    /// Adds operations on operands of different shapes.
     fn repeated(&mut self, x: &TensorInfo) {
         let [batch, rows, columns] = x.shape[..] else { panic!("three dimensions") };
         let of = |dtype: DType| {
@@ -203,10 +204,11 @@ impl OperatorCases {
         self.add(SelectOp, &[one, x.clone(), x.clone()], true);
     }
 
-    /// Layers with weights, poolings and norms.
+    /// Adds layers with weights, poolings and norms.
     fn layers(&mut self, [batch, rows, columns]: [u64; 3], dtype: DType) {
-        // Searching for plans of large layers takes long, and other tests do it.
-        let (rows, columns) = (rows.min(14), columns.min(40));
+        // The search for plans of large layers takes long, and other tests cover it.
+        let rows = rows.min(14);
+        let columns = columns.min(40);
         let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
         let image = ty(&[batch, 4, rows + 2, columns + 2]);
         let channels = ty(&[4]);
@@ -234,7 +236,8 @@ impl OperatorCases {
         self.add(RnnOp::gru(8, true), operands(3), true);
     }
 
-    /// Norms of a field that IPUs share by rows: sums of a part, and the norm by those of two parts.
+    /// Adds norms of a field that IPUs share by rows: the sums of a part, and the norm from those
+    /// of two parts.
     fn norms_of_parts(&mut self, affine: &[TensorInfo; 3]) {
         let running = &affine[1..];
         for (kind, more) in [(NormKind::Batch, running), (NormKind::Group { groups: 2 }, &[])] {
@@ -299,7 +302,7 @@ impl OperatorCase {
         graph.finish()
     }
 
-    /// The trained graph of it.
+    /// The trained graph of the case.
     fn trained(&self) -> Result<ModelGraph, GraphError> {
         let optimizer = Optimizer::Sgd;
         let training = TrainingConfig { optimizer, accumulate: true, loss_scaling: 1.0 };
@@ -307,14 +310,15 @@ impl OperatorCase {
     }
 }
 
-/// Lowers a graph, and checks that exchanges deliver what they send, that results lie on tiles as a
-/// whole, and that temporaries end with their operation. Returns the types of its operators.
+/// Lowers a graph, and checks that exchanges deliver what they send, that results are complete on
+/// the tiles, and that temporaries end with their operation. Returns the types of its operators.
 pub(crate) fn check_lowering(graph: &ModelGraph, label: &str) -> BTreeSet<String> {
     check_lowering_on(MK2, graph, label)
 }
 
 fn check_lowering_on(chip: Chip, graph: &ModelGraph, label: &str) -> BTreeSet<String> {
-    let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+    let planning = PoplibsOptions::default();
+    let plans = PlanCache::new();
     let machine = IpuTarget::all_tiles_of(chip);
     let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
@@ -327,7 +331,7 @@ fn check_lowering_on(chip: Chip, graph: &ModelGraph, label: &str) -> BTreeSet<St
             let received = traffic.map(|tile| tile.bytes_in).total();
             let delivered = traffic.map(|tile| tile.bytes_delivered).total();
             assert_eq!(received, delivered, "{}, {}", place(), phase.name);
-            // A multicast is delivered more than once, and nothing less than once.
+            // A multicast delivers more than it sends. No exchange delivers less.
             let sent = traffic.map(|tile| tile.bytes_out).total();
             assert!(sent <= delivered, "{}, {}: {sent:?} sent", place(), phase.name);
         }
@@ -345,7 +349,7 @@ fn check_lowering_on(chip: Chip, graph: &ModelGraph, label: &str) -> BTreeSet<St
     kinds
 }
 
-/// Whether training updates every operand that is a weight; false if there is none.
+/// True if training updates every operand that is a weight, and there is at least one.
 fn updates_all(trained: &ModelGraph) -> bool {
     let is_updated = |parameter: TensorId| {
         let name = &trained.tensor(parameter).name;
@@ -374,8 +378,8 @@ fn operators_lower_and_differentiate_on_all_shapes() {
             match case.trained() {
                 Ok(trained) => {
                     kinds.extend(check_lowering_on(chip, &trained, &label));
-                    // Statistics of a batch norm are no weights, and what was rounded has no
-                    // gradient but that of what it was.
+                    // Statistics of a batch norm are not weights, and a rounded value only has the
+                    // gradient of its source.
                     let kept = ["batch_norm", "straight_through"];
                     let updated = updates_all(&trained) || kept.contains(&case.operator.kind());
                     assert_eq!(updated, case.has_gradient, "{label}");
@@ -398,7 +402,7 @@ fn operators_lower_and_differentiate_on_all_shapes() {
 }
 
 #[test]
-fn lookups_in_parts_take_no_more_room() {
+fn lookups_in_parts_take_no_more_memory() {
     let operands =
         vec![TensorInfo::new([1000, 24], DType::Half), TensorInfo::new([5, 4], DType::Int)];
     let case = |serialisation| OperatorCase {
@@ -408,7 +412,8 @@ fn lookups_in_parts_take_no_more_room() {
     };
     let room = |parts| {
         let graph = case(parts).graph(TensorRole::Activation);
-        let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+        let planning = PoplibsOptions::default();
+        let plans = PlanCache::new();
         let machine = IpuTarget::all_tiles_of(MK2);
         let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
         let node = &graph.nodes[0];
@@ -422,7 +427,7 @@ fn lookups_in_parts_take_no_more_room() {
 }
 
 #[test]
-fn operands_of_other_layers_are_refused() {
+fn operands_of_other_layers_are_rejected() {
     let ty = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
     let of = |units: u64, keeps| OperatorCase {
         operator: Arc::new(RnnOp::lstm(32, keeps)),
@@ -435,12 +440,12 @@ fn operands_of_other_layers_are_refused() {
     assert!(matches!(error.problem, GraphProblem::NothingKept), "{error}");
 }
 
-/// Operators that other tests lower: of layers split over IPUs, of fields, and those that programs
-/// bring themselves.
+/// Operators that other tests lower: those of layers split over IPUs, those of fields, and those
+/// that programs define themselves.
 const ELSEWHERE: &[&str] =
     &["HaloRowsOp", "MatVecOp", "StencilOp", "StencilRowOp", "TensorParallelOp"];
 
-/// Names of all types that are operators.
+/// The names of all types that are operators.
 fn operators_of_the_source() -> BTreeSet<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/operators");
     let mut names = BTreeSet::new();

@@ -8,14 +8,14 @@ use crate::popops::top_k::TopKRows;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 
-/// The first `k` elements along an axis when they are sorted, and where they were.
+/// The first `k` elements along an axis in sorted order, and their original positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TopKOp {
     /// The axis that is sorted.
     pub axis: usize,
-    /// How many elements are kept.
+    /// The number of elements that are kept.
     pub k: u64,
-    /// Whether the largest are.
+    /// True to keep the largest elements, false to keep the smallest.
     pub largest: bool,
 }
 
@@ -45,11 +45,12 @@ impl Operator for TopKOp {
         inputs[0].elements().0
     }
 
-    /// Each gradient in the place its element came from, zeros elsewhere (popart
+    /// Adds the gradient: each element at its original position, with zeros elsewhere (popart
     /// willow/src/popx/op/topkx.cpp).
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (ty, indices) = (backward.input_type(0), backward.node.outputs[1]);
+        let ty = backward.input_type(0);
+        let indices = backward.node.outputs[1];
         let name = backward.node.name.to_string();
         let numbers = linear_index::along_axis(
             &mut *backward.graph,

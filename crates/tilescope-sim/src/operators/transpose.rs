@@ -1,5 +1,5 @@
-//! The axes of a tensor in another order: a view. Whoever reads it in another order than it lies
-//! pays for the copy.
+//! The axes of a tensor in another order: a view. An operation that reads it in another order than
+//! that of its layout pays for the copy.
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,

@@ -24,7 +24,8 @@ impl Pointwise for UnaryOp {
         backward: &mut GradientBuilder,
         dy: TensorId,
     ) -> Result<Option<TensorId>, GraphError> {
-        let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
+        let x = backward.node.inputs[0];
+        let y = backward.node.outputs[0];
         let mut apply = |part: &str, operation: BinaryOp, operands: [TensorId; 2]| {
             backward.apply(part, operation, &operands)
         };
@@ -41,7 +42,7 @@ impl Pointwise for UnaryOp {
                 backward.apply("grad", ScaleOp::by(0.5), &[ratio])?
             }
             UnaryOpType::Rsqrt => {
-                // -y^3 / 2 = -y / (2 x)
+                // `-y^3 / 2 = -y / (2 x)`
                 let ratio = apply("grad/ratio", BinaryOp::DIVIDE, [y, x])?;
                 let slope = backward.apply("grad/slope", ScaleOp::by(-0.5), &[ratio])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
@@ -61,13 +62,13 @@ impl Pointwise for UnaryOp {
                 backward.apply("grad", Self(UnaryOpType::Negate), &[product])?
             }
             UnaryOpType::Tan => {
-                // 1 + tan^2 x
+                // `1 + tan^2 x`
                 let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[y])?;
                 let slope = backward.apply("grad/slope", ScalarOp::add(1.0), &[square])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
             UnaryOpType::Asin => {
-                // 1 / sqrt(1 - x^2)
+                // `1 / sqrt(1 - x^2)`
                 let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[x])?;
                 let negated =
                     backward.apply("grad/negate", Self(UnaryOpType::Negate), &[square])?;
@@ -76,7 +77,7 @@ impl Pointwise for UnaryOp {
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
             UnaryOpType::Erf => {
-                // 2 / sqrt(pi) e^(-x^2)
+                // `2 / sqrt(pi) e^(-x^2)`
                 let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[x])?;
                 let negated =
                     backward.apply("grad/negate", Self(UnaryOpType::Negate), &[square])?;

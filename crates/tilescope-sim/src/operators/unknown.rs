@@ -1,4 +1,5 @@
-//! An operator of a file that nothing is known of but its operands: priced as one pass over them.
+//! An unknown operator of a file, of which only the operands are known. Its price is one pass over
+//! them.
 
 use super::{
     GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,
@@ -8,7 +9,7 @@ use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, ElementwiseOp, UnaryOpType};
 use crate::shape::{DType, TensorId, TensorInfo};
 
-/// Results of these types, of any operands.
+/// An operator with results of these types, and any operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct UnknownOp {
     pub outputs: Vec<TensorInfo>,
@@ -27,7 +28,7 @@ impl Operator for UnknownOp {
         inputs.iter().map(|input| input.elements().0).sum()
     }
 
-    /// As little is known of the gradient: it is one pass over the operands and over the gradients of
+    /// The gradient is unknown as well. It is one pass over the operands and over the gradients of
     /// the results, for the gradients of all operands that need one.
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let is_number = |ty: &TensorInfo| matches!(ty.dtype, DType::Half | DType::Float);
@@ -48,8 +49,8 @@ impl Operator for UnknownOp {
         Ok(gradients)
     }
 
-    /// Reads every operand where it lies and writes every result once, as a copy with a function of
-    /// each element does.
+    /// Reads every operand in its layout and writes every result once, like a copy with a function
+    /// of each element.
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let mut work = OperationWork::default();
         for tensor in node.all() {

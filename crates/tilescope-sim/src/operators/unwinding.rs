@@ -1,25 +1,25 @@
-//! Layouts of results beside those of operands, so that a reader of the result can decide about the
-//! operand.
+//! The relation between layouts of results and of operands, so that a reader of the result can
+//! determine the layout of the operand.
 
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use std::ops::Range;
 
-/// Where the elements of an operand are in a result that lies like it (popart
+/// The position of the elements of an operand in a result with the same layout (popart
 /// willow/include/popart/popx/opx.hpp, unwindTensorLayout).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unwinding {
-    /// Nowhere in particular: the result lies in its own way.
+    /// No relation: the result has a layout of its own.
     DeadEnd,
-    /// In the order of the result: a reshape, or a function of each element.
+    /// The order of the result, for a reshape or a function of each element.
     InOrder,
     /// Axis `i` of the result is axis `permutation[i]` of the operand.
     Permuted(Vec<usize>),
-    /// In this stretch of an axis of the result.
+    /// A range of an axis of the result.
     Stretch { axis: usize, range: Range<u64> },
 }
 
 impl Unwinding {
-    /// The layout of the operand with which the result, of `shape`, lies like `layout`.
+    /// The layout of the operand for which the result, of `shape`, has `layout`.
     pub(crate) fn operand_layout(
         &self,
         shape: &[u64],
@@ -38,7 +38,10 @@ impl Unwinding {
             }
             Self::Stretch { axis, range } => layout.slice(shape, *axis, range.clone()),
         };
-        (unwound.order != ElementOrder::Unknown).then_some(unwound)
+        if unwound.order == ElementOrder::Unknown {
+            return None;
+        }
+        Some(unwound)
     }
 }
 
@@ -51,9 +54,10 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
-        /// A result of an operand that lies so lies as it was asked for, and parts hold what there is.
+        /// A result of an operand with the unwound layout has the requested layout, and parts hold
+        /// all their elements.
         #[test]
-        fn what_is_unwound_comes_out_as_it_was(
+        fn unwound_layouts_give_the_layout_of_the_result(
             shape in prop::collection::vec(1u64..40, 1..5),
             axis in 0usize..4,
             group in 1u64..20,
@@ -74,7 +78,7 @@ mod tests {
             if let Some(turned) = turned {
                 let back = turned.order.permuted(&operand, &permutation);
                 if turned.order == ElementOrder::Linear {
-                    // Linear tensors have no groups: one that holds a whole axis is not kept.
+                    // Linear tensors have no groups: a group that covers a whole axis is not kept.
                     prop_assert_eq!(back.ungrouped(), layout.order.ungrouped());
                 } else {
                     prop_assert_eq!(&back, &layout.order);

@@ -1,9 +1,9 @@
-//! Bytes of code and state: what a program costs a tile besides its tensors.
+//! Memory that a program takes on a tile besides its tensors: code and state.
 //!
-//! Poplar's code generator is closed; these are parametric formulas whose constants, in
-//! [`crate::cost_constants`], are read off the few published totals (an adder on GC2, a dense layer and a
-//! matmul chain on GC200, the code bytes of BERT-Large). On an IPU Model no code is generated: its rows
-//! are zero.
+//! Poplar's code generator is closed. These are parametric formulas whose constants, in
+//! [`crate::cost_constants`], are derived from the few published totals (an adder on GC2, a dense
+//! layer and a matmul chain on GC200, the code bytes of BERT-Large). An IPU Model generates no
+//! code, so its rows are zero.
 
 use crate::cost_constants::{
     COPY_CODE_BYTES, CostConstant, EMPTY_CONTROL_CODE_BYTES, EMPTY_HOST_EXCHANGE_CODE_BYTES,
@@ -17,7 +17,7 @@ use crate::targets::Chip;
 use tilescope_report::units::{Bytes, TileId};
 use tilescope_report::{MemoryCategory, TargetKind, TileTraffic};
 
-/// Bytes each tile has before the program does anything, by category.
+/// Bytes on each tile of an empty program, by category.
 static EMPTY_PROGRAM_BYTES: &[(MemoryCategory, &CostConstant)] = &[
     (MemoryCategory::ControlCode, &EMPTY_CONTROL_CODE_BYTES),
     (MemoryCategory::VertexCode, &EMPTY_VERTEX_CODE_BYTES),
@@ -28,11 +28,11 @@ static EMPTY_PROGRAM_BYTES: &[(MemoryCategory, &CostConstant)] = &[
     (MemoryCategory::HostExchangePacketHeader, &EMPTY_PACKET_HEADER_BYTES),
 ];
 
-/// A cycle counter of the profiler.
+/// Bytes of one cycle counter of the profiler.
 const COUNTER_BYTES: Bytes = Bytes(4);
 
-/// Code sizes by the start of the vertex type's name, counted from the assembly sources of
-/// graphcore/poplibs (instructions x 4 bytes, worker and supervisor); first match wins.
+/// Code sizes by prefix of the vertex type's name, counted in the assembly sources of
+/// graphcore/poplibs (instructions x 4 bytes, worker and supervisor). The first match applies.
 const VERTEX_CODE: &[(&str, Bytes)] = &[
     ("poplin::ConvPartial1x1Out<float", Bytes(668 + 500)),
     ("poplin::ConvPartial1x1Out", Bytes(632 + 500)),
@@ -66,18 +66,18 @@ pub(crate) fn vertex_code_bytes(vertex_type: &str, kind: TargetKind) -> Bytes {
     listed.map_or_else(|| OTHER_VERTEX_CODE_BYTES.bytes(), |(_, bytes)| *bytes)
 }
 
-/// Whether a vertex copies data around: its code is shared by all copy vertices of a tile.
+/// Returns true if a vertex copies data. All copy vertices of a tile share their code.
 pub(crate) fn is_copy_vertex(vertex_type: &str) -> bool {
     ["StridedCopy", "Memcpy", "LongStridedCopy"].iter().any(|part| vertex_type.contains(part))
 }
 
-/// Bytes of state of one vertex: a header and pointers; lists of edges lie in field data.
+/// Bytes of state of one vertex: a header and pointers. Lists of edges are in field data.
 pub(crate) fn vertex_state_bytes(edges: u64) -> Bytes {
     let state = if edges <= 1 { &SINGLE_EDGE_STATE_BYTES } else { &VERTEX_STATE_BYTES };
     state.bytes()
 }
 
-/// Exchange code of one internal exchange on a tile.
+/// Exchange code bytes of one internal exchange on a tile.
 pub(crate) fn exchange_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes {
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
@@ -87,7 +87,7 @@ pub(crate) fn exchange_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> By
     }
 }
 
-/// Code of one copy between IPUs on a tile at either end, for messages of 64 words.
+/// Code bytes of one copy between IPUs on a tile at either end, for messages of 64 words.
 pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes {
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
@@ -101,21 +101,23 @@ pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Byte
 }
 
 /// Control code of each case of a switch: the jump table entry, a call to the exchange code and a
-/// jump to the end (poplibs lib/popops/ReplicatedCollectives.cpp, createSliceableTensorIfBenefical).
+/// jump to the end (poplibs lib/popops/ReplicatedCollectives.cpp,
+/// createSliceableTensorIfBenefical).
 pub(crate) const SWITCH_CASE_BYTES: Bytes = Bytes(12);
 
-/// Global exchange code of the copies of a half of an all-reduce on a tile: one end, in a loop. What
-/// a published program grows by with its replicas leaves no code for each send.
+/// Global exchange code on a tile for the copies of one half of an all-reduce: one end, in a loop.
+/// The growth of a published program with its replicas leaves no code for individual sends.
 pub(crate) fn collective_code_bytes(kind: TargetKind) -> Bytes {
     if kind == TargetKind::IpuModel { Bytes::ZERO } else { INTER_IPU_END_CODE_BYTES.bytes() }
 }
 
-/// Code of one host copy on a tile.
+/// Code bytes of one host copy on a tile.
 pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes {
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
         TargetKind::Ipu => {
-            let (most_in, most_out) = (HOST_PACKET_IN_BYTES.bytes(), HOST_PACKET_OUT_BYTES.bytes());
+            let most_in = HOST_PACKET_IN_BYTES.bytes();
+            let most_out = HOST_PACKET_OUT_BYTES.bytes();
             let packets = traffic.bytes_in.next_multiple_of(most_in) / most_in
                 + traffic.bytes_out.next_multiple_of(most_out) / most_out;
             Bytes::from_f64((packets as f64 * HOST_BYTES_PER_PACKET.ratio()).round())
@@ -133,7 +135,7 @@ pub(crate) struct TileCodeBytes {
 }
 
 impl TileCodeBytes {
-    /// The floor of an empty program on `tiles` tiles.
+    /// Creates the bytes of an empty program on `tiles` tiles.
     pub(crate) fn new(chip: &Chip, kind: TargetKind, tiles: u32) -> Self {
         let by_category = vec![vec![Bytes::ZERO; tiles as usize]; MemoryCategory::ALL.len()];
         let mut account =
@@ -149,7 +151,7 @@ impl TileCodeBytes {
         account
     }
 
-    /// Adds bytes on one tile; code is dropped on an IPU Model.
+    /// Adds bytes on one tile. Code is ignored on an IPU Model.
     pub(crate) fn add(&mut self, category: MemoryCategory, tile: TileId, bytes: Bytes) {
         if self.kind == TargetKind::IpuModel && is_code(category) {
             return;
@@ -157,7 +159,7 @@ impl TileCodeBytes {
         self.by_category[category as usize][tile.index()] += bytes;
     }
 
-    /// Adds bytes on every tile.
+    /// Adds the same bytes on every tile.
     pub(crate) fn add_everywhere(&mut self, category: MemoryCategory, bytes: Bytes) {
         for tile in 0..self.tiles {
             self.add(category, TileId(tile), bytes);
@@ -169,7 +171,7 @@ impl TileCodeBytes {
         self.add_everywhere(MemoryCategory::InstrumentationResults, COUNTER_BYTES);
     }
 
-    /// Notes that a tile copies data; the shared copy code is added once.
+    /// Adds the shared copy code of a tile, once.
     pub(crate) fn add_copy_code(&mut self, tile: TileId) {
         // All copy vertices of a tile run the same code.
         if !std::mem::replace(&mut self.has_copies[tile.index()], true) {
@@ -177,13 +179,13 @@ impl TileCodeBytes {
         }
     }
 
-    /// Bytes of each tile of one category.
+    /// Bytes of one category on each tile.
     pub(crate) fn category(&self, category: MemoryCategory) -> &[Bytes] {
         &self.by_category[category as usize]
     }
 }
 
-/// Whether a category exists only where code is generated.
+/// Returns true if a category exists only in generated code.
 fn is_code(category: MemoryCategory) -> bool {
     category.is_executable()
         || matches!(category, MemoryCategory::ControlTable | MemoryCategory::Stack)

@@ -1,7 +1,7 @@
 //! Exchange phases between the tiles of one IPU, other than those of planned operations.
 //!
-//! Every phase obeys the law of exchange: the bytes all tiles receive are the bytes all tiles
-//! send, each message counted once per receiver.
+//! Every phase obeys the law of exchange: the bytes that all tiles receive equal the bytes that all
+//! tiles send, with each message counted once per receiver.
 
 use super::work::{WorkPhase, WorkPhaseKind};
 use crate::cost_constants::{MESSAGE_CYCLES, RELAYOUT_MESSAGES, TRANSPOSING_MESSAGES};
@@ -9,23 +9,23 @@ use crate::targets::BytesPerCycle;
 use tilescope_report::TileTraffic;
 use tilescope_report::units::{Bytes, Quantity, TileId, TileRange, TileRuns};
 
-/// Bytes of a word: the least that an exchange moves.
+/// Bytes of a word, the smallest unit of an exchange.
 pub(crate) const WORD_BYTES: Bytes = Bytes(4);
 
 /// Words of one send instruction (exchange send count field, 6 bits).
 const WORDS_PER_SEND: u64 = 64;
 
-/// Send instructions for equal messages of `bytes` in all: each takes its own.
+/// Number of send instructions for equal messages of `bytes` in total. Each message takes its own.
 pub(crate) fn send_instructions(bytes: Bytes, messages: u64) -> u64 {
     let messages = messages.max(1);
-    // The send count has six bits; a half word at the end still takes a word.
+    // The send count has six bits. A half word at the end still takes a word.
     let send = WORD_BYTES * WORDS_PER_SEND;
     messages * (bytes.div_ceil(messages).next_multiple_of(send) / send)
 }
 
-/// Builds the traffic of one exchange from what each tile receives and sends.
+/// Computes the traffic of one exchange from the bytes that each tile receives and sends.
 ///
-/// `received` and `sent` are bytes per tile. Where more are received, the senders' messages are
+/// `received` and `sent` are bytes per tile. If more bytes are received than sent, the messages are
 /// multicast: each sent byte is delivered `received / sent` times.
 fn traffic(
     received: &TileRuns<Bytes>,
@@ -34,7 +34,8 @@ fn traffic(
     messages_out: u64,
     tiles: u32,
 ) -> TileRuns<TileTraffic> {
-    let (total_in, total_out) = (received.total(), sent.total());
+    let total_in = received.total();
+    let total_out = sent.total();
     let mut left = total_in;
     let mut left_out = total_out;
     let per_tile = TileRange::first_tiles(tiles).iter().map(|tile| {
@@ -43,12 +44,12 @@ fn traffic(
         if bytes_in.is_zero() && bytes_out.is_zero() {
             return None;
         }
-        // Exact shares: what is left is dealt out in proportion to what is left to send.
+        // Exact shares: the remaining deliveries are divided in proportion to the remaining sends.
         let bytes_delivered =
             if left_out.is_zero() { Bytes::ZERO } else { left.share(bytes_out.0, left_out.0) };
         left -= bytes_delivered;
         left_out -= bytes_out;
-        // What pads a group, or nobody takes, is not sent.
+        // Padding of groups and data that no tile receives are not sent.
         let bytes_out = bytes_out.min(bytes_delivered);
         Some(TileTraffic {
             bytes_in,
@@ -80,13 +81,13 @@ pub(crate) struct TileMessages {
 }
 
 impl TileMessages {
-    /// As many in as out.
+    /// Creates equal numbers of received and sent messages.
     pub(crate) fn each_way(messages: u64) -> Self {
         Self { received: messages, sent: messages }
     }
 }
 
-/// An exchange phase from what each tile receives and sends; nothing where nothing moves.
+/// Exchange phase from the bytes that each tile receives and sends, or `None` if no data moves.
 pub(crate) fn phase(
     name: &str,
     received: &TileRuns<Bytes>,
@@ -99,7 +100,7 @@ pub(crate) fn phase(
         return None;
     }
     let traffic = traffic(received, sent, |_| messages.received, messages.sent, tiles);
-    // Tiles send and receive at the same time, each way at the full rate.
+    // Tiles send and receive at the same time, in each direction at the full rate.
     let cycles = traffic.map(|tile| speed.cycles_for(tile.bytes_in.max(tile.bytes_out)));
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
@@ -107,8 +108,8 @@ pub(crate) fn phase(
     })
 }
 
-/// An exchange in which tiles gather many short messages, a known number each: each takes some
-/// cycles besides its words.
+/// Exchange phase in which tiles gather a known number of short messages each. Each message takes
+/// some cycles besides its words.
 pub(crate) fn gather(
     name: &str,
     received: &TileRuns<Bytes>,
@@ -120,11 +121,11 @@ pub(crate) fn gather(
     if received.total().is_zero() || sent.total().is_zero() {
         return None;
     }
-    let count = |tile| messages.get(tile).copied().unwrap_or(1);
-    let traffic = traffic(received, sent, count, 1, tiles);
+    let traffic =
+        traffic(received, sent, |tile| messages.get(tile).copied().unwrap_or(1), 1, tiles);
     let cycles = traffic.map(|tile| {
-        // The receiver's exchange program turns to another sender for every message; senders run
-        // through what they hold.
+        // The receiver's exchange program switches to another sender for every message, whereas
+        // senders traverse their data in order.
         let receiving =
             speed.cycles_for(tile.bytes_in) + MESSAGE_CYCLES.cycles() * tile.messages_in;
         receiving.max(speed.cycles_for(tile.bytes_out))
@@ -135,8 +136,8 @@ pub(crate) fn gather(
     })
 }
 
-/// A tensor moves from one layout to another. Tiles that keep as many bytes as they had still
-/// trade them: the places differ.
+/// Exchange phase that moves a tensor from one layout to another. Tiles that keep the same number
+/// of bytes still exchange them, because the elements differ.
 pub(crate) fn relayout(
     name: &str,
     from: &TileRuns<Bytes>,
@@ -153,7 +154,7 @@ pub(crate) fn relayout(
     Some(phase)
 }
 
-/// Tiles of `holders` send all they hold to each tile of `receivers`.
+/// Exchange phase in which the tiles of `holders` send all their data to each tile of `receivers`.
 pub(crate) fn broadcast(
     name: &str,
     holders: &TileRuns<Bytes>,
@@ -175,7 +176,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn what_is_sent_arrives(
+        fn sent_bytes_arrive(
             holders in 1u32..40,
             bytes in 1u64..10_000,
             receivers in 1u32..100,

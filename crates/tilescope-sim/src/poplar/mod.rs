@@ -1,4 +1,4 @@
-//! What Poplar itself does with a program: work of the tiles, exchange, code, memory.
+//! Parts of a program that Poplar itself determines: work of the tiles, exchange, code, memory.
 
 pub(crate) mod allocate;
 pub(crate) mod code_bytes;

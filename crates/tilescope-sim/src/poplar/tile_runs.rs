@@ -2,7 +2,7 @@
 
 use tilescope_report::units::{Elements, Quantity, TileId, TileRange, TileRuns};
 
-/// Values of some tiles in order, as runs; zeros are left out.
+/// Collects the values of tiles, in order, into runs. Zeros are omitted.
 pub(crate) fn per_tile<T: Quantity>(values: impl IntoIterator<Item = (TileId, T)>) -> TileRuns<T> {
     let mut runs = TileRuns::empty();
     for (tile, value) in values.into_iter().filter(|(_, value)| *value > T::ZERO) {
@@ -11,12 +11,12 @@ pub(crate) fn per_tile<T: Quantity>(values: impl IntoIterator<Item = (TileId, T)
     runs
 }
 
-/// Sum of two values on each tile that has any.
+/// Sum of two values on each tile that has either.
 pub(crate) fn add_per_tile<T: Quantity>(a: &TileRuns<T>, b: &TileRuns<T>) -> TileRuns<T> {
     either(a, b, |a, b| a + b)
 }
 
-/// The larger of two values on each tile that has any.
+/// Maximum of two values on each tile that has either.
 pub(crate) fn max_per_tile<T: Quantity>(a: &TileRuns<T>, b: &TileRuns<T>) -> TileRuns<T> {
     either(a, b, T::max)
 }
@@ -36,22 +36,23 @@ fn either<T: Quantity>(
     present
 }
 
-/// Values of two kinds joined on each tile that has any; a missing one counts as the default.
+/// Joins two values on each tile that has either. A missing value counts as the default.
 pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
     a: &TileRuns<T>,
     b: &TileRuns<T>,
     join: fn(T, T) -> T,
 ) -> TileRuns<T> {
-    let ends = |runs: &TileRuns<T>| -> Vec<TileId> {
-        runs.iter().flat_map(|(tiles, _)| [tiles.first, tiles.end]).collect()
-    };
-    let mut edges = [ends(a), ends(b)].concat();
+    let mut edges = Vec::new();
+    for (tiles, _) in a.iter().chain(b.iter()) {
+        edges.extend([tiles.first, tiles.end]);
+    }
     edges.sort_unstable();
-    // Both are constant between neighbouring borders, so one look there is enough.
+    // Both are constant between adjacent borders, so one sample there is sufficient.
     edges.dedup();
     let mut joined = TileRuns::empty();
     for pair in edges.windows(2) {
-        let (one, other) = (a.get(pair[0]), b.get(pair[0]));
+        let one = a.get(pair[0]);
+        let other = b.get(pair[0]);
         if one.is_some() || other.is_some() {
             let value = join(one.copied().unwrap_or_default(), other.copied().unwrap_or_default());
             joined.push(TileRange::new(pair[0], pair[1]), value);
@@ -60,7 +61,7 @@ pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
     joined
 }
 
-/// Elements without those that only pad the end: `real` ones are left.
+/// Removes padding from the end, so that `real` elements are left.
 pub(crate) fn trimmed(elements: &TileRuns<Elements>, real: Elements) -> TileRuns<Elements> {
     let mut padding = elements.total().saturating_sub(real);
     if padding.is_zero() {
@@ -70,7 +71,7 @@ pub(crate) fn trimmed(elements: &TileRuns<Elements>, real: Elements) -> TileRuns
         .iter()
         .flat_map(|(range, count)| range.iter().map(move |tile| (tile, *count)))
         .collect();
-    // Padding lies behind the last real element, so it is cut from the last tiles.
+    // Padding follows the last real element, so it is cut from the last tiles.
     let mut kept: Vec<(TileId, Elements)> = tiles
         .into_iter()
         .rev()

@@ -1,11 +1,10 @@
-//! What one operation does on the tiles of one IPU: phases of exchange and compute, and the
-//! temporary variables they need.
+//! Work of one operation on the tiles of one IPU: phases of exchange and compute, and the temporary
+//! variables they need.
 //!
-//! Every operator lowers to a [`OperationWork`]. Nothing here knows of time already spent, of other
-//! operations or of the place in the program: the schedule puts works in order, and the run adds
-//! up their cycles. Tiles are numbered from 0 on the operation's IPU. Cycles are those of the
-//! tiles themselves; what every exchange and compute set costs on top (sync, start) is added in
-//! one place, by the run.
+//! Every operator lowers to an [`OperationWork`]. A work does not depend on elapsed time, on other
+//! operations or on its place in the program: the schedule orders works, and the run adds their
+//! cycles. Tiles are numbered from 0 on the operation's IPU. Cycles are those of the tiles
+//! themselves. The run alone adds the fixed cost of every exchange and compute set (sync, start).
 
 use super::tile_runs;
 use crate::cost_constants::COMPUTE_START_CYCLES;
@@ -14,44 +13,44 @@ use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
-/// The lowered form of one operation on one IPU.
+/// Lowered form of one operation on one IPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OperationWork {
-    /// What happens, in order.
+    /// Phases and loops in program order.
     pub items: Vec<OperationWorkItem>,
-    /// Variables that live only inside this work.
+    /// Variables that are live only within this work.
     pub temporaries: Vec<TemporaryVariable>,
 }
 
-/// A phase, or a loop of phases.
+/// Phase, or loop of phases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OperationWorkItem {
-    /// One superstep half: exchange or compute.
+    /// Exchange or compute half of one superstep.
     Phase(WorkPhase),
-    /// A serial split: the body runs several times over.
+    /// Serial split: the body runs `times` times.
     Loop { times: u64, body: Vec<OperationWorkItem> },
 }
 
 /// One exchange or one compute set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WorkPhase {
-    /// Debug name below the operation: `Conv_1/Convolve`, `Conv_1/Convolve/ExchangePre`.
+    /// Debug name below the operation, such as `Conv_1/Convolve` or `Conv_1/Convolve/ExchangePre`.
     pub name: String,
-    /// What the tiles do.
+    /// Activity of the tiles.
     pub kind: WorkPhaseKind,
 }
 
-/// What the tiles do in a phase.
+/// Activity of the tiles in a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WorkPhaseKind {
-    /// Data moves between tiles.
+    /// Transfer of data between tiles.
     Exchange {
-        /// Bytes and messages of each tile that takes part; code bytes are filled in later.
+        /// Bytes and messages of each tile that takes part. Code bytes are filled in later.
         traffic: TileRuns<TileTraffic>,
-        /// Cycles each of those tiles sends or receives.
+        /// Cycles that each of these tiles sends or receives.
         cycles: TileRuns<Cycles>,
-        /// Whether the data keeps its order: what the first tile sends first, the first receiver
-        /// gets first.
+        /// True if the data keep their order: the first receiver gets first what the first tile
+        /// sends first.
         in_order: bool,
     },
     Compute {
@@ -64,37 +63,37 @@ pub enum WorkPhaseKind {
 /// Equal vertices of one compute set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VertexInstances {
-    /// Vertex type as profiles name it: `poplin::ConvPartial1x1Out<float,float,true,false>`.
+    /// Vertex type as in profiles, such as `poplin::ConvPartial1x1Out<float,float,true,false>`.
     pub vertex_type: String,
     pub count: TileRuns<u64>,
-    /// Edges of one instance.
+    /// Number of edges of one instance.
     pub edges: u64,
-    /// Bytes of arrays that fields of one instance point to.
+    /// Bytes of the arrays that fields of one instance point to.
     pub field_bytes: Bytes,
-    /// Bytes of constants made for one instance: worklists.
+    /// Bytes of the constants of one instance, such as worklists.
     pub constant_bytes: Bytes,
-    /// Floating point operations of all of them, those on padding included; `None` where they are
+    /// Floating-point operations of all instances, including those on padding. `None` if they are
     /// not counted.
     pub flops: Option<u64>,
 }
 
-/// A variable that lives only inside a work.
+/// Variable that is live only within a work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TemporaryVariable {
-    /// Debug name below the operation: `Conv_1/partials`.
+    /// Debug name below the operation, such as `Conv_1/partials`.
     pub name: String,
-    /// What it is for: variable, rearrangement or message.
+    /// Category of its content: variable, rearrangement or message.
     pub category: MemoryCategory,
     /// Bytes on each tile.
     pub bytes: TileRuns<Bytes>,
-    /// What its vertices need of its place.
+    /// Constraint of its vertices on its placement.
     pub memory_constraint: MemoryConstraint,
-    /// Phases it is live in, counted through the items with loop bodies once.
+    /// Phases in which it is live, counted through the items with loop bodies once.
     pub live: Range<usize>,
 }
 
 impl TemporaryVariable {
-    /// A temporary whose place its vertices do not care about.
+    /// Creates a temporary without a placement constraint.
     pub fn anywhere(
         name: impl Into<String>,
         category: MemoryCategory,
@@ -106,29 +105,30 @@ impl TemporaryVariable {
     }
 }
 
-/// What vertices need of the place of a variable in the memory of a tile.
+/// Constraint of vertices on the placement of a variable in the memory of a tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryConstraint {
-    /// Nothing: anywhere.
+    /// No constraint.
     #[default]
     Any,
-    /// A memory element that no variable is in that was there before: its vertices read one and
+    /// A memory element without variables that existed before. The vertices read one variable and
     /// write the other in the same cycle.
     OwnMemoryElement,
-    /// Interleaved memory, where 128 bits are loaded at once.
+    /// Interleaved memory, where one load reads 128 bits.
     Interleaved,
 }
 
 impl VertexInstances {
-    /// Vertices whose fields hold nothing but their edges.
+    /// Creates vertices whose fields contain only edges.
     pub(crate) fn of_edges(vertex_type: String, count: TileRuns<u64>, edges: u64) -> Self {
-        let (field_bytes, constant_bytes) = (Bytes::ZERO, Bytes::ZERO);
+        let field_bytes = Bytes::ZERO;
+        let constant_bytes = Bytes::ZERO;
         Self { vertex_type, count, edges, field_bytes, constant_bytes, flops: None }
     }
 }
 
 impl WorkPhase {
-    /// A compute set of one kind of vertex, which keeps each tile busy for so many cycles.
+    /// Creates a compute set of one type of vertex, with the given cycles of each tile.
     pub(crate) fn of_vertices(
         name: &str,
         vertices: VertexInstances,
@@ -138,8 +138,8 @@ impl WorkPhase {
         Self { name: name.to_string(), kind }
     }
 
-    /// The phase that does what both do. Tiles do it one after the other: vertices share workers,
-    /// messages share the links.
+    /// Merges two phases into one. Tiles process both in sequence: vertices share workers, messages
+    /// share the links.
     fn merged_with(self, other: Self) -> Self {
         debug_assert_eq!(
             std::mem::discriminant(&self.kind),
@@ -172,7 +172,7 @@ impl WorkPhase {
 }
 
 impl TemporaryVariable {
-    /// The same, `phases` later.
+    /// Returns the variable with its lifetime moved `phases` later.
     pub(crate) fn shifted_by(mut self, phases: usize) -> Self {
         debug_assert!(self.live.start <= self.live.end, "{}: {:?}", self.name, self.live);
         self.live = self.live.start + phases..self.live.end + phases;
@@ -181,28 +181,28 @@ impl TemporaryVariable {
 }
 
 impl OperationWork {
-    /// A work of one phase.
+    /// Creates a work of one phase.
     pub(crate) fn of_phase(phase: WorkPhase) -> Self {
         Self { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() }
     }
 
-    /// A work of some phases.
+    /// Creates a work of several phases.
     pub(crate) fn of_phases(phases: impl IntoIterator<Item = WorkPhase>) -> Self {
         let items = phases.into_iter().map(OperationWorkItem::Phase).collect();
         Self { items, temporaries: Vec::new() }
     }
 
-    /// Appends a phase.
+    /// Appends a phase to the work.
     pub(crate) fn push(&mut self, phase: WorkPhase) {
         self.items.push(OperationWorkItem::Phase(phase));
     }
 
-    /// Appends a phase that may not be needed.
+    /// Appends a phase if there is one.
     pub(crate) fn push_some(&mut self, phase: Option<WorkPhase>) {
         self.items.extend(phase.map(OperationWorkItem::Phase));
     }
 
-    /// Adds a temporary that lives from phase `start` to the last phase so far.
+    /// Adds a temporary that is live from phase `start` to the last phase so far.
     pub(crate) fn push_temporary(&mut self, name: &str, bytes: TileRuns<Bytes>, start: usize) {
         self.temporaries.push(TemporaryVariable::anywhere(
             name,
@@ -212,18 +212,18 @@ impl OperationWork {
         ));
     }
 
-    /// Puts another work at the end.
+    /// Appends another work.
     pub(crate) fn append(&mut self, other: Self) {
         let start = self.phases().len();
         self.items.extend(other.items);
         self.temporaries.extend(other.temporaries.into_iter().map(|each| each.shifted_by(start)));
     }
 
-    /// Puts two works of as many steps at the end, step by step in one: their vertices share
-    /// compute sets. Works of different steps follow each other.
+    /// Appends two works merged step by step if they have the same kinds of steps, so that their
+    /// vertices share compute sets. Otherwise appends one after the other.
     pub(crate) fn append_merged(&mut self, one: Self, other: Self) {
-        // Supersteps are common to all tiles: an exchange of one work cannot run beside a compute
-        // set of the other, so works of other steps share nothing.
+        // Supersteps are common to all tiles: an exchange of one work cannot run alongside a
+        // compute set of the other, so works with different steps cannot be merged.
         if !one.has_same_phase_kinds(&other) {
             self.append(one);
             self.append(other);
@@ -239,21 +239,23 @@ impl OperationWork {
         }
     }
 
-    /// Whether both are plain sequences of exchanges and compute sets in the same order.
+    /// Returns true if both are plain sequences of exchanges and compute sets in the same order.
     fn has_same_phase_kinds(&self, other: &Self) -> bool {
-        let is_exchange = |item: &OperationWorkItem| match item {
-            OperationWorkItem::Phase(phase) => {
-                Some(matches!(phase.kind, WorkPhaseKind::Exchange { .. }))
+        if self.items.len() != other.items.len() {
+            return false;
+        }
+        for items in self.items.iter().zip(&other.items) {
+            let (OperationWorkItem::Phase(one), OperationWorkItem::Phase(other)) = items else {
+                return false;
+            };
+            if std::mem::discriminant(&one.kind) != std::mem::discriminant(&other.kind) {
+                return false;
             }
-            OperationWorkItem::Loop { .. } => None,
-        };
-        self.items.len() == other.items.len()
-            && self.items.iter().zip(&other.items).all(|(one, other)| {
-                is_exchange(one).is_some() && is_exchange(one) == is_exchange(other)
-            })
+        }
+        true
     }
 
-    /// Phases in program order, loop bodies once, each with the times it runs.
+    /// Phases in program order, each with the number of times it runs. Loop bodies appear once.
     pub fn phases(&self) -> Vec<(&WorkPhase, u64)> {
         fn walk<'a>(
             items: &'a [OperationWorkItem],
@@ -274,13 +276,19 @@ impl OperationWork {
         found
     }
 
-    /// Cycles with the starts of exchanges and compute sets: each phase lasts as long as its slowest
-    /// tile.
+    /// Cycles including the starts of exchanges and compute sets. Each phase lasts as long as its
+    /// slowest tile.
     pub fn cycles(&self, chip: &Chip) -> Cycles {
-        let phase = |kind: &WorkPhaseKind| match kind {
-            WorkPhaseKind::Exchange { cycles, .. } => chip.exchange_start() + cycles.max(),
-            WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES.cycles() + cycles.max(),
-        };
-        self.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()
+        let mut sum = Cycles::ZERO;
+        for (phase, times) in self.phases() {
+            let cycles = match &phase.kind {
+                WorkPhaseKind::Exchange { cycles, .. } => chip.exchange_start() + cycles.max(),
+                WorkPhaseKind::Compute { cycles, .. } => {
+                    COMPUTE_START_CYCLES.cycles() + cycles.max()
+                }
+            };
+            sum += times * cycles;
+        }
+        sum
     }
 }

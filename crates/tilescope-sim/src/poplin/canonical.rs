@@ -1,14 +1,14 @@
-//! Other ways to write a convolution: the canonical one, with operands swapped, and the
-//! convolutions of the backward pass and of the weight gradient.
+//! Equivalent and derived convolutions: the canonical form, swapped operands, and the convolutions
+//! of the backward pass and of the weight gradient.
 //!
-//! Two shapes that mean the same have the same canonical form: ignored elements are truncated,
-//! padding stands where it can be seen, no stride or flip without effect (poplibs
-//! `ConvParams.cpp`, `ConvUtil.cpp`, `Convolution.cpp`).
+//! Two shapes with the same meaning have the same canonical form: ignored elements are truncated,
+//! padding is explicit, and there is no stride or flip without effect (poplibs `ConvParams.cpp`,
+//! `ConvUtil.cpp`, `Convolution.cpp`).
 
 use super::params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};
 
 impl ConvParams {
-    /// The canonical form of a valid convolution.
+    /// Returns the canonical form of a valid convolution.
     pub(crate) fn canonical(&self) -> Result<Self, PlanError> {
         self.validate()?;
         let mut canonical = self.clone();
@@ -18,7 +18,8 @@ impl ConvParams {
         Ok(canonical)
     }
 
-    /// The same result with input and kernel exchanged: batch and output channels trade places.
+    /// Returns the convolution with the same result and with input and kernel swapped: batch and
+    /// output channels are exchanged.
     pub fn swapped(&self) -> Result<Self, PlanError> {
         let mut swapped = self.clone();
         std::mem::swap(&mut swapped.batch, &mut swapped.out_channels);
@@ -28,8 +29,8 @@ impl ConvParams {
         swapped.canonical()
     }
 
-    /// The convolution of the output gradient that gives the input gradient. Its kernel is the
-    /// forward one with channels transposed and elements reversed.
+    /// Returns the convolution of the output gradient that yields the input gradient. Its kernel is
+    /// the forward one with channels transposed and elements reversed.
     pub(crate) fn gradient(&self) -> Result<Self, PlanError> {
         let forward = self.canonical()?;
         let gradient = Self {
@@ -41,8 +42,8 @@ impl ConvParams {
         gradient.canonical()
     }
 
-    /// The convolution of input and output gradient that gives the weight gradient: channels
-    /// become the batch, the batch becomes channels, the output gradient is the kernel.
+    /// Returns the convolution of input and output gradient that yields the weight gradient:
+    /// channels become the batch, the batch becomes channels, the output gradient is the kernel.
     pub(crate) fn weight_update(&self) -> Result<Self, PlanError> {
         let forward = self.canonical()?;
         let update = Self {
@@ -55,11 +56,11 @@ impl ConvParams {
     }
 }
 
-/// Padding a dimension gets when its operands are swapped: the "valid" convolution turns into one
-/// that slides the other way.
+/// Returns a dimension with swapped operands. The "valid" convolution becomes one that slides in
+/// the other direction, with padding.
 fn swapped_dim(dim: FieldDim) -> FieldDim {
-    // Sliding the longer operand over the shorter one takes this much padding on both sides, and
-    // gives the outputs in reverse unless both are flipped.
+    // Sliding the longer operand over the shorter one needs this padding on both sides, and yields
+    // the outputs in reverse unless both are flipped.
     let extra = dim.transformed_input() - dim.transformed_kernel();
     let mut swapped = FieldDim {
         input: dim.kernel,
@@ -76,10 +77,11 @@ fn swapped_dim(dim: FieldDim) -> FieldDim {
 }
 
 fn gradient_dim(dim: &FieldDim) -> FieldDim {
-    let (input, kernel, output) =
-        (&dim.input_transform, &dim.kernel_transform, &dim.output_transform);
-    // Each transform turns into its opposite: what was strided is dilated, what was truncated is
-    // padded. The halo is what outermost inputs read through all kernel elements but one.
+    let input = &dim.input_transform;
+    let kernel = &dim.kernel_transform;
+    let output = &dim.output_transform;
+    // Each transform becomes its opposite: strides become dilation, truncation becomes padding. The
+    // halo is read by outermost inputs through all kernel elements except one.
     let halo = dim.transformed_kernel() - 1;
     FieldDim {
         input: dim.output(),
@@ -92,7 +94,7 @@ fn gradient_dim(dim: &FieldDim) -> FieldDim {
             padding_upper: output.truncation_upper + halo,
             flip: input.flip,
         },
-        // The caller reverses the kernel, so its ends trade places.
+        // The caller reverses the kernel, so its ends are exchanged.
         kernel_transform: OperandTransform {
             truncation_lower: kernel.truncation_upper,
             truncation_upper: kernel.truncation_lower,
@@ -112,11 +114,12 @@ fn gradient_dim(dim: &FieldDim) -> FieldDim {
 }
 
 fn weight_update_dim(dim: &FieldDim) -> FieldDim {
-    let (kernel, output) = (&dim.kernel_transform, &dim.output_transform);
+    let kernel = &dim.kernel_transform;
+    let output = &dim.output_transform;
     FieldDim {
         input: dim.input,
-        // Input and output gradient meet at every offset that a kernel element has, so the field of
-        // this convolution is the kernel: its dilation becomes the stride.
+        // Input and output gradient meet at every offset of a kernel element, so the field of this
+        // convolution is the kernel: its dilation becomes the stride.
         kernel: dim.output(),
         input_transform: OperandTransform {
             flip: dim.input_transform.flip != kernel.flip,
@@ -141,22 +144,24 @@ fn weight_update_dim(dim: &FieldDim) -> FieldDim {
 }
 
 fn canonical_dim(mut dim: FieldDim) -> Result<FieldDim, PlanError> {
-    // The order of poplibs `ConvParams::canonicalize`: truncating what no output needs leaves
-    // padding, which later steps cancel against the other operand or against truncated results.
+    // The order of poplibs `ConvParams::canonicalize`: truncating elements that no output needs
+    // leaves padding, which later steps cancel against the other operand or against truncated
+    // results.
     let size = dim.output();
     pad_zero_outputs(&mut dim, size)?;
     truncate_ignored_outputs(&mut dim);
     truncate_ignored_operands(&mut dim, size);
     remove_common_padding(&mut dim);
     remove_truncated_padding(&mut dim);
-    let (input, kernel) = (dim.input, dim.kernel);
+    let input = dim.input;
+    let kernel = dim.kernel;
     drop_ineffective(&mut dim.input_transform, input);
     drop_ineffective(&mut dim.kernel_transform, kernel);
     debug_assert_eq!(dim.output(), size, "the canonical form has the same output");
     Ok(dim)
 }
 
-/// Outputs that are zero whatever the operands become padding.
+/// Replaces outputs that are zero for all operands by padding.
 fn pad_zero_outputs(dim: &mut FieldDim, size: u64) -> Result<(), PlanError> {
     let computed = dim.outputs_of_kernels(&(0..size), 0..dim.kernel);
     if computed.is_empty() {
@@ -176,7 +181,7 @@ fn pad_zero_outputs(dim: &mut FieldDim, size: u64) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Results that striding skips at the end are truncated, so that the gradient of the stride is a
+/// Truncates results that striding skips at the end, so that the gradient of the stride is a
 /// dilation without padding.
 fn truncate_ignored_outputs(dim: &mut FieldDim) {
     let untransformed = dim.untransformed_output();
@@ -184,13 +189,13 @@ fn truncate_ignored_outputs(dim: &mut FieldDim) {
     let kept = untransformed.saturating_sub(output.truncation_lower + output.truncation_upper);
     let ignored = kept.saturating_sub(1) % output.stride;
     output.truncation_upper += ignored;
-    // A stride without a second result would keep two equal shapes apart.
+    // A stride without a second result would make two equal shapes differ.
     if kept - ignored == 1 {
         output.stride = 1;
     }
 }
 
-/// Elements of input and kernel that no output needs are truncated and replaced by padding.
+/// Truncates elements of input and kernel that no output needs and replaces them by padding.
 fn truncate_ignored_operands(dim: &mut FieldDim, size: u64) {
     let used = dim.inputs_of(&(0..size), 0..dim.kernel);
     truncate_to(&mut dim.input_transform, dim.input, used.start, used.end);
@@ -200,7 +205,7 @@ fn truncate_ignored_operands(dim: &mut FieldDim, size: u64) {
 
 fn truncate_to(transform: &mut OperandTransform, size: u64, begin: u64, end: u64) {
     if begin > transform.truncation_lower {
-        // One truncated element leaves `dilation` transformed positions to padding.
+        // One truncated element adds `dilation` transformed positions to the padding.
         transform.padding_lower += (begin - transform.truncation_lower) * transform.dilation;
         transform.truncation_lower = begin;
     }
@@ -210,7 +215,7 @@ fn truncate_to(transform: &mut OperandTransform, size: u64, begin: u64, end: u64
     }
 }
 
-/// Padding at the two ends of an operand as the convolution sees it, flip applied.
+/// Padding at the two ends of an operand as the convolution sees it, with flip applied.
 fn ends(transform: &mut OperandTransform) -> (&mut u64, &mut u64) {
     if transform.flip {
         (&mut transform.padding_upper, &mut transform.padding_lower)
@@ -219,10 +224,10 @@ fn ends(transform: &mut OperandTransform) -> (&mut u64, &mut u64) {
     }
 }
 
-/// Zeros times zeros add nothing: padding of both operands at the same end is dropped.
+/// Drops padding of both operands at the same end, because products of zeros add nothing.
 fn remove_common_padding(dim: &mut FieldDim) {
     for upper in [false, true] {
-        // One element must be left of the kernel, be it padding.
+        // One element of the kernel must remain, even if it is padding.
         let most = dim.transformed_kernel() - 1;
         let (input_lower, input_upper) = ends(&mut dim.input_transform);
         let (kernel_lower, kernel_upper) = ends(&mut dim.kernel_transform);
@@ -234,10 +239,10 @@ fn remove_common_padding(dim: &mut FieldDim) {
     }
 }
 
-/// Padding whose results are truncated is not needed.
+/// Drops padding whose results are truncated.
 fn remove_truncated_padding(dim: &mut FieldDim) {
     for upper in [false, true] {
-        // One result must be left to truncate.
+        // One result must remain to be truncated.
         let most = dim.untransformed_output() - 1;
         let (lower_end, upper_end) = ends(&mut dim.input_transform);
         let output = &mut dim.output_transform;
@@ -252,7 +257,7 @@ fn remove_truncated_padding(dim: &mut FieldDim) {
     }
 }
 
-/// One element needs neither dilation nor flip.
+/// Removes dilation and flip of a single element.
 fn drop_ineffective(transform: &mut OperandTransform, size: u64) {
     if transform.truncated(size) > 1 {
         return;
@@ -282,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_is_its_own() {
+    fn canonical_forms_are_fixed_points() {
         for dim in [
             FieldDim::new(7, 3).padded(1, 1),
             FieldDim::new(224, 3).padded(1, 0).strided(2),
@@ -303,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_have_the_shapes_of_what_they_are_gradients_of() {
+    fn gradients_have_the_shapes_of_their_operands() {
         let forward = conv(FieldDim::new(13, 3).padded(1, 0).strided(2));
         let backward = forward.gradient().unwrap();
         assert_eq!((backward.in_channels, backward.out_channels), (16, 8));

@@ -1,19 +1,19 @@
-//! Which input, kernel and output indices of one dimension meet.
+//! Index ranges of input, kernel and output of one dimension that are multiplied with each other.
 //!
-//! Output position `o` and kernel position `k` need the input element that lies at
-//! `stride * o + k` of the transformed input, if one lies there at all: padding and the gaps of a
-//! dilation hold none. Ranges are half-open and may contain such gaps inside, never at their ends.
-//! Semantics of poplibs `ConvUtil.cpp`; here the ends come from solving
-//! `stride * t + c = 0 (mod dilation)` instead of a walk over outputs.
+//! Output position `o` and kernel position `k` need the input element at position `stride * o + k`
+//! of the transformed input, if there is one: padding and the gaps of a dilation contain none.
+//! Ranges are half-open and may contain such gaps inside, never at their ends. The semantics are
+//! those of poplibs `ConvUtil.cpp`. Here the ends come from solving
+//! `stride * t + c = 0 (mod dilation)` instead of iterating over outputs.
 
-use super::params::{FieldDim, OperandTransform, dilated_size};
+use super::params::{FieldDim, OperandTransform, OutputTransform, dilated_size};
 use crate::shape::gcd;
 use std::ops::Range;
 
 const NONE: Range<u64> = 0..0;
 
 impl OperandTransform {
-    /// Where element `index` of `size` lies after the transform; `None` if it is truncated.
+    /// Position of element `index` of `size` after the transform, or `None` if it is truncated.
     fn position(&self, index: u64, size: u64) -> Option<u64> {
         if index < self.truncation_lower || index + self.truncation_upper >= size {
             return None;
@@ -22,9 +22,16 @@ impl OperandTransform {
         Some(if self.flip { self.transformed(size) - 1 - placed } else { placed })
     }
 
-    /// Zeros before the first element, in transformed order.
+    /// Number of zeros before the first element, in transformed order.
     fn leading_padding(&self) -> u64 {
         if self.flip { self.padding_upper } else { self.padding_lower }
+    }
+}
+
+impl OutputTransform {
+    /// Position before the transform of an output that is not padding.
+    fn untransformed_position(&self, output: u64) -> u64 {
+        (output - self.padding_lower) * self.stride + self.truncation_lower
     }
 }
 
@@ -41,18 +48,20 @@ impl FieldDim {
         if last == 0 || begin >= end {
             return NONE;
         }
-        // Output t (counted behind the padding) reads transformed input t * stride + offset,
+        // Output t (counted after the padding) reads transformed input t * stride + offset,
         // relative to its first element.
         let offset = (output.truncation_lower + shift) as i64 - input.leading_padding() as i64;
-        let (stride, last) = (output.stride as i64, last as i64 - 1);
+        let stride = output.stride as i64;
+        let last = last as i64 - 1;
         let low = (begin - output.padding_lower) as i64;
         let high = (end - 1 - output.padding_lower) as i64;
-        // Outputs that read padding on either side are left out: `0 <= t * stride + offset <=
-        // last`. `div_euclid` rounds down, so the lower end adds one where something remains.
+        // Outputs that read padding on either side are excluded:
+        // `0 <= t * stride + offset <= last`. `div_euclid` rounds down, so the lower end adds one
+        // if there is a remainder.
         let low =
             low.max((-offset).div_euclid(stride) + i64::from((-offset).rem_euclid(stride) > 0));
         let high = high.min((last - offset).div_euclid(stride));
-        // Of what is left, only every `period`-th output lands on an element and not in a gap.
+        // Of the remaining outputs, only every `period`-th meets an element and not a gap.
         let Some((residue, period)) = congruent(stride, offset, input.dilation as i64) else {
             return NONE;
         };
@@ -61,8 +70,7 @@ impl FieldDim {
         if first > final_one {
             return NONE;
         }
-        let place = |t: i64| t as u64 + output.padding_lower;
-        place(first)..place(final_one) + 1
+        first as u64 + output.padding_lower..final_one as u64 + output.padding_lower + 1
     }
 
     /// Output positions inside `bounds` that any kernel element of `kernel` contributes to.
@@ -71,7 +79,7 @@ impl FieldDim {
         hull(ranges)
     }
 
-    /// The input element that output `output` multiplies with kernel element `kernel`.
+    /// Index of the input element that output `output` multiplies with kernel element `kernel`.
     fn input_index(&self, output: u64, kernel: u64) -> Option<u64> {
         let shift = self.kernel_transform.position(kernel, self.kernel)?;
         let transform = &self.input_transform;
@@ -94,16 +102,18 @@ impl FieldDim {
             .unwrap_or_else(|| self.inputs_of_each(outputs, kernel))
     }
 
-    /// The same where positions leave no gaps, so that no walk is needed: `None` elsewhere.
+    /// As [`Self::inputs_of`], if positions leave no gaps, so that no iteration is needed. `None`
+    /// otherwise.
     fn contiguous_inputs(&self, outputs: &Range<u64>, kernel: &Range<u64>) -> Option<Range<u64>> {
-        let (input, filter, output) =
-            (&self.input_transform, &self.kernel_transform, &self.output_transform);
+        let input = &self.input_transform;
+        let filter = &self.kernel_transform;
+        let output = &self.output_transform;
         let begin = outputs.start.max(output.padding_lower);
         let end = outputs.end.min(self.output().saturating_sub(output.padding_upper));
         if begin >= end || kernel.is_empty() {
             return Some(NONE);
         }
-        // Neighbouring outputs fill the gaps of a dilated kernel if there are enough of them, and
+        // Adjacent outputs fill the gaps of a dilated kernel if there are enough of them, and
         // kernel elements the gaps of a stride: then every position between the ends is read.
         let along_outputs = output.stride == 1 && end - begin >= filter.dilation;
         let along_kernel = filter.dilation == 1 && kernel.end - kernel.start >= output.stride;
@@ -112,15 +122,13 @@ impl FieldDim {
         }
         let first = filter.position(kernel.start, self.kernel)?;
         let last = filter.position(kernel.end - 1, self.kernel)?;
-        let place = |output: u64| {
-            (output - self.output_transform.padding_lower) * self.output_transform.stride
-                + self.output_transform.truncation_lower
-        };
-        // Transformed positions, then those of them that hold input.
-        let (low, high) = (place(begin) + first.min(last), place(end - 1) + first.max(last));
+        // Transformed positions, then those of them that contain input.
+        let low = output.untransformed_position(begin) + first.min(last);
+        let high = output.untransformed_position(end - 1) + first.max(last);
         let padding = input.leading_padding();
         let count = input.truncated(self.input);
-        let (low, high) = (low.saturating_sub(padding), (high + 1).checked_sub(padding));
+        let low = low.saturating_sub(padding);
+        let high = (high + 1).checked_sub(padding);
         let high = high.unwrap_or(0).min(count);
         if low >= high {
             return Some(NONE);
@@ -135,8 +143,8 @@ impl FieldDim {
             if touched.is_empty() {
                 return NONE;
             }
-            // For one kernel element inputs rise with outputs, or fall if flipped: the ends are
-            // enough.
+            // For one kernel element inputs increase with outputs, or decrease if flipped, so the
+            // ends are sufficient.
             let first = self.input_index(touched.start, kernel);
             let last = self.input_index(touched.end - 1, kernel);
             match (first, last) {
@@ -147,17 +155,17 @@ impl FieldDim {
         hull(ranges)
     }
 
-    /// Kernel elements that contribute to any output.
+    /// Range of kernel elements that contribute to any output.
     pub(crate) fn used_kernel(&self) -> Range<u64> {
         let everything = 0..self.output();
-        let used = |kernel: &u64| !self.outputs_of_kernel(&everything, *kernel).is_empty();
-        match ((0..self.kernel).find(used), (0..self.kernel).rev().find(used)) {
-            (Some(first), Some(last)) => first..last + 1,
-            _ => NONE,
-        }
+        let mut used = (0..self.kernel)
+            .filter(|kernel| !self.outputs_of_kernel(&everything, *kernel).is_empty());
+        let Some(first) = used.next() else { return NONE };
+        let last = used.next_back().unwrap_or(first);
+        first..last + 1
     }
 
-    /// Multiply-accumulates of this dimension: for every kernel element, the outputs it
+    /// Multiply-accumulates of this dimension: for every kernel element, the number of outputs it
     /// contributes to (poplibs `PerformanceEstimation.hpp` getNumberOfMACs).
     pub(crate) fn macs(&self) -> u64 {
         let step = self.active_output_step();
@@ -175,46 +183,49 @@ impl FieldDim {
 
     /// Distance between outputs that one kernel element contributes to.
     pub(crate) fn active_output_step(&self) -> u64 {
-        let (dilation, stride) = (self.input_transform.dilation, self.output_transform.stride);
+        let dilation = self.input_transform.dilation;
+        let stride = self.output_transform.stride;
         dilation / gcd(dilation, stride)
     }
 
-    /// Input elements that a range of `outputs` neighbouring outputs needs for `kernel` kernel
-    /// elements, as the planner counts them (poplibs `ConvModel.cpp` getMaxInputRangeSize);
-    /// `whole` is what all outputs need.
+    /// Number of input elements that a range of `outputs` adjacent outputs needs for `kernel`
+    /// kernel elements, as the planner counts them (poplibs `ConvModel.cpp` getMaxInputRangeSize).
+    /// `whole` is the number for all outputs.
     pub(crate) fn planned_inputs(&self, outputs: u64, kernel: u64, whole: u64) -> u64 {
         if outputs == self.output() && kernel == self.kernel {
             return whole;
         }
-        // Without the dilation of the kernel, as in poplibs: plans of dilated kernels expect fewer
-        // inputs than they get.
+        // Without the dilation of the kernel, as in poplibs: plans of dilated kernels assume fewer
+        // inputs than they need.
         let dilated = (outputs - 1) * self.output_transform.stride + kernel;
         ((dilated - 1) / self.input_transform.dilation + 1).min(whole)
     }
 
-    /// Input elements that all outputs together need.
+    /// Number of input elements that all outputs together need.
     pub(crate) fn needed_inputs(&self) -> u64 {
         let range = self.inputs_of(&(0..self.output()), 0..self.kernel);
         range.end - range.start
     }
 }
 
-/// The `t` with `factor * t + offset = 0 (mod modulus)`: their residue and period.
+/// Solutions `t` of `factor * t + offset = 0 (mod modulus)`: their residue and period.
 fn congruent(factor: i64, offset: i64, modulus: i64) -> Option<(i64, i64)> {
-    // Stride and dilation with a common factor may never meet at this offset: no solution.
+    // If stride and dilation have a common factor, they may never meet at this offset: no solution.
     let common = gcd(factor as u64, modulus as u64) as i64;
     if offset.rem_euclid(common) != 0 {
         return None;
     }
-    let (factor, period) = (factor / common, modulus / common);
+    let factor = factor / common;
+    let period = modulus / common;
     let inverse = inverse_mod(factor.rem_euclid(period), period);
     let residue = (-(offset / common)).rem_euclid(period) * inverse;
     Some((residue.rem_euclid(period), period))
 }
 
-/// The inverse of `value` modulo `modulus`, its coprime (extended Euclid).
+/// Inverse of `value` modulo `modulus`, which is coprime to it (extended Euclid).
 fn inverse_mod(value: i64, modulus: i64) -> i64 {
-    let (mut old, mut new) = ((modulus, 0), (value, 1));
+    let mut old = (modulus, 0);
+    let mut new = (value, 1);
     while new.0 > 1 {
         let quotient = old.0 / new.0;
         (old, new) = (new, (old.0 - quotient * new.0, old.1 - quotient * new.1));
@@ -222,7 +233,7 @@ fn inverse_mod(value: i64, modulus: i64) -> i64 {
     new.1.rem_euclid(modulus)
 }
 
-/// The smallest range that covers all non-empty ones.
+/// Smallest range that covers all non-empty ones.
 fn hull(ranges: impl Iterator<Item = Range<u64>>) -> Range<u64> {
     ranges
         .filter(|range| !range.is_empty())
@@ -233,7 +244,6 @@ fn hull(ranges: impl Iterator<Item = Range<u64>>) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poplin::params::OutputTransform;
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
@@ -300,7 +310,7 @@ mod tests {
             .prop_filter("a dimension with outputs", |dim| dim.validate().is_ok())
     }
 
-    /// All pairs of output and input that kernel element `kernel` connects, by trying them.
+    /// All pairs of output and input that kernel element `kernel` connects, by enumeration.
     fn connected(dim: &FieldDim, kernel: u64) -> Vec<(u64, u64)> {
         (0..dim.output().saturating_sub(dim.output_transform.padding_upper))
             .filter_map(|output| Some((output, dim.input_index(output, kernel)?)))
@@ -310,7 +320,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn ranges_are_those_of_a_walk(dim in any_dim()) {
+        fn ranges_match_enumeration(dim in any_dim()) {
             for kernel in 0..dim.kernel {
                 let outputs: Vec<u64> = connected(&dim, kernel).iter().map(|pair| pair.0).collect();
                 let range = dim.outputs_of_kernel(&(0..dim.output()), kernel);
@@ -321,7 +331,7 @@ mod tests {
             }
         }
 
-        /// What a part reads was planned for, wherever the part lies.
+        /// The plan counts all inputs that a part reads, regardless of its position.
         #[test]
         fn plans_count_all_inputs_of_a_part(
             [input, kernel, stride, dilation] in [1..40u64, 1..8u64, 1..4u64, 1..3u64],
@@ -334,7 +344,8 @@ mod tests {
                 let [one, other] = [one, other].map(|share: f64| (share * size as f64) as u64);
                 one.min(other)..one.max(other) + 1
             };
-            let (outputs, kernels) = (part(dim.output(), outputs), part(kernel, kernels));
+            let outputs = part(dim.output(), outputs);
+            let kernels = part(kernel, kernels);
             let read = dim.inputs_of(&outputs, kernels.clone());
             let [outputs, kernels] = [outputs, kernels].map(|range| range.end - range.start);
             let planned = dim.planned_inputs(outputs, kernels, dim.needed_inputs());
@@ -342,7 +353,7 @@ mod tests {
         }
 
         #[test]
-        fn contiguous_inputs_are_those_of_a_walk(dim in any_dim(), cut in 0.0..1.0) {
+        fn contiguous_inputs_match_enumeration(dim in any_dim(), cut in 0.0..1.0) {
             let outputs = (dim.output() as f64 * cut) as u64..dim.output();
             for start in 0..dim.kernel {
                 let kernel = start..dim.kernel;

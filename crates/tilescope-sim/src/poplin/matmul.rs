@@ -1,29 +1,29 @@
-//! The products of a fully-connected layer, and how a layer is cut into parts that are computed one
-//! after the other (poptorch.SerializedMatMul, PopART
-//! willow/src/transforms/serializematmuls.cpp): temporaries of one part at a time.
+//! Products of a fully connected layer, and splitting of a layer into parts that are computed one
+//! after the other (poptorch.SerializedMatMul, PopART willow/src/transforms/serializematmuls.cpp),
+//! which limits temporaries to those of one part.
 //!
 //! One dimension of the layer is cut. In each of its three products that dimension belongs to two
-//! of the three tensors: operands that have it are sliced, a result that has it is put together,
-//! and a result that lacks it is added up.
+//! of the three tensors: operands that have it are sliced, a result that has it is concatenated,
+//! and a result that lacks it is summed.
 
 use crate::spec_keys::spec_words;
 
-/// Which of the three products of a fully-connected layer this is.
+/// One of the three products of a fully connected layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MatMulPhase {
     /// `x[m,k] . w[k,n]`
     #[default]
     Forward,
-    /// `dy[m,n] . transpose(w[k,n])`, the gradient of `x`
+    /// `dy[m,n] . transpose(w[k,n])`, the gradient of `x`.
     InputGradient,
-    /// `transpose(x[m,k]) . dy[m,n]`, the gradient of `w`
+    /// `transpose(x[m,k]) . dy[m,n]`, the gradient of `w`.
     WeightGradient,
 }
 
 /// Sizes of a layer `x[m,k] . w[k,n]` in `groups`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatMulSizes {
-    /// Products side by side.
+    /// Number of independent products.
     pub groups: u64,
     /// Rows of `x`.
     pub m: u64,
@@ -48,7 +48,7 @@ spec_words! {
 }
 
 impl MatMulSerializationMode {
-    /// The dimension as users read it.
+    /// Name of the dimension in messages to users.
     pub(crate) fn dimension(self) -> &'static str {
         match self {
             Self::None => "dimensions",
@@ -59,29 +59,29 @@ impl MatMulSerializationMode {
     }
 }
 
-/// How layers are cut.
+/// Dimension along which layers are cut, and number of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatMulSerialization {
     pub mode: MatMulSerializationMode,
-    /// Into how many parts.
+    /// Number of parts of that dimension.
     pub parts: u64,
 }
 
-/// Into how many parts the tensors of a layer are cut.
+/// Number of parts of each tensor of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatMulSerialParts {
-    /// `x[m,k]` and its gradient.
+    /// Parts of `x[m,k]` and its gradient.
     pub x: u64,
-    /// `w[k,n]` and its gradient.
+    /// Parts of `w[k,n]` and its gradient.
     pub w: u64,
-    /// `y[m,n]` and its gradient.
+    /// Parts of `y[m,n]` and its gradient.
     pub y: u64,
 }
 
 impl MatMulSerialParts {
     pub(crate) const NONE: Self = Self { x: 1, w: 1, y: 1 };
 
-    /// The two operands and the result of a product.
+    /// Numbers of parts of the two operands and of the result of a product.
     pub(crate) fn operand_and_result_parts(self, product: MatMulPhase) -> ([u64; 2], u64) {
         match product {
             MatMulPhase::Forward => ([self.x, self.w], self.y),
@@ -90,15 +90,16 @@ impl MatMulSerialParts {
         }
     }
 
-    /// Parts of the loop.
+    /// Number of parts of the loop.
     pub(crate) fn parts(self) -> u64 {
         self.x.max(self.w).max(self.y)
     }
 }
 
 impl MatMulSerialization {
-    /// Sizes of one part of a layer, and how its tensors are cut. Products side by side, as in
-    /// attention, are no layer, and what does not divide evenly stays whole.
+    /// Sizes of one part of a layer, and the numbers of parts of its tensors. `None` for several
+    /// independent products, as in attention, which are not a layer, and for dimensions that do not
+    /// divide evenly.
     pub(crate) fn split_sizes(
         self,
         whole: MatMulSizes,
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_divide_stays_whole() {
+    fn dimensions_that_do_not_divide_stay_whole() {
         let cut = |parts| MatMulSerialization { mode: MatMulSerializationMode::ReducingDim, parts };
         assert_eq!(cut(3).split_sizes(SIZES), None);
         assert_eq!(cut(1).split_sizes(SIZES), None);

@@ -1,4 +1,4 @@
-//! Matrix products and convolutions of poplin: plans, what vertices cost, and lowering.
+//! Matrix products and convolutions of poplin: plans, vertex costs, and lowering.
 
 pub(crate) mod canonical;
 pub mod conv;

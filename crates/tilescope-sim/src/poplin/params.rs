@@ -1,54 +1,54 @@
-//! What is convolved: sizes and the transforms of input, kernel and output.
+//! Parameters of convolutions: sizes and the transforms of input, kernel and output.
 //!
 //! A matrix product is a convolution with a kernel of one and the rows in the batch. Per spatial
-//! dimension, input and kernel are truncated, dilated, padded and perhaps flipped before they are
-//! convolved; the result is truncated, strided and padded. Names and semantics follow poplibs
+//! dimension, input and kernel are truncated, dilated, padded and possibly flipped before they are
+//! convolved. The result is truncated, strided and padded. Names and semantics follow poplibs
 //! `ConvParams.hpp`.
 
-use crate::shape::DType;
+use crate::shape::{DType, ShapeDisplay};
 use std::fmt;
 use tilescope_report::units::Elements;
 
-/// Most spatial dimensions of a convolution.
+/// Maximum number of spatial dimensions of a convolution.
 pub(crate) const MAX_DIMS: usize = 3;
 
 /// Largest batch, number of groups and number of channels.
 pub(crate) const MAX_CHANNELS: u64 = 1 << 24;
 
-/// Largest number of elements of one tensor; with [`MAX_MACS`] it keeps all arithmetic of the
+/// Largest number of elements of one tensor. With [`MAX_MACS`] it keeps all arithmetic of the
 /// planner far inside 64 bits.
 pub(crate) const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// Largest number of multiply-accumulates of one operation, padding included.
+/// Largest number of multiply-accumulates of one operation, including those on padding.
 pub(crate) const MAX_MACS: u64 = 1 << 52;
 
-/// Largest transformed size of one spatial dimension, dilation and padding included. Index ranges
-/// are found by walking over kernel positions, so this bounds their time too.
+/// Largest transformed size of one spatial dimension, including dilation and padding. Index ranges
+/// are found by iterating over kernel positions, so this also limits the time.
 pub(crate) const MAX_FIELD: u64 = 1 << 20;
 
 /// Largest dilation or stride.
 pub(crate) const MAX_STRIDE: u64 = 1 << 10;
 
-/// Why an operation cannot be planned.
+/// Error of planning an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A size that must be positive is zero.
     #[error("{what} is zero: there is nothing to compute")]
     Empty {
-        /// The size in question.
+        /// Name of the size.
         what: &'static str,
     },
-    /// A size beyond the documented bounds.
+    /// A size exceeds its documented limit.
     #[error("{what} is too large: at most {limit} can be planned")]
     TooLarge {
-        /// The size in question.
+        /// Name of the size.
         what: &'static str,
         limit: u64,
     },
-    /// Sizes that do not fit together.
+    /// The sizes do not fit together.
     #[error("{what}")]
     Invalid { what: &'static str },
-    /// No vertex exists for these element types on this chip.
+    /// The chip has no vertex for these element types.
     #[error("no plan: {chip} has no vertex for {input} input and {partials} partials")]
     NoVertex {
         chip: &'static str,
@@ -57,25 +57,25 @@ pub enum PlanError {
         /// Element type of the partial sums.
         partials: &'static str,
     },
-    /// The search would take longer than its documented bound.
+    /// The search would exceed its documented limit.
     #[error("the search for a plan exceeds {limit} split points")]
     SearchTooLarge { limit: u64 },
 }
 
-/// How one operand is changed along one dimension before it is convolved.
+/// Transform of one operand along one dimension before the convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OperandTransform {
-    /// Elements dropped at the beginning.
+    /// Number of elements dropped at the beginning.
     pub truncation_lower: u64,
-    /// Elements dropped at the end.
+    /// Number of elements dropped at the end.
     pub truncation_upper: u64,
-    /// Distance between neighbouring elements, 1 for none between them.
+    /// Distance between adjacent elements. 1 means no gap.
     pub dilation: u64,
-    /// Zeros added at the beginning.
+    /// Number of zeros added at the beginning.
     pub padding_lower: u64,
-    /// Zeros added at the end.
+    /// Number of zeros added at the end.
     pub padding_upper: u64,
-    /// Whether the result is reversed.
+    /// True if the result is reversed.
     pub flip: bool,
 }
 
@@ -92,11 +92,11 @@ impl OperandTransform {
 
     /// Size after truncation of `size` elements.
     pub(crate) fn truncated(&self, size: u64) -> u64 {
-        // Saturating, as are the sizes below: `validate` calls them before it knows any bound.
+        // Saturating, like the sizes below: `validate` calls them before it has checked any limit.
         size.saturating_sub(self.truncation_lower.saturating_add(self.truncation_upper))
     }
 
-    /// Size after all of it.
+    /// Size after all steps of the transform.
     pub(crate) fn transformed(&self, size: u64) -> u64 {
         let dilated = dilated_size(self.truncated(size), self.dilation);
         self.padding_lower.saturating_add(dilated).saturating_add(self.padding_upper)
@@ -109,18 +109,18 @@ impl Default for OperandTransform {
     }
 }
 
-/// How the result of the convolution is changed along one dimension.
+/// Transform of the result of the convolution along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OutputTransform {
-    /// Elements dropped at the beginning, before striding.
+    /// Number of elements dropped at the beginning, before striding.
     pub truncation_lower: u64,
-    /// Elements dropped at the end, before striding.
+    /// Number of elements dropped at the end, before striding.
     pub truncation_upper: u64,
-    /// Every how manieth element is kept.
+    /// Distance between the elements that are kept.
     pub stride: u64,
-    /// Zeros added at the beginning.
+    /// Number of zeros added at the beginning.
     pub padding_lower: u64,
-    /// Zeros added at the end.
+    /// Number of zeros added at the end.
     pub padding_upper: u64,
 }
 
@@ -145,16 +145,16 @@ impl Default for OutputTransform {
 pub struct FieldDim {
     pub input: u64,
     pub kernel: u64,
-    /// What happens to the input.
+    /// Transform of the input.
     pub input_transform: OperandTransform,
-    /// What happens to the kernel.
+    /// Transform of the kernel.
     pub kernel_transform: OperandTransform,
-    /// What happens to the output.
+    /// Transform of the output.
     pub output_transform: OutputTransform,
 }
 
 impl FieldDim {
-    /// A dimension without transforms.
+    /// Creates a dimension without transforms.
     pub fn new(input: u64, kernel: u64) -> Self {
         Self {
             input,
@@ -165,25 +165,25 @@ impl FieldDim {
         }
     }
 
-    /// The same dimension with zeros around the input.
+    /// Returns the same dimension with zeros around the input.
     pub fn padded(mut self, lower: u64, upper: u64) -> Self {
         self.input_transform.padding_lower = lower;
         self.input_transform.padding_upper = upper;
         self
     }
 
-    /// The same dimension with another stride.
+    /// Returns the same dimension with another stride.
     pub fn strided(mut self, stride: u64) -> Self {
         self.output_transform.stride = stride;
         self
     }
 
-    /// Input size as the convolution sees it.
+    /// Input size after the transform.
     pub(crate) fn transformed_input(&self) -> u64 {
         self.input_transform.transformed(self.input)
     }
 
-    /// Kernel size as the convolution sees it.
+    /// Kernel size after the transform.
     pub(crate) fn transformed_kernel(&self) -> u64 {
         self.kernel_transform.transformed(self.kernel)
     }
@@ -201,7 +201,7 @@ impl FieldDim {
         kept.saturating_add(transform.padding_lower).saturating_add(transform.padding_upper)
     }
 
-    /// Checks that sizes are positive, bounded and fit together.
+    /// Checks that sizes are positive, within their limits and consistent.
     pub(crate) fn validate(&self) -> Result<(), PlanError> {
         for (what, size) in [("input field", self.input), ("kernel", self.kernel)] {
             positive(what, size)?;
@@ -224,12 +224,12 @@ impl FieldDim {
     }
 
     fn validate_fit(&self) -> Result<(), PlanError> {
-        let cut = |lower: u64, upper: u64| lower.saturating_add(upper);
-        let (input, kernel) = (&self.input_transform, &self.kernel_transform);
-        if cut(input.truncation_lower, input.truncation_upper) > self.input {
+        let input = &self.input_transform;
+        let kernel = &self.kernel_transform;
+        if input.truncation_lower.saturating_add(input.truncation_upper) > self.input {
             return Err(PlanError::Invalid { what: "more input is truncated than there is" });
         }
-        if cut(kernel.truncation_lower, kernel.truncation_upper) > self.kernel {
+        if kernel.truncation_lower.saturating_add(kernel.truncation_upper) > self.kernel {
             return Err(PlanError::Invalid { what: "more kernel is truncated than there is" });
         }
         positive("transformed kernel", self.transformed_kernel())?;
@@ -237,7 +237,7 @@ impl FieldDim {
             return Err(PlanError::Invalid { what: "the kernel is larger than the padded input" });
         }
         let output = &self.output_transform;
-        let truncated = cut(output.truncation_lower, output.truncation_upper);
+        let truncated = output.truncation_lower.saturating_add(output.truncation_upper);
         if truncated > self.untransformed_output() {
             return Err(PlanError::Invalid { what: "more output is truncated than there is" });
         }
@@ -245,7 +245,7 @@ impl FieldDim {
     }
 }
 
-/// The shape of a convolution, or of a matrix product written as one.
+/// Shape of a convolution, or of a matrix product in the form of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvParams {
     /// Element type of input and kernel.
@@ -253,7 +253,7 @@ pub struct ConvParams {
     /// Element type of the result.
     pub output_type: DType,
     pub batch: u64,
-    /// Independent convolutions side by side.
+    /// Number of independent convolutions.
     pub conv_groups: u64,
     /// Input channels of one group.
     pub in_channels: u64,
@@ -264,7 +264,7 @@ pub struct ConvParams {
 }
 
 impl ConvParams {
-    /// `groups` products `[m, k] x [k, n]`: rows in the batch, columns as output channels
+    /// Creates `groups` products `[m, k] x [k, n]`: rows in the batch, columns as output channels
     /// (poplibs `MatMul.cpp`).
     pub fn matmul(data_type: DType, groups: u64, m: u64, k: u64, n: u64) -> Self {
         Self {
@@ -274,8 +274,8 @@ impl ConvParams {
             conv_groups: groups,
             in_channels: k,
             out_channels: n,
-            // poplibs has no plan for a product of its own. A field of one leaves it to the
-            // transforms to turn rows into a field, where that is better.
+            // poplibs has no separate plan for a product. With a field of one, the transforms can
+            // turn rows into a field if that is better.
             dims: vec![FieldDim::new(1, 1)],
         }
     }
@@ -295,28 +295,28 @@ impl ConvParams {
         self.dims.iter().map(|dim| dim.input).product()
     }
 
-    /// Elements of the input tensor.
+    /// Number of elements of the input tensor.
     pub fn input_elements(&self) -> Elements {
         Elements(self.input_field() * self.batch * self.in_channels * self.conv_groups)
     }
 
-    /// Elements of the kernel tensor.
+    /// Number of elements of the kernel tensor.
     pub fn weight_elements(&self) -> Elements {
         Elements(self.kernel_field() * self.in_channels * self.out_channels * self.conv_groups)
     }
 
-    /// Elements of the output tensor.
+    /// Number of elements of the output tensor.
     pub fn output_elements(&self) -> Elements {
         Elements(self.output_field() * self.batch * self.out_channels * self.conv_groups)
     }
 
-    /// Multiply-accumulates, those with padding left out.
+    /// Number of multiply-accumulates, without those on padding.
     pub fn macs(&self) -> u64 {
         let field: u64 = self.dims.iter().map(FieldDim::macs).product();
         field * self.batch * self.in_channels * self.out_channels * self.conv_groups
     }
 
-    /// Checks every documented bound; all planning starts here.
+    /// Checks every documented limit. All planning starts here.
     pub(crate) fn validate(&self) -> Result<(), PlanError> {
         if self.dims.is_empty() || self.dims.len() > MAX_DIMS {
             return Err(PlanError::Invalid { what: "a convolution has one to three dimensions" });
@@ -338,48 +338,52 @@ impl ConvParams {
         Err(PlanError::TooLarge { what: "the convolution", limit: MAX_MACS })
     }
 
-    /// Whether all tensors and the multiply-accumulates stay below the documented bounds.
+    /// Returns true if all tensors and the multiply-accumulates are within the documented limits.
     pub(crate) fn within_bounds(&self) -> bool {
-        let field = |size: fn(&FieldDim) -> u64| {
-            self.dims.iter().try_fold(1u64, |product, dim| product.checked_mul(size(dim)))
-        };
-        let bounded = |sizes: &[Option<u64>], limit: u64| {
-            let product = sizes
-                .iter()
-                .try_fold(1u64, |product, size| size.and_then(|size| product.checked_mul(size)));
-            product.is_some_and(|product| product <= limit)
-        };
-        let (batch, groups) = (Some(self.batch), Some(self.conv_groups));
-        let (in_channels, out_channels) = (Some(self.in_channels), Some(self.out_channels));
-        let input = field(FieldDim::transformed_input);
-        let kernel = field(|dim| dim.kernel);
-        let output = field(FieldDim::output);
+        let batch = Some(self.batch);
+        let groups = Some(self.conv_groups);
+        let in_channels = Some(self.in_channels);
+        let out_channels = Some(self.out_channels);
+        let input = checked_product(self.dims.iter().map(|dim| Some(dim.transformed_input())));
+        let kernel = checked_product(self.dims.iter().map(|dim| Some(dim.kernel)));
+        let output = checked_product(self.dims.iter().map(|dim| Some(dim.output())));
         // Transforms multiply dimensions into channels, so these are checked again for every
         // candidate.
         self.in_channels.max(self.out_channels) <= MAX_CHANNELS
-            && bounded(&[input, batch, groups, in_channels], MAX_ELEMENTS)
-            && bounded(&[kernel, groups, in_channels, out_channels], MAX_ELEMENTS)
-            && bounded(&[output, batch, groups, out_channels], MAX_ELEMENTS)
-            && bounded(&[output, kernel, batch, groups, in_channels, out_channels], MAX_MACS)
+            && is_within([input, batch, groups, in_channels], MAX_ELEMENTS)
+            && is_within([kernel, groups, in_channels, out_channels], MAX_ELEMENTS)
+            && is_within([output, batch, groups, out_channels], MAX_ELEMENTS)
+            && is_within([output, kernel, batch, groups, in_channels, out_channels], MAX_MACS)
     }
 }
 
+/// Product of sizes, or `None` if one of them is missing or the product overflows.
+fn checked_product(sizes: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    let mut product: u64 = 1;
+    for size in sizes {
+        product = product.checked_mul(size?)?;
+    }
+    Some(product)
+}
+
+/// Returns true if the product of sizes does not exceed a limit.
+fn is_within(sizes: impl IntoIterator<Item = Option<u64>>, limit: u64) -> bool {
+    checked_product(sizes).is_some_and(|product| product <= limit)
+}
+
 impl fmt::Display for ConvParams {
-    /// Shapes in words: `[4,64,56,56] x [64,64,1,1] -> [4,64,56,56]`.
+    /// Formats the shapes, such as `[4,64,56,56] x [64,64,1,1] -> [4,64,56,56]`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let shape = |leading: [u64; 2], size: fn(&FieldDim) -> u64| {
-            let sizes = leading.into_iter().chain(self.dims.iter().map(size));
-            sizes.map(|size| size.to_string()).collect::<Vec<_>>().join(",")
-        };
-        let (inputs, outputs) =
-            (self.in_channels * self.conv_groups, self.out_channels * self.conv_groups);
-        write!(
-            f,
-            "[{}] x [{}] -> [{}]",
-            shape([self.batch, inputs], |dim| dim.input),
-            shape([outputs, self.in_channels], |dim| dim.kernel),
-            shape([self.batch, outputs], FieldDim::output),
-        )
+        let mut input = vec![self.batch, self.in_channels * self.conv_groups];
+        let mut kernel = vec![self.out_channels * self.conv_groups, self.in_channels];
+        let mut output = vec![self.batch, self.out_channels * self.conv_groups];
+        for dim in &self.dims {
+            input.push(dim.input);
+            kernel.push(dim.kernel);
+            output.push(dim.output());
+        }
+        let [input, kernel, output] = [&input, &kernel, &output].map(|shape| ShapeDisplay(shape));
+        write!(f, "{input} x {kernel} -> {output}")
     }
 }
 

@@ -1,18 +1,18 @@
-//! Plans already made. A model repeats its layers, so most lookups hit.
+//! Cache of plans. A model repeats its layers, so most lookups hit.
 
 use super::params::{ConvParams, PlanError};
 use super::plan_selection::{plan, plan_convolution, plan_fully_connected};
 use super::planner::{ConvOptions, ConvPlan, ConvTrainingPlans};
 use crate::targets::{Chip, IpuTarget};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use tilescope_report::units::Hertz;
 
-/// Most plans of a kind that are kept, a few kilobytes each: a window that tries one configuration
-/// after another for weeks starts again.
+/// Maximum number of cached plans of a kind, a few kilobytes each. A process that tries
+/// configurations for weeks clears the cache when it is full.
 const MAX_ENTRIES: usize = 1 << 13;
 
-/// Everything a plan depends on.
+/// Everything that a plan depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct PlanCacheKey {
     kind: PlanCacheEntryKind,
@@ -30,8 +30,8 @@ enum PlanCacheEntryKind {
 
 type SharedPlanResult<T> = Result<Arc<T>, PlanError>;
 
-/// A cache that threads can share. Two threads that miss at the same time both plan, and get the
-/// same result.
+/// Cache that threads can share. If two threads miss at the same time, both plan and get the same
+/// result.
 #[derive(Default)]
 pub struct PlanCache {
     single: Mutex<HashMap<PlanCacheKey, SharedPlanResult<ConvPlan>>>,
@@ -39,19 +39,19 @@ pub struct PlanCache {
 }
 
 impl PlanCache {
-    /// The cache of this process. A plan depends on nothing but its key, so that programs that are
-    /// compiled one after another, as when configurations are compared, share theirs.
+    /// Returns the cache of this process. A plan depends only on its key, so programs that are
+    /// compiled one after another, as when configurations are compared, share plans.
     pub fn of_process() -> &'static Self {
         static PLANS: LazyLock<PlanCache> = LazyLock::new(PlanCache::default);
         &PLANS
     }
 
-    /// A cache that holds no plan.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// [`plan`], each problem solved once.
+    /// Returns the result of [`plan`], computed once per key.
     pub fn plan(
         &self,
         machine: &IpuTarget,
@@ -62,7 +62,7 @@ impl PlanCache {
         cached_or_insert(&self.single, key, || plan(machine, params, options))
     }
 
-    /// [`plan_convolution`], each problem solved once.
+    /// Returns the result of [`plan_convolution`], computed once per key.
     pub fn convolution(
         &self,
         machine: &IpuTarget,
@@ -73,7 +73,7 @@ impl PlanCache {
         cached_or_insert(&self.training, key, || plan_convolution(machine, params, options))
     }
 
-    /// [`plan_fully_connected`], each problem solved once.
+    /// Returns the result of [`plan_fully_connected`], computed once per key.
     pub fn fully_connected(
         &self,
         machine: &IpuTarget,
@@ -92,27 +92,32 @@ impl PlanCacheKey {
         params: &ConvParams,
         options: &ConvOptions,
     ) -> Self {
-        // Cycles hang on no clock: programs on the same chip at another one have the same plans.
+        // Cycles do not depend on the clock: programs on the same chip at another clock have the
+        // same plans.
         let chip = Chip { clock: Hertz(0), ..machine.chip };
         let machine = IpuTarget { chip, ..*machine };
         Self { kind, params: params.clone(), options: *options, machine }
     }
 }
 
-/// The entry of `key`, made by `make` outside of the lock if there is none.
+/// Locks the entries. They are inserted whole, so a thread that panicked cannot have left a partial
+/// plan.
+fn lock<T>(entries: &Mutex<T>) -> MutexGuard<'_, T> {
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the entry of `key`. If there is none, `make` creates it outside of the lock.
 fn cached_or_insert<T>(
     entries: &Mutex<HashMap<PlanCacheKey, SharedPlanResult<T>>>,
     key: PlanCacheKey,
     make: impl FnOnce() -> Result<T, PlanError>,
 ) -> SharedPlanResult<T> {
-    // Entries go in whole, so a thread that panicked cannot have left half a plan behind.
-    let locked = || entries.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(made) = locked().get(&key) {
+    if let Some(made) = lock(entries).get(&key) {
         return made.clone();
     }
-    // Planned without the lock: a search takes up to seconds, and other shapes must not wait.
+    // Plan without the lock: a search takes up to seconds, and other shapes must not wait.
     let made = make().map(Arc::new);
-    let mut entries = locked();
+    let mut entries = lock(entries);
     if entries.len() >= MAX_ENTRIES {
         entries.clear();
     }

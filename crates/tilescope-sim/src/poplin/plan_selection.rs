@@ -1,5 +1,5 @@
-//! Which plan an operation gets: the one with the best estimate, as poplibs chooses, or of the best
-//! few the one that takes the fewest cycles once it is lowered.
+//! Selection of the plan of an operation: the one with the best estimate, as in poplibs, or among
+//! the best few the one with the fewest cycles after lowering.
 
 use super::conv::{self, ConvPassOperands, OperandSource, ResultDestination};
 use super::params::{ConvParams, PlanError};
@@ -11,10 +11,10 @@ use crate::targets::IpuTarget;
 use rayon::prelude::*;
 use tilescope_report::units::Cycles;
 
-/// How many plans are lowered to choose one of them.
+/// Number of plans that are lowered to choose one of them.
 const LOWERED_PLANS: usize = 10;
 
-/// The plan for one pass.
+/// Returns the plan for one pass.
 pub(super) fn plan(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -25,11 +25,11 @@ pub(super) fn plan(
     }
     let plans = cheapest_plans(machine, params, options, LOWERED_PLANS)?;
     let fastest = fastest(plans, |plan| forward_cycles(machine, plan));
-    // Where there is none, the planner says why.
+    // If there is none, the planner returns the reason.
     fastest.map_or_else(|| planner::plan(machine, params, options), |(plan, _)| Ok(plan))
 }
 
-/// Plans of a convolution and its gradients, each pass chosen after those before it.
+/// Returns the plans of a convolution and its gradients, each pass chosen after those before it.
 pub(super) fn plan_convolution(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -39,24 +39,23 @@ pub(super) fn plan_convolution(
         return planner::plan_convolution(machine, params, options);
     }
     let forward = plan(machine, params, &options.with_pass(ConvPass::TrainingForward))?;
-    let candidates = |params: &ConvParams, pass: ConvPass| {
-        cheapest_plans(machine, params, &options.with_pass(pass), LOWERED_PLANS)
-    };
     let gradient = params.gradient()?;
     // See `planner::plan_convolution`.
     let backward = if gradient == forward.params {
         vec![forward.clone()]
     } else {
-        candidates(&gradient, ConvPass::TrainingBackward)?
+        let options = options.with_pass(ConvPass::TrainingBackward);
+        cheapest_plans(machine, &gradient, &options, LOWERED_PLANS)?
     };
-    let update = candidates(&params.weight_update()?, ConvPass::TrainingWeightUpdate)?;
+    let update_options = options.with_pass(ConvPass::TrainingWeightUpdate);
+    let update = cheapest_plans(machine, &params.weight_update()?, &update_options, LOWERED_PLANS)?;
     let chosen = fastest_passes(machine, [vec![forward], backward, update]);
     chosen
         .map_or_else(|| planner::plan_convolution(machine, params, options), |(plans, _)| Ok(plans))
 }
 
-/// Plans of a fully connected layer: the joint plan with the fewest cycles of all three passes, or
-/// three plans of their own where these take fewer.
+/// Returns the plans of a fully connected layer: the joint plan with the fewest cycles of all three
+/// passes, or three separate plans if these take fewer.
 pub(super) fn plan_fully_connected(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -69,7 +68,7 @@ pub(super) fn plan_fully_connected(
         cheapest_fully_connected_plans(machine, params, options, LOWERED_PLANS)?;
     let joint = fastest(joint, |plans| training_cycles(machine, plans));
     let separate = fastest_passes(machine, separate);
-    // Of equal ones the first: no weights move between the passes of a joint plan.
+    // The first of equal ones: no weights move between the passes of a joint plan.
     let chosen = joint.into_iter().chain(separate).min_by_key(|(_, cycles)| *cycles);
     chosen.map_or_else(
         || planner::plan_fully_connected(machine, params, options),
@@ -77,8 +76,8 @@ pub(super) fn plan_fully_connected(
     )
 }
 
-/// The plan with the fewest cycles and these cycles; of equal ones the first, which has the best
-/// estimate.
+/// Returns the plan with the fewest cycles, and these cycles. Of equal plans, the first has the
+/// best estimate and is returned.
 fn fastest<T: Send>(
     plans: Vec<T>,
     cycles: impl Fn(&T) -> Cycles + Sync + Send,
@@ -91,8 +90,8 @@ fn fastest<T: Send>(
     lowered.into_iter().min_by_key(|(_, cycles)| *cycles)
 }
 
-/// The fastest plan of the forward pass, then of the backward pass and of the weight update with
-/// what was chosen before them.
+/// Returns the fastest plan of the forward pass, then those of the backward pass and of the weight
+/// update given the choices before them.
 fn fastest_passes(
     machine: &IpuTarget,
     [forward, backward, update]: [Vec<ConvPlan>; 3],
@@ -100,12 +99,13 @@ fn fastest_passes(
     let (forward, forward_cycles) = fastest(forward, |plan| forward_cycles(machine, plan))?;
     let (backward, backward_cycles) =
         fastest(backward, |plan| backward_cycles(machine, &forward, plan))?;
-    let update = update.into_iter().map(|update| ConvTrainingPlans {
-        forward: forward.clone(),
-        backward: backward.clone(),
-        update,
-    });
-    let (plans, update_cycles) = fastest(update.collect(), |plans| update_cycles(machine, plans))?;
+    let mut candidates = Vec::new();
+    for update in update {
+        let forward = forward.clone();
+        let backward = backward.clone();
+        candidates.push(ConvTrainingPlans { forward, backward, update });
+    }
+    let (plans, update_cycles) = fastest(candidates, |plans| update_cycles(machine, plans))?;
     Some((plans, forward_cycles + backward_cycles + update_cycles))
 }
 
@@ -115,13 +115,13 @@ fn training_cycles(machine: &IpuTarget, plans: &ConvTrainingPlans) -> Cycles {
         + update_cycles(machine, plans)
 }
 
-/// Cycles of a forward pass whose operands lie as it wants them.
+/// Cycles of a forward pass with operands in the planned layout.
 fn forward_cycles(machine: &IpuTarget, plan: &ConvPlan) -> Cycles {
     conv::forward(machine, plan, OperandSource::Planned, OperandSource::Planned)
         .cycles(&machine.chip)
 }
 
-/// Cycles of a backward pass that turns the weights of `forward` around.
+/// Cycles of a backward pass that transposes the weights of `forward`.
 fn backward_cycles(machine: &IpuTarget, forward: &ConvPlan, plan: &ConvPlan) -> Cycles {
     let operands = ConvPassOperands {
         input: OperandSource::Planned,
@@ -131,7 +131,7 @@ fn backward_cycles(machine: &IpuTarget, forward: &ConvPlan, plan: &ConvPlan) -> 
     conv::lower(machine, plan, &operands).work.cycles(&machine.chip)
 }
 
-/// Cycles of a weight update whose result goes to the weights of the forward pass.
+/// Cycles of a weight update that moves its result to the weights of the forward pass.
 fn update_cycles(machine: &IpuTarget, plans: &ConvTrainingPlans) -> Cycles {
     let operands = ConvPassOperands::weight_update(plans);
     conv::lower(machine, &plans.update, &operands).work.cycles(&machine.chip)
@@ -149,13 +149,13 @@ mod tests {
         ConvOptions { library, ..ConvOptions::new(ConvPass::FcTrainingForward) }
     }
 
-    /// By simulated cycles, what is chosen by them is never slower than the best estimate, nor is a
-    /// whole layer; and sizes exist where it is faster, or there would be nothing to choose.
+    /// The choice by simulated cycles is never slower than the best estimate, also for a whole
+    /// layer, and it is faster for some sizes.
     #[test]
-    fn what_is_chosen_by_simulated_cycles_has_no_more_of_them() {
+    fn selection_by_simulated_cycles_never_takes_more_of_them() {
         let machine = IpuTarget { tiles: 64, ..IpuTarget::all_tiles_of(MK2) };
-        let (estimate, simulated) =
-            (options(PlanSelection::Estimate), options(PlanSelection::Simulated));
+        let estimate = options(PlanSelection::Estimate);
+        let simulated = options(PlanSelection::Simulated);
         let mut faster = 0;
         for (m, k, n) in [(64, 128, 256), (33, 70, 130), (128, 512, 96), (7, 1000, 10)] {
             let params = ConvParams::matmul(DType::Half, 1, m, k, n);
@@ -168,9 +168,10 @@ mod tests {
                 let plans = plan_fully_connected(&machine, &params, options).expect("plans");
                 (plans.forward.joint, training_cycles(&machine, &plans))
             };
-            let (given, chosen) = (layer(&estimate), layer(&simulated));
-            // Three plans of their own are chosen one after the other, so that only joint plans
-            // are compared as a whole.
+            let given = layer(&estimate);
+            let chosen = layer(&simulated);
+            // Three separate plans are chosen one after the other, so only joint plans are compared
+            // as a whole.
             assert!(!given.0 || chosen.1 <= given.1, "{params:?}: {given:?}, {chosen:?}");
             faster += u64::from(chosen.1 < given.1);
         }

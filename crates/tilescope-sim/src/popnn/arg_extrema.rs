@@ -1,6 +1,6 @@
-//! Where the largest or smallest element of each row is (poplibs lib/popnn/Loss.cpp,
-//! maxMinArgMaxMin): workers look at stretches of rows, then at the results of 32 of them, until one
-//! is left of each row.
+//! Index of the largest or smallest element of each row (poplibs lib/popnn/Loss.cpp,
+//! maxMinArgMaxMin). Workers reduce stretches of rows, then 32 results at a time, until one is left
+//! for each row.
 
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::tile_runs::{self, per_tile};
@@ -11,29 +11,29 @@ use std::collections::BTreeMap;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRuns};
 
-/// Fewest elements that a worker looks at (argMinMaxSplitFirstReduction, workerMin).
+/// Minimum number of elements for a worker (argMinMaxSplitFirstReduction, workerMin).
 const WORKER_ELEMENTS: u64 = 32;
 
-/// Most elements that a worker looks at: what a repeat instruction counts (getRptCountMax).
+/// Maximum number of elements for a worker, the limit of a repeat instruction (getRptCountMax).
 const MOST_WORKER_ELEMENTS: u64 = 4095;
 
-/// Results that a vertex of a later stage chooses from (partialsSize).
+/// Number of results that a vertex of a later stage reduces (partialsSize).
 const RESULTS_PER_VERTEX: u64 = 32;
 
 /// Bytes of a result: a value and an index.
 const RESULT_BYTES: Bytes = Bytes(8);
 
-/// Rows whose extreme element is looked for.
+/// Rows in which to find the extreme element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExtremaRows {
     pub rows: u64,
     pub columns: u64,
     pub dtype: DType,
-    /// Whether the largest is looked for.
+    /// True to find the largest element, false for the smallest.
     pub largest: bool,
 }
 
-/// What a tile does in the first stage.
+/// Work of a tile in the first stage.
 #[derive(Clone, Copy, Debug, Default)]
 struct GatherTile {
     vertices: u64,
@@ -60,23 +60,23 @@ impl ExtremaRows {
         matches!(self.dtype, DType::Half | DType::Float)
     }
 
-    /// Elements of each tile in the first stage, in order from the last tile down.
+    /// Number of elements of each tile in the first stage, in order from the last tile down.
     fn shares(self, tiles: u32) -> Vec<u64> {
         let least = WORKERS * WORKER_ELEMENTS;
         let each = self.elements().div_ceil(tiles.into()).max(least);
         let used = self.elements().div_ceil(each).max(1);
-        let border = |tile: u64| u128::from(tile) * u128::from(self.elements()) / u128::from(used);
-        let share = |tile| u64::try_from(border(tile + 1) - border(tile)).unwrap_or(u64::MAX);
-        (0..used).map(share).collect()
+        (0..used)
+            .map(|tile| self.elements().share(tile + 1, used) - self.elements().share(tile, used))
+            .collect()
     }
 
-    /// How the operand has to lie, its rows contiguous.
+    /// Required layout of the operand, with contiguous rows.
     pub(crate) fn operand(self, tiles: u32) -> TileRuns<Elements> {
         from_last(tiles, self.shares(tiles).into_iter().map(Elements))
     }
 
-    /// A vertex of the first stage on so many elements: workers, and cycles of the tile
-    /// (ReduceMaxClassGather).
+    /// Number of workers, and cycles of the tile, for a vertex of the first stage on `size`
+    /// elements (ReduceMaxClassGather).
     fn gather(self, size: u64) -> (u64, Cycles) {
         let shared = size / WORKERS >= WORKER_ELEMENTS;
         let worker = if shared { size.div_ceil(WORKERS) } else { WORKER_ELEMENTS };
@@ -89,7 +89,7 @@ impl ExtremaRows {
         (workers, Cycles(9 + WORKERS * cycles))
     }
 
-    /// A vertex of a later stage on so many results (ReduceMaxClassSparse).
+    /// Cycles of a vertex of a later stage on `results` results (ReduceMaxClassSparse).
     fn choose(self, results: u64) -> Cycles {
         let cycles = if self.is_float() {
             5 + 9 + 3 * results.saturating_sub(1) + 13
@@ -99,17 +99,19 @@ impl ExtremaRows {
         Cycles(WORKERS * cycles)
     }
 
-    /// The first stage on each tile, and results of each row, by their number.
+    /// First stage on each tile, and the number of rows for each number of results per row.
     fn first_stage(self, tiles: u32) -> (Vec<GatherTile>, BTreeMap<u64, u64>) {
         let mut results_of_rows: BTreeMap<u64, u64> = BTreeMap::new();
-        let (mut column, mut results) = (0, 0);
+        let mut column = 0;
+        let mut results = 0;
         let mut stage = Vec::new();
         for mut left in self.shares(tiles) {
             let mut tile = GatherTile::default();
             while left > 0 {
                 if column == self.columns {
                     *results_of_rows.entry(results).or_default() += 1;
-                    (column, results) = (0, 0);
+                    column = 0;
+                    results = 0;
                 }
                 let size = left.min(self.columns - column).min(WORKERS * MOST_WORKER_ELEMENTS);
                 let (workers, cycles) = self.gather(size);
@@ -126,22 +128,22 @@ impl ExtremaRows {
         (stage, results_of_rows)
     }
 
-    /// Adds the stages; returns on which tiles one index for each row is.
+    /// Adds the stages. Returns the distribution of the result, one index for each row.
     pub(crate) fn lower(self, machine: &IpuTarget, work: &mut OperationWork) -> TileRuns<Elements> {
         let tiles = machine.tiles;
         let (stage, mut rows) = self.first_stage(tiles);
-        let runs = |of: fn(&GatherTile) -> u64| from_last(tiles, stage.iter().map(of));
         let vertex = self.vertex("Gather", self.dtype);
-        let vertices = VertexInstances::of_edges(vertex, runs(|tile| tile.vertices), 3);
+        let counts = from_last(tiles, stage.iter().map(|tile| tile.vertices));
+        let vertices = VertexInstances::of_edges(vertex, counts, 3);
         let cycles = from_last(tiles, stage.iter().map(|tile| tile.cycles));
-        let name = |stage: u64| format!("maxMinArgMaxMin/ReduceClass[{stage}]");
-        work.push(WorkPhase::of_vertices(&name(0), vertices, cycles));
-        let first = runs(|tile| tile.results).map(|count| Elements(*count));
-        let mut held = runs(|tile| tile.results).map(|count| *count * RESULT_BYTES);
+        work.push(WorkPhase::of_vertices(&stage_name(0), vertices, cycles));
+        let results = from_last(tiles, stage.iter().map(|tile| tile.results));
+        let first = results.map(|count| Elements(*count));
+        let mut held = results.map(|count| *count * RESULT_BYTES);
         let mut stage = 1;
         while rows.keys().any(|results| *results > 1) {
             let start = work.phases().len() - 1;
-            // Rows of one result are done; the others take a vertex for every 32 results.
+            // Rows with one result are finished. The others take a vertex for every 32 results.
             let mut sizes = Vec::new();
             let mut next: BTreeMap<u64, u64> = BTreeMap::new();
             for (results, count) in &rows {
@@ -155,16 +157,18 @@ impl ExtremaRows {
                     );
                 }
             }
-            let made = self.later_stage(machine, work, &name(stage), (&sizes, &held));
+            let made = self.later_stage(machine, work, &stage_name(stage), (&sizes, &held));
             work.temporaries.push(TemporaryVariable::anywhere(
                 format!("maxMinArgMaxMin/Partials[{}]", stage - 1),
                 MemoryCategory::Variable,
                 held,
                 start..work.phases().len(),
             ));
-            (held, rows, stage) = (made, next, stage + 1);
+            held = made;
+            rows = next;
+            stage += 1;
         }
-        // One result is left of each row; where it was made.
+        // One result is left for each row, on the tile that computed it.
         let made = held.map(|bytes| Elements(*bytes / RESULT_BYTES));
         let missing = self.rows - made.total().0.min(self.rows);
         let early = tile_runs::trimmed(&first, Elements(missing));
@@ -173,7 +177,8 @@ impl ExtremaRows {
         indices
     }
 
-    /// Adds a later stage, vertices dealt to the tiles one by one from the last one down.
+    /// Adds a later stage. Vertices are distributed over the tiles one by one, from the last tile
+    /// down.
     fn later_stage(
         self,
         machine: &IpuTarget,
@@ -185,21 +190,20 @@ impl ExtremaRows {
         let mut on_tiles = vec![(0, Bytes::ZERO, Cycles::ZERO); tiles as usize];
         for (tile, size) in (0..on_tiles.len()).rev().cycle().zip(sizes) {
             let (vertices, bytes, cycles) = &mut on_tiles[tile];
-            // Six vertices of a tile run side by side, then the next six.
+            // Six vertices of a tile run in parallel, then the next six.
             if *vertices % WORKERS == 0 {
                 *cycles += self.choose(*size);
             }
             *vertices += 1;
             *bytes += *size * RESULT_BYTES;
         }
-        let numbered = || TileId(0).onwards().zip(&on_tiles);
-        let received = per_tile(numbered().map(|(tile, of)| (tile, of.1)));
+        let received = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|of| of.1)));
         let messages = TileMessages { received: WORKERS, sent: 1 };
         let speed = machine.exchange_speed();
         let start = work.phases().len();
         work.push_some(exchange::phase(name, &received, held, messages, tiles, speed));
-        let vertices = per_tile(numbered().map(|(tile, of)| (tile, of.0)));
-        let cycles = per_tile(numbered().map(|(tile, of)| (tile, of.2)));
+        let vertices = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|of| of.0)));
+        let cycles = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|of| of.2)));
         let vertex = self.vertex("Sparse", self.result_type());
         let made = vertices.map(|count| *count * RESULT_BYTES);
         let instances = VertexInstances::of_edges(vertex, vertices, 4);
@@ -209,7 +213,12 @@ impl ExtremaRows {
     }
 }
 
-/// Values of tiles from the last one down.
+/// Debug name of a stage.
+fn stage_name(stage: u64) -> String {
+    format!("maxMinArgMaxMin/ReduceClass[{stage}]")
+}
+
+/// Assigns values to tiles from the last one down.
 fn from_last<T: Quantity>(tiles: u32, values: impl Iterator<Item = T>) -> TileRuns<T> {
     let values: Vec<T> = values.collect();
     let unused = (tiles as usize).saturating_sub(values.len());

@@ -1,4 +1,4 @@
-//! Operations of popnn: poolings, recurrent layers, non-linearities, norms, softmax and losses.
+//! Operations of popnn: pooling, recurrent layers, non-linearities, norms, softmax and losses.
 
 mod arg_extrema;
 mod nonlinearity;

@@ -7,7 +7,7 @@ use crate::shape::DType;
 use crate::targets::WORKERS;
 use tilescope_report::units::{Cycles, Elements, TileRuns};
 
-/// Activation functions that have vertices of their own.
+/// Activation functions with dedicated vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NonLinearityType {
     /// max(x, 0)
@@ -15,9 +15,10 @@ pub(crate) enum NonLinearityType {
     /// 1 / (1 + e^-x)
     Sigmoid,
     Tanh,
-    /// x times the normal distribution function of x, by the hyperbolic tangent.
+    /// x times the normal distribution function of x, approximated by the hyperbolic tangent.
     Gelu,
-    /// The same by the error function: popops has the function, popnn its gradient.
+    /// As [`Self::Gelu`], computed with the error function. popops has the function, popnn its
+    /// gradient.
     GeluErf,
     /// x / (1 + e^-x)
     Swish,
@@ -48,7 +49,7 @@ impl NonLinearityType {
         }
     }
 
-    /// Name inside vertex types.
+    /// Name of the function inside vertex types.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Relu => "RELU",
@@ -88,7 +89,7 @@ impl NonLinearityType {
         }
     }
 
-    /// Whether the gradient reads the operand of the function rather than its result.
+    /// Returns true if the gradient reads the operand of the function instead of its result.
     pub(crate) fn gradient_needs_input(self) -> bool {
         matches!(self, Self::Gelu | Self::GeluErf | Self::Swish)
     }
@@ -98,7 +99,8 @@ impl NonLinearityType {
         let half = dtype == DType::Half;
         let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
         let cycles = self.vector_cycles(half);
-        // The loop loads and stores along with the arithmetic, at best two cycles a vector.
+        // The loop loads and stores in parallel with the arithmetic, at best in two cycles per
+        // vector.
         let main = if vectors == 0 { 0 } else { 3 + 2 * cycles + (vectors - 1) * cycles.max(2) };
         Cycles(WORKERS * (20 + main + 3) + 9)
     }
@@ -110,20 +112,21 @@ impl NonLinearityType {
         Cycles(WORKERS * (20 + 4 + cycles * vectors.saturating_sub(1) + 1 + 2) + 9)
     }
 
-    /// The phase of the function.
+    /// Returns the phase of the function.
     pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
-        let (ty, name) = (dtype.poplar_name(), self.name());
+        let ty = dtype.poplar_name();
+        let name = self.name();
         let vertex = format!("popnn::NonLinearitySupervisor<{ty},popnn::NonLinearityType::{name}>");
         phase("NonLinearity", vertex, 1, elements, |count| self.cycles(dtype, *count))
     }
 
-    /// The phase of the gradient.
+    /// Returns the phase of the gradient.
     pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
-        let (ty, name) = (dtype.poplar_name(), self.name());
+        let ty = dtype.poplar_name();
+        let name = self.name();
         let vertex =
             format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::{name}>");
-        let cycles = |count: &Elements| self.backward_cycles(dtype, *count);
-        phase("NonLinearityGrad", vertex, 3, elements, cycles)
+        phase("NonLinearityGrad", vertex, 3, elements, |count| self.backward_cycles(dtype, *count))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Softmax, and the loss of its values at labels (poplibs lib/popnn/NonLinearity.cpp, PopART's nll).
+//! Softmax, and the loss of its values at labels (poplibs lib/popnn/NonLinearity.cpp, PopART's
+//! nll).
 
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp, UnaryOpType};
@@ -9,12 +10,12 @@ use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
 
-/// Adds what brings complete rows to the tiles where rows of the last axis end inside vectors, and
-/// there is a row for every tile; returns how they lie then.
+/// Adds the phases that bring complete rows to the tiles if rows of the last axis end inside
+/// vectors and there is a row for every tile. Returns the resulting layout.
 ///
-/// The profile of an inference with 729 tokens and 16 heads (SDK 3) shows it: an exchange, strided
-/// copies of single halves, and a copy that begins every row at a vector, before a softmax on eight
-/// rows a tile. Rows of whole vectors stay as the product leaves them.
+/// The profile of an inference with 729 tokens and 16 heads (SDK 3) shows these phases: an
+/// exchange, strided copies of single halves, and a copy that aligns every row to a vector, before
+/// a softmax on eight rows per tile. Rows of whole vectors stay in the layout of the product.
 pub(crate) fn bring_rows(
     work: &mut OperationWork,
     machine: &IpuTarget,
@@ -36,14 +37,15 @@ pub(crate) fn bring_rows(
     rows
 }
 
-/// Adds softmax of `rows`, in place; or its logarithm.
+/// Adds the softmax of `rows`, in place, or its logarithm if `log` is true.
 pub(crate) fn softmax(
     work: &mut OperationWork,
     machine: &IpuTarget,
     rows: &TensorRows,
     log: bool,
 ) -> Result<(), ReduceError> {
-    let (dtype, elements) = (rows.dtype, &rows.layout.elements);
+    let dtype = rows.dtype;
+    let elements = &rows.layout.elements;
     let maxima = rows.reduce(machine, work, "SoftMax/Reduce_max", ReduceOperation::Max, dtype)?;
     rows.apply_broadcast(machine, work, "SoftMax/Sub", BinaryOpType::Subtract, &maxima);
     let exp = if log { elementwise::apart } else { elementwise::in_place };
@@ -69,9 +71,9 @@ pub(crate) fn softmax(
     Ok(())
 }
 
-/// Adds the loss of `values[batch, classes]` at `labels`, as
-/// PopART does (willow/src/popx/op/nllx.cpp): a one for each label times the values, their sums, the
-/// logarithm unless values are logarithms already, and the sum of that; returns how it lies.
+/// Adds the loss of `values[batch, classes]` at `labels`, as PopART does
+/// (willow/src/popx/op/nllx.cpp): a one for each label times the values, their sums, the logarithm
+/// unless values are logarithms already, and the sum of that. Returns the layout of the result.
 pub(crate) fn push_nll_loss(
     work: &mut OperationWork,
     machine: &IpuTarget,
@@ -89,7 +91,8 @@ pub(crate) fn push_nll_loss(
         dtype,
         elements,
     ));
-    // Up to here the rows were there as what was brought; the products overwrite them.
+    // The temporary of the encoding holds the rows up to here. The products overwrite them in
+    // place.
     let start = work.phases().len();
     let rows = TensorRows::new(values, layout.clone(), &[1]);
     let picked = rows.reduce(machine, work, "Loss/Reduce", ReduceOperation::Add, dtype)?;

@@ -1,9 +1,9 @@
-//! Collectives between replicas: which method, how many steps, how long a step takes.
+//! Collectives between replicas: method, number of steps, and duration of a step.
 //!
-//! Poplar lowers them to ordinary programs: each step takes the fragment to send out of the tensor,
-//! copies it to the neighbour and, when reducing, adds what arrived. Programs, methods and thresholds
-//! are those of the last open version (poplibs lib/popops/ReplicatedCollectives.cpp, 2021); bytes per
-//! rank are `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
+//! Poplar lowers them to ordinary programs. Each step extracts the fragment to send from the
+//! tensor, copies it to the neighbour and, when reducing, adds the received data. Programs, methods
+//! and thresholds are those of the last open version (poplibs lib/popops/ReplicatedCollectives.cpp,
+//! 2021). Bytes per rank are `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
 
 use super::elementwise::{self, BinaryOpType, ElementwiseOp, FusedExpression, vector_width};
 use super::relayout;
@@ -19,12 +19,12 @@ use crate::targets::{IpuLinkTopology, IpuTarget, SystemCosts, WORKERS};
 use tilescope_report::TileTraffic;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRange, TileRuns};
 
-/// The two halves of an all-reduce; each is a collective of its own.
+/// The two halves of an all-reduce. Each is a collective of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CollectiveKind {
-    /// Each replica ends with the sum of its part.
+    /// Leaves each replica with the sum of its part.
     ReduceScatter,
-    /// Each replica ends with all parts.
+    /// Leaves each replica with all parts.
     AllGather,
 }
 
@@ -37,56 +37,57 @@ impl CollectiveKind {
     }
 }
 
-/// How fragments go round.
+/// Route of the fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CollectiveMethod {
     ClockwiseRing,
-    /// Both ways to the far side: half as many steps.
+    /// Both directions to the far side, with half the number of steps.
     MeetInMiddleRing,
-    /// Two rings, one each way, half a fragment on each.
+    /// Two rings, one in each direction, with half a fragment on each.
     BidirectionalRingPair,
-    /// Both ways on two rings at once.
+    /// Both directions on two rings at once.
     QuadDirectionalRing,
 }
 
-/// The replicas that take part.
+/// Replicas that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CollectiveRanks {
     pub count: u64,
-    /// IPUs from one of them to the next.
+    /// Distance between adjacent replicas in IPUs.
     pub ipus: u64,
-    /// Groups like this one that go round at the same time, over the same links up the ladder.
+    /// Number of such groups that run at the same time, over the same links of the ladder.
     pub groups: u64,
 }
 
 /// Steps of one half on one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CollectiveRound {
-    /// How fragments go round.
+    /// Route of the fragments.
     pub method: CollectiveMethod,
-    /// Replicas that take part.
+    /// Number of replicas that take part.
     pub ranks: u64,
-    /// How many of those that are numbered through lie from one of them to the next.
+    /// Distance between adjacent replicas of the round in the numbering of all replicas.
     pub spacing: u64,
-    /// Whether they are in different racks.
+    /// True if the replicas are in different racks.
     pub between_racks: bool,
     pub steps: u64,
-    /// Share of the tensor each step moves.
+    /// Share of the tensor that each step moves.
     pub share: f64,
-    /// Bytes per cycle of an IPU. Four single-IPU replicas that go round both ways were measured at
-    /// the rate of one direction (PopTorch's data-loading tutorial), so both share it.
+    /// Bytes per cycle of an IPU. Four single-IPU replicas that use both directions were measured
+    /// at the rate of one direction (PopTorch's data-loading tutorial), so both directions share
+    /// it.
     pub bytes_per_cycle: f64,
 }
 
-/// The method for `bytes` on each IPU.
+/// Returns the method for `bytes` on each IPU.
 pub(crate) fn method(
     topology: IpuLinkTopology,
     ranks: CollectiveRanks,
     kind: CollectiveKind,
     bytes: Bytes,
 ) -> CollectiveMethod {
-    // Thresholds are for what an IPU puts in: its part of an all-gather, all of a reduce-scatter,
-    // whose thresholds are twice as high.
+    // Thresholds apply to the input of one IPU: its part of an all-gather, or the whole of a
+    // reduce-scatter, whose thresholds are twice as high.
     let bytes = match kind {
         CollectiveKind::AllGather => bytes / ranks.count.max(1),
         CollectiveKind::ReduceScatter => bytes / 2,
@@ -109,7 +110,8 @@ pub(crate) fn method(
     }
 }
 
-/// The rounds of one half for `bytes` on each IPU: within a rack, and over GW-Links between racks.
+/// Returns the rounds of one half for `bytes` on each IPU: within a rack, and over GW-Links between
+/// racks.
 pub(crate) fn rounds(
     system: &SystemCosts,
     ranks: CollectiveRanks,
@@ -122,7 +124,7 @@ pub(crate) fn rounds(
     let in_rack = (u64::from(system.link_domain) / ranks.ipus.max(1)).clamp(1, ranks.count);
     let racks = ranks.count.div_ceil(in_rack);
     let mut rounds = Vec::new();
-    let round = |count: u64, (spacing, part): (u64, f64), bytes_per_cycle: f64| {
+    let make_round = |count: u64, (spacing, part): (u64, f64), bytes_per_cycle: f64| {
         let part_bytes = Bytes::from_f64(bytes.as_f64() * part);
         let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
         let steps = match method {
@@ -144,64 +146,63 @@ pub(crate) fn rounds(
         }
     };
     if in_rack > 1 {
-        // Two neighbours of a pair have four links between them, up and down the ladder there are
-        // two.
+        // The IPUs of a pair are connected by four links, neighbours on the ladder by two.
         let pair = in_rack == 2 && ranks.ipus == 1;
         let speed = if pair { system.pair_bytes_per_cycle } else { system.ladder_bytes_per_cycle };
-        // Their ranks lie between each other, so each link carries data of all groups; the ladder
-        // has two sides.
+        // The ranks of the groups are interleaved, so each link carries data of all groups. The
+        // ladder has two sides.
         let speed = speed / (ranks.groups as f64 / 2.0).max(1.0);
-        rounds.push(round(in_rack, (1, 1.0), speed));
+        rounds.push(make_round(in_rack, (1, 1.0), speed));
     }
     if racks > 1 {
-        // Between racks each replica only moves the part that it reduced in its own.
+        // Between racks each replica moves only the part that it reduced in its own rack.
         let part = (in_rack, 1.0 / in_rack as f64);
-        rounds.push(round(racks, part, system.gateway_bytes_per_cycle));
+        rounds.push(make_round(racks, part, system.gateway_bytes_per_cycle));
     }
     if kind == CollectiveKind::AllGather {
-        // Gathering undoes scattering step by step: between racks first.
+        // Gathering reverses scattering step by step, so it begins between racks.
         rounds.reverse();
     }
     rounds
 }
 
 /// Programs of one half of an all-reduce besides the copies between replicas, in this order
-/// (unidirectionalRingReduceScatter, unidirectionalRingAllGatherImpl, and multiDirectionalSequence of
-/// lib/popops/CollectivesProgram.hpp).
+/// (unidirectionalRingReduceScatter, unidirectionalRingAllGatherImpl, and multiDirectionalSequence
+/// of lib/popops/CollectivesProgram.hpp).
 pub(crate) struct RingPrograms {
-    /// Once.
+    /// Program that runs once, before the first step.
     pub before: OperationWork,
-    /// Before each copy.
+    /// Program that runs before each copy.
     pub ahead: OperationWork,
-    /// Behind each copy, and before the first: what takes the fragment, a function.
+    /// Function that extracts the fragment, after each copy and before the first.
     pub fragment: OperationWork,
-    /// Behind that, where it was copied.
+    /// Program that runs in each step, after the copy and the function.
     pub behind: OperationWork,
-    /// Once, behind the last step.
+    /// Program that runs once, after the last step.
     pub after: OperationWork,
-    /// Further code of the function.
+    /// Additional code of the function.
     pub switch: Option<FragmentSwitch>,
 }
 
-/// Switches on the replica with a copy of each fragment, of which a replica runs one.
+/// Switches on the replica that contain a copy of each fragment. A replica runs one of the copies.
 pub(crate) struct FragmentSwitch {
     pub switches: u64,
-    /// Cases of each, the one that `fragment` holds among them.
+    /// Number of cases of each switch, including the one in `fragment`.
     pub cases: u64,
-    /// The bytes that a case moves.
+    /// Bytes that a case moves.
     pub traffic: TileRuns<TileTraffic>,
 }
 
-/// Ways in which a step takes its fragment out of the tensor, or puts it there.
+/// Ways in which a step extracts its fragment from the tensor or inserts it.
 enum FragmentCopy {
     /// A copy for each fragment, and a switch on the replica.
     Switch(WorkPhase),
-    /// A slice of a copy of the tensor that is laid out for it.
+    /// A slice of a copy of the tensor in a sliceable layout.
     Slice(OperationWork),
 }
 
 impl CollectiveMethod {
-    /// Rings that fragments go round at the same time.
+    /// Number of rings on which fragments move at the same time.
     fn rings(self, ranks: u64) -> u64 {
         match self {
             Self::MeetInMiddleRing if ranks <= 2 => 1,
@@ -212,7 +213,7 @@ impl CollectiveMethod {
     }
 }
 
-/// The programs of one half over `round`, for a tensor with `elements` on each tile.
+/// Returns the programs of one half over `round`, for a tensor with `elements` on each tile.
 pub(crate) fn ring_programs(
     machine: &IpuTarget,
     round: &CollectiveRound,
@@ -234,7 +235,7 @@ pub(crate) fn ring_programs(
     };
     let rearranged = match &copy {
         FragmentCopy::Switch(_) => None,
-        // The tensor is rearranged for slices, or brought back from there.
+        // The tensor is rearranged for slices, or back from that layout.
         FragmentCopy::Slice(_) => {
             let bytes = elements.map(|count| *count * dtype.bytes());
             moved(machine, "rearrange", &bytes, TileMessages::each_way(round.ranks))
@@ -253,7 +254,7 @@ pub(crate) fn ring_programs(
         }
     }
     for _ in 0..rings {
-        // The replica within its ring, and its place there.
+        // The replica within its ring, and its position there.
         programs.before.push(index("initIndex", 1));
         programs.before.push(index("initIndex/ring", 8));
         programs.ahead.push(index("incrementIndex", 2));
@@ -276,13 +277,14 @@ pub(crate) fn ring_programs(
 }
 
 impl CollectiveRound {
-    /// The bytes that a step moves of a tensor with `elements` on each tile.
+    /// Elements that a step moves of a tensor with `elements` on each tile.
     pub(crate) fn part(&self, elements: &TileRuns<Elements>) -> TileRuns<Elements> {
         elements.map(|count| Elements::from_f64((count.as_f64() * self.share).ceil()))
     }
 }
 
-/// The way in which one ring takes `part` of each tile's `elements` (createSliceableTensorIfBenefical).
+/// Returns the way in which one ring extracts `part` of each tile's `elements`
+/// (createSliceableTensorIfBenefical).
 fn fragment_copy(
     machine: &IpuTarget,
     ranks: u64,
@@ -290,11 +292,11 @@ fn fragment_copy(
     elements: &TileRuns<Elements>,
     part: &TileRuns<Elements>,
 ) -> FragmentCopy {
-    /// Collectives that the sources expect a program to have, all with their switches in memory.
+    /// Number of collectives that poplibs expects in a program, each with its switches in memory.
     const EXPECTED_CALLS: u64 = 8;
     let bytes = part.map(|count| *count * dtype.bytes());
-    // Fragments begin where the one before ended, and the buffer at its first tile: every tile sends
-    // what it has to another one.
+    // Each fragment begins where the previous one ended, whereas the buffer begins at its first
+    // tile, so every tile sends its data to another one.
     let shifted = moved(machine, "sliceFragments", &bytes, TileMessages::each_way(1));
     let fragment = Elements(elements.max().0.div_ceil(ranks));
     let case_bytes = code_bytes::SWITCH_CASE_BYTES * EXPECTED_CALLS;
@@ -307,7 +309,7 @@ fn fragment_copy(
     }
 }
 
-/// An exchange in which every tile passes on what it has.
+/// Exchange in which every tile sends its data to another tile.
 fn moved(
     machine: &IpuTarget,
     name: &str,
@@ -317,14 +319,14 @@ fn moved(
     exchange::phase(name, bytes, bytes, messages, machine.tiles, machine.exchange_speed())
 }
 
-/// An expression of the index of a fragment, which one tile works out.
+/// Phase that evaluates an expression of the index of a fragment on one tile.
 fn index(name: &str, functions: u64) -> WorkPhase {
     let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
     let expression = FusedExpression { operands: 1, functions };
     elementwise::fused(name, expression, (DType::Int, &one), true)
 }
 
-/// Takes so many elements of each tile out of a larger tensor.
+/// Compute set that slices `elements` of each tile from a larger tensor.
 pub(crate) fn slice(dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     elementwise::compute(
         "dynamicSlice",
@@ -334,7 +336,7 @@ pub(crate) fn slice(dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     )
 }
 
-/// Cycles to slice `count` elements of a tile out of a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
+/// Cycles to slice `count` elements of a tile from a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
 /// (poplibs lib/popops/popopsCycleEstimators.cpp, DynamicSlice1D).
 pub(crate) fn slice_cycles(Elements(count): Elements, dtype: DType) -> Cycles {
     let width = elementwise::vector_width(dtype);
@@ -376,7 +378,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn every_half_moves_all_but_the_own_part(
+        fn every_half_moves_all_parts_but_one(
             log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30
         ) {
             let pod = find_system("pod256").expect("a system");
@@ -417,7 +419,7 @@ mod tests {
                 let sliced = phases.iter().any(|(phase, _)| phase.name == "dynamicSlice");
                 prop_assert_eq!(sliced, programs.switch.is_none());
                 prop_assert_eq!(sliced, count.div_ceil(ranks) <= 96);
-                // What is sliced is rearranged once, before or behind the ring.
+                // A sliced tensor is rearranged once, before or after the ring.
                 let exchanges = |work: &OperationWork| {
                     let kinds = work.phases().into_iter().map(|(phase, _)| &phase.kind);
                     kinds.filter(|kind| matches!(kind, WorkPhaseKind::Exchange { .. })).count()

@@ -1,5 +1,5 @@
-//! Operations of popops: element-wise, reductions, multi-slices, collectives, and the copies
-//! between layouts.
+//! Operations of popops: elementwise, reductions, multi-slices, collectives, and the copies between
+//! layouts.
 
 mod broadcast;
 pub(crate) mod collective;

@@ -1,5 +1,6 @@
-//! Rows with a one where a label says (poplibs lib/popops/Encoding.cpp, encodeOneHotBase): encoded
-//! in an order of their own, then brought to where they are used.
+//! One-hot encoding: rows with a one at the position of a label (poplibs lib/popops/Encoding.cpp,
+//! encodeOneHotBase). They are encoded in a layout of their own, then moved to the layout of their
+//! use.
 
 use super::{elementwise, relayout};
 use crate::poplar::exchange::{self, TileMessages};
@@ -10,21 +11,23 @@ use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
 use tilescope_report::units::{Elements, TileId, TileRuns};
 
-/// Fewest grains of classes on a tile: a vertex does its labels one after the other, so that long
-/// rows are better than many (minGrainsPerTile).
+/// Minimum number of grains of classes on a tile. A vertex processes its labels one after the
+/// other, so long rows are better than many (minGrainsPerTile).
 const MIN_CLASS_GRAINS: u64 = 4;
 
-/// How rows of classes are dealt to the tiles: blocks of labels and classes.
+/// Distribution of rows of classes over the tiles, in blocks of labels and classes.
 struct EncodedRows {
     layout: TensorLayout,
-    /// Labels of each tile.
+    /// Number of labels on each tile.
     labels: TileRuns<u64>,
 }
 
 impl EncodedRows {
-    /// Whole grains of labels for as many tiles as there are; tiles left over share the classes.
+    /// Distributes whole grains of labels over the tiles. If tiles are left over, they share the
+    /// classes.
     fn dealt(ty: &TensorInfo, tiles: u32) -> Self {
-        let (labels, classes) = (ty.shape[0], ty.shape[1]);
+        let labels = ty.shape[0];
+        let classes = ty.shape[1];
         let grain = elementwise::vector_width(ty.dtype);
         let tiles = u64::from(tiles);
         let label_grains = labels.div_ceil(grain);
@@ -37,24 +40,25 @@ impl EncodedRows {
             let starts = (0..classes).step_by(usize::try_from(classes_of_tile).unwrap_or(1));
             starts.map(move |start| (labels, (classes - start).min(classes_of_tile)))
         });
-        // Blocks that are more than tiles begin again at the first.
+        // If there are more blocks than tiles, distribution continues from the first tile.
         let mut on_tiles = vec![(0, 0); usize::try_from(tiles).unwrap_or(0)];
         for (block, tile) in blocks.zip((0..on_tiles.len()).cycle()) {
             on_tiles[tile].0 += block.0;
             on_tiles[tile].1 += block.0 * block.1;
         }
-        let numbered = || TileId(0).onwards().zip(&on_tiles);
-        let elements = per_tile(numbered().map(|(tile, block)| (tile, Elements(block.1))));
+        let elements = on_tiles.iter().map(|(_, elements)| Elements(*elements));
+        let elements = per_tile(TileId(0).onwards().zip(elements));
+        let labels = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|(labels, _)| *labels)));
         let group = classes_of_tile.min(classes);
         Self {
             layout: TensorLayout { elements, order: ElementOrder::grouped(&ty.shape, 1, group) },
-            labels: per_tile(numbered().map(|(tile, block)| (tile, block.0))),
+            labels,
         }
     }
 }
 
-/// Adds the phases that encode `labels` as rows of `ty`, `[labels, classes]`, and bring them to
-/// where `layout` has them.
+/// Adds the phases that encode `labels` as rows of `ty`, `[labels, classes]`, and move them to
+/// `layout`.
 pub(crate) fn encode(
     work: &mut OperationWork,
     machine: &IpuTarget,
@@ -87,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_of_every_label_lies_on_one_tile() {
+    fn every_class_of_every_label_is_on_one_tile() {
         for (labels, classes) in [(1, 10), (8, 3), (160, 30_528), (4096, 2), (100_000, 17)] {
             let ty = TensorInfo::new([labels, classes], DType::Half);
             let rows = EncodedRows::dealt(&ty, 1472);

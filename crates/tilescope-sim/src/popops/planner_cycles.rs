@@ -1,4 +1,4 @@
-//! Vertices around serial loops and weight updates: slices, updates, additions (poplibs
+//! Vertices for serial loops and weight updates: slices, updates, additions (poplibs
 //! `lib/popops/popopsCycleEstimators.cpp` of March 2021).
 
 use crate::shape::DType;
@@ -8,7 +8,7 @@ use tilescope_report::units::{Cycles, Elements};
 /// Cycles of a supervisor around an elementwise vertex (`basicOpSupervisorOverhead`).
 const SUPERVISOR: u64 = 11;
 
-/// Cycles to slice `elements` of a tile out of a larger tensor, or to write them back
+/// Cycles to slice `elements` of a tile from a larger tensor, or to write them back
 /// (`getDynamicSlice1dEstimate`).
 pub(crate) fn dynamic_slice(
     machine: &IpuTarget,
@@ -20,9 +20,9 @@ pub(crate) fn dynamic_slice(
     Cycles(SUPERVISOR + 14 + (41 + 27 + vectors) * machine.workers())
 }
 
-/// Cycles to add `elements` of a tile in place (`getBinaryOp1DInPlaceSupervisorEstimate`). Like all loops
-/// here that read two operands, it takes 2 cycles per vector: the published benchmarks were
-/// estimated with operands in interleaved memory.
+/// Cycles to add `elements` of a tile in place (`getBinaryOp1DInPlaceSupervisorEstimate`). Like all
+/// loops here that read two operands, it takes 2 cycles per vector, because the published
+/// benchmarks were estimated with operands in interleaved memory.
 pub(crate) fn add_in_place(
     machine: &IpuTarget,
     Elements(elements): Elements,

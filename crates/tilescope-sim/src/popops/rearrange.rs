@@ -1,5 +1,5 @@
-//! Tensors whose innermost dimension becomes another one: blocks of the two groupings are brought
-//! to one tile each and transposed there (poplibs lib/popops/Rearrange.cpp).
+//! Tensors that change their innermost dimension. Blocks of the two groupings are moved to one tile
+//! each and transposed there (poplibs lib/popops/Rearrange.cpp).
 
 use super::transpose::{LARGEST_STRIDE, TransposeMatrices, transpose};
 use crate::poplar::exchange;
@@ -13,19 +13,20 @@ use crate::targets::{IpuTarget, WORKERS};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Elements, TileId, TileRuns};
 
-/// Blocks of a tensor: how many elements of each of two dimensions lie together.
+/// Blocks of a tensor, with the number of contiguous elements of each of two dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransposeBlockShape {
-    /// Elements of the dimension that is innermost now.
+    /// Elements of the dimension that is innermost before.
     pub from: u64,
     /// Elements of the dimension that becomes innermost.
     pub to: u64,
 }
 
 impl TransposeBlockShape {
-    /// Smaller blocks of the same elements, so that more tiles and workers have some: cut by the
-    /// factor of their area, in units of grains, that makes the tile with most blocks fastest (popops
-    /// `Rearrange.cpp` updateGroupingInternal). Sides that are no multiples of a grain are left.
+    /// Returns smaller blocks of the same elements, so that more tiles and workers have some. The
+    /// area, in units of grains, is divided by the factor that minimises the time of the tile with
+    /// most blocks (popops `Rearrange.cpp` updateGroupingInternal). Blocks with sides that are not
+    /// multiples of a grain stay unchanged.
     pub(crate) fn spread(self, elements: Elements, tiles: u64, data_type: DType) -> Self {
         let grain = regroup_grain(data_type);
         if !self.from.is_multiple_of(grain) || !self.to.is_multiple_of(grain) {
@@ -33,7 +34,7 @@ impl TransposeBlockShape {
         }
         let area = self.from * self.to / (grain * grain);
         let blocks = self.count(elements);
-        // Where a stride would be too long for an instruction, tiles may have several blocks.
+        // If a stride would be too long for an instruction, tiles may have several blocks.
         let stride = (self.from.max(self.to) / 4 * 3).saturating_sub(1);
         let most = tiles * stride.div_ceil(LARGEST_STRIDE).clamp(1, WORKERS);
         let mut cut = 1;
@@ -54,14 +55,13 @@ impl TransposeBlockShape {
         Self { from: self.from / from, to: self.to / to }
     }
 
-    /// Blocks that hold `elements`.
+    /// Number of blocks that hold `elements`.
     pub(crate) fn count(&self, elements: Elements) -> u64 {
         elements.div_ceil((self.from * self.to).max(1)).0
     }
 }
 
-/// Smallest grouping that is worth a regroup: 4 halves or 2 floats
-/// (getMinimumRegroupGrainSize).
+/// Smallest grouping that is worth a regroup: 4 halves or 2 floats (getMinimumRegroupGrainSize).
 pub(crate) fn regroup_grain(data_type: DType) -> u64 {
     match data_type {
         DType::Float => 2,
@@ -70,8 +70,8 @@ pub(crate) fn regroup_grain(data_type: DType) -> u64 {
     }
 }
 
-/// The blocks that a tensor which lies like `from` is transposed in to lie like `to`: where their
-/// innermost dimensions differ, and both are grouped in grains (regroupIfBeneficial).
+/// Returns the blocks for transposing a tensor from layout `from` to the innermost elements `to`,
+/// if the innermost dimensions differ and both are grouped in grains (regroupIfBeneficial).
 pub(crate) fn blocks_between(
     ty: &TensorInfo,
     from: &TensorLayout,
@@ -80,22 +80,25 @@ pub(crate) fn blocks_between(
     let from_step = from.order.innermost(&ty.shape).step;
     let from_group = from.group_on_tile(&ty.shape);
     let grain = regroup_grain(ty.dtype);
-    let usable = |group: u64| group.is_multiple_of(grain);
-    // Only what is computed with lies in groups.
+    let whole_grains = from_group.is_multiple_of(grain) && to.group.is_multiple_of(grain);
+    // Only types used in computations are stored in groups.
     let valid = matches!(ty.dtype, DType::Half | DType::Float);
-    (valid && from_step != to.step && usable(from_group) && usable(to.group))
-        .then_some(TransposeBlockShape { from: from_group, to: to.group })
+    if !valid || from_step == to.step || !whole_grains {
+        return None;
+    }
+    Some(TransposeBlockShape { from: from_group, to: to.group })
 }
 
-/// A tensor that was transposed in blocks.
+/// Tensor that was transposed in blocks.
 pub(crate) struct RegroupedTensor {
-    /// The blocks, after they were spread over the tiles.
+    /// Blocks after spreading them over the tiles.
     pub blocks: TransposeBlockShape,
-    /// Where they lie.
+    /// Layout of the result.
     pub layout: TensorLayout,
 }
 
-/// Adds what transposes a tensor in such blocks, dealt evenly to the tiles that hold it.
+/// Adds the transposition of a tensor in these blocks, distributed evenly over the tiles that hold
+/// it.
 pub(crate) fn regroup(
     work: &mut OperationWork,
     machine: &IpuTarget,
@@ -110,12 +113,17 @@ pub(crate) fn regroup(
     let count = blocks.count(ty.elements());
     let each = count.div_ceil(u64::from(from.elements.tile_count()).max(1));
     let mut left = count;
-    let counts: TileRuns<u64> = per_tile(TileId(0).onwards().map_while(|tile| {
+    let mut counts = Vec::new();
+    for tile in TileId(0).onwards() {
+        if left == 0 {
+            break;
+        }
         let count = each.min(left);
         left -= count;
-        (count > 0).then_some((tile, count))
-    }));
-    // Blocks divide both dimensions, so they hold every element once.
+        counts.push((tile, count));
+    }
+    let counts: TileRuns<u64> = per_tile(counts);
+    // Blocks divide both dimensions, so they contain every element once.
     let held = counts.map(|count| size * *count);
     let order = ElementOrder::grouped_at(&ty.shape, Innermost { group: blocks.to, ..to });
     let layout = TensorLayout { elements: held, order };
@@ -130,7 +138,7 @@ pub(crate) fn regroup(
         machine.exchange_speed(),
     ));
     work.push(transpose_phase(&format!("{name}/Transpose"), machine, ty.dtype, blocks, &counts));
-    let mut temporary = |part: &str, live| {
+    let mut push_temporary = |part: &str, live| {
         work.temporaries.push(TemporaryVariable::anywhere(
             format!("{name}/{part}"),
             MemoryCategory::Rearrangement,
@@ -138,13 +146,13 @@ pub(crate) fn regroup(
             live,
         ));
     };
-    temporary("preRegroup", start..start + 2);
-    // What comes out lies beside what went in, and goes with the next exchange.
-    temporary("partialTranspose", start + 1..start + 3);
+    push_temporary("preRegroup", start..start + 2);
+    // The result is stored beside the operand, and is freed after the next exchange.
+    push_temporary("partialTranspose", start + 1..start + 3);
     RegroupedTensor { blocks, layout }
 }
 
-/// The compute set that transposes so many blocks of each tile.
+/// Compute set that transposes the given number of blocks on each tile.
 fn transpose_phase(
     name: &str,
     machine: &IpuTarget,
@@ -152,25 +160,25 @@ fn transpose_phase(
     blocks: TransposeBlockShape,
     counts: &TileRuns<u64>,
 ) -> WorkPhase {
-    let TransposeBlockShape { from, to } = blocks;
-    let blocks = |count| TransposeMatrices { count, rows: to, columns: from };
-    let cycles = counts.map(|count| transpose(dtype, blocks(*count)));
-    let together = |count: u64| blocks(count).share_a_vertex(dtype);
-    let kinds = [("Transpose", false), ("Transpose1D", true)];
-    let vertices = kinds.into_iter().map(|(kind, whole_tile)| {
-        let vertices = |count: u64| match (whole_tile, together(count)) {
-            (true, true) => 1,
-            (false, false) => count.min(machine.workers()),
-            _ => 0,
-        };
-        let on_tiles = counts.iter().flat_map(|(range, count)| {
-            range.iter().map(move |tile| (tile, *count)).collect::<Vec<_>>()
-        });
-        let instances = per_tile(on_tiles.map(|(tile, count)| (tile, vertices(count))));
-        let kind = format!("poplar_rt::{kind}<{}>", dtype.poplar_name());
-        VertexInstances::of_edges(kind, instances, 2)
-    });
-    let vertices = vertices.filter(|vertex| !vertex.count.is_empty()).collect();
+    let mut cycles = TileRuns::empty();
+    let mut of_workers = TileRuns::empty();
+    let mut of_tiles = TileRuns::empty();
+    for (tiles, count) in counts.iter() {
+        let matrices = TransposeMatrices { count: *count, rows: blocks.to, columns: blocks.from };
+        cycles.push(tiles, transpose(dtype, matrices));
+        if matrices.share_a_vertex(dtype) {
+            of_tiles.push(tiles, 1);
+        } else {
+            of_workers.push(tiles, (*count).min(machine.workers()));
+        }
+    }
+    let mut vertices = Vec::new();
+    for (kind, instances) in [("Transpose", of_workers), ("Transpose1D", of_tiles)] {
+        if !instances.is_empty() {
+            let kind = format!("poplar_rt::{kind}<{}>", dtype.poplar_name());
+            vertices.push(VertexInstances::of_edges(kind, instances, 2));
+        }
+    }
     WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices } }
 }
 
@@ -206,7 +214,7 @@ mod tests {
             blocks_between(&ty, &from, Innermost { step: Some(1), group: gcd(group, columns) })
         };
         assert_eq!(blocks(64, 64, 16), Some(TransposeBlockShape { from: 8, to: 16 }));
-        // Groups of eight end inside 65 rows; a group of two columns is no grain.
+        // Groups of eight end inside 65 rows. A group of two columns is not a grain.
         assert_eq!(blocks(65, 64, 16), None);
         assert_eq!(blocks(64, 64, 2), None);
         assert_eq!(blocks(64, 66, 16), None);

@@ -1,5 +1,5 @@
-//! Layout changes between operations: an exchange, then copies on the tiles that bring the
-//! elements into the order the next vertices read.
+//! Layout changes between operations: an exchange, then on-tile copies that put the elements into
+//! the order that the next vertices read.
 
 use super::{elementwise, rearrange};
 use crate::cost_constants::ON_TILE_COPY_CYCLES;
@@ -12,17 +12,17 @@ use crate::targets::{BytesPerCycle, IpuTarget, WORKERS};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
-/// What a copy of double words moves.
+/// Rate of a copy of double words.
 pub(crate) const COPY_SPEED: BytesPerCycle = BytesPerCycle(8);
 
-/// How pieces that are copied on a tile begin and end.
+/// Alignment of the pieces that are copied on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PieceAlignment {
-    /// At double words.
+    /// Pieces begin and end at double words.
     DoubleWords,
-    /// At words.
+    /// Pieces begin and end at words.
     Words,
-    /// Inside words: each is read, merged and written.
+    /// Pieces begin or end inside words. Each word is read, merged and written.
     InsideWords,
 }
 
@@ -46,10 +46,10 @@ impl PieceAlignment {
         }
     }
 
-    /// Cycles to copy so many bytes into another order, behind the start: a regression over ten
-    /// thousand random rearrangements (poplibs lib/poplin/ConvModel.cpp, addTransformCycleEstimate).
-    /// Its 587 cycles before the first byte are the start of an exchange and of a compute set, which
-    /// the run adds, and [`ON_TILE_COPY_CYCLES`].
+    /// Cycles to copy `bytes` into another order, after the start: a regression over ten thousand
+    /// random rearrangements (poplibs lib/poplin/ConvModel.cpp, addTransformCycleEstimate). Its 587
+    /// cycles before the first byte are the start of an exchange and of a compute set, which the
+    /// run adds, and [`ON_TILE_COPY_CYCLES`].
     fn rearrange_cycles(self, Bytes(bytes): Bytes) -> Cycles {
         let per_kibibyte = match self {
             Self::DoubleWords => 451,
@@ -65,21 +65,22 @@ pub(crate) fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
     PieceAlignment::of(contiguous * dtype.bytes()).vertex()
 }
 
-/// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, all workers of a tile.
+/// On-tile copies of `bytes` in contiguous pieces of `piece` bytes, by all workers of a tile.
 fn arrange(name: &str, bytes: &TileRuns<Bytes>, piece: Bytes) -> WorkPhase {
     let vertex = PieceAlignment::of(piece).vertex();
     arrange_pieces(name, vertex, &bytes.map(|bytes| arrange_cycles(*bytes, piece)))
 }
 
-/// On-tile copies that keep the order of elements, in stretches of a multiple of `piece` of them:
-/// double words follow each other where stretches begin and end at them.
+/// On-tile copies that keep the order of elements, in stretches of a multiple of `piece` elements.
+/// If stretches begin and end at double words, these are contiguous.
 pub(crate) fn copy(
     name: &str,
     dtype: DType,
     elements: &TileRuns<Elements>,
     piece: u64,
 ) -> WorkPhase {
-    let (bytes, piece) = (elements.map(|count| *count * dtype.bytes()), piece * dtype.bytes());
+    let bytes = elements.map(|count| *count * dtype.bytes());
+    let piece = piece * dtype.bytes();
     let name = format!("{name}/OnTileCopy");
     if PieceAlignment::of(piece) == PieceAlignment::DoubleWords {
         let cycles =
@@ -89,7 +90,7 @@ pub(crate) fn copy(
     arrange(&name, &bytes, piece)
 }
 
-/// On-tile copies that take the workers of each tile so many cycles.
+/// On-tile copies that take the workers of each tile the given cycles.
 pub(crate) fn arrange_pieces(name: &str, vertex: &str, cycles: &TileRuns<Cycles>) -> WorkPhase {
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, cycles, |cycles| *cycles);
     if let crate::poplar::work::WorkPhaseKind::Compute { vertices, .. } = &mut phase.kind {
@@ -100,15 +101,15 @@ pub(crate) fn arrange_pieces(name: &str, vertex: &str, cycles: &TileRuns<Cycles>
     phase
 }
 
-/// Cycles to bring `bytes` into another order on a tile, in pieces of `piece` bytes.
+/// Cycles to reorder `bytes` on a tile, in pieces of `piece` bytes.
 pub(crate) fn arrange_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     ON_TILE_COPY_CYCLES.cycles() + piece_cycles(bytes, piece)
 }
 
-/// The same behind the start.
+/// As [`arrange_cycles`], without the start.
 fn piece_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     let alignment = PieceAlignment::of(piece);
-    // What hangs over at both ends of a long piece; each double word between is put together of two.
+    // Remainders at both ends of a long piece. Each double word between is assembled from two.
     let ends = match alignment {
         PieceAlignment::DoubleWords => return alignment.rearrange_cycles(bytes),
         PieceAlignment::Words => LOAD_BYTES,
@@ -121,7 +122,7 @@ fn piece_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     COPY_SPEED.cycles_for(bytes * 2) + alignment.rearrange_cycles(pieces * ends)
 }
 
-/// Adds copies that begin every row of `columns` elements at a double word.
+/// Adds copies that align every row of `columns` elements to a double word.
 pub(crate) fn pad_rows(
     work: &mut OperationWork,
     dtype: DType,
@@ -133,7 +134,7 @@ pub(crate) fn pad_rows(
     work.push(arrange(name, &bytes, columns * dtype.bytes()));
 }
 
-/// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words where pieces are
+/// Cycles to copy `bytes` in contiguous pieces of `piece` bytes, by double words if pieces are
 /// whole words.
 pub(crate) fn copy_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     if (piece % WORD_BYTES).is_zero() {
@@ -143,7 +144,7 @@ pub(crate) fn copy_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     }
 }
 
-/// On-tile copies around another operation, of so many cycles after their start.
+/// On-tile copies around another operation, with the given cycles after their start.
 pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<Cycles>) -> WorkPhase {
     let name = format!("{name}/OnTileCopy");
     elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| {
@@ -151,9 +152,9 @@ pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<Cycles>
     })
 }
 
-/// The phases that bring a tensor of type `ty` from one layout into another for the operation step
-/// `name`; none where it lies so already. What does not stay together is copied on the tile it comes
-/// to.
+/// Returns the phases that move a tensor of type `ty` from one layout to another for the operation
+/// step `name`. Empty if the layouts are equal. Elements that do not stay together are copied on
+/// the destination tile.
 pub(crate) fn bring(
     machine: &IpuTarget,
     ty: &TensorInfo,
@@ -164,16 +165,19 @@ pub(crate) fn bring(
     let mut work = OperationWork::default();
     if from != to {
         // Without a change of order the exchange itself puts every word in its place.
-        let together =
-            (from.order != to.order).then(|| from.order.common_run(&to.order, &ty.shape));
+        let together = if from.order == to.order {
+            None
+        } else {
+            Some(from.order.common_run(&to.order, &ty.shape))
+        };
         push_moves(&mut work, machine, ty, [from, to], together, name);
     }
     work
 }
 
-/// The same where blocks of the tensor are transposed on the way if both orders have groups of whole
-/// grains along other axes, as operations of poplibs do that call for it (lib/popops/Rearrange.cpp,
-/// regroupIfBeneficial).
+/// As [`bring`], but if both orders have groups of whole grains along different axes, blocks of the
+/// tensor are transposed on the way, as in operations of poplibs that request it
+/// (lib/popops/Rearrange.cpp, regroupIfBeneficial).
 pub(crate) fn bring_regrouped(
     machine: &IpuTarget,
     ty: &TensorInfo,
@@ -188,12 +192,12 @@ pub(crate) fn bring_regrouped(
     };
     let mut work = OperationWork::default();
     let regrouped = rearrange::regroup(&mut work, machine, ty, from, (blocks, innermost), name);
-    // Groups are whole grains now, which the exchange puts in their places.
+    // Groups are now whole grains, which the exchange puts in their places.
     push_moves(&mut work, machine, ty, [&regrouped.layout, to], None, name);
     work
 }
 
-/// Adds the exchange between two layouts, and copies on the tiles where only so many elements stay
+/// Adds the exchange between two layouts, and on-tile copies if only `together` elements stay
 /// together.
 fn push_moves(
     work: &mut OperationWork,
@@ -222,7 +226,7 @@ fn push_moves(
         format!("{name}/rearranged"),
         MemoryCategory::Rearrangement,
         bytes,
-        // One phase longer: the operation that asked for the layout reads it in its first phase.
+        // One phase longer: the operation that requested the layout reads it in its first phase.
         start..phases + 1,
     ));
 }
@@ -245,15 +249,16 @@ mod tests {
         TensorLayout { order, ..TensorLayout::linear(ty.elements(), ty.dtype.bytes(), 1472) }
     }
 
-    /// The phases between groups of rows and groups of columns.
+    /// Phases between groups of rows and groups of columns.
     fn turned(dtype: DType, shape: [u64; 2], regrouped: bool) -> OperationWork {
         let ty = TensorInfo::new(shape, dtype);
-        let (from, to) = (grouped(&ty, 0, 8), grouped(&ty, 1, 16));
+        let from = grouped(&ty, 0, 8);
+        let to = grouped(&ty, 1, 16);
         let bring = if regrouped { bring_regrouped } else { bring };
         bring(&machine(), &ty, &from, &to, "Op")
     }
 
-    /// Cycles of the busiest tile of each phase, for each byte of the tensor.
+    /// Cycles of the busiest tile of each phase, per byte of the tensor.
     fn cycles_per_byte(dtype: DType, shape: [u64; 2], regrouped: bool) -> f64 {
         let work = turned(dtype, shape, regrouped);
         let cycles = |phase: &WorkPhase| match &phase.kind {
@@ -266,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_together_is_copied_faster() {
+    fn contiguous_elements_are_copied_faster() {
         let cycles = |piece| arrange_cycles(Bytes(1024), Bytes(piece));
         assert_eq!([8, 4, 2].map(cycles), [Cycles(651), Cycles(3400), Cycles(5471)]);
         // Only the ends of long pieces are merged: 86 of 12 bytes, 4 of 258.
@@ -305,11 +310,11 @@ mod tests {
             }
         }
 
-        /// An odd layout costs at least as much for each byte as its neighbour padded to whole
-        /// groups, as far as that shares its groups of 16 by 16 out evenly; the busiest tile of
-        /// either may have a grain more than the mean. Halves in blocks
-        /// of four by four are not odd: no larger block is transposed as fast (TransposeWorkerCycles
-        /// takes 4 cycles for each).
+        /// An odd layout costs at least as much per byte as its neighbour padded to whole groups,
+        /// provided that the neighbour distributes its groups of 16 by 16 evenly. The busiest tile
+        /// of either may have a grain more than the mean. Halves in blocks of four by four are not
+        /// odd: no larger block is transposed as fast (TransposeWorkerCycles takes 4 cycles for
+        /// each).
         #[test]
         fn odd_layouts_are_no_cheaper_than_padded_ones(
             [rows, columns] in [1000u64..4000, 1000u64..4000],

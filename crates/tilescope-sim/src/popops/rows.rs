@@ -1,5 +1,5 @@
-//! Reductions over some axes of a tensor, and the results of reductions applied to the rows they
-//! came from.
+//! Reductions over some axes of a tensor, and elementwise operations of rows with their reduced
+//! values.
 
 use super::broadcast::{BroadcastForm, BroadcastOperation};
 use super::elementwise::BinaryOpType;
@@ -14,38 +14,38 @@ use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Elements, TileRuns};
 
-/// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
+/// Tensor on the tiles as rows along some axes, with one value for each row.
 pub(crate) struct TensorRows {
     /// Element type of the tensor.
     pub dtype: DType,
-    /// How the tensor lies.
+    /// Layout of the tensor.
     pub layout: TensorLayout,
     dims: Vec<ReduceDim>,
-    /// Elements on each tile, groups whole and padded as the dimensions are.
+    /// Elements on each tile, with whole and padded groups as in the dimensions.
     elements: TileRuns<Elements>,
-    /// The same for reductions, whose results have no padding.
+    /// Dimensions and elements for reductions, whose results have no padding.
     reduced: (Vec<ReduceDim>, TileRuns<Elements>),
-    /// Rows that each tile holds elements of.
+    /// Number of rows with elements on each tile.
     rows_on_tile: TileRuns<u64>,
-    /// Where one value for each row goes, if that is decided beforehand.
+    /// Distribution of the values of rows, if predetermined.
     result_mapping: Option<TileRuns<Elements>>,
-    /// What becomes of the values of a reduction.
+    /// Use of the values of a reduction.
     result_use: ReduceResultUse,
 }
 
 impl TensorRows {
-    /// Rows of a tensor that run along `axes`.
+    /// Creates the rows of a tensor along `axes`.
     pub(crate) fn new(ty: &TensorInfo, layout: TensorLayout, axes: &[usize]) -> Self {
         let dims = reduce::dims(&ty.shape, &layout.order, axes);
         let mut elements = layout.whole_groups();
         let held: u64 = dims.iter().map(|dim| dim.size).product();
         if Elements(held) != elements.total() {
-            // Groups end inside the axes, so that the shape is without padding.
+            // Groups end inside the axes, so the shape has no padding.
             elements = layout.elements.clone();
         }
         let rows_on_tile = reduce::columns_on_tiles(&dims, &elements);
         let linear = reduce::dims(&ty.shape, &ElementOrder::Linear, axes);
-        // Results have no padding: what groups would add to them is left out with the groups.
+        // Results have no padding. Groups that would add padding to them are omitted.
         let reduced = if reduce::column_count(&dims) > reduce::column_count(&linear) {
             (linear, layout.elements.clone())
         } else {
@@ -63,24 +63,25 @@ impl TensorRows {
         }
     }
 
-    /// The same rows, whose reductions leave their values so.
+    /// Returns the same rows with a given layout of the values.
     pub(crate) fn with_result_mapping(self, values: TensorLayout) -> Self {
         Self { result_mapping: Some(values.elements), ..self }
     }
 
-    /// The same rows, whose reductions use their values so.
+    /// Returns the same rows with a given use of the values.
     pub(crate) fn with_result(self, result: ReduceResultUse) -> Self {
         Self { result_use: result, ..self }
     }
 
-    /// Where one value for each row goes, if that is decided beforehand.
+    /// Layout of the values of rows, if predetermined.
     pub(crate) fn result_layout(&self) -> Option<TensorLayout> {
         self.result_mapping
             .clone()
             .map(|elements| TensorLayout { elements, order: ElementOrder::Linear })
     }
 
-    /// Adds a reduction of each row to one value of type `output`; returns how the values lie.
+    /// Adds a reduction of each row to one value of type `output`. Returns the layout of the
+    /// values.
     pub(crate) fn reduce(
         &self,
         machine: &IpuTarget,
@@ -105,8 +106,8 @@ impl TensorRows {
         Ok(TensorLayout { elements, order: ElementOrder::Linear })
     }
 
-    /// Adds the operation of every row with its value, in place: the values are sent to the tiles
-    /// of their rows first.
+    /// Adds the in-place operation of every row with its value. The values are first sent to the
+    /// tiles of their rows.
     pub(crate) fn apply_broadcast(
         &self,
         machine: &IpuTarget,
@@ -119,7 +120,7 @@ impl TensorRows {
         self.apply_broadcast_form(machine, work, name, in_place, values);
     }
 
-    /// The same with results of their own.
+    /// As [`Self::apply_broadcast`], with separate results.
     pub(crate) fn apply_broadcast_apart(
         &self,
         machine: &IpuTarget,
@@ -167,7 +168,8 @@ impl TensorRows {
         let bytes = self.dtype.bytes();
         let needed = self.rows_on_tile.map(|rows| *rows * bytes);
         let start = work.phases().len();
-        let (tiles, speed) = (machine.tiles, machine.exchange_speed());
+        let tiles = machine.tiles;
+        let speed = machine.exchange_speed();
         let sent = values.bytes(bytes);
         work.push_some(exchange::phase(
             name,

@@ -1,6 +1,6 @@
-//! The largest elements of rows by bitonic sorting (poplibs lib/popops/BitonicTopK.cpp, topKImpl):
-//! every step compares elements at one distance and swaps them, and once sequences of `k` are sorted
-//! half of what is left is dropped after each merge.
+//! The largest elements of rows by bitonic sorting (poplibs lib/popops/BitonicTopK.cpp, topKImpl).
+//! Every step compares elements at one distance and swaps them. Once sequences of `k` are sorted,
+//! half of the remaining elements are dropped after each merge.
 
 use super::elementwise;
 use crate::cost_constants::TRANSPOSING_MESSAGES;
@@ -12,16 +12,16 @@ use crate::shape::DType;
 use crate::targets::{IpuTarget, WORKERS};
 use tilescope_report::units::{Bytes, Cycles, Elements, TileId, TileRuns};
 
-/// Bytes of a key and of the index that goes with it.
+/// Bytes of a key and its index.
 const PAIR_BYTES: Bytes = Bytes(8);
 
-/// Rows of which the first elements are kept when they are sorted.
+/// Rows whose first `k` elements in sorted order are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TopKRows {
     pub rows: u64,
-    /// Elements of a row.
+    /// Number of elements of a row.
     pub length: u64,
-    /// Elements that are kept, of a row.
+    /// Number of elements kept of each row.
     pub k: u64,
     pub dtype: DType,
 }
@@ -29,32 +29,33 @@ pub(crate) struct TopKRows {
 /// One step of comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CompareStep {
-    /// Elements of all rows.
+    /// Number of elements of all rows.
     elements: u64,
-    /// Elements from one to its partner.
+    /// Distance of an element to its partner.
     distance: u64,
-    /// Comparisons after which the order changes.
+    /// Number of comparisons after which the order is reversed.
     turn: u64,
 }
 
 impl CompareStep {
-    /// numComparisonsAtDistance
+    /// Number of comparisons of the step (numComparisonsAtDistance).
     fn comparisons(self) -> u64 {
         let block = 2 * self.distance;
         let rest = self.elements % block;
         self.elements / block * self.distance + rest.saturating_sub(self.distance)
     }
 
-    /// Comparisons of each tile: as few tiles as keep the largest share small.
+    /// Comparisons of each tile, on the smallest number of tiles that keeps the largest share
+    /// minimal.
     fn shares(self, tiles: u32) -> Vec<u64> {
         let each = self.comparisons().div_ceil(tiles.into()).max(1);
         let starts = (0..self.comparisons()).step_by(usize::try_from(each).unwrap_or(usize::MAX));
         starts.map(|start| each.min(self.comparisons() - start)).collect()
     }
 
-    /// Cycles of a tile with so many comparisons, all of which swap
-    /// (`CompareAndSwapAtDistanceKeyVal` in lib/popops/popopsCycleEstimators.cpp), each worker's in
-    /// one stretch.
+    /// Cycles of a tile with `comparisons` comparisons that all swap
+    /// (`CompareAndSwapAtDistanceKeyVal` in lib/popops/popopsCycleEstimators.cpp), with those of
+    /// each worker in one stretch.
     fn cycles(self, comparisons: u64) -> Cycles {
         let count = comparisons.div_ceil(WORKERS);
         let first = self.distance.min(count);
@@ -66,10 +67,10 @@ impl CompareStep {
 }
 
 impl TopKRows {
-    /// The steps in order.
+    /// Returns the steps in order.
     fn steps(self) -> Vec<CompareStep> {
-        let log = |value: u64| u64::from(value.next_power_of_two().ilog2());
-        let (log_k, log_n) = (log(self.k), log(self.length));
+        let log_k = u64::from(self.k.next_power_of_two().ilog2());
+        let log_n = u64::from(self.length.next_power_of_two().ilog2());
         let padded_k = 1 << log_k;
         let mut left = self.length;
         let mut steps = Vec::new();
@@ -97,7 +98,8 @@ impl TopKRows {
         steps
     }
 
-    /// What the tiles do with a tensor whose elements lie so, and where the results are.
+    /// Work of the tiles for a tensor with the given distribution, and the distribution of the
+    /// results.
     pub(crate) fn lower(
         self,
         machine: &IpuTarget,
@@ -108,7 +110,7 @@ impl TopKRows {
             work.push(elementwise::cast("TopK/castKeys", DType::Half, DType::Float, held));
         }
         let tiles = machine.tiles;
-        // Indices are a constant at first, which is sent with the keys.
+        // Indices are initially a constant, which is sent with the keys.
         let mut from = held.clone();
         let vertex = "popops::CompareAndSwapAtDistanceKeyVal<float,unsigned int,false,false>";
         let steps = self.steps().into_iter().filter(|step| step.comparisons() > 0);
@@ -137,22 +139,22 @@ impl TopKRows {
     }
 }
 
-/// The exchange that brings keys and indices from where they lie to where the next step has them;
-/// what the step before dropped stays.
+/// Exchange that moves keys and indices to the tiles of the next step. Elements that the previous
+/// step dropped stay.
 fn exchange_pairs(
     name: &str,
     machine: &IpuTarget,
     to: &TileRuns<Elements>,
     from: &TileRuns<Elements>,
 ) -> Option<WorkPhase> {
-    let bytes = |held: &TileRuns<Elements>| held.map(|count| *count * PAIR_BYTES);
-    let sent = tile_runs::trimmed(from, to.total());
+    let received = to.map(|count| *count * PAIR_BYTES);
+    let sent = tile_runs::trimmed(from, to.total()).map(|count| *count * PAIR_BYTES);
     let messages = TileMessages::each_way(TRANSPOSING_MESSAGES.count());
     let speed = machine.exchange_speed();
-    exchange::phase(name, &bytes(to), &bytes(&sent), messages, machine.tiles, speed)
+    exchange::phase(name, &received, &sent, messages, machine.tiles, speed)
 }
 
-/// Elements dealt evenly to the tiles in pairs.
+/// Distributes elements evenly over the tiles in pairs.
 fn spread(elements: u64, tiles: u32) -> TileRuns<Elements> {
     let bounds = SplitBounds { grain: 2, most: tiles.into(), least: 2 };
     let parts = split_evenly(elements, bounds).map(|part| Some(Elements(part.end - part.start)));

@@ -1,5 +1,5 @@
-//! Transposes of small matrices that lie on one tile (poplibs lib/popops/
-//! popopsCycleEstimators.cpp and Rearrange.cpp).
+//! Transposes of small matrices on one tile (poplibs lib/popops/popopsCycleEstimators.cpp and
+//! Rearrange.cpp).
 
 use crate::shape::DType;
 use crate::targets::WORKERS;
@@ -9,34 +9,34 @@ use tilescope_report::units::{Bytes, Cycles};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransposeMatrices {
     pub count: u64,
-    /// Rows of one before it is transposed.
+    /// Rows of a matrix before it is transposed.
     pub rows: u64,
-    /// Columns of one before it is transposed.
+    /// Columns of a matrix before it is transposed.
     pub columns: u64,
 }
 
-/// Largest stride of a load or store in vectors: what an instruction can hold.
+/// Largest stride of a load or store in vectors: the limit of an instruction.
 pub(crate) const LARGEST_STRIDE: u64 = 512;
 
-/// Most blocks of four by four that one worker is given (poplibs lib/popops/Rearrange.cpp).
+/// Maximum number of blocks of four by four for one worker (poplibs lib/popops/Rearrange.cpp).
 const BLOCKS_OF_ONE_WORKER: u64 = 4;
 
 impl TransposeMatrices {
-    /// Whether they are halves in blocks of four, which fast vertices take.
+    /// Returns true for halves in blocks of four, for which there are fast vertices.
     pub(crate) fn is_fast(self, dtype: DType) -> bool {
         let Self { rows, columns, .. } = self;
         let blocks = rows.is_multiple_of(4) && columns.is_multiple_of(4);
         dtype.bytes() == Bytes(2) && blocks && 1 + 3 * (rows.max(columns) / 4) < LARGEST_STRIDE
     }
 
-    /// Whether one vertex of the whole tile takes all of them.
+    /// Returns true if one vertex of the whole tile transposes all of them.
     pub(crate) fn share_a_vertex(self, dtype: DType) -> bool {
         self.count > 1 && self.is_fast(dtype)
     }
 }
 
-/// Tile cycles: halves in blocks of four go through the fast vertices, one supervisor vertex
-/// where there are several matrices; all else worker by worker.
+/// Tile cycles. Halves in blocks of four use the fast vertices, with one supervisor vertex for
+/// several matrices. All others are transposed worker by worker.
 pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> Cycles {
     let TransposeMatrices { count, rows, columns } = matrices;
     if count == 0 || rows == 0 || columns == 0 {
@@ -45,18 +45,17 @@ pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> Cycles {
     if !matrices.is_fast(dtype) {
         return Cycles(WORKERS * general_worker(dtype, count.div_ceil(WORKERS), rows, columns));
     }
-    let worker = |count| half_worker(count, rows / 4, columns / 4);
     let alone = count == 1 || (rows == 4 && columns == 4 && count <= BLOCKS_OF_ONE_WORKER);
     Cycles(if alone {
-        WORKERS * worker(count)
+        WORKERS * half_worker(count, rows / 4, columns / 4)
     } else {
-        // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the worker's
+        // The supervisor vertex takes 7 cycles itself and skips the first 7 of the worker's
         // codelet.
-        7 + WORKERS * (worker(count.div_ceil(WORKERS)) - 7)
+        7 + WORKERS * (half_worker(count.div_ceil(WORKERS), rows / 4, columns / 4) - 7)
     })
 }
 
-/// A worker's transposes of halves, sizes in fours (TransposeWorkerCycles).
+/// Cycles of a worker's transposes of halves, with sizes in units of four (TransposeWorkerCycles).
 fn half_worker(count: u64, rows: u64, columns: u64) -> u64 {
     match (rows, columns) {
         (1, 1) if count == 1 => 29,
@@ -66,7 +65,7 @@ fn half_worker(count: u64, rows: u64, columns: u64) -> u64 {
     }
 }
 
-/// A worker's transposes of any matrices (Transpose2d).
+/// Cycles of a worker's transposes of arbitrary matrices (Transpose2d).
 fn general_worker(dtype: DType, count: u64, rows: u64, columns: u64) -> u64 {
     if dtype.bytes() == Bytes(4) {
         let even = rows.is_multiple_of(2) && columns.is_multiple_of(2);

@@ -1,27 +1,27 @@
-//! The order in which the elements of a tensor follow each other in the memory of its tiles.
+//! Order of the elements of a tensor in the memory of its tiles.
 //!
-//! An element is named by its flat index, the index in the row-major order of the tensor's shape. A
-//! reshape changes no flat index, so an order holds for every shape of the tensor, and questions on a
-//! view are answered by the memory behind it, as Poplar answers them.
+//! An element is identified by its flat index, the index in the row-major order of the tensor's
+//! shape. A reshape changes no flat index, so an order is valid for every shape of the tensor.
+//! Queries on a view therefore use the order of the memory behind it, as in Poplar.
 
 use super::shaped_memory::ShapedMemory;
 use crate::shape::gcd;
 use std::sync::Arc;
 
-/// One dimension of memory: `size` elements whose flat indices are `step` apart.
+/// Dimension of memory: `size` elements whose flat indices are `step` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryDim {
     step: u64,
     size: u64,
 }
 
-/// The part of one axis of a shape that a dimension of memory runs along.
+/// Part of one axis of a shape that a dimension of memory covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AxisDim {
     pub axis: usize,
-    /// Elements of this part.
+    /// Number of elements of this part.
     pub size: u64,
-    /// Distance of its elements along the axis.
+    /// Distance between its elements along the axis.
     pub(super) step: u64,
 }
 
@@ -32,17 +32,17 @@ pub struct MemoryDims {
     grouping: Grouping,
 }
 
-/// Groups of an axis in memory.
+/// Grouping of an axis in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grouping {
-    /// Elements of a group that stays whole on its tile; 1 where none does.
+    /// Elements of a group that stays whole on its tile, or 1 if there are no such groups.
     pub group: u64,
-    /// Elements of the last group of an axis that groups do not divide; 0 where they do.
+    /// Elements of the last group of an axis that is not a multiple of the group, or 0 if it is.
     pub rest: u64,
-    /// True if that group is the only one of its axis.
+    /// True if the short group is the only one of its axis.
     pub is_only: bool,
-    /// True if tiles begin and end at groups, short ones among them. Else groups are dealt evenly, a
-    /// short one counted as a whole.
+    /// True if tiles begin and end at group borders, with short groups counted as short. Otherwise
+    /// groups are distributed evenly, with short groups counted as whole.
     pub on_borders: bool,
 }
 
@@ -50,18 +50,18 @@ impl Grouping {
     pub(super) const NONE: Self = Self { group: 1, rest: 0, is_only: false, on_borders: false };
 }
 
-/// The order of elements inside the tiles.
+/// Order of elements within the tiles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ElementOrder {
-    /// As the shape says, innermost dimension contiguous.
+    /// Row-major order of the shape, innermost dimension contiguous.
     Linear,
-    /// Some other order.
+    /// Another known order.
     Dims(MemoryDims),
-    /// An order that is not known: no elements are sure to lie together.
+    /// Unknown order: no elements are guaranteed to be adjacent.
     Unknown,
 }
 
-/// Flat indices from one element of each axis of `shape` to the next.
+/// Distances in flat indices between adjacent elements of each axis of `shape`.
 fn steps(shape: &[u64]) -> Vec<u64> {
     let mut steps = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -70,26 +70,27 @@ fn steps(shape: &[u64]) -> Vec<u64> {
     steps
 }
 
-/// Flat indices from one element of an axis of `shape` to the next.
+/// Distance in flat indices between adjacent elements of an axis of `shape`.
 pub(crate) fn axis_step(shape: &[u64], axis: usize) -> u64 {
     shape[axis + 1..].iter().product()
 }
 
 impl MemoryDim {
-    /// The parts of axes of `shape` that it runs along, outermost first; none where it begins or ends
-    /// inside an element of an axis. What is `padded` may be longer than its axis.
+    /// Returns the parts of axes of `shape` that the dimension covers, outermost first, or `None`
+    /// if it begins or ends inside an element of an axis. A `padded` dimension may be longer than
+    /// its axis.
     fn along(self, shape: &[u64], steps: &[u64], padded: Padding) -> Option<Vec<AxisDim>> {
         let mut found = Vec::new();
         let mut left = self;
         while left.size > 1 {
-            let holds = |axis: &usize| {
-                shape[*axis] > 1 && left.step < steps[*axis].saturating_mul(shape[*axis])
-            };
-            let axis = (0..shape.len()).rev().find(holds)?;
+            let axis = (0..shape.len()).rev().find(|&axis| {
+                shape[axis] > 1 && left.step < steps[axis].saturating_mul(shape[axis])
+            })?;
             if !left.step.is_multiple_of(steps[axis]) {
                 return None;
             }
-            let (size, step) = (shape[axis], left.step / steps[axis]);
+            let size = shape[axis];
+            let step = left.step / steps[axis];
             let ends_axis = match padded {
                 Padding::None => false,
                 Padding::OnlyGroup(rest) => step == 1 && size == rest,
@@ -111,13 +112,13 @@ impl MemoryDim {
     }
 }
 
-/// Elements that a dimension of memory counts and that are not there.
+/// Elements that a dimension of memory counts but that do not exist.
 #[derive(Clone, Copy, Debug)]
 enum Padding {
     None,
-    /// All behind so many: it is the only group of its axis.
+    /// All elements after the given number, in the only group of its axis.
     OnlyGroup(u64),
-    /// Of the last group: it counts groups.
+    /// Elements of the last group, in a dimension that counts groups.
     Groups,
 }
 
@@ -140,14 +141,14 @@ impl MemoryDims {
         Some(found)
     }
 
-    /// The dimension that counts groups of which the last one is short.
+    /// Index of the dimension that counts groups if the last group is short.
     fn short_groups(&self) -> Option<usize> {
         let Grouping { rest, is_only, .. } = self.grouping;
         let group = self.dims.last().filter(|_| rest > 0 && !is_only)?;
         self.dims.iter().position(|dim| dim.step == group.step * group.size)
     }
 
-    /// The same order but for the groups of its innermost axis, which lies together as a whole.
+    /// Returns the same order without the groups of its innermost axis, which becomes contiguous.
     fn ungrouped(&self) -> ElementOrder {
         let Some((group, outer)) = self.dims.split_last() else { return ElementOrder::Linear };
         let Grouping { rest, is_only, .. } = self.grouping;
@@ -159,7 +160,7 @@ impl MemoryDims {
         Self::order(others.chain([axis]), Grouping::NONE)
     }
 
-    /// Joins neighbours that follow each other.
+    /// Creates an order from dimensions, joining adjacent ones that are contiguous.
     fn order(dims: impl IntoIterator<Item = MemoryDim>, grouping: Grouping) -> ElementOrder {
         let mut joined: Vec<MemoryDim> = Vec::new();
         for dim in dims.into_iter().filter(|dim| dim.size > 1) {
@@ -178,8 +179,8 @@ impl MemoryDims {
 }
 
 impl ElementOrder {
-    /// Groups of `axis` are contiguous, as planned operations read and write them; the groups of
-    /// other axes follow each other as the shape says. A short group may end the axis.
+    /// Order with contiguous groups of `axis`, as planned operations read and write them. The
+    /// groups of other axes are in row-major order. The last group of the axis may be short.
     pub(crate) fn grouped(shape: &[u64], axis: usize, group: u64) -> Self {
         let step = axis_step(shape, axis);
         let outer: u64 = shape[..axis].iter().product();
@@ -196,7 +197,7 @@ impl ElementOrder {
         MemoryDims::order(dims, grouping)
     }
 
-    /// The same, of groups that tiles begin and end at.
+    /// As [`Self::grouped`], with tiles that begin and end at group borders.
     pub(crate) fn grouped_by_tile(shape: &[u64], axis: usize, group: u64) -> Self {
         match Self::grouped(shape, axis, group) {
             Self::Dims(MemoryDims { dims, grouping }) => {
@@ -206,7 +207,7 @@ impl ElementOrder {
         }
     }
 
-    /// Groups of the axis of `shape` whose elements are `step` apart are contiguous.
+    /// Order with contiguous groups of the axis of `shape` whose elements are `step` apart.
     pub(crate) fn grouped_at(shape: &[u64], Innermost { step, group }: Innermost) -> Self {
         for axis in 0..shape.len() {
             if shape[axis] > 1 && Some(axis_step(shape, axis)) == step {
@@ -216,16 +217,16 @@ impl ElementOrder {
         Self::Unknown
     }
 
-    /// Dimensions of memory of a tensor of `shape`, outermost first, by the axes they run along. A
-    /// short group counts as a whole one. Where groups end inside the axes of the shape, their axis
-    /// counts as lying together; where the order is not known, the shape is all there is to go by.
+    /// Dimensions of memory of a tensor of `shape`, outermost first, as parts of axes. A short
+    /// group counts as a whole one. If groups end inside the axes of the shape, their axis counts
+    /// as contiguous. If the order is unknown, the result is that of the shape.
     pub(crate) fn axis_dims(&self, shape: &[u64]) -> Vec<AxisDim> {
         let known = self.known_axis_dims(shape);
         let known = known.or_else(|| self.ungrouped().known_axis_dims(shape));
         known.unwrap_or_else(|| axes_of(shape).collect())
     }
 
-    /// The same order but for the groups of its innermost axis, which lies together as a whole.
+    /// Returns the same order without the groups of its innermost axis, which becomes contiguous.
     pub(crate) fn ungrouped(&self) -> Self {
         match self {
             Self::Dims(memory) => memory.ungrouped(),
@@ -241,8 +242,8 @@ impl ElementOrder {
         }
     }
 
-    /// The elements that lie together innermost: of the axis of `shape` that does, or of memory itself
-    /// where no axis does.
+    /// Innermost run of contiguous elements: that of an axis of `shape`, or of memory itself if no
+    /// axis is innermost.
     pub(crate) fn innermost(&self, shape: &[u64]) -> Innermost {
         if let Some(AxisDim { axis, size, step }) =
             self.known_axis_dims(shape).and_then(|dims| dims.last().copied())
@@ -259,14 +260,13 @@ impl ElementOrder {
         }
     }
 
-    /// Elements of the axis that are innermost: 1 where another one is.
+    /// Number of contiguous elements along `axis` if it is innermost, otherwise 1.
     pub(crate) fn group_along(&self, shape: &[u64], axis: usize) -> u64 {
         let Innermost { step, group } = self.innermost(shape);
         if step == Some(axis_step(shape, axis)) { self.whole(group) } else { 1 }
     }
 
-    /// The size of a group that fits into the short one at the end of its axis a whole number of
-    /// times.
+    /// Largest size that divides both `group` and the short group at the end of its axis.
     pub(crate) fn whole(&self, group: u64) -> u64 {
         match self {
             Self::Dims(MemoryDims { grouping, .. }) => gcd(group, grouping.rest),
@@ -274,7 +274,7 @@ impl ElementOrder {
         }
     }
 
-    /// The same order when axis `i` is the former axis `permutation[i]`.
+    /// Returns the same order after permuting axes: axis `i` is the former axis `permutation[i]`.
     pub(crate) fn permuted(&self, shape: &[u64], permutation: &[usize]) -> Self {
         let Some(ShapedMemory { dims: old, grouping }) = self.known_memory(shape) else {
             return Self::Unknown;
@@ -297,8 +297,8 @@ impl ElementOrder {
         }
     }
 
-    /// The same order when the axes of `shape` are as long as those of `resized`: of a part of a
-    /// tensor, or of one that it is a part of.
+    /// Returns the same order with the axes of `shape` resized to `resized`, for a part of a tensor
+    /// or for a tensor that contains it.
     pub(crate) fn resized(&self, shape: &[u64], resized: &[u64]) -> Self {
         if *self == Self::Linear || shape == resized {
             return self.clone();
@@ -314,7 +314,7 @@ impl ElementOrder {
         MemoryDims::order(dims, memory.grouping)
     }
 
-    /// Dimensions of memory of a tensor of `shape`, outermost first; none where they are not known.
+    /// Dimensions of memory of a tensor of `shape`, outermost first, or `None` if they are unknown.
     fn memory_dims(&self, shape: &[u64]) -> Option<Vec<MemoryDim>> {
         match self {
             Self::Linear => {
@@ -325,7 +325,7 @@ impl ElementOrder {
         }
     }
 
-    /// Elements that stay together between two orders of a tensor of `shape`.
+    /// Number of elements that stay adjacent between two orders of a tensor of `shape`.
     pub(crate) fn common_run(&self, other: &Self, shape: &[u64]) -> u64 {
         let dims = (self.memory_dims(shape), other.memory_dims(shape));
         let (Some(mut one), Some(mut two)) = dims else { return 1 };
@@ -346,13 +346,13 @@ impl ElementOrder {
                 }
             }
         }
-        // Rows of linear memory end inside the groups that do not divide them.
+        // Rows of linear memory end inside groups that do not divide them.
         let is_linear = *self == Self::Linear || *other == Self::Linear;
         if is_linear { self.whole(other.whole(run)) } else { run }
     }
 
-    /// Elements that follow each other in memory in a tensor of `shape` which is put together of, or
-    /// cut at, multiples of `size` along `axis`.
+    /// Number of contiguous elements in a tensor of `shape` that is concatenated from, or cut into,
+    /// multiples of `size` along `axis`.
     pub(crate) fn run_along(&self, shape: &[u64], axis: usize, size: u64) -> u64 {
         let Some(dims) = self.known_axis_dims(shape) else { return 1 };
         let mut run = 1;
@@ -367,42 +367,45 @@ impl ElementOrder {
         self.whole(run).max(1)
     }
 
-    /// Dimensions of memory as [`Self::axis_dims`] has them, with their groups.
+    /// Dimensions of memory as in [`Self::axis_dims`], with their groups.
     pub(super) fn shaped(&self, shape: &[u64]) -> ShapedMemory {
-        // Where groups end inside the axes of the shape, none of its dimensions are groups.
+        // If groups end inside the axes of the shape, none of its dimensions are groups.
         self.known_memory(shape).unwrap_or_else(|| ShapedMemory {
             dims: self.ungrouped().axis_dims(shape),
             grouping: Grouping::NONE,
         })
     }
 
-    /// The same where they are known, and the short group at the end of an axis is one of an axis of
-    /// the shape.
+    /// Dimensions of memory with their groups, or `None` if they are unknown or if the short group
+    /// is not at the end of an axis of the shape.
     fn known_memory(&self, shape: &[u64]) -> Option<ShapedMemory> {
         let memory = ShapedMemory { dims: self.known_axis_dims(shape)?, grouping: self.grouping() };
         let Self::Dims(MemoryDims { dims, grouping }) = self else { return Some(memory) };
         let is_whole = memory.dims.last().map(|dim| dim.size) == dims.last().map(|dim| dim.size);
         let has_groups = grouping.is_only || memory.short_groups().is_some();
-        (grouping.rest == 0 || (is_whole && has_groups)).then_some(memory)
+        if grouping.rest == 0 || (is_whole && has_groups) { Some(memory) } else { None }
     }
 
-    /// The groups that stay whole, if there are any, and how many there are, short ones counted as
-    /// whole.
+    /// Number and grouping of the groups that stay whole, with short ones counted as whole. `None`
+    /// if there are no groups.
     pub(crate) fn groups(&self) -> Option<(u64, Grouping)> {
         let Self::Dims(MemoryDims { dims, grouping }) = self else { return None };
+        if grouping.group <= 1 {
+            return None;
+        }
         let all: u64 = dims.iter().map(|dim| dim.size).product();
-        (grouping.group > 1).then_some((all / grouping.group, *grouping))
+        Some((all / grouping.group, *grouping))
     }
 }
 
 #[cfg(test)]
 impl ElementOrder {
-    /// True if every dimension of memory runs along one axis of the shape, or is made of such parts.
+    /// Returns true if every dimension of memory covers parts of single axes of the shape.
     pub(super) fn is_along(&self, shape: &[u64]) -> bool {
         self.known_memory(shape).is_some()
     }
 
-    /// Flat indices of all elements in the order of memory; none where it is not known.
+    /// Flat indices of all elements in memory order, or `None` if the order is unknown.
     pub(super) fn flat_indices(&self, shape: &[u64]) -> Option<Vec<u64>> {
         let dims = self.memory_dims(shape)?;
         let Grouping { rest, is_only, .. } = self.grouping();
@@ -410,7 +413,7 @@ impl ElementOrder {
             Self::Dims(memory) => memory.short_groups(),
             _ => None,
         };
-        // Index, and whether it is in the last group.
+        // Flat index, and a flag for being in the last group.
         let mut found = vec![(0, is_only)];
         for (at, dim) in dims.iter().enumerate() {
             let is_group = at + 1 == dims.len();
@@ -429,16 +432,16 @@ impl ElementOrder {
     }
 }
 
-/// The elements that lie together innermost.
+/// Innermost run of contiguous elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Innermost {
-    /// Flat indices from one of its elements to the next; none where the order is not known.
+    /// Distance in flat indices between its elements, or `None` if the order is unknown.
     pub step: Option<u64>,
-    /// Elements of it that lie together.
+    /// Number of contiguous elements.
     pub group: u64,
 }
 
-/// The axes of `shape` as dimensions of linear memory.
+/// Returns the axes of `shape` as dimensions of linear memory.
 fn axes_of(shape: &[u64]) -> impl Iterator<Item = AxisDim> {
     let axes = shape.iter().enumerate().filter(|(_, size)| **size != 1);
     axes.map(|(axis, size)| AxisDim { axis, size: *size, step: 1 })
@@ -464,10 +467,10 @@ mod tests {
         assert_eq!(innermost(&by_head, &[8, 16, 128, 64]), (Some(1), 16));
         let turned = channels.permuted(&heads, &[0, 2, 3, 1]);
         assert_eq!(innermost(&turned, &[8, 16, 64, 128]), (Some(128), 16));
-        // Channels cut into groups of 4: every second pair of a run of 8 is another group.
+        // Channels cut into groups of 4: every second pair of a run of 8 belongs to another group.
         let channels = ElementOrder::grouped(&[16, 12, 59, 59], 1, 8);
         assert_eq!(channels.run_along(&[16, 3, 4, 59, 59], 1, 1), 4);
-        // Rows in groups of 16 stay so where a view cuts them into batches of 197.
+        // Rows in groups of 16 keep them if a view cuts them into batches of 197.
         let rows = ElementOrder::grouped(&[3152, 768], 0, 16);
         assert_eq!(innermost(&rows, &[16, 197, 768]), (Some(768), 16));
         // Groups of 8 of 130 columns end in one of 2.
@@ -482,7 +485,7 @@ mod tests {
         assert_eq!(order.resized(&[30, 64], &[7, 64]), ElementOrder::grouped(&[7, 64], 1, 16));
         assert_eq!(order.resized(&[30, 64], &[30, 40]), ElementOrder::grouped(&[30, 40], 1, 16));
         assert_eq!(order.resized(&[30, 64], &[30, 12]), ElementOrder::Linear);
-        // Channels that lie together as a whole are one group of those they are joined with.
+        // Channels that are contiguous as a whole become one group of the concatenated channels.
         let whole = ElementOrder::grouped(&[4, 8, 9], 1, 8);
         assert_eq!(
             whole.resized(&[4, 8, 9], &[4, 24, 9]),
@@ -524,7 +527,7 @@ mod tests {
         }
 
         #[test]
-        fn turning_there_and_back_changes_nothing(
+        fn permuting_there_and_back_changes_nothing(
             (shape, order) in order_of(),
             turns in 0usize..5,
         ) {
@@ -537,7 +540,7 @@ mod tests {
             let there_order = order.permuted(&shape, &there);
             let found = there_order.permuted(&turned, &back);
             if there_order == ElementOrder::Linear {
-                // Linear tensors have no groups: one that holds a whole axis is not kept.
+                // Linear tensors have no groups, so a group that holds a whole axis is lost.
                 prop_assert_eq!(found.ungrouped(), order.ungrouped());
             } else {
                 prop_assert_eq!(found, order);

@@ -1,14 +1,15 @@
-//! How many of the first elements of a tensor's memory have an index along an axis that is kept.
+//! Counts of kept elements among the first elements of a tensor's memory. An element is kept
+//! depending on its index along an axis.
 
 use super::element_order::{AxisDim, ElementOrder};
 use super::list_length;
 use super::shaped_memory::ShapedMemory;
 
-/// The content of one element of a dimension of memory.
+/// Content of one element of a dimension of memory.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     elements: u64,
-    /// Elements of each index along the axis.
+    /// Number of elements for each index along the axis.
     of_index: u64,
 }
 
@@ -21,36 +22,36 @@ impl Inside {
     }
 }
 
-/// A dimension of memory.
+/// Dimension of memory with the content of its elements.
 #[derive(Clone, Copy, Debug)]
 struct CountedDim {
-    /// Elements that all have the same inside: all but the last one where that is a short group.
+    /// Number of elements with equal content: all, except the last one if it is a short group.
     alike: u64,
     is_axis: bool,
     inside: Inside,
-    /// The same in a short group.
+    /// Content of an element in a short group.
     inside_short: Inside,
-    /// Places of the axis inside, in the order of memory: its indices, and what pads a short group.
+    /// Number of positions of the axis inside, in memory order: its indices, and the padding of a
+    /// short group.
     places: u64,
 }
 
 /// Counts elements by their index along an axis of their shape.
 pub(super) struct IndexCounts<F> {
-    /// Elements that are kept of each with an index below some index.
+    /// Returns the number of kept elements with an index below the given one.
     kept_below: F,
     /// Length of the axis.
     size: u64,
-    /// Elements kept of those in the first so many places, where places are not in the order of
-    /// indices.
+    /// Number of kept elements before each position, if positions are not in the order of indices.
     kept_before: Option<Vec<u64>>,
-    /// Outermost first.
+    /// Dimensions, outermost first.
     dims: Vec<CountedDim>,
-    /// The dimension that counts groups of which the last one is short.
+    /// Index of the dimension that counts groups if the last group is short.
     groups: Option<usize>,
 }
 
 impl<F: Fn(u64) -> u64> IndexCounts<F> {
-    /// Of a tensor of `shape` in this order.
+    /// Creates the counts of a tensor of `shape` in the given order.
     pub(super) fn new(order: &ElementOrder, shape: &[u64], axis: usize, kept_below: F) -> Self {
         let mut memory = order.shaped(shape);
         let groups = memory.short_groups();
@@ -87,7 +88,7 @@ impl<F: Fn(u64) -> u64> IndexCounts<F> {
         Self { kept_below, size: shape[axis], kept_before, dims, groups }
     }
 
-    /// Those kept of the first so many elements of memory.
+    /// Number of kept elements among the first `elements` of memory.
     pub(super) fn kept_of_first(&self, elements: u64) -> u64 {
         let mut left = elements;
         let [mut kept, mut place] = [0; 2];
@@ -113,7 +114,7 @@ impl<F: Fn(u64) -> u64> IndexCounts<F> {
         kept + if left > 0 { self.kept(place, 1) } else { 0 }
     }
 
-    /// Elements kept in so many places from `place` on, of each place.
+    /// Number of kept elements in `places` positions from `place` on, per element of a position.
     fn kept(&self, place: u64, places: u64) -> u64 {
         match &self.kept_before {
             Some(before) => before[list_length(place + places)] - before[list_length(place)],
@@ -125,7 +126,7 @@ impl<F: Fn(u64) -> u64> IndexCounts<F> {
     }
 }
 
-/// Elements kept of those in the first so many places of an axis; none where places are in the order
+/// Number of kept elements before each position of an axis, or `None` if positions are in the order
 /// of indices.
 fn kept_in_places(
     memory: &ShapedMemory,
@@ -178,18 +179,18 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
-    /// A view of a view.
+    /// View of a view.
     #[derive(Clone, Copy, Debug)]
     enum View {
-        /// So many parts of an axis are an axis of their own.
+        /// Splits an axis into `parts`, which become an axis of their own.
         Split { axis: usize, parts: u64 },
-        /// An axis and the next one are one.
+        /// Merges an axis with the next one.
         Merge { axis: usize },
-        /// Axes change places.
+        /// Rotates the axes.
         Turn { by: usize },
-        /// The first elements of an axis.
+        /// Keeps the first elements of an axis.
         Cut { axis: usize, to: u64 },
-        /// So many of the tensor one after the other.
+        /// Repeats the tensor `times` times along an axis.
         Grow { axis: usize, times: u64 },
     }
 
@@ -208,7 +209,8 @@ mod tests {
     }
 
     impl View {
-        /// The shape and the order behind it; none where it is not possible.
+        /// Returns the shape of the view and the order behind it, or `None` if the view is
+        /// impossible.
         fn of(self, shape: &[u64], order: &ElementOrder) -> Option<(Vec<u64>, ElementOrder)> {
             let mut seen = shape.to_vec();
             let axes = shape.len();
@@ -244,7 +246,7 @@ mod tests {
                     let axis = axis % axes;
                     seen[axis] *= times;
                     let order = order.resized(shape, &seen);
-                    (seen.iter().product::<u64>() < 20_000).then_some((seen, order))
+                    if seen.iter().product::<u64>() < 20_000 { Some((seen, order)) } else { None }
                 }
             }
         }
@@ -252,9 +254,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
-        /// Whatever views are made of a tensor: its memory has every element once, and as many of
-        /// every stretch are in a slice as are counted one by one. A shuffle of channels is a split,
-        /// a turn and a merge.
+        /// For every chain of views, memory contains each element once, and the counts for slices
+        /// of any stretch equal those found element by element. A channel shuffle is a split, a
+        /// rotation and a merge.
         #[test]
         fn memory_of_views_has_every_element_once(
             shape in prop::collection::vec(1u64..24, 1..4),

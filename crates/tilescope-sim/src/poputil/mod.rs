@@ -1,4 +1,4 @@
-//! How tensors lie on the tiles, as poputil maps them.
+//! Layouts of tensors on tiles, as poputil maps them.
 
 pub(crate) mod element_order;
 mod index_counts;
@@ -7,7 +7,8 @@ mod shaped_memory;
 pub(crate) mod split_regions;
 pub(crate) mod tensor_layout;
 
-/// So many things as the length of a list; what no address reaches is longer than any list.
+/// Converts a count to the length of a list. Counts beyond the address range exceed the length of
+/// every list.
 pub(crate) fn list_length(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Dimensions of memory by the axes of a shape.
+//! Dimensions of memory expressed in the axes of a shape.
 
 use super::element_order::{AxisDim, Grouping};
 
@@ -9,7 +9,7 @@ pub(super) struct ShapedMemory {
 }
 
 impl ShapedMemory {
-    /// The dimension that counts groups of which the last one is short.
+    /// Index of the dimension that counts groups if the last group is short.
     pub(super) fn short_groups(&self) -> Option<usize> {
         let Grouping { rest, is_only, .. } = self.grouping;
         let group = self.dims.last().filter(|_| rest > 0 && !is_only)?;
@@ -18,7 +18,7 @@ impl ShapedMemory {
         self.dims.iter().position(counts_groups)
     }
 
-    /// Gives an axis another size.
+    /// Changes the size of an axis.
     pub(super) fn resize(&mut self, axis: usize, size: u64) {
         let is_group = self.dims.last().is_some_and(|dim| dim.axis == axis);
         let is_short = is_group && self.grouping.rest > 0;
@@ -36,7 +36,7 @@ impl ShapedMemory {
             _ => false,
         };
         if is_group && innermost.step == 1 && of_groups && (size > group || is_short) {
-            // What was the whole axis is a group of it now, or there are more groups or fewer.
+            // The former axis is now one group of the new one, or the number of groups changes.
             let groups = AxisDim { axis, size: size.div_ceil(group), step: group };
             match self.dims.iter().position(|dim| dim.axis == axis && dim.step > 1) {
                 Some(at) => self.dims[at] = groups,
@@ -46,16 +46,16 @@ impl ShapedMemory {
             self.grouping.is_only = (1..group).contains(&size);
             return;
         }
-        // Parts of the axis that are further apart than it is long have one element.
+        // Parts of the axis whose distance exceeds its length have one element.
         self.dims.retain(|dim| dim.axis != axis || dim.step < size);
         let parts = self.dims.iter_mut().filter(|dim| dim.axis == axis);
         match parts.max_by_key(|dim| dim.step) {
-            // The outermost part takes what the size changes by.
+            // The outermost part absorbs the change of size.
             Some(outermost) if size.is_multiple_of(outermost.step) && !is_short => {
                 outermost.size = size / outermost.step;
             }
             _ => {
-                // Else the axis lies together where its innermost part is.
+                // Otherwise the axis becomes contiguous at the position of its innermost part.
                 let innermost = self.dims.iter().rposition(|dim| dim.axis == axis);
                 let behind = self.dims.split_off(innermost.map_or(0, |at| at + 1));
                 self.dims.retain(|dim| dim.axis != axis);

@@ -1,35 +1,38 @@
-//! Splitting stretches of elements into parts of nearly equal size, the way all of poplibs deals
-//! work to tiles and workers (poplibs lib/poputil/Util.cpp, splitRegions).
+//! Splitting of stretches of elements into parts of nearly equal size, as poplibs distributes work
+//! over tiles and workers (poplibs lib/poputil/Util.cpp, splitRegions).
 
 use std::ops::Range;
 use tilescope_report::units::Quantity;
 
-/// Bounds of a split.
+/// Limits of a split.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SplitBounds {
-    /// Elements that stay together; only the last part may end inside a grain.
+    /// Elements that stay together. Only the last part may end inside a grain.
     pub grain: u64,
     pub most: u64,
-    /// Fewest elements of a part; with fewer in all there is one part.
+    /// Minimum number of elements of a part. If the total is smaller, there is one part.
     pub least: u64,
 }
 
-/// Parts that `total` elements are split into: as few as keep the largest part small.
+/// Splits `total` elements into the smallest number of parts that keeps the largest part minimal.
 pub(crate) fn split_evenly(total: u64, bounds: SplitBounds) -> impl Iterator<Item = Range<u64>> {
     let grain = bounds.grain.max(1);
     let grains = total.div_ceil(grain);
     let least = bounds.least.div_ceil(grain).max(1);
     let most = bounds.most.max(1).min((grains / least).max(1));
     let largest = grains.div_ceil(most).max(1);
-    // Fewer parts of the same largest size: the others would only take vertices and messages.
+    // Use fewer parts of the same largest size. More would only add vertices and messages.
     let count = grains.div_ceil(largest);
-    // Rounding down deals the odd grains evenly over the parts.
-    let start = move |part: u64| grains.share(part, count) * grain;
-    (0..count).map(move |part| start(part)..start(part + 1).min(total))
+    (0..count).map(move |part| {
+        // Rounding down distributes the odd grains evenly over the parts.
+        let start = grains.share(part, count) * grain;
+        let end = grains.share(part + 1, count) * grain;
+        start..end.min(total)
+    })
 }
 
-/// Splits several stretches together. Each part lists the pieces it covers; pieces never join, so
-/// a part may have several.
+/// Splits several stretches together. Each part lists the pieces it covers. Pieces are never
+/// joined, so a part may have several.
 pub(crate) fn split_regions(stretches: &[Range<u64>], bounds: SplitBounds) -> Vec<Vec<Range<u64>>> {
     debug_assert!(stretches.iter().all(|stretch| stretch.start <= stretch.end));
     let total = stretches.iter().map(|stretch| stretch.end - stretch.start).sum();
@@ -71,8 +74,8 @@ mod tests {
     }
 
     #[test]
-    fn as_few_parts_as_keep_the_largest_small() {
-        // 11 grains on up to 8 parts of at least 2 grains: the example in poplibs' own comment.
+    fn the_fewest_parts_with_a_minimal_largest_one_are_used() {
+        // 11 grains on up to 8 parts of at least 2 grains: the example in the comment of poplibs.
         assert_eq!(sizes(42, 4, 8, 6), [8, 12, 12, 10]);
         assert_eq!(sizes(16, 4, 6, 1), [4, 4, 4, 4]);
         assert_eq!(sizes(10, 4, 1, 0), [10]);

@@ -1,4 +1,4 @@
-//! How a tensor lies on the tiles of its IPU.
+//! Layout of a tensor on the tiles of its IPU.
 
 use super::element_order::Grouping;
 pub(crate) use super::element_order::{ElementOrder, Innermost};
@@ -10,7 +10,7 @@ use crate::shape::gcd;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Elements, TileId, TileRange, TileRuns};
 
-/// Where the elements of a tensor are, and in which order.
+/// Location and order of the elements of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorLayout {
     /// Elements on each tile of the IPU, tiles numbered from 0.
@@ -18,16 +18,17 @@ pub struct TensorLayout {
     pub order: ElementOrder,
 }
 
-/// Fewest bytes of a tensor that `mapTensorLinearly` puts on one tile
-/// (poplibs lib/poputil/TileMapping.cpp).
+/// Minimum number of bytes of a tensor that `mapTensorLinearly` puts on one tile (poplibs
+/// lib/poputil/TileMapping.cpp).
 const LINEAR_MIN_BYTES: Bytes = Bytes(128);
 
-/// Width of a load.
+/// Width of a load in bytes.
 pub(crate) const LOAD_BYTES: Bytes = Bytes(8);
 
 impl TensorLayout {
-    /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
-    /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
+    /// Distributes elements evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
+    /// of 8 bytes, at least 128 bytes per tile, on the smallest number of tiles that keeps the
+    /// fullest one minimal (poplibs lib/poputil/TileMapping.cpp).
     pub(crate) fn linear(elements: Elements, element_bytes: Bytes, tiles: u32) -> Self {
         Self {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
@@ -35,7 +36,7 @@ impl TensorLayout {
         }
     }
 
-    /// Complete rows of `columns` elements each, dealt out evenly from tile 0 up.
+    /// Distributes complete rows of `columns` elements evenly from tile 0 up.
     pub(crate) fn whole_rows(elements: Elements, columns: u64, tiles: u32) -> Self {
         let bounds = SplitBounds { grain: columns, most: tiles.into(), least: columns };
         let rows = split_regions::split_evenly(elements.0, bounds);
@@ -43,9 +44,9 @@ impl TensorLayout {
         Self { elements: per_tile(TileId(0).onwards().zip(rows)), order: ElementOrder::Linear }
     }
 
-    /// One value for each of `elements` rows or channels of a tensor of `shape`: a load's width on
-    /// each tile, from a tile on that depends on the shape. Poplibs goes by the tiles that the
-    /// tensor lies on, and round where the tiles end (lib/poputil/Util.cpp,
+    /// Layout of one value for each of `elements` rows or channels of a tensor of `shape`: the
+    /// width of a load on each tile, starting at a tile that depends on the shape. Poplibs uses the
+    /// tiles of the tensor and wraps around after the last tile (lib/poputil/Util.cpp,
     /// createBroadcastOperand with dithering).
     pub(crate) fn broadcast_operand(
         shape: &[u64],
@@ -58,43 +59,46 @@ impl TensorLayout {
         let parts = split_regions::split_evenly(elements.0, bounds);
         let held =
             per_tile(TileId(0).onwards().zip(parts.map(|part| Elements(part.end - part.start))));
-        // So many first tiles leave room for all parts, without going round past the last tile.
+        // First tiles from which all parts fit without wrapping past the last tile.
         let free = tiles + 1 - held.tile_count();
         let held = held.shifted(place(hash(shape.iter().copied()), free));
         debug_assert_eq!(held.total(), elements, "an operand lies on tiles as a whole");
         Self { elements: held, order: ElementOrder::Linear }
     }
 
-    /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
-    /// what a group and the largest share of a tile have in common, and the axis, or groups would
-    /// end inside it (poplibs lib/poputil/VarStructure.cpp, detectDimGroupings).
+    /// Number of elements of the innermost axis of a tensor of `shape` that are contiguous on one
+    /// tile: the greatest common divisor of the group, the largest share of a tile, and the axis,
+    /// because groups would otherwise end inside it (poplibs lib/poputil/VarStructure.cpp,
+    /// detectDimGroupings).
     pub(crate) fn group_on_tile(&self, shape: &[u64]) -> u64 {
         let Innermost { group, .. } = self.order.innermost(shape);
         // A tile that holds less than a group, or ends inside one, leaves smaller runs.
         self.order.whole(gcd(group, self.elements.max().0.min(group)))
     }
 
-    /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
+    /// Layout of the part of a tensor of `shape` whose index along `axis` is in `range`, in place.
     pub(crate) fn slice(&self, shape: &[u64], axis: usize, range: Range<u64>) -> Self {
         debug_assert!(
             range.start <= range.end && range.end <= shape[axis],
             "{range:?} of {shape:?}"
         );
-        let (low, high) = (range.start, range.end);
+        let low = range.start;
+        let high = range.end;
         self.kept(shape, axis, high - low, |index| index.clamp(low, high) - low)
     }
 
-    /// The parts of a tensor of `shape` whose index along `axis` is one of `indices`, as often as it
-    /// is there, where they lie.
+    /// Layout of the parts of a tensor of `shape` whose index along `axis` is in `indices`, in
+    /// place. Repeated indices count repeatedly.
     pub(crate) fn pick(&self, shape: &[u64], axis: usize, indices: &[u64]) -> Self {
         let mut sorted = indices.to_vec();
         sorted.sort_unstable();
-        let below = |index: u64| sorted.partition_point(|of| *of < index) as u64;
-        self.kept(shape, axis, sorted.len() as u64, below)
+        self.kept(shape, axis, sorted.len() as u64, |index| {
+            sorted.partition_point(|of| *of < index) as u64
+        })
     }
 
-    /// The parts of a tensor of `shape` where they lie, of which `below` says how many have an index
-    /// along `axis` less than some index; `all` in all.
+    /// Layout of the kept parts of a tensor of `shape`, in place. `below` returns the number of
+    /// kept indices along `axis` less than the given one, of `all` in total.
     fn kept(&self, shape: &[u64], axis: usize, all: u64, below: impl Fn(u64) -> u64) -> Self {
         let counts = IndexCounts::new(&self.order, shape, axis, below);
         let [mut held, mut before] = [0; 2];
@@ -114,16 +118,17 @@ impl TensorLayout {
         Self { elements, order: self.order.resized(shape, &resized) }
     }
 
-    /// Elements on each tile where groups stay whole, a short one at the end
-    /// of its axis padded, as planned operations leave them (poplibs lib/poplin/ConvReduce.cpp,
-    /// partialGroupedReduce deals whole groups).
+    /// Elements on each tile if groups stay whole and short ones at the end of an axis are padded,
+    /// as planned operations leave them (poplibs lib/poplin/ConvReduce.cpp, partialGroupedReduce
+    /// distributes whole groups).
     pub(crate) fn whole_groups(&self) -> TileRuns<Elements> {
         let all = self.elements.total().0;
         let Some((groups, grouping)) = self.order.groups() else {
             return self.elements.clone();
         };
         let Grouping { group, .. } = grouping;
-        let (mut before, mut last) = (0, 0);
+        let mut before = 0;
+        let mut last = 0;
         per_tile(
             self.elements
                 .iter()
@@ -144,29 +149,32 @@ impl TensorLayout {
     }
 }
 
-/// The group that begins behind so many of `all` elements, of `groups` in all. Borders go to the nearest
-/// one, so no tile gets or loses more than half of one.
+/// Index of the group that begins after `before` of `all` elements in `groups` groups. Borders move
+/// to the nearest group, so no tile gains or loses more than half a group.
 fn group_border(before: u64, all: u64, groups: u64, grouping: Grouping) -> u64 {
     let Grouping { group, rest, on_borders, .. } = grouping;
-    let nearest = |elements: u64, all: u64, groups: u64| {
-        let (elements, all, groups) =
-            (u128::from(elements), u128::from(all.max(1)), u128::from(groups));
-        u64::try_from((2 * elements * groups + all) / (2 * all)).unwrap_or(u64::MAX)
-    };
     if !on_borders || rest == 0 {
-        return nearest(before, all, groups);
+        return nearest_group(before, all, groups);
     }
-    // Short groups lie behind the whole ones.
+    // Short groups come after the whole ones.
     let short = (groups * group).saturating_sub(all) / (group - rest);
     let whole = groups.saturating_sub(short);
     match before.checked_sub(whole * group) {
-        Some(behind) => whole + nearest(behind, short * rest, short),
-        None => nearest(before, whole * group, whole),
+        Some(behind) => whole + nearest_group(behind, short * rest, short),
+        None => nearest_group(before, whole * group, whole),
     }
 }
 
-/// Elements of each tile when `elements` are dealt out in grains of 8 bytes over as many tiles as
-/// hold at least `min_bytes` each.
+/// Index of the group of equal size that begins nearest to element `elements` of `all`.
+fn nearest_group(elements: u64, all: u64, groups: u64) -> u64 {
+    let elements = u128::from(elements);
+    let all = u128::from(all.max(1));
+    let groups = u128::from(groups);
+    u64::try_from((2 * elements * groups + all) / (2 * all)).unwrap_or(u64::MAX)
+}
+
+/// Elements of each tile if `elements` are distributed in grains of 8 bytes over the tiles, with at
+/// least `min_bytes` on each.
 pub(crate) fn linear_mapping(
     elements: Elements,
     element_bytes: Bytes,
@@ -199,7 +207,7 @@ mod tests {
 
     #[test]
     fn rows_stay_whole() {
-        // 16 heads of 729 tokens: eight rows on each of 1,458 tiles, as a public profile has them.
+        // 16 heads of 729 tokens: eight rows on each of 1,458 tiles, as in a public profile.
         let rows = TensorLayout::whole_rows(Elements(16 * 729 * 729), 729, 1472).elements;
         assert_eq!((rows.tile_count(), rows.max()), (1458, Elements(8 * 729)));
     }
@@ -209,7 +217,7 @@ mod tests {
         let held = |counts: &[u64]| {
             per_tile(TileId(0).onwards().zip(counts.iter().map(|count| Elements(*count))))
         };
-        // 12 rows are a group and half of one, which is padded.
+        // 12 rows are one and a half groups. The half is padded.
         let order = ElementOrder::grouped(&[12, 5], 0, 8);
         let layout = TensorLayout { elements: held(&[20, 20, 20]), order };
         assert_eq!(layout.whole_groups(), held(&[24, 32, 24]));
@@ -220,13 +228,14 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
-        /// Tiles that begin and end at groups hold those, a short one counted as a whole.
+        /// Tiles that begin and end at group borders hold those groups, with short ones counted as
+        /// whole.
         #[test]
         fn tiles_that_end_at_groups_hold_whole_ones(
             [rows, columns, group] in [1u64..50, 1u64..50, 2u64..20],
             cuts in prop::collection::vec(0u64..3000, 0..12),
         ) {
-            // A single row lies as the shape says.
+            // A single row is in the order of the shape.
             prop_assume!(columns > group && rows > 1);
             let order = ElementOrder::grouped_by_tile(&[rows, columns], 1, group);
             let groups = columns.div_ceil(group) * rows;
@@ -253,7 +262,7 @@ mod tests {
         }
 
         #[test]
-        fn slices_are_all_of_it(
+        fn slices_cover_the_tensor(
             shape in prop::collection::vec(1u64..20, 1..4),
             axis in 0usize..4,
             inner in 0usize..4,
@@ -261,7 +270,8 @@ mod tests {
             cut in 0u64..20,
             grouped in any::<bool>(),
         ) {
-            let (axis, inner) = (axis % shape.len(), inner % shape.len());
+            let axis = axis % shape.len();
+            let inner = inner % shape.len();
             let elements = shape.iter().product::<u64>();
             let mut layout = TensorLayout::linear(Elements(elements), Bytes(4), 40);
             if grouped {
@@ -279,9 +289,10 @@ mod tests {
             prop_assert_eq!(doubled, layout.elements.map(|count| Elements(2 * count.0)));
         }
 
-        /// Also of a view that cuts an axis in two, whose groups may end inside, and turns the axes.
+        /// Slices of a view that cuts an axis in two, possibly inside groups, and permutes the
+        /// axes.
         #[test]
-        fn slices_of_views_are_all_of_it(
+        fn slices_of_views_cover_the_tensor(
             shape in prop::collection::vec(1u64..40, 1..4),
             parts in 1u64..5,
             [axis, inner, turns] in [0usize..4, 0usize..4, 0usize..4],

@@ -1,14 +1,14 @@
-//! One clock per IPU, for each class of replicas: those that are alike.
+//! One clock per IPU for each class of equal replicas.
 
 use super::host::WaitTotals;
 use crate::compile::LeafProgramCost;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId};
 use tilescope_report::{ExecutionStep, StepOnIpu};
 
-/// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
-/// of its I/O tiles. All replicas run the same program; they differ in what they wait for.
+/// The time on each IPU, in cycles since the start of the run, separately for its compute tiles and
+/// its I/O tiles. All replicas run the same program and differ only in their waits.
 ///
-/// What a step does on each class of replicas is added to the step that is handed in.
+/// The methods add the activity on each class of replicas to the step that is passed in.
 pub(crate) struct IpuClocks {
     replicas: Vec<ReplicaClocks>,
 }
@@ -20,7 +20,7 @@ struct ReplicaClocks {
     waits: WaitTotals,
 }
 
-/// Which of the clocks of an IPU: the number of its sub-lane in a trace.
+/// The tiles that a clock of an IPU belongs to. The value is the number of the sub-lane in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TileGroup {
     Compute = 0,
@@ -43,29 +43,29 @@ impl ReplicaClocks {
     }
 }
 
-/// Who waits for whom at a sync.
+/// The replicas that a sync joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncReach {
-    /// The IPUs of each replica by themselves.
+    /// The IPUs of each replica separately.
     Replica,
-    /// Those of all replicas.
+    /// The IPUs of all replicas.
     AllReplicas,
 }
 
 impl IpuClocks {
-    /// All clocks at 0, for so many classes of replicas, at least one.
+    /// Makes clocks at 0 for `classes` classes of replicas, at least one.
     pub(crate) fn new(ipus: u32, classes: usize) -> Self {
         let zero = vec![Cycles::ZERO; ipus as usize];
         let clocks = ReplicaClocks { now: zero.clone(), io: zero, waits: WaitTotals::default() };
         Self { replicas: vec![clocks; classes.max(1)] }
     }
 
-    /// How many classes of replicas there are.
+    /// The number of classes of replicas.
     pub(crate) fn classes(&self) -> usize {
         self.replicas.len()
     }
 
-    /// The time on some tiles of one IPU, on each class of replicas.
+    /// The time on some tiles of one IPU, for each class of replicas.
     pub(crate) fn of_classes(
         &self,
         ipu: IpuId,
@@ -79,22 +79,22 @@ impl IpuClocks {
         latest(&self.replicas[0])
     }
 
-    /// The latest time on any IPU, on each class of replicas.
+    /// The latest time on any IPU, for each class of replicas.
     pub(crate) fn latest_of_classes(&self) -> Vec<Cycles> {
         self.replicas.iter().map(latest).collect()
     }
 
-    /// What the classes of replicas have waited for.
+    /// The waits of each class of replicas so far.
     pub(crate) fn waits(&self) -> Vec<WaitTotals> {
         self.replicas.iter().map(|of| of.waits).collect()
     }
 
-    /// The same, to add to it.
+    /// The waits of one class, for additions.
     pub(crate) fn waits_mut(&mut self, class: usize) -> &mut WaitTotals {
         &mut self.replicas[class].waits
     }
 
-    /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
+    /// Delays the I/O tiles of an IPU to the current time of its compute tiles.
     pub(crate) fn sync_io_to_compute(&mut self, ipu: IpuId) {
         for replica in &mut self.replicas {
             let now = replica.now[ipu.index()];
@@ -103,10 +103,12 @@ impl IpuClocks {
         }
     }
 
-    /// So many compute tiles of an IPU wait for its I/O tiles, on replicas where these are behind.
+    /// Makes `active` compute tiles of an IPU wait for its I/O tiles, on replicas where these are
+    /// behind.
     pub(crate) fn sync_compute_to_io(&mut self, ipu: IpuId, active: u32, out: &mut ExecutionStep) {
         for (class, replica) in self.replicas.iter_mut().enumerate() {
-            let (io, now) = (replica.io[ipu.index()], &mut replica.now[ipu.index()]);
+            let io = replica.io[ipu.index()];
+            let now = &mut replica.now[ipu.index()];
             let start = *now;
             *now = io.max(start);
             if start < *now {
@@ -115,8 +117,8 @@ impl IpuClocks {
         }
     }
 
-    /// Lets some tiles of an IPU do a step. They are in lock-step since the last sync, so all active
-    /// ones start together.
+    /// Runs a step on some tiles of an IPU. They are in lock-step since the last sync, so all
+    /// active ones start together.
     pub(crate) fn run_on(
         &mut self,
         cost: &LeafProgramCost,
@@ -130,7 +132,7 @@ impl IpuClocks {
         }
     }
 
-    /// Lets some tiles of an IPU do a step that takes each class of replicas as long as `cycles` says.
+    /// Runs a step on some tiles of an IPU that takes each class of replicas the given `cycles`.
     pub(crate) fn run_unequal(
         &mut self,
         cost: &LeafProgramCost,
@@ -146,15 +148,15 @@ impl IpuClocks {
         }
     }
 
-    /// Lets an IPU work for some cycles.
+    /// Advances the clock of an IPU by some cycles.
     pub(crate) fn advance(&mut self, ipu: IpuId, cycles: Cycles) {
         for replica in &mut self.replicas {
             replica.now[ipu.index()] += cycles;
         }
     }
 
-    /// Joins some tiles of some IPUs: each waits for the last, and then for the sync itself. `active`
-    /// are the tiles of an IPU that take part.
+    /// Joins some tiles of some IPUs. Each waits for the last one, and then for the sync itself.
+    /// `active` is the number of tiles of an IPU that take part.
     pub(crate) fn sync(
         &mut self,
         ipus: &[IpuId],
@@ -167,7 +169,8 @@ impl IpuClocks {
         self.sync_unequal(ipus, (group, active), &cycles, reach, out);
     }
 
-    /// The same, with a sync that takes each class of replicas as long as `sync_cycles` says.
+    /// Joins some tiles like [`Self::sync`], with separate `sync_cycles` for each class of
+    /// replicas.
     pub(crate) fn sync_unequal(
         &mut self,
         ipus: &[IpuId],
@@ -202,7 +205,7 @@ impl IpuClocks {
     }
 }
 
-/// Adds what a step does on an IPU of a class of replicas.
+/// Adds the activity of a class of replicas on an IPU to a step.
 fn add(step: &mut ExecutionStep, class: usize, on_ipu: StepOnIpu) {
     match class {
         0 => step.ipus.push(on_ipu),
@@ -214,7 +217,7 @@ fn latest(of: &ReplicaClocks) -> Cycles {
     of.now.iter().chain(&of.io).copied().max().unwrap_or_default()
 }
 
-/// What an IPU does from its arrival at a sync to its release.
+/// The wait of an IPU from its arrival at a sync to its release.
 fn wait(
     ipu: IpuId,
     (tiles, active_tiles): (TileGroup, u32),
@@ -235,7 +238,7 @@ fn wait(
     }
 }
 
-/// A step of so much that begins at `start`.
+/// The activity of a step of this cost that begins at `start`.
 fn step(cost: &LeafProgramCost, start: Cycles, tiles: TileGroup) -> StepOnIpu {
     debug_assert!(
         cost.active_tiles > 0 || (cost.bytes_in + cost.bytes_out).is_zero(),

@@ -1,12 +1,12 @@
-//! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
+//! Copies of a run: with the host, by I/O tiles during compute, and between IPUs.
 
 use super::MarkWords;
 use super::clocks::{SyncReach, TileGroup};
 use super::host::HostTimeline;
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
 use crate::compile::{
-    CompiledProgram, HostExchange, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
-    host_exchanges, whole_ipu_cost,
+    CompiledProgram, HostExchange, HostStreamCopy, LeafProgramCost, StageCopyGroup, host_exchanges,
+    whole_ipu_cost,
 };
 use crate::specification::OverlapIo;
 use crate::targets::IpuLink;
@@ -15,7 +15,7 @@ use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, StepId};
 use tilescope_report::{HostCallPart, MarkKind};
 
 impl<'a, S: StepSink> ProgramRunner<'a, S> {
-    /// A sync of some IPUs of all replicas, before some of them exchange data.
+    /// Syncs some IPUs of all replicas before some of them exchange data.
     pub(super) fn replica_sync(
         &mut self,
         program: ProgramId,
@@ -24,12 +24,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.compute_sync(program, ipus, SyncReach::AllReplicas)
     }
 
-    /// A sync with the host or streaming memory, of all replicas unless each does so by itself.
+    /// Syncs with the host or streaming memory. The sync joins all replicas, unless each syncs
+    /// independently.
     pub(super) fn host_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         self.compute_sync(program, ipus, self.host_reach())
     }
 
-    /// A sync of all tiles of some IPUs.
+    /// Syncs all tiles of some IPUs.
     fn compute_sync(
         &mut self,
         program: ProgramId,
@@ -42,20 +43,22 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn host_reach(&self) -> SyncReach {
-        match self.spec.options.sync_replicas_independently {
-            true => SyncReach::Replica,
-            false => SyncReach::AllReplicas,
+        if self.spec.options.sync_replicas_independently {
+            SyncReach::Replica
+        } else {
+            SyncReach::AllReplicas
         }
     }
 
-    /// A sync of the I/O tiles of some IPUs, while their compute tiles work.
+    /// Syncs the I/O tiles of some IPUs while their compute tiles work.
     fn external_io_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
-        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let cycles = self.compiled.system.external_sync_cycles;
+        let reach = self.host_reach();
         self.sync(program, ipus, (TileGroup::Io, tiles), cycles, reach)
     }
 
-    /// A sync of some tiles of some IPUs, of each replica by itself or of all of them.
+    /// Syncs some tiles of some IPUs, of each replica separately or of all of them.
     fn sync(
         &mut self,
         program: ProgramId,
@@ -72,7 +75,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.emit()
     }
 
-    /// What the host does before the program runs: all IPUs wait for it.
+    /// Adds the work of the host before the program runs, which all IPUs wait for.
     pub(super) fn call_begins(&mut self) -> Result<(), S::Error> {
         let host = &self.spec.options.host;
         let clock = self.spec.target.chip.clock;
@@ -92,7 +95,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The host hands the results back, when the last replica is done.
+    /// Adds the return of the results by the host, after the last replica has finished.
     pub(super) fn call_ends(&mut self) -> Result<(), S::Error> {
         let seconds = self.spec.options.host.seconds_per_return;
         let cycles = cycles_of(seconds, self.spec.target.chip.clock);
@@ -100,7 +103,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.wait_for_host(HostCallPart::Results, &cycles, SyncReach::AllReplicas)
     }
 
-    /// All IPUs wait as long as the host takes for each class of replicas.
+    /// Makes all IPUs wait for the host, which takes `cycles` for each class of replicas.
     fn wait_for_host(
         &mut self,
         part: HostCallPart,
@@ -123,7 +126,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// A copy before the program starts: the host is ready.
+    /// Runs a copy before the program starts. The host is ready for it.
     pub(super) fn control_copy(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
         let exchange = HostExchange::of(copy);
         self.sync_for_host(&exchange, HostCopyLane::Compute, &mut Vec::new())?;
@@ -131,7 +134,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.stream(&exchange, HostCopyLane::Compute, &ready).map(|_| ())
     }
 
-    /// Brings micro-batches to the compute tiles, unless the I/O tiles have them already.
+    /// Copies micro-batches to the compute tiles, unless the I/O tiles already hold them.
     pub(super) fn inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
         for alike in copies.chunk_by(|a, b| a.route.io_tiles == b.route.io_tiles) {
             self.inputs_alike(alike)?;
@@ -139,7 +142,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The same of inputs that come by the same tiles.
+    /// Copies inputs that all arrive through the same tiles.
     fn inputs_alike(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
         let merge = self.spec.options.merge_exchange;
         for group in host_exchanges(copies.iter().copied(), merge) {
@@ -173,7 +176,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// Exchanges that share their syncs.
+    /// Runs exchanges that share their syncs.
     fn copy_from_host(
         &mut self,
         group: &[HostExchange],
@@ -213,7 +216,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let stage = &self.compiled.placement.stages[copy.stage].name;
         let label = format!("{stage} callback {micro_batch}");
         let start = RunPosition { step: first, cycle: busy.start };
-        let (kind, index) = (MarkKind::Callback, micro_batch);
+        let kind = MarkKind::Callback;
+        let index = micro_batch;
         let words = MarkWords { kind, label: &label, ipu: None, pass: None, index };
         self.emit_mark(words, &start, busy.end)
     }
@@ -240,8 +244,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// Sends results to the host, or hands them to the I/O tiles, which send them while the
-    /// compute tiles work on.
+    /// Sends results to the host, or passes them to the I/O tiles, which send them while the
+    /// compute tiles continue.
     pub(super) fn send_or_hand_over(
         &mut self,
         copies: &[&'a HostStreamCopy],
@@ -266,7 +270,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// Sends the results that lie on the I/O tiles.
+    /// Sends the results that are on the I/O tiles.
     pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
         let unsent = std::mem::take(&mut self.unsent);
         for group in host_exchanges(unsent, self.spec.options.merge_exchange) {
@@ -276,13 +280,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The compute tiles of all IPUs wait for their I/O tiles.
+    /// Makes the compute tiles of all IPUs wait for their I/O tiles.
     pub(super) fn wait_for_all_io(&mut self) -> Result<(), S::Error> {
         let ipus = self.compiled.compilation.target.ipus_per_replica;
         (0..ipus).map(IpuId).try_for_each(|ipu| self.wait_for_io(ipu))
     }
 
-    /// A copy of the I/O tiles, which begins when the compute tiles are here.
+    /// Runs a copy of the I/O tiles, which begins at the current time of the compute tiles.
     pub(super) fn io_stream(
         &mut self,
         sync: ProgramId,
@@ -300,13 +304,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
+    /// Delays the I/O tiles of an IPU to the current time of its compute tiles.
     pub(super) fn io_waits_for_compute(&mut self, ipu: IpuId) {
         self.clocks.sync_io_to_compute(ipu);
         self.sink.wait_for_tiles(ipu, TileGroup::Io as u8, TileGroup::Compute as u8);
     }
 
-    /// The compute tiles of an IPU wait for its I/O tiles.
+    /// Makes the compute tiles of an IPU wait for its I/O tiles.
     pub(super) fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
         self.sink.wait_for_tiles(ipu, TileGroup::Compute as u8, TileGroup::Io as u8);
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
@@ -315,8 +319,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if self.step.parts().next().is_none() { Ok(()) } else { self.emit() }
     }
 
-    /// The sync before an exchange with the host, unless its IPU is one of those that `synced` for
-    /// another that happens at the same time.
+    /// Syncs before an exchange with the host, unless its IPU is in `synced` because of a
+    /// simultaneous exchange.
     fn sync_for_host(
         &mut self,
         exchange: &HostExchange,
@@ -340,8 +344,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The steps of an exchange whose buffers are ready at the cycles that `ready` has for each class
-    /// of replicas; returns when its first transfer begins in each.
+    /// Runs the steps of an exchange whose buffers are ready at the cycles in `ready`, for each
+    /// class of replicas. Returns the start of its first transfer for each.
     fn stream(
         &mut self,
         exchange: &HostExchange,
@@ -352,11 +356,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let cost = |copy: &HostStreamCopy, cycles: Cycles| {
             whole_ipu_cost(copy.ipu, cycles, copy.active_tiles)
         };
-        let (first, last) = (exchange.first(), exchange.last());
+        let first = exchange.first();
+        let last = exchange.last();
         let end = cost(last, system.stream_end_cycles);
         let transfers = exchange.copies().map(|copy| {
             let cycles = system.host_cycles(copy.bytes_in + copy.bytes_out);
-            let (bytes_in, bytes_out) = (copy.bytes_in, copy.bytes_out);
+            let bytes_in = copy.bytes_in;
+            let bytes_out = copy.bytes_out;
             LeafProgramCost { bytes_in, bytes_out, ..cost(copy, cycles) }
         });
         let costs: Vec<LeafProgramCost> = transfers.chain([end]).collect();
@@ -378,8 +384,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(begun)
     }
 
-    /// Cycles that each class of replicas is in StreamCopyBegin: at least as long as the handshake, and
-    /// until the buffers are ready, those of all replicas where these sync with the host together.
+    /// Cycles of StreamCopyBegin for each class of replicas: at least the handshake, and until the
+    /// buffers are ready. If the replicas sync with the host together, the buffers of all of them
+    /// must be ready.
     fn begin_cycles(&mut self, ipu: IpuId, lane: HostCopyLane, ready: &[Cycles]) -> Vec<Cycles> {
         let handshake = self.compiled.system.stream_begin_cycles;
         let together = self.host_reach() == SyncReach::AllReplicas;
@@ -388,16 +395,18 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let until: Vec<Cycles> = until.collect();
         let first = until.iter().copied().min().unwrap_or_default();
         let latest = until.iter().copied().max().unwrap_or_default();
-        let begin = |(class, (now, own)): (usize, (&Cycles, &Cycles))| {
+        let mut cycles = Vec::new();
+        for (class, (now, own)) in now.into_iter().zip(until).enumerate() {
             let waits = self.clocks.waits_mut(class);
-            waits.host += *own - *now - handshake;
-            if !together {
-                return *own - *now;
+            waits.host += own - now - handshake;
+            if together {
+                waits.met(own - first, latest - own);
+                cycles.push(latest - now);
+            } else {
+                cycles.push(own - now);
             }
-            waits.met(*own - first, latest - *own);
-            latest - *now
-        };
-        now.iter().zip(&until).enumerate().map(begin).collect()
+        }
+        cycles
     }
 
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
@@ -414,7 +423,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 }
 
-/// Which tiles of an IPU do a host copy.
+/// The tiles of an IPU that make a host copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostCopyLane {
     Compute,
@@ -425,7 +434,7 @@ enum HostCopyLane {
 }
 
 impl HostCopyLane {
-    /// The lane of exchanges that nothing overlaps with.
+    /// The lane of exchanges without overlap.
     fn of(group: &[HostExchange]) -> Self {
         let io_tiles = group.first().is_some_and(|exchange| exchange.first().route.io_tiles);
         if io_tiles { Self::Io } else { Self::Compute }
@@ -440,8 +449,8 @@ impl HostCopyLane {
     }
 }
 
-/// What a copy between IPUs costs each of them: as long as the busiest link takes of those that its
-/// data go over.
+/// The cost of a copy between IPUs for each of them: the time of the busiest link that its data
+/// use.
 fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProgramCost> {
     let mut bytes_over: BTreeMap<IpuLink, Bytes> = BTreeMap::new();
     for flow in &copy.flows {
@@ -449,25 +458,35 @@ fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProg
             *bytes_over.entry(link).or_default() += flow.bytes;
         }
     }
-    let cycles_of = |flow: &InterIpuFlow| {
-        let links = IpuLink::path(flow.from, flow.to).into_iter();
-        links.map(|link| compiled.system.link_cycles(link, bytes_over[&link])).max()
-    };
-    let cost = |ipu: IpuId| {
-        let mine = copy.flows.iter().filter(|flow| flow.from == ipu || flow.to == ipu);
-        let cycles = mine.filter_map(cycles_of).max()?;
-        let total = |is_counted: fn(&InterIpuFlow, IpuId) -> bool| {
-            copy.flows.iter().filter(|flow| is_counted(flow, ipu)).map(|flow| flow.bytes).sum()
-        };
-        Some(LeafProgramCost {
+    let mut costs = Vec::new();
+    for ipu in (0..compiled.compilation.target.ipus_per_replica).map(IpuId) {
+        let mut bytes_in = Bytes::ZERO;
+        let mut bytes_out = Bytes::ZERO;
+        let mut longest = None;
+        for flow in &copy.flows {
+            if flow.from != ipu && flow.to != ipu {
+                continue;
+            }
+            if flow.to == ipu {
+                bytes_in += flow.bytes;
+            }
+            if flow.from == ipu {
+                bytes_out += flow.bytes;
+            }
+            for link in IpuLink::path(flow.from, flow.to) {
+                longest = longest.max(Some(compiled.system.link_cycles(link, bytes_over[&link])));
+            }
+        }
+        let Some(cycles) = longest else { continue };
+        costs.push(LeafProgramCost {
             ipu,
             cycles,
             fastest_tile_cycles: cycles,
             active_tiles: copy.active_tiles.get(ipu.index()).copied().unwrap_or(0),
             tile_balance: 1.0,
-            bytes_in: total(|flow, ipu| flow.to == ipu),
-            bytes_out: total(|flow, ipu| flow.from == ipu),
-        })
-    };
-    (0..compiled.compilation.target.ipus_per_replica).map(IpuId).filter_map(cost).collect()
+            bytes_in,
+            bytes_out,
+        });
+    }
+    costs
 }

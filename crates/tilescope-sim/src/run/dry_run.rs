@@ -1,4 +1,4 @@
-//! A run without its steps: how long it is, and what the host does for it.
+//! A run without its steps: its length, and the work of the host for it.
 
 use super::host::{
     self, AlikeReplicas, HostCallMeasurement, host_report, loader_seconds_of, replica_classes,
@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
 use tilescope_report::{ExecutionStep, HostReport, ReplicaClasses, TraceMark};
 
-/// What a run will be like.
+/// The summary of a run before it is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DryRunSummary {
     /// Bars of the trace: one per step, class of replicas, and IPU that takes part.
     pub trace_bars: u64,
-    /// Cycles until the samples of the call are there, for each class of replicas: replica 0 is in
-    /// the first.
+    /// Cycles until the samples of the call are ready, for each class of replicas. Replica 0 is in
+    /// the first class.
     pub samples_ready: Vec<Cycles>,
-    /// What the host does for it; none for a model that works on no samples.
+    /// The work of the host. `None` for a model that does not work on samples.
     pub host: Option<HostReport>,
-    /// Replicas that differ from each other.
+    /// Classes of replicas that differ from each other.
     pub replica_classes: ReplicaClasses,
 }
 
-/// Runs the program without keeping its steps: how many bars they have in a trace, and how long they
-/// take.
+/// Runs the program without keeping its steps. Returns the number of their bars in a trace, and
+/// their length.
 fn counted_run(
     compiled: &CompiledProgram,
     spec: &Spec,
@@ -60,7 +60,7 @@ fn counted_run(
     }
 }
 
-/// Length of a run, without keeping its steps.
+/// Returns the length of a run, without keeping its steps.
 pub(crate) fn run_cycles(
     compiled: &CompiledProgram,
     spec: &Spec,
@@ -70,8 +70,8 @@ pub(crate) fn run_cycles(
     counted_run(compiled, spec, &LeafCostTable::new(compiled), source).1.whole
 }
 
-/// Length of a run whose steps take other cycles than they were compiled with: `cycles` says which,
-/// of a program and what it takes. Loader and host are what they would be in that run.
+/// Returns the length of a run whose steps take other cycles than in the compiled program. `cycles`
+/// maps a program and its cycles to the new cycles. Loader and host are those of the changed run.
 pub(crate) fn retimed_cycles(
     compiled: &CompiledProgram,
     spec: &Spec,
@@ -85,8 +85,8 @@ pub(crate) fn retimed_cycles(
     counted_run(compiled, spec, &costs, SampleSource::Host(&samples_ready)).1.whole
 }
 
-/// A run whose samples are there at once: its bars and length, and when the loader has the samples
-/// of a call of that length.
+/// Runs with samples that are ready at once. Returns the bars and the length of the run, and the
+/// times at which the loader has the samples of a call of that length.
 fn first_run(
     compiled: &CompiledProgram,
     spec: &Spec,
@@ -102,17 +102,18 @@ fn first_run(
     (trace_bars, length, samples_ready)
 }
 
-/// Runs the program without keeping its steps: how many there are, and how long the loader makes a
-/// call wait.
+/// Runs the program without keeping its steps. The summary has the number of bars in a trace, and
+/// the time that a call waits for the loader.
 pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
     let costs = LeafCostTable::new(compiled);
     let (mut trace_bars, mut length, samples_ready) = first_run(compiled, spec, &costs);
     let clock = spec.target.chip.clock;
     let own = samples_ready.first().copied().unwrap_or_default();
-    // Replicas that sync with the host together begin when the last has its samples.
-    let waiting = match spec.options.sync_replicas_independently {
-        true => own,
-        false => samples_ready.iter().copied().max().unwrap_or_default(),
+    // Replicas that sync with the host together begin when the last one has its samples.
+    let waiting = if spec.options.sync_replicas_independently {
+        own
+    } else {
+        samples_ready.iter().copied().max().unwrap_or_default()
     };
     if samples_ready.len() > 1 {
         let source = SampleSource::Host(&samples_ready);
@@ -141,8 +142,9 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
     DryRunSummary { trace_bars, samples_ready, host, replica_classes }
 }
 
-/// Seconds that each group of replicas waits for the loader of its instance, in calls of `call`
-/// seconds besides. Those with a faster loader work at the pace of the slowest, which they meet.
+/// Seconds that each group of replicas waits for the loader of its instance, in calls that
+/// otherwise take `call` seconds. Replicas with a faster loader work at the pace of the slowest,
+/// because they meet.
 fn waits_for_loaders(
     spec: &Spec,
     groups: &[AlikeReplicas],
@@ -154,14 +156,19 @@ fn waits_for_loaders(
     let loads: Vec<f64> = loads.collect();
     let slowest = loads.iter().copied().fold(0.0, f64::max);
     let longest = host::wait_for_loader(host, call, slowest);
-    let wait = |load: f64| match load < slowest {
-        true => host::wait_for_loader(host, call + longest, load),
-        false => longest,
-    };
-    loads.into_iter().map(wait).collect()
+    let mut waits = Vec::new();
+    for load in loads {
+        let faster = load < slowest;
+        waits.push(if faster {
+            host::wait_for_loader(host, call + longest, load)
+        } else {
+            longest
+        });
+    }
+    waits
 }
 
-/// What one host call brings to the device.
+/// The inputs of one host call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCallInputs {
     /// Samples of all replicas.
@@ -170,7 +177,7 @@ pub struct HostCallInputs {
     pub bytes: Bytes,
 }
 
-/// What one host call of a program brings to the device.
+/// Returns the inputs of one host call of a program.
 pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInputs {
     let options = &spec.options;
     let micro_batches = options.gradient_accumulation
@@ -180,7 +187,7 @@ pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInpu
     HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes }
 }
 
-/// Bytes of the inputs of a micro-batch; those that several IPUs are sent count once.
+/// Bytes of the inputs of a micro-batch. Inputs that several IPUs receive count once.
 pub(super) fn input_bytes(compiled: &CompiledProgram) -> Bytes {
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
     let mut bytes = Bytes::ZERO;

@@ -1,9 +1,9 @@
-//! What leaf programs cost in a run.
+//! Costs of leaf programs in a run.
 
 use crate::compile::{CompiledProgram, LeafProgramCost};
 use tilescope_report::units::{Cycles, ProgramId};
 
-/// What leaf programs cost, by their number.
+/// Costs of leaf programs, by program number.
 #[derive(Clone)]
 pub(crate) struct LeafCostTable {
     costs: Vec<Option<LeafProgramCost>>,
@@ -18,7 +18,8 @@ impl LeafCostTable {
         Self { costs }
     }
 
-    /// The table with other cycles: `cycles` says which, of a program and what it takes now.
+    /// Returns the table with other cycles. `cycles` maps a program and its cycles to the new
+    /// cycles.
     pub(crate) fn retimed(mut self, cycles: impl Fn(ProgramId, Cycles) -> Cycles) -> Self {
         for (program, cost) in self.costs.iter_mut().enumerate() {
             let Some(cost) = cost else { continue };

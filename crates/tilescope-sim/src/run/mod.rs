@@ -1,7 +1,8 @@
-//! Runs a compiled program: a clock per IPU, joined by syncs.
+//! The run of a compiled program: a clock per IPU, joined by syncs.
 //!
-//! Programs are static and tiles of an IPU move in lock-step, so no event engine is needed: a step
-//! costs its slowest tile, a sync waits for the last IPU, and the steps come out in program order.
+//! Programs are static and the tiles of an IPU move in lock-step, so no event engine is needed. A
+//! step takes the time of its slowest tile, a sync waits for the last IPU, and the steps are
+//! emitted in program order.
 
 mod clocks;
 mod copies;
@@ -32,16 +33,17 @@ use tilescope_report::units::{
 };
 use tilescope_report::{ExecutionStep, MarkKind, TraceMark, TrainingPass};
 
-/// Takes the executed steps in program order, and the marks once their last step is out.
+/// A receiver of the executed steps in program order, and of each mark after its last step.
 pub trait StepSink {
-    /// What can go wrong while taking a step.
+    /// The error of taking a step.
     type Error;
 
-    /// Whether each step matters. Where it does not, steps that one IPU does on its own are only
-    /// counted, by [`StepSink::count_steps`].
+    /// True if each step matters. If false, steps that one IPU runs alone are only counted, by
+    /// [`StepSink::count_steps`].
     const RECORDS_EACH_STEP: bool = true;
 
-    /// Hears of `steps` steps of one IPU and one class of replicas each that it does not get to see.
+    /// Counts `steps` steps of one IPU and one class of replicas that are not passed to
+    /// [`StepSink::step`].
     fn count_steps(&mut self, steps: u64) {
         let _ = steps;
     }
@@ -49,25 +51,25 @@ pub trait StepSink {
     /// Takes the next step.
     ///
     /// # Errors
-    /// Whatever the sink reports; the run stops.
+    /// Returns an error of the sink, which stops the run.
     fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error>;
 
-    /// Hears that the next step of the tiles `waiting` of an IPU waits for what its tiles `awaited`
-    /// did so far, on all replicas; both by the number of their sub-lane in a trace.
+    /// Records that the next step of the tiles `waiting` of an IPU waits for the work of its tiles
+    /// `awaited` so far, on all replicas. Both are numbers of sub-lanes in a trace.
     fn wait_for_tiles(&mut self, ipu: IpuId, waiting: u8, awaited: u8) {
         let _ = (ipu, waiting, awaited);
     }
 
-    /// Takes a mark: of the first class of replicas.
+    /// Takes a mark of the first class of replicas.
     ///
     /// # Errors
-    /// Whatever the sink reports; the run stops.
+    /// Returns an error of the sink, which stops the run.
     fn mark(&mut self, mark: &TraceMark) -> Result<(), Self::Error>;
 
     /// Takes a mark of an IPU of another class of replicas.
     ///
     /// # Errors
-    /// Whatever the sink reports; the run stops.
+    /// Returns an error of the sink, which stops the run.
     fn mark_of_class(
         &mut self,
         class: ReplicaClassId,
@@ -77,7 +79,7 @@ pub trait StepSink {
         Ok(())
     }
 
-    /// Hears how much of the run is done, 0 to 1.
+    /// Takes the share of the run that is done, from 0 to 1.
     fn progress(&mut self, share: f64) {
         let _ = share;
     }
@@ -86,7 +88,7 @@ pub trait StepSink {
 /// Runs the program once, as one host call does.
 ///
 /// # Errors
-/// The first error of the sink.
+/// Returns the first error of the sink.
 pub fn run<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
@@ -97,29 +99,29 @@ pub fn run<S: StepSink>(
     run_from(compiled, spec, LeafCostTable::new(compiled), source, sink).map(|_| ())
 }
 
-/// Where a run takes its samples from.
+/// The source of the samples of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SampleSource<'a> {
-    /// The host, which has them ready after so many cycles, for each class of replicas.
+    /// The host, which has the samples ready after these cycles, for each class of replicas.
     Host(&'a [Cycles]),
-    /// The IPUs: nothing of the model is copied from the host, or to it.
+    /// The IPUs. No input or output of the model is copied from or to the host.
     Ipu,
 }
 
-/// Cycles of a run.
+/// The length of a run, in cycles.
 #[derive(Clone, Debug)]
 struct RunLength {
-    /// Until the last replica is done.
+    /// Cycles until the last replica is done.
     whole: Cycles,
-    /// Those of the control copies at its start.
+    /// Cycles of the control copies at the start.
     handshake: Cycles,
-    /// What the classes of replicas waited for.
+    /// The waits of the classes of replicas.
     waits: Vec<WaitTotals>,
-    /// Programs whose steps end on all replicas at once, where these differ.
+    /// Programs whose steps end on all replicas at once, if these differ.
     joins: BTreeSet<ProgramId>,
 }
 
-/// Runs the program and returns how long that takes.
+/// Runs the program and returns the length of the run.
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
@@ -168,23 +170,23 @@ fn run_from<S: StepSink>(
     Ok(RunLength { whole, handshake, waits: runner.clocks.waits(), joins: runner.joins })
 }
 
-/// Whole cycles of `clock` that are nearest to so many seconds.
+/// Converts seconds to the nearest whole number of cycles of `clock`.
 fn cycles_of(seconds: f64, clock: Hertz) -> Cycles {
     Cycles::from_f64((seconds * clock.0 as f64).round())
 }
 
-/// A place in the run: the next step, and the time on one IPU or the latest on all.
+/// A position in the run: the next step, and the time on one IPU or the latest on all.
 #[derive(Clone, Copy)]
 struct RunPosition {
     step: StepId,
     cycle: Cycles,
 }
 
-/// The words of a mark.
+/// The description of a mark.
 struct MarkWords<'a> {
     kind: MarkKind,
     label: &'a str,
-    /// The IPU that it is of; nothing for all of them.
+    /// The IPU of the mark. `None` for all IPUs.
     ipu: Option<IpuId>,
     pass: Option<TrainingPass>,
     index: u64,
@@ -196,15 +198,15 @@ impl<'a> MarkWords<'a> {
     }
 }
 
-/// Where a fragment began.
+/// The start of a fragment.
 struct FragmentStart {
     step: StepId,
     first: FragmentStartCycles,
-    /// The same on the other classes of replicas.
+    /// The start on the other classes of replicas.
     others: Vec<FragmentStartCycles>,
 }
 
-/// Where the tiles of an IPU stood when a fragment began.
+/// The times of the tiles of an IPU at the start of a fragment.
 #[derive(Clone, Copy)]
 struct FragmentStartCycles {
     compute: Cycles,
@@ -221,11 +223,11 @@ struct ProgramRunner<'a, S> {
     sink: &'a mut S,
     costs: LeafCostTable,
     sums: StepSequenceCache,
-    /// The step being handed over; kept, so that steps take no memory from the heap.
+    /// The step that is passed to the sink. It is reused, so that steps allocate no memory.
     step: ExecutionStep,
-    /// Programs at which replicas that differ have met.
+    /// Programs at which differing replicas have met.
     joins: BTreeSet<ProgramId>,
-    /// From the first to the last cycle of the steps of this slot.
+    /// The range from the first to the last cycle of the steps of this slot.
     span: Option<CycleRange>,
     clocks: IpuClocks,
     /// The host of each class of replicas, in the order of the clocks.
@@ -233,7 +235,7 @@ struct ProgramRunner<'a, S> {
     /// Copies of samples from the host, and of results to it.
     inputs: &'a [HostStreamCopy],
     outputs: &'a [HostStreamCopy],
-    /// Copies from the host whose next micro-batch is on the I/O tiles already.
+    /// Copies from the host whose next micro-batch is already on the I/O tiles.
     prefetched: BTreeSet<ProgramId>,
     /// Copies to the host whose results are on the I/O tiles.
     unsent: Vec<&'a HostStreamCopy>,
@@ -248,7 +250,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         RunPosition { step: self.next_step, cycle: self.clocks.latest() }
     }
 
-    /// Ends a mark that began at `start` and concerns all IPUs.
+    /// Ends a mark that began at `start` and applies to all IPUs.
     fn mark(
         &mut self,
         kind: MarkKind,
@@ -261,8 +263,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.emit_mark(MarkWords { kind, label, ipu: None, pass, index }, start, end)
     }
 
-    /// Ends the mark of a slot. Where I/O tiles are still at a copy of an earlier slot, its steps
-    /// begin, and may end, before all clocks have passed that.
+    /// Ends the mark of a slot. If I/O tiles still make a copy of an earlier slot, its steps begin,
+    /// and may end, before all clocks have passed that time.
     fn slot_mark(&mut self, index: usize, mut start: RunPosition) -> Result<(), S::Error> {
         let Some(span) = self.span else { return Ok(()) };
         debug_assert!(span.start <= span.end, "steps end after they begin");
@@ -273,7 +275,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.emit_mark(words, &start, span.end)
     }
 
-    /// Hands a mark on that began at `start`, unless no step was made since.
+    /// Emits a mark that began at `start`, unless no step was made since.
     fn emit_mark(
         &mut self,
         words: MarkWords<'_>,
@@ -299,14 +301,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         })
     }
 
-    /// Begins the next step, whose parts are to be added.
+    /// Begins the next step, to which its parts are then added.
     fn begin(&mut self, program: ProgramId) {
         self.step.program = program;
         self.step.ipus.clear();
         self.step.other_replicas.clear();
     }
 
-    /// Hands over the step that was begun, with all its parts.
+    /// Passes the current step with all its parts to the sink.
     fn emit(&mut self) -> Result<(), S::Error> {
         self.next_step += 1;
         self.step.other_replicas.sort_by_key(|(class, on)| (*class, on.ipu));
@@ -323,7 +325,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.sink.step(&self.step)
     }
 
-    /// What the loader of this call, and of those behind it, does meanwhile.
+    /// Adds the marks of the loader for this call, and for later calls during it.
     fn loader(&mut self, start: &RunPosition) -> Result<(), S::Error> {
         let ahead = match self.spec.options.host.loader {
             DataLoaderMode::None | DataLoaderMode::Synthetic => return Ok(()),
@@ -346,7 +348,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// Host and IPUs agree on the program to run; returns the cycles of that.
+    /// Runs the agreement of host and IPUs on the program to run. Returns its cycles.
     fn prologue(&mut self) -> Result<Cycles, S::Error> {
         let compiled = self.compiled;
         let start = self.clocks.latest();
@@ -412,9 +414,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// What the next phase needs and can be fetched while this one works, both as ranges of slots:
-    /// nothing where a stage goes on and still uses its weights, and what the I/O tiles fetch where
-    /// it is on the same IPUs.
+    /// Loads the tensors that the next phase needs and that can be loaded during this one. Both
+    /// phases are ranges of slots. Nothing is loaded if a stage continues and still uses its
+    /// weights. If all phases are on the same IPUs, only the I/O tiles load.
     fn prefetch_beside(
         &mut self,
         this: &Range<usize>,
@@ -428,7 +430,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if self.has_one_set() { Ok(()) } else { self.prefetch_remote_loads(next) }
     }
 
-    /// The rest of what the next phase needs.
+    /// Loads the remaining tensors that the next phase needs.
     fn prefetch_behind(
         &mut self,
         this: &Range<usize>,
@@ -442,7 +444,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if goes_on || self.has_one_set() { self.prefetch_remote_loads(next) } else { Ok(()) }
     }
 
-    /// Whether a stage works in both of two phases, which are ranges of slots.
+    /// True if a stage works in both of two phases, which are ranges of slots.
     fn goes_on(&self, this: &Range<usize>, next: &Range<usize>) -> bool {
         let slots = &self.compiled.schedule.slots;
         let shared =
@@ -450,33 +452,36 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         slots[this.clone()].iter().any(shared)
     }
 
-    /// Whether all phases are on the same IPUs.
+    /// True if all phases are on the same IPUs.
     fn has_one_set(&self) -> bool {
         self.spec.options.execution_phase_settings.stages == 1
     }
 
-    /// Copies that the I/O tiles may begin with while the slot of this index works: each of the slot
-    /// behind it that it overlaps with.
+    /// The copies that the I/O tiles may begin while the slot with this index works: each copy of
+    /// the next slot that overlaps with it.
     fn inputs_beside(&self, index: usize, iteration: u64) -> Vec<&'a HostStreamCopy> {
         let compiled: &'a CompiledProgram = self.compiled;
         let schedule = &compiled.schedule;
         let next = schedule.slots.get(index + 1);
-        let again = (iteration + 1 < schedule.iterations).then(|| schedule.slots.first());
-        let works_next = |copy: &&'a HostStreamCopy| {
-            let slot = match copy.route.overlap {
-                OverlapIo::None => None,
-                OverlapIo::InnerLoop => next,
-                OverlapIo::Loops => next.or(again.flatten()),
-            };
-            slot.is_some_and(|slot| forward(slot, copy).is_some())
-        };
-        self.inputs.iter().filter(works_next).collect()
+        let repeats = iteration + 1 < schedule.iterations;
+        self.inputs
+            .iter()
+            .filter(|copy| {
+                let slot = match copy.route.overlap {
+                    OverlapIo::None => None,
+                    OverlapIo::InnerLoop => next,
+                    OverlapIo::Loops if repeats => next.or(schedule.slots.first()),
+                    OverlapIo::Loops => next,
+                };
+                slot.is_some_and(|slot| forward(slot, copy).is_some())
+            })
+            .collect()
     }
 
     fn slot(&mut self, slot: &ScheduleSlot, index: usize, iteration: u64) -> Result<(), S::Error> {
         let compiled: &'a CompiledProgram = self.compiled;
         self.inputs(&self.inputs_of(slot))?;
-        // The I/O tiles have handed over what they held: they fetch and send while others compute.
+        // The I/O tiles have passed on their data, so they can fetch and send while others compute.
         self.prefetch_inputs(&self.inputs_beside(index, iteration))?;
         self.send_outputs()?;
         let schedule = &compiled.schedule;
@@ -490,27 +495,28 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for copy in self.outputs {
             if let Some(turn) = forward(slot, copy) {
                 self.items(&copy.sum_items)?;
-                sent.extend(self.sends_output(turn, iteration).then_some(copy));
+                if self.sends_output(turn, iteration) {
+                    sent.push(copy);
+                }
             }
         }
         self.send_or_hand_over(&sent)?;
         for copy in compiled.parts.link_copies.iter().filter(|_| slot.stage_copies_follow) {
-            let works = |(stage, pass): &(usize, TrainingPass)| {
-                slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
-            };
-            if copy.after.is_empty() || copy.after.iter().any(works) {
+            let follows =
+                slot.turns.iter().any(|turn| copy.after.contains(&(turn.stage, turn.pass)));
+            if copy.after.is_empty() || follows {
                 self.link_copy(copy)?;
             }
         }
         Ok(())
     }
 
-    /// Copies of the samples that a slot works on.
+    /// The copies of the samples that a slot works on.
     fn inputs_of(&self, slot: &ScheduleSlot) -> Vec<&'a HostStreamCopy> {
         self.inputs.iter().filter(|copy| forward(slot, copy).is_some()).collect()
     }
 
-    /// Whether the results of this turn's micro-batch go to the host.
+    /// True if the results of this turn's micro-batch go to the host.
     fn sends_output(&self, turn: &StageTurn, iteration: u64) -> bool {
         let schedule = &self.compiled.schedule;
         let batch = iteration * schedule.micro_batches + turn.micro_batch;
@@ -537,7 +543,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// The update that follows a turn, where gradients are not accumulated.
+    /// The update after a turn, if gradients are not accumulated.
     fn update_behind(&self, turn: &StageTurn) -> Option<&'a StageFragment> {
         let compiled: &'a CompiledProgram = self.compiled;
         let updates = turn.pass == TrainingPass::Backward
@@ -545,15 +551,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         compiled.parts.fragment(turn.stage, TrainingPass::Update).filter(|_| updates)
     }
 
-    /// True if IPUs exchange data with other replicas while they work in a slot, before which others
-    /// sync with them.
+    /// True if IPUs exchange data with other replicas during a slot. The other IPUs sync with them
+    /// before it.
     fn meet(&self, slot: &ScheduleSlot) -> bool {
         let joins = |stage: usize, pass| self.meeting_passes.contains(&(stage, pass));
-        let meets = |turn: &StageTurn| {
+        slot.turns.iter().any(|turn| {
             joins(turn.stage, turn.pass)
                 || (self.update_behind(turn).is_some() && joins(turn.stage, TrainingPass::Update))
-        };
-        slot.turns.iter().any(meets)
+        })
     }
 
     fn fragment(
@@ -573,15 +578,15 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         FragmentStart { step: self.next_step, first, others: classes.collect() }
     }
 
-    /// Where the tiles of an IPU stand, on each class of replicas.
+    /// The times of the tiles of an IPU, for each class of replicas.
     fn fragment_cycles(&self, ipu: IpuId) -> impl Iterator<Item = FragmentStartCycles> {
         let [compute, io] =
             [TileGroup::Compute, TileGroup::Io].map(|tiles| self.clocks.of_classes(ipu, tiles));
         compute.zip(io).map(|(compute, io)| FragmentStartCycles { compute, io })
     }
 
-    /// Ends the mark of a fragment: when its IPU has done what it was given, its I/O tiles too if
-    /// they were given something.
+    /// Ends the mark of a fragment at the time at which its IPU has finished, including its I/O
+    /// tiles if they had work.
     fn fragment_mark(
         &mut self,
         fragment: &StageFragment,
@@ -615,7 +620,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// Notes that all replicas leave the steps of a program at once, where they differ.
+    /// Records that all replicas leave the steps of a program at once, if they differ.
     fn note_meeting(&mut self, program: ProgramId) {
         if self.clocks.classes() > 1 {
             self.joins.insert(program);
@@ -669,7 +674,7 @@ fn meeting_passes(compiled: &CompiledProgram) -> Vec<(usize, TrainingPass)> {
     meeting.map(|of| (of.stage, of.pass)).collect()
 }
 
-/// True if an item is a sync before a copy between IPUs, or has one in it.
+/// True if an item is a sync before a copy between IPUs, or contains one.
 fn joins_copies(item: &FragmentItem) -> bool {
     match item {
         FragmentItem::SetSync { .. } | FragmentItem::ReplicaSync { .. } => true,

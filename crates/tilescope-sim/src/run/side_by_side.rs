@@ -1,5 +1,5 @@
-//! What several IPUs do at the same time up to syncs that they share: the stages of a phase, and the
-//! weight updates where they overlap.
+//! Work of several IPUs at the same time, up to syncs that they share: the stages of a phase, and
+//! the weight updates if they overlap.
 
 use super::{FragmentStart, ProgramRunner, StepSink};
 use crate::compile::{FragmentItem, StageFragment};
@@ -8,29 +8,29 @@ use crate::specification::AccumulateOuterSchedule;
 use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{MarkKind, TrainingPass};
 
-/// Steps of a fragment, or those before it.
+/// Steps of a fragment, or the loads before it.
 struct FragmentPart<'a> {
     fragment: &'a StageFragment,
     items: &'a [FragmentItem],
-    /// Kind and index of the mark that tells of them.
+    /// Kind and index of the mark of the part.
     mark: Option<(MarkKind, u64)>,
 }
 
-/// What one IPU has to do, and how far it is.
+/// The work of one IPU, and the position in it.
 struct IpuQueue<'a> {
     ipu: IpuId,
     parts: Vec<FragmentPart<'a>>,
-    /// The part that is worked on.
+    /// The index of the current part.
     part: usize,
-    /// Where in it: in its items, or deeper in loops among them.
+    /// The position in that part, with one entry for each enclosing loop.
     places: Vec<PlaceInItems<'a>>,
-    /// Where that part began.
+    /// The start of that part.
     start: FragmentStart,
-    /// The sync that it has come to.
+    /// The sync at which the IPU waits.
     waits_at: Option<SharedSync>,
 }
 
-/// A place in some items, which are gone through so many times more.
+/// A position in some items, which run `rounds` more times.
 struct PlaceInItems<'a> {
     items: &'a [FragmentItem],
     next: usize,
@@ -40,19 +40,19 @@ struct PlaceInItems<'a> {
 /// A sync at which an IPU waits.
 #[derive(Clone, Copy, Debug)]
 enum SharedSync {
-    /// Before a copy from or to the host or streaming memory.
+    /// A sync before a copy from or to the host or streaming memory.
     Host(ProgramId),
-    /// With the other IPUs of its set, or with those that share rows with it.
+    /// A sync with the other IPUs of its set, or with those that share rows with it.
     Set(ProgramId),
-    /// Before a copy between replicas.
+    /// A sync before a copy between replicas.
     Replicas(ProgramId),
 }
 
-/// What an IPU comes to next.
+/// The next work of an IPU.
 enum QueuedWork<'a> {
-    /// Steps that it does by itself.
+    /// Steps that the IPU runs alone.
     Items(&'a [FragmentItem]),
-    /// A sync with others.
+    /// A sync with other IPUs.
     Sync(SharedSync),
     /// The end of a part.
     PartEnds,
@@ -72,7 +72,7 @@ fn shared_sync(item: &FragmentItem) -> Option<SharedSync> {
     }
 }
 
-/// Whether other IPUs are waited for at an item, or in a loop.
+/// True if an item, or an item in a loop, waits for other IPUs.
 fn is_shared(item: &FragmentItem) -> bool {
     match item {
         FragmentItem::Loop { body, .. } => body.iter().any(is_shared),
@@ -81,7 +81,7 @@ fn is_shared(item: &FragmentItem) -> bool {
 }
 
 impl<'a> IpuQueue<'a> {
-    /// Goes on to what comes next; nothing where all is done.
+    /// Advances to the next work. Returns `None` when all is done.
     fn advance(&mut self) -> Option<QueuedWork<'a>> {
         let items: &'a [FragmentItem] = self.parts.get(self.part)?.items;
         if self.places.is_empty() {
@@ -124,8 +124,8 @@ impl<'a> IpuQueue<'a> {
 }
 
 impl<'a, S: StepSink> ProgramRunner<'a, S> {
-    /// The updates of all stages after the passes of an iteration: phase by phase or stage by stage,
-    /// or all IPUs at once.
+    /// Runs the updates of all stages after the passes of an iteration: phase by phase, stage by
+    /// stage, or on all IPUs at once.
     pub(super) fn updates(&mut self, iteration: u64) -> Result<(), S::Error> {
         let placement = &self.compiled.placement;
         let every = [0..placement.stages.len()];
@@ -141,7 +141,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The updates of some stages, at the same time.
+    /// Runs the updates of some stages at the same time.
     pub(super) fn updates_of_stages(
         &mut self,
         stages: &[usize],
@@ -157,13 +157,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.side_by_side(updates)
     }
 
-    /// The turns of a slot whose stages work on the same phase or step.
+    /// Runs the turns of a slot whose stages work on the same phase or step.
     pub(super) fn turns_side_by_side(
         &mut self,
         slot: &ScheduleSlot,
         iteration: u64,
     ) -> Result<(), S::Error> {
-        let (parts, batches) = (&self.compiled.parts, self.compiled.schedule.micro_batches);
+        let parts = &self.compiled.parts;
+        let batches = self.compiled.schedule.micro_batches;
         let mut turns = Vec::new();
         for turn in &slot.turns {
             let batch = iteration * batches + turn.micro_batch;
@@ -174,18 +175,20 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             turns.extend(self.update_behind(turn).map(|update| update_part(update, batch)));
         }
         if turns.len() > 1 {
-            // A copy of one of them stops the I/O tiles of all, which have done nothing here yet.
+            // A copy of one IPU stops the I/O tiles of all, which have done nothing in this slot
+            // yet.
             turns.iter().for_each(|turn| self.io_waits_for_compute(turn.fragment.ipu));
         }
         self.side_by_side(turns)
     }
 
-    /// Fetches what the slots of a phase need of streaming memory, while the one before it works.
+    /// Loads the tensors that the slots of a phase need from streaming memory during the previous
+    /// phase.
     pub(super) fn prefetch_remote_loads(&mut self, slots: &[ScheduleSlot]) -> Result<(), S::Error> {
         self.slot_loads(slots, |fragment| &fragment.remote_loads)
     }
 
-    /// Starts what the I/O tiles fetch for the slots of a phase.
+    /// Starts the loads of the I/O tiles for the slots of a phase.
     pub(super) fn prefetch_by_io_tiles(&mut self, slots: &[ScheduleSlot]) -> Result<(), S::Error> {
         self.slot_loads(slots, |fragment| &fragment.io_loads)
     }
@@ -203,8 +206,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.side_by_side(loads.collect())
     }
 
-    /// Every IPU works up to its next sync with others; then those that wait for each other sync
-    /// once, and go on at the same time.
+    /// Runs every IPU up to its next sync with others. Then the IPUs that wait for each other sync
+    /// once and continue at the same time.
     fn side_by_side(&mut self, parts: Vec<FragmentPart<'a>>) -> Result<(), S::Error> {
         let mut queues = self.queues_by_ipu(parts);
         loop {
@@ -220,8 +223,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// Syncs for the copies that IPUs have come to. Those that wait for others of their set go on
-    /// waiting: one of these may have come to a copy first.
+    /// Syncs for the copies that IPUs have reached. IPUs that wait for others of their set keep
+    /// waiting, because one of those may reach a copy first.
     fn sync_for_host_copies(&mut self, queues: &mut [IpuQueue<'a>]) -> Result<bool, S::Error> {
         let merge = self.spec.options.merge_exchange;
         let mut synced: Vec<IpuId> = Vec::new();
@@ -236,18 +239,21 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             self.host_sync(program, group)?;
             synced.extend(group);
             if !merge {
-                // A copy of its own goes on before the next one syncs.
+                // Its own copy runs before the next one syncs.
                 self.copy_after_sync(queue)?;
             }
         }
         Ok(any)
     }
 
-    /// Syncs the IPUs that have come to copies between IPUs: each group of them once.
+    /// Syncs the IPUs that have reached copies between IPUs, once for each group.
     fn sync_for_copies(&mut self, queues: &mut [IpuQueue<'a>]) -> Result<(), S::Error> {
         let sync_groups = &self.compiled.sync_groups;
-        let waits = |queue: &&IpuQueue| matches!(queue.waits_at, Some(SharedSync::Set(_)));
-        let set: Vec<IpuId> = queues.iter().filter(waits).map(|queue| queue.ipu).collect();
+        let set: Vec<IpuId> = queues
+            .iter()
+            .filter(|queue| matches!(queue.waits_at, Some(SharedSync::Set(_))))
+            .map(|queue| queue.ipu)
+            .collect();
         let mut syncs: Vec<(&[IpuId], ProgramId)> = Vec::new();
         for queue in queues {
             let group = match queue.waits_at {
@@ -307,7 +313,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// The steps of the copy behind a sync.
+    /// Runs the steps of the copy after a sync.
     fn copy_after_sync(&mut self, queue: &mut IpuQueue<'a>) -> Result<(), S::Error> {
         queue.own_items().map_or(Ok(()), |items| self.items(items))
     }

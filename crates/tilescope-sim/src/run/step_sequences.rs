@@ -1,33 +1,35 @@
-//! What sequences of steps come to, for those who do not look at each step.
+//! Totals of sequences of steps, for sinks that do not need each step.
 
 use super::leaf_costs::LeafCostTable;
 use crate::compile::FragmentItem;
 use std::collections::HashMap;
 use tilescope_report::units::{Cycles, IpuId};
 
-/// Steps that one IPU does on its own.
+/// Steps that one IPU runs alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepSequenceCost {
     pub ipu: IpuId,
     pub cycles: Cycles,
-    /// How many they are.
+    /// The number of steps.
     pub steps: u64,
 }
 
-/// Sums of the sequences met so far: a program runs few of them, again and again.
+/// Totals of the sequences so far. A program runs few different sequences, many times.
 #[derive(Default)]
 pub(crate) struct StepSequenceCache {
     known: HashMap<(usize, usize), Option<StepSequenceCost>>,
 }
 
 impl StepSequenceCache {
-    /// What `items` come to; `None` where they are none, or not of one IPU alone.
+    /// Returns the totals of `items`. `None` if there are no steps, or if they are not of a single
+    /// IPU.
     pub(crate) fn cost_of_sequence(
         &mut self,
         items: &[FragmentItem],
         costs: &LeafCostTable,
     ) -> Option<StepSequenceCost> {
-        // Sequences of a compiled program do not move while it runs: their place tells them apart.
+        // Sequences of a compiled program do not move during a run, so their address identifies
+        // them.
         let place = (items.as_ptr().addr(), items.len());
         *self.known.entry(place).or_insert_with(|| sum(items, costs))
     }
@@ -55,7 +57,8 @@ fn sum(items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost
         if before.ipu != part.ipu {
             return None;
         }
-        let (cycles, steps) = (before.cycles + part.cycles, before.steps + part.steps);
+        let cycles = before.cycles + part.cycles;
+        let steps = before.steps + part.steps;
         total = Some(StepSequenceCost { cycles, steps, ..before });
     }
     total

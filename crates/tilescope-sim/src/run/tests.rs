@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use tilescope_report::units::Cycles;
 use tilescope_report::{ProgramKind, StepOnIpu};
 
-/// Keeps everything.
+/// A sink that keeps everything.
 #[derive(Default)]
 struct CollectingSink {
     steps: Vec<ExecutionStep>,
@@ -72,7 +72,7 @@ fn steps_of_one_ipu_follow_each_other_without_gaps_or_overlap() {
 }
 
 #[test]
-fn what_one_ipu_sends_another_receives() {
+fn data_sent_by_one_ipu_are_received_by_another() {
     let (_, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
     for step in collected.steps.iter().filter(|step| step.ipus.len() > 1) {
         let sum = |bytes: fn(&StepOnIpu) -> u64| step.ipus.iter().map(bytes).sum::<u64>();
@@ -108,12 +108,13 @@ fn a_pipeline_without_accumulation_updates_after_every_backward_pass() {
 }
 
 #[test]
-fn a_pipeline_says_which_account_of_its_schedule_it_follows() {
+fn the_report_names_the_source_of_the_pipeline_schedule() {
     let noted = |convention: &str| {
         let set = format!("options.stash_convention={convention}");
         run_spec("mnist_pipeline", &["options.device_iterations=1", &set]).0.compilation.notes
     };
-    let (popart, guide) = (noted("popart"), noted("memory_guide"));
+    let popart = noted("popart");
+    let guide = noted("memory_guide");
     let says = |notes: &[String], words: &[&str]| {
         notes.iter().any(|note| words.iter().all(|words| note.contains(words)))
     };
@@ -122,7 +123,7 @@ fn a_pipeline_says_which_account_of_its_schedule_it_follows() {
 }
 
 #[test]
-fn activations_that_stay_on_the_chip_are_told() {
+fn activations_that_stay_on_the_chip_are_reported() {
     let off_chip = "options.location.activations.on_chip=false";
     for (execution, stays) in [("sharded", true), ("phased", true), ("pipelined", false)] {
         let set = format!("options.execution={execution}");

@@ -1,29 +1,30 @@
-//! Runs of programs that are tried, only to see how long they take.
+//! Trial runs of programs, for their length only.
 
 use super::{dry_run, run_cycles};
 use crate::compile::CompiledProgram;
 use crate::specification::Spec;
 use tilescope_report::units::Cycles;
 
-/// Micro-batches of the longest run that a program is tried with. Longer ones are cut.
+/// The largest number of micro-batches of a trial run. Longer runs are shortened.
 const MOST_MICRO_BATCHES: u64 = 1 << 14;
 
-/// Length of the run of a program.
+/// Returns the length of the run of a program.
 pub(crate) fn length_of_run(program: &CompiledProgram, spec: &Spec) -> Cycles {
     run_cycles(program, spec, &dry_run(program, spec))
 }
 
-/// A spec of fewer micro-batches, where it has too many to run through them for each program that is
-/// tried.
+/// Returns a spec with fewer micro-batches, if the spec has too many to run all of them for each
+/// program that is tried.
 pub(crate) fn shortened(spec: &Spec) -> Option<Spec> {
     let options = &spec.options;
     let all = options.gradient_accumulation.saturating_mul(options.device_iterations);
-    (all > MOST_MICRO_BATCHES).then(|| {
-        let mut short = spec.clone();
-        let most = MOST_MICRO_BATCHES;
-        short.options.gradient_accumulation = options.gradient_accumulation.min(most);
-        short.options.device_iterations =
-            options.device_iterations.min(most / short.options.gradient_accumulation).max(1);
-        short
-    })
+    if all <= MOST_MICRO_BATCHES {
+        return None;
+    }
+    let mut short = spec.clone();
+    let most = MOST_MICRO_BATCHES;
+    short.options.gradient_accumulation = options.gradient_accumulation.min(most);
+    short.options.device_iterations =
+        options.device_iterations.min(most / short.options.gradient_accumulation).max(1);
+    Some(short)
 }

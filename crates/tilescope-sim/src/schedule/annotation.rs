@@ -1,10 +1,10 @@
-//! Stages by annotation: single operations beside whole blocks.
+//! Stages by annotation: single operations in addition to whole blocks.
 //!
-//! A stage names blocks, operations (`layer3/fc2`, with all that is below that name) or patterns
-//! (`*/norm`); what is named closer wins. Operations that no stage names go with those whose results
-//! they read, as operations without a virtual graph do in PopART; gradients and updates go with
-//! their forward operation. Blocks whose operations are on several stages are divided, so that all
-//! that follows sees blocks only.
+//! A stage names blocks, operations (`layer3/fc2`, with everything below that name) or patterns
+//! (`*/norm`). The most specific name wins. Operations that no stage names join the operations
+//! whose results they read, as operations without a virtual graph do in PopART. Gradients and
+//! updates join their forward operation. Blocks whose operations are on several stages are divided,
+//! so that later passes only see blocks.
 
 use super::phased::phase_ipu;
 use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
@@ -16,7 +16,8 @@ use tilescope_report::units::IpuId;
 /// The key of the stages.
 const STAGES: &str = "options.stages";
 
-/// How closely a name fits an operation: by its block, by a pattern, by a name above it, exactly.
+/// The specificity of a name for an operation: its block, a pattern, a name above it, or the exact
+/// name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NameFit {
     Block,
@@ -25,12 +26,12 @@ enum NameFit {
     Exact,
 }
 
-/// Divides the blocks of a forward graph as the stages of `spec` ask for it, and gives the stages in
-/// terms of the blocks that are left.
+/// Divides the blocks of a forward graph as the stages of `spec` require. Returns the stages in
+/// terms of the resulting blocks.
 ///
 /// # Errors
-/// Names of no block and no operation, operations in two stages, stages without any, and stages in
-/// an order in which data cannot flow.
+/// Returns an error for names of no block and no operation, operations in two stages, stages
+/// without operations, and stages in an order in which data cannot flow.
 pub(crate) fn divide_blocks(
     spec: &Spec,
     graph: &mut ModelGraph,
@@ -54,7 +55,7 @@ pub(crate) fn divide_blocks(
     Ok(divide(graph, &stage_of_node, stages))
 }
 
-/// The stages that the model itself has; none where it leaves them open.
+/// The stages of the model itself. Empty if it leaves them open.
 fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, SpecError> {
     let execution = spec.options.execution;
     let sets = spec.options.execution_phase_settings.stages;
@@ -71,7 +72,7 @@ fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, Sp
                 check_visit(spec, block, ipu, &stages)?;
                 ipu
             }
-            // Without phases their numbers mean nothing, as in PopART.
+            // Phase numbers have no meaning without phased execution, as in PopART.
             StageAnnotation::Phase { .. } if execution != ExecutionStrategy::Phased => {
                 return Ok(Vec::new());
             }
@@ -84,13 +85,16 @@ fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, Sp
     Ok(stages)
 }
 
-/// A weight that is trained is in one part of a step: its gradients are added up where it is.
+/// Checks that each trained weight is in one part of a step, because its gradients are added up
+/// there.
 fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
     let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
     let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
     for node in graph.nodes.iter().filter(|_| at_once) {
-        let is_weight = |id: &&TensorId| graph.tensor(**id).role == TensorRole::Parameter;
-        for weight in node.inputs.iter().filter(is_weight) {
+        for weight in &node.inputs {
+            if graph.tensor(*weight).role != TensorRole::Parameter {
+                continue;
+            }
             let first = *readers.entry(*weight).or_insert(node.block);
             let step = graph.phase_step(node.block).filter(|_| first != node.block);
             if step.is_some() && step == graph.phase_step(first) {
@@ -107,8 +111,8 @@ fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError
     Ok(())
 }
 
-/// In a pipeline that is annotated by IPUs alone each IPU is one stage, and data go from lower to
-/// higher ones (popart willow/src/transforms/inferpipelinestages.cpp).
+/// Checks that each IPU is one stage in a pipeline that is annotated by IPUs alone, and that data
+/// flow from lower to higher IPUs (popart willow/src/transforms/inferpipelinestages.cpp).
 fn check_visit(
     spec: &Spec,
     block: &str,
@@ -142,7 +146,7 @@ fn stage_of_nodes(spec: &Spec, graph: &ModelGraph) -> Result<Vec<usize>, SpecErr
     Ok(annotated.into_iter().flatten().collect())
 }
 
-/// The stage that names each node most closely.
+/// The stage with the most specific name for each node.
 fn annotated_stages(spec: &Spec, graph: &ModelGraph) -> Result<Vec<Option<usize>>, SpecError> {
     let mut closest: Vec<Option<(NameFit, usize)>> = vec![None; graph.nodes.len()];
     for (stage, named) in spec.options.stages.iter().enumerate() {
@@ -175,15 +179,16 @@ fn annotated_stages(spec: &Spec, graph: &ModelGraph) -> Result<Vec<Option<usize>
 fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     let operations = graph.nodes.iter().map(|node| node.name.as_str());
     let blocks = graph.blocks.iter().map(String::as_str);
-    let known: Vec<&str> = match name.contains('/') {
-        true => operations.collect(),
-        false => blocks.chain(operations.filter(|name| !name.contains('/'))).collect(),
+    let known: Vec<&str> = if name.contains('/') {
+        operations.collect()
+    } else {
+        blocks.chain(operations.filter(|name| !name.contains('/'))).collect()
     };
     let problem = format!("the model has no block or operation {name:?}");
     spec.refuse(STAGES, problem).nearest(name, &known)
 }
 
-/// True if a name, as stages are written in, is of this operation.
+/// True if a name in the form of a stage's names matches this operation.
 pub(crate) fn is_named(graph: &ModelGraph, node: &GraphNode, name: &str) -> bool {
     fit(name, &graph.blocks[node.block.0], &node.name).is_some()
 }
@@ -195,13 +200,13 @@ fn fit(name: &str, block: &str, operation: &str) -> Option<NameFit> {
     } else if name == block {
         Some(NameFit::Block)
     } else if name.contains('*') {
-        matches_pattern(name, operation).then_some(NameFit::Pattern)
+        if matches_pattern(name, operation) { Some(NameFit::Pattern) } else { None }
     } else {
         operation.strip_prefix(name).filter(|rest| below(rest)).map(|_| NameFit::Above)
     }
 }
 
-/// Whether `text` is `pattern`, in which each `*` stands for any characters.
+/// True if `text` matches `pattern`, in which each `*` stands for any characters.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(start) else { return false };
@@ -209,7 +214,8 @@ fn matches_pattern(pattern: &str, text: &str) -> bool {
     ends.any(|at| matches_pattern(rest, &text[at..]))
 }
 
-/// Data go from earlier stages to later ones; what the host sends, and weights, are on one IPU.
+/// Checks that data flow from earlier stages to later ones, and that each input and weight is on
+/// one IPU.
 fn check_data_flow(
     spec: &Spec,
     graph: &ModelGraph,
@@ -252,8 +258,8 @@ fn check_data_flow(
     Ok(())
 }
 
-/// Gives nodes of one block and one stage a block of their own, in the order of the stages. The
-/// first part of a block keeps its name; others are called after their first operation.
+/// Moves the nodes of each block and stage to a block of their own, in the order of the stages. The
+/// first part of a block keeps its name. Others are named after their first operation.
 fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec]) -> Vec<StageSpec> {
     let mut parts: Vec<(usize, BlockId)> =
         stage_of_node.iter().copied().zip(graph.nodes.iter().map(|node| node.block)).collect();
@@ -283,16 +289,19 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         tensor.block = block.unwrap_or(BlockId(0));
     }
     graph.blocks = blocks;
-    let of_stage = |(position, stage): (usize, &StageSpec)| StageSpec {
-        blocks: parts
-            .iter()
-            .zip(&graph.blocks)
-            .filter(|((of, _), _)| *of == position)
-            .map(|(_, name)| name.clone())
-            .collect(),
-        ipu: stage.ipu,
-    };
-    stages.iter().enumerate().map(of_stage).collect()
+    stages
+        .iter()
+        .enumerate()
+        .map(|(position, stage)| StageSpec {
+            blocks: parts
+                .iter()
+                .zip(&graph.blocks)
+                .filter(|((of, _), _)| *of == position)
+                .map(|(_, name)| name.clone())
+                .collect(),
+            ipu: stage.ipu,
+        })
+        .collect()
 }
 
 #[cfg(test)]

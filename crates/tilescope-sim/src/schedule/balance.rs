@@ -1,10 +1,10 @@
-//! Splits a chain of blocks into stages so that the longest stage is as short as can be.
+//! The split of a chain of blocks into stages that minimises the longest stage.
 
 use std::ops::Range;
 use tilescope_report::units::Cycles;
 
-/// Splits `costs`, one per block in order, into at most `stages` stretches whose largest sum is
-/// least; among such splits the one whose earlier stretches are longer.
+/// Splits `costs`, one per block in order, into at most `stages` ranges with the smallest maximum
+/// sum. Among such splits, the earlier ranges are as long as possible.
 pub(crate) fn split_balanced(costs: &[Cycles], stages: usize) -> Vec<Range<usize>> {
     let stages = stages.clamp(1, costs.len().max(1));
     let total: Cycles = costs.iter().sum();
@@ -19,7 +19,7 @@ pub(crate) fn split_balanced(costs: &[Cycles], stages: usize) -> Vec<Range<usize
         }
     }
     let mut split = split_within_bound(costs, low);
-    // Fewer stretches than stages: idle IPUs help nobody, so the largest ones are cut.
+    // With fewer ranges than stages, IPUs would be idle, so the longest ranges are cut.
     while split.len() < stages {
         let longest = (0..split.len())
             .filter(|at| split[*at].len() > 1)
@@ -38,10 +38,11 @@ pub(crate) fn split_balanced(costs: &[Cycles], stages: usize) -> Vec<Range<usize
     split
 }
 
-/// Longest stretches from the front that cost no more than `bound` each.
+/// Takes the longest ranges from the front that cost at most `bound` each.
 fn split_within_bound(costs: &[Cycles], bound: Cycles) -> Vec<Range<usize>> {
     let mut split = Vec::new();
-    let (mut start, mut sum) = (0, Cycles::ZERO);
+    let mut start = 0;
+    let mut sum = Cycles::ZERO;
     for (at, cost) in costs.iter().enumerate() {
         if at > start && sum + *cost > bound {
             split.push(start..at);
@@ -59,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
-    /// The least longest stretch, by trying every cut.
+    /// The smallest maximum sum, found by trying every cut.
     fn best(costs: &[Cycles], stages: usize) -> Cycles {
         if stages == 1 {
             return costs.iter().sum();

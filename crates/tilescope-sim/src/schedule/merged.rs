@@ -1,22 +1,24 @@
-//! Neighbouring stages on one IPU as one stage, the way PopART has them.
+//! Consecutive stages on one IPU merged into one stage, as in PopART.
 //!
-//! PopART goes through the stages in their order and gives each that is on the virtual graph of the
-//! one before that one's number (`mergeConsecutivePipelineStages`, popart
-//! willow/src/transforms/pipeline.cpp). Neither names nor sizes matter, and stages on one IPU with
-//! another between them stay apart. PopTorch counts on it: `AutoStage.AutoIncrement` makes a stage of
-//! each block (poptorch python/options.py). The backward pass needs no rule of its own: PopART numbers
-//! its stages back from the last, which does both passes, so they are merged as the forward ones are.
+//! PopART visits the stages in order and gives each stage on the virtual graph of the previous one
+//! the number of that one (`mergeConsecutivePipelineStages`, popart
+//! willow/src/transforms/pipeline.cpp). Names and sizes do not matter, and stages on one IPU with
+//! another between them stay separate. PopTorch relies on this: `AutoStage.AutoIncrement` makes a
+//! stage of each block (poptorch python/options.py). The backward pass needs no rule of its own:
+//! PopART numbers its stages back from the last, which does both passes, so they are merged like
+//! the forward ones.
 //!
-//! All stages that somebody wrote, in a spec, a script or a file, come through here. Stages that are
-//! dealt to IPUs have one each.
+//! All explicit stages, from a spec, a script or a file, pass through this merge. Stages that are
+//! assigned to IPUs automatically have one IPU each.
 
 use crate::specification::{ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
 use tilescope_report::units::IpuId;
 
-/// The stages that are left of those that were written.
+/// Returns the stages that remain of the explicit ones.
 ///
 /// # Errors
-/// Stages on IPUs that are not there, or that the schedule wants one each for.
+/// Returns an error for stages on IPUs that do not exist, or if the schedule requires an IPU for
+/// each stage.
 pub(crate) fn merged_stages(
     spec: &Spec,
     written: Vec<StageSpec>,
@@ -25,17 +27,18 @@ pub(crate) fn merged_stages(
     if spec.options.merges_stages() { Ok(merge(written)) } else { Ok(written) }
 }
 
-/// The note where fewer stages are left than were written.
+/// The note for the case that fewer stages remain than were written.
 pub(crate) fn merge_note(written: usize, left: usize) -> Option<String> {
-    (left < written).then(|| {
-        format!(
-            "Of {written} stages {left} are left: neighbours on one IPU are one stage, as PopART \
+    if left >= written {
+        return None;
+    }
+    Some(format!(
+        "Of {written} stages {left} are left: neighbours on one IPU are one stage, as PopART \
              merges them"
-        )
-    })
+    ))
 }
 
-/// Stages with all blocks of neighbours on one IPU.
+/// Merges the blocks of consecutive stages on one IPU.
 fn merge(stages: Vec<StageSpec>) -> Vec<StageSpec> {
     let mut merged: Vec<StageSpec> = Vec::new();
     for stage in stages {
@@ -74,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
-    /// A stage on each IPU of a list, with so many blocks.
+    /// Makes a stage on each IPU of a list, with the given number of blocks.
     fn stages(of: &[(u32, usize)]) -> Vec<StageSpec> {
         let mut names = (0..).map(|number| format!("block{number}"));
         let stage = |(ipu, blocks): &(u32, usize)| StageSpec {
@@ -103,7 +106,7 @@ mod tests {
             let merged = merge(written.clone());
             prop_assert!(merged.windows(2).all(|pair| pair[0].ipu != pair[1].ipu), "{:?}", merged);
             prop_assert_eq!(places(&merged), places(&written));
-            // A border is only gone where it was between neighbours on one IPU.
+            // Only boundaries between consecutive stages on one IPU disappear.
             let changes = of.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
             prop_assert_eq!(merged.len(), if of.is_empty() { 0 } else { changes + 1 });
             prop_assert_eq!(merge(merged.clone()), merged);

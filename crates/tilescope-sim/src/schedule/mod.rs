@@ -1,4 +1,4 @@
-//! When each stage works on which micro-batch: one file per scheme.
+//! The time at which each stage works on each micro-batch, with one file per scheme.
 
 mod annotation;
 mod balance;
@@ -22,7 +22,7 @@ use crate::specification::{self, ExecutionStrategy, SpecOptions};
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 
-/// Part of a pipeline's life a slot belongs to.
+/// The part of a pipeline run that a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PipelinePhase {
     /// The pipeline fills: not all stages have work.
@@ -32,7 +32,7 @@ pub enum PipelinePhase {
 }
 
 impl PipelinePhase {
-    /// The name as users read it.
+    /// The name in texts for users.
     pub fn name(self) -> &'static str {
         match self {
             Self::RampUp => "ramp-up",
@@ -47,93 +47,95 @@ impl PipelinePhase {
 pub struct StageTurn {
     pub stage: usize,
     pub pass: TrainingPass,
-    /// Micro-batch of the iteration.
+    /// The micro-batch within the iteration.
     pub micro_batch: u64,
 }
 
-/// What happens between two exchanges of activations: each IPU takes its turns in order.
+/// The turns between two exchanges of activations. Each IPU takes its turns in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleSlot {
     /// Ramp-up, main or ramp-down.
     pub phase: PipelinePhase,
     /// Turns in program order: forward before backward on one IPU.
     pub turns: Vec<StageTurn>,
-    /// Whether activations move to other IPUs afterwards.
+    /// True if activations move to other IPUs after the slot.
     pub stage_copies_follow: bool,
 }
 
 impl ScheduleSlot {
-    /// Whether a stage works in both slots.
+    /// True if a stage works in both slots.
     pub(crate) fn shares_stage(&self, other: &Self) -> bool {
         self.turns.iter().any(|turn| other.turns.iter().any(|of| of.stage == turn.stage))
     }
 }
 
-/// When everything happens in one host call.
+/// The order of all work in one host call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionSchedule {
-    /// Times the slots are run through.
+    /// The number of times that the slots run.
     pub iterations: u64,
     /// Slots of one iteration.
     pub slots: Vec<ScheduleSlot>,
     /// Micro-batches of one iteration.
     pub micro_batches: u64,
-    /// When weights are updated.
+    /// The time of weight updates.
     pub update: WeightUpdateTiming,
-    /// When copies between stages are made.
+    /// The time of copies between stages.
     pub copying: StageCopyTiming,
-    /// Micro-batches each stage keeps for its backward pass.
+    /// The number of micro-batches that each stage keeps for its backward pass.
     pub stash_depths: Vec<u64>,
-    /// Whether weights come from streaming memory, those of the next stage while this one works.
+    /// True if weights come from streaming memory, with those of the next stage loaded during this
+    /// one.
     pub phased: bool,
-    /// Where it is phased, the slots of each pass of a phase, one for each of its steps.
+    /// For phased execution, the slots of each pass of a phase, one for each of its steps.
     pub phase_slots: Vec<Range<usize>>,
-    /// Whether one stage works on one micro-batch at a time: no pipeline.
+    /// True if one stage works on one micro-batch at a time, without a pipeline.
     pub one_by_one: bool,
 }
 
-/// When weights are updated.
+/// The time of weight updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightUpdateTiming {
     Never,
     /// Once, after all slots of an iteration.
     PerIteration,
-    /// By each stage after each of its backward passes: weights are stale.
+    /// After each backward pass of each stage, with stale weights.
     PerMicroBatch,
-    /// Behind the backward pass of each phase, while its weights are on the chip.
+    /// After the backward pass of each phase, while its weights are on the chip.
     PerPhase,
 }
 
-/// When copies between stages are made.
+/// The time of copies between stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageCopyTiming {
-    /// All together after each slot.
+    /// All copies together after each slot.
     EverySlot,
-    /// Together after each slot, those of the stages that worked in it; every other slot is alike.
+    /// Together after each slot, for the stages that worked in it. Every other slot has the same
+    /// copies.
     EveryOtherSlot,
-    /// Those of a stage after its pass.
+    /// The copies of a stage after its pass.
     AfterEachPass,
-    /// Those of so many stages, which work at once, after all of their passes.
+    /// The copies of `stages` stages, which work at once, after all of their passes.
     AfterEachStep { stages: usize },
 }
 
 impl StageCopyTiming {
-    /// Whether stages work on different micro-batches, so that data wait in each of them.
+    /// True if stages work on different micro-batches, so that data wait in each of them.
     pub(crate) fn is_pipelined(self) -> bool {
         matches!(self, Self::EverySlot | Self::EveryOtherSlot)
     }
 }
 
 impl ExecutionSchedule {
-    /// The slots of the pass of a phase that a slot belongs to, and those of the next one; where it
-    /// is not phased, nothing.
+    /// The slots of the phase pass that a slot belongs to, and those of the next one. `None`
+    /// without phased execution.
     pub(crate) fn phases_at(&self, slot: usize) -> Option<(Range<usize>, Option<Range<usize>>)> {
         let at = self.phase_slots.partition_point(|slots| slots.end <= slot);
         let this = self.phase_slots.get(at)?;
         Some((this.clone(), self.phase_slots.get(at + 1).cloned()))
     }
 
-    /// The stages whose weights are updated behind a slot, because their phase ends with it.
+    /// The stages whose weights are updated after a slot, because their phase ends with it.
     pub(crate) fn updates_behind(&self, slot: usize) -> Vec<usize> {
         let this = match self.phases_at(slot) {
             Some((this, _)) if self.update == WeightUpdateTiming::PerPhase => this,
@@ -146,7 +148,7 @@ impl ExecutionSchedule {
         turns.filter(|turn| turn.pass == TrainingPass::Backward).map(|turn| turn.stage).collect()
     }
 
-    /// Stages that work at once where IPUs share the rows of fields.
+    /// The number of stages that work at once if IPUs share the rows of fields.
     pub(crate) fn parallel_stages(&self) -> Option<usize> {
         match self.copying {
             StageCopyTiming::AfterEachStep { stages } => Some(stages),
@@ -154,8 +156,8 @@ impl ExecutionSchedule {
         }
     }
 
-    /// The schedule of a program whose IPUs share the rows of fields: stages are steps, each with
-    /// one for every IPU.
+    /// Makes the schedule of a program whose IPUs share the rows of fields. Stages are grouped in
+    /// steps, each with one stage for every IPU.
     pub(crate) fn domain_sharded(
         options: &SpecOptions,
         placement: &StagePlacement,
@@ -167,9 +169,10 @@ impl ExecutionSchedule {
             iterations: options.device_iterations,
             slots: sharded_slots(placement.together(), micro_batches, training),
             micro_batches,
-            update: match training {
-                true => WeightUpdateTiming::PerIteration,
-                false => WeightUpdateTiming::Never,
+            update: if training {
+                WeightUpdateTiming::PerIteration
+            } else {
+                WeightUpdateTiming::Never
             },
             copying: StageCopyTiming::AfterEachStep { stages: shards },
             stash_depths: vec![1; placement.stages.len()],
@@ -179,13 +182,14 @@ impl ExecutionSchedule {
         }
     }
 
-    /// The schedule of a program with these stages.
+    /// Makes the schedule of a program with these stages.
     ///
-    /// A pipeline that does not accumulate gradients runs on over all device iterations, as does
-    /// an inference pipeline: it fills once.
+    /// A pipeline without gradient accumulation continues over all device iterations, as does an
+    /// inference pipeline: it fills only once.
     pub(crate) fn new(options: &SpecOptions, placement: &StagePlacement, training: bool) -> Self {
         let stages = placement.stages.len();
-        let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+        let accumulation = options.gradient_accumulation;
+        let iterations = options.device_iterations;
         let pipelined = options.execution == ExecutionStrategy::Pipelined && stages > 1;
         let schedule = options.pipeline_schedule;
         let overlapping = pipelined && schedule != specification::PipelineSchedule::Sequential;
@@ -221,14 +225,15 @@ impl ExecutionSchedule {
             (true, specification::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
             _ => StageCopyTiming::AfterEachPass,
         };
-        let depth = |stage| if pipelined { form.stash_depth(stage) } else { 1 };
         Self {
             iterations,
             slots,
             micro_batches,
             update,
             copying,
-            stash_depths: (0..stages).map(depth).collect(),
+            stash_depths: (0..stages)
+                .map(|stage| if pipelined { form.stash_depth(stage) } else { 1 })
+                .collect(),
             phased,
             phase_slots,
             one_by_one: !pipelined,

@@ -1,10 +1,10 @@
-//! Phased execution: which sets of IPUs work and which load.
+//! Phased execution: the sets of IPUs that work, and those that load.
 //!
-//! A phase holds some layers; their weights, and the activations that wait for the backward pass,
-//! are in streaming memory outside of it. The even IPUs of a replica are one set, the odd ones the
-//! other. Even phases run on the even set and odd phases on the odd one, so that one set fetches
-//! what its next phase needs while the other works (`ExecutionPhaseIOSchedule::Preload`, the
-//! default), for which `SyncPattern::ReplicaAndLadder` gives each set a part of GS2 of its own:
+//! A phase holds some layers. Outside the phase their weights, and the activations that wait for
+//! the backward pass, are in streaming memory. The even IPUs of a replica form one set, the odd
+//! ones the other. Even phases run on the even set and odd phases on the odd one, so that one set
+//! loads the data of its next phase while the other works (`ExecutionPhaseIOSchedule::Preload`, the
+//! default). For this, `SyncPattern::ReplicaAndLadder` gives each set a part of GS2 of its own:
 //!
 //! ```text
 //!             phase 0     phase 1     phase 2     phase 3
@@ -12,17 +12,18 @@
 //!  IPUs 1, 3  load 1      work        load 3      work
 //! ```
 //!
-//! The stages of a phase, one for each IPU of its set, run at the same time: each holds its part of
+//! The stages of a phase, one for each IPU of its set, run at the same time. Each holds its part of
 //! the weights, which it loads, updates and stores by itself, and parts of a result cross between
-//! the IPUs of the set before the phase is over. PopTorch leaves it to the model to be written in
-//! such parts (its test of two by two IPUs has a product of its own on each); here the columns of
-//! linear layers are split, where loading less takes longer off than crossing adds. Other
-//! operations of a split phase run on every IPU of its set. A phase that is not split runs on one
-//! IPU: those of the first part of the model alternate between the IPUs of the first pair, those of
-//! the last part between those of the last pair.
+//! the IPUs of the set before the phase is over. PopTorch requires the model to be written in such
+//! parts (its test of two by two IPUs has a separate product on each). Here the columns of linear
+//! layers are split if the saved loading time exceeds the crossing time. Other operations of a
+//! split phase run on every IPU of its set. An unsplit phase runs on one IPU. The phases of the
+//! first part of the model alternate between the IPUs of the first pair, those of the last part
+//! between the IPUs of the last pair.
 //!
 //! With one set (`executionPhaseSettings.stages = 1`) all IPUs work on every phase. Then only I/O
-//! tiles can fetch while compute tiles work: what they do not move is loaded between phases.
+//! tiles can load while compute tiles work. Tensors that they do not move are loaded between
+//! phases.
 //!
 //! Sources: the PopTorch guide, "Phased execution", and `ParallelPhasedExecution` (phases 0 and 2
 //! on IPUs 0 and 2, phase 1 on 1 and 3; the end of the forward pass and the start of the backward
@@ -30,12 +31,12 @@
 
 use tilescope_report::units::IpuId;
 
-/// The IPU of a phase that is not split, one of `phases`; phases take turns on so many `sets`.
+/// The IPU of an unsplit phase, one of `phases`, which alternate over `sets` sets.
 pub(super) fn phase_ipu(phase: usize, phases: usize, ipus: u32, sets: u32) -> IpuId {
     if sets == 1 {
         return IpuId(0);
     }
-    // Within a pair data cross faster than to the next one.
+    // Data cross faster within a pair than between pairs.
     let pairs = (ipus as usize / 2).min(phases.div_ceil(2)).max(1);
     IpuId::from_index(2 * (phase * pairs / phases) + phase % 2)
 }

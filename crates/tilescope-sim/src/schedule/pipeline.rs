@@ -1,9 +1,9 @@
-//! Pipeline schedules: when each stage makes which pass.
+//! Pipeline schedules: the time of each pass of each stage.
 //!
-//! A form gives every pass of every stage a slot of its micro-batch's journey; micro-batches start
-//! a fixed number of slots apart. The grouped schedule of `S` stages in PopART's form: the
-//! backward pass of stage `s` follows `2(S-1) - s` slots behind the start, and the last stage does
-//! both passes in one slot:
+//! A schedule assigns every pass of every stage a slot relative to the start of a micro-batch.
+//! Micro-batches start at a fixed distance in slots. In PopART's form of the grouped schedule of
+//! `S` stages, the backward pass of stage `s` follows `2(S-1) - s` slots after the start, and the
+//! last stage runs both passes in one slot:
 //!
 //! ```text
 //!  slot   0   1   2   3      4      5      6      7
@@ -15,20 +15,20 @@
 //!
 //! Source: popart willow/src/transforms/pipeline.cpp and docs/notes/transforms/pipelining.md. In
 //! the form of Graphcore's memory guide (section 4.2) the last stage keeps its micro-batch for two
-//! slots, so that `2S + 1` slots fill the pipeline. Interleaved: TensorFlow's
-//! driver/visitors/pipeline_visitor_utils.h, one pass per IPU and slot.
+//! slots, so that `2S + 1` slots fill the pipeline. The interleaved schedule follows TensorFlow's
+//! driver/visitors/pipeline_visitor_utils.h, with one pass per IPU and slot.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
 use crate::specification::{PipelineSchedule, StashConvention};
 use tilescope_report::TrainingPass;
 
-/// When a micro-batch is where, in slots behind its start.
+/// The slots of the passes of a micro-batch, counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PipelineTiming {
     pub stages: usize,
     /// Slots from the start of one micro-batch to the start of the next.
     pub spacing: u64,
-    /// Slots a micro-batch takes from its first pass to its last.
+    /// Slots from the first pass of a micro-batch to its last.
     pub length: u64,
     schedule: PipelineSchedule,
     convention: StashConvention,
@@ -36,7 +36,7 @@ pub(crate) struct PipelineTiming {
 }
 
 impl PipelineTiming {
-    /// The form of a schedule.
+    /// Makes the timing of a schedule.
     pub(crate) fn new(
         stages: usize,
         schedule: PipelineSchedule,
@@ -62,7 +62,7 @@ impl PipelineTiming {
         Self { stages, spacing, length, schedule, convention, training }
     }
 
-    /// Slot of a stage's pass, counted from the start of its micro-batch.
+    /// The slot of a stage's pass, counted from the start of its micro-batch.
     pub(crate) fn slot(&self, stage: usize, pass: TrainingPass) -> u64 {
         match pass {
             TrainingPass::Forward => stage as u64,
@@ -70,13 +70,13 @@ impl PipelineTiming {
         }
     }
 
-    /// Fewest micro-batches that fill the pipeline.
+    /// The smallest number of micro-batches that fill the pipeline.
     pub(crate) fn fewest_micro_batches(&self) -> u64 {
         self.length.div_ceil(self.spacing)
     }
 
-    /// Entries of the FIFOs that keep the activations of a stage: one is no FIFO, because the
-    /// backward pass follows before the next forward pass.
+    /// Entries of the FIFOs that keep the activations of a stage. One entry needs no FIFO, because
+    /// the backward pass comes before the next forward pass.
     pub(crate) fn stash_depth(&self, stage: usize) -> u64 {
         if !self.training {
             return 1;
@@ -91,7 +91,7 @@ impl PipelineTiming {
         }
     }
 
-    /// Slots of one iteration over `micro_batches`: ramp-up, main and ramp-down.
+    /// Returns the slots of one iteration over `micro_batches`: ramp-up, main and ramp-down.
     pub(crate) fn slots(&self, micro_batches: u64) -> Vec<ScheduleSlot> {
         let last = self.spacing * (micro_batches - 1) + self.length;
         let slots: Vec<ScheduleSlot> =
@@ -106,7 +106,7 @@ impl PipelineTiming {
     }
 
     fn slot_at(&self, at: u64, micro_batches: u64) -> ScheduleSlot {
-        // The micro-batch that started so many slots ago, if one did.
+        // The micro-batch that started `ago` slots earlier, if any.
         let batch = |ago: u64| {
             let start = at.checked_sub(ago).filter(|start| start.is_multiple_of(self.spacing))?;
             Some(start / self.spacing).filter(|batch| *batch < micro_batches)
@@ -136,7 +136,7 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
-    /// Slot in which a stage makes a pass for a micro-batch.
+    /// The slot in which a stage makes a pass for a micro-batch.
     fn when(slots: &[ScheduleSlot], stage: usize, pass: TrainingPass, micro_batch: u64) -> usize {
         let wanted = StageTurn { stage, pass, micro_batch };
         slots.iter().position(|slot| slot.turns.contains(&wanted)).expect("every turn is taken")
@@ -171,7 +171,7 @@ mod tests {
                     prop_assert_eq!(at(stage - 1, TrainingPass::Backward), at(stage, TrainingPass::Backward) + 1);
                 }
                 for stage in 0..stages {
-                    // Forward passes begun before this backward pass ends fit in the FIFO.
+                    // Forward passes that begin before this backward pass ends fit in the FIFO.
                     let back = at(stage, TrainingPass::Backward);
                     let begun = (micro_batch..micro_batches)
                         .take_while(|later| when(&slots, stage, TrainingPass::Forward, *later) <= back)

@@ -1,7 +1,8 @@
-//! Which IPU runs which block.
+//! The assignment of blocks to IPUs.
 //!
-//! A stage runs on one IPU, but for phases on several pairs of IPUs: see [`super::phased`]. There a
-//! stage whose layers are split stands once for each IPU of its set, and these stand side by side.
+//! A stage runs on one IPU, except for phases on several pairs of IPUs (see [`super::phased`]). In
+//! those a stage with split layers occurs once for each IPU of its set, and these stages run side
+//! by side.
 
 use super::phased::{phase_ipu, phase_set};
 use super::pipeline::PipelineTiming;
@@ -22,30 +23,33 @@ pub struct PlacedStage {
     pub name: String,
     /// Its blocks, in order.
     pub blocks: Vec<String>,
-    /// IPU of the replica.
+    /// The IPU of the replica.
     pub ipu: IpuId,
 }
 
-/// Where each block of a graph runs.
+/// The stages of the blocks of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagePlacement {
     /// Stages in the order of the forward pass.
     pub stages: Vec<PlacedStage>,
     /// The first stage of each block.
     stage_of_block: Vec<usize>,
-    /// Stages that run the same blocks side by side: one each but for split phases.
+    /// Stages that run the same blocks side by side. Ranges of one stage, except for split phases.
     peers: Vec<Range<usize>>,
-    /// Stages that work at the same time: those beside each other, or those of a step.
+    /// Stages that work at the same time: those side by side, or those of a step.
     together: Vec<Range<usize>>,
-    /// Steps of a phase, as ranges of `together`; one each but where the model has them.
+    /// Steps of a phase, as ranges of `together`. Ranges of one step, unless the model defines
+    /// several.
     phases: Vec<Range<usize>>,
 }
 
 impl StagePlacement {
-    /// Places the blocks of `graph` on `written` stages, or where there are none as `spec` says.
+    /// Places the blocks of `graph` on the `written` stages, or, if there are none, as `spec`
+    /// defines.
     ///
     /// # Errors
-    /// Too few IPUs for a stage each; an accumulation too small to fill the pipeline.
+    /// Returns an error if there are too few IPUs for the stages, or if the accumulation is too
+    /// small to fill the pipeline.
     pub(crate) fn new(
         spec: &Spec,
         graph: &ModelGraph,
@@ -90,9 +94,10 @@ impl StagePlacement {
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let members = match phased && is_split(position) {
-                true => phase_set(stage.ipu, spec.target.ipus, sets),
-                false => vec![stage.ipu],
+            let members = if phased && is_split(position) {
+                phase_set(stage.ipu, spec.target.ipus, sets)
+            } else {
+                vec![stage.ipu]
             };
             placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
                 name: stage.blocks.join("+"),
@@ -101,8 +106,8 @@ impl StagePlacement {
             }));
             placed.peers.push(first..placed.stages.len());
         }
-        let first_of = |position: usize| placed.peers[position].start;
-        placed.stage_of_block = stage_of_block.into_iter().map(first_of).collect();
+        placed.stage_of_block =
+            stage_of_block.into_iter().map(|position| placed.peers[position].start).collect();
         placed.together = match graph.row_shards {
             1 if phased => placed.steps_of_phases(graph),
             1 => placed.peers.clone(),
@@ -111,15 +116,15 @@ impl StagePlacement {
                 .map(|first| first..first + shards)
                 .collect(),
         };
-        let number = |stages: &Range<usize>| placed.phase_step(graph, stages.start).map(|at| at.0);
         placed.phases = runs(&placed.together, |one, other| {
-            let [one, other] = [one, other].map(number);
+            let [one, other] =
+                [one, other].map(|stages| placed.phase_step(graph, stages.start).map(|at| at.0));
             phased && one.is_some() && one == other
         });
         Ok(placed)
     }
 
-    /// Number and step of the phase of a stage, where it is what the model makes one of.
+    /// The number and step of the phase of a stage, if the model defines the phase.
     fn phase_step(&self, graph: &ModelGraph, stage: usize) -> Option<(u32, u32)> {
         let [block] = &self.stages[stage].blocks[..] else { return None };
         graph.phase_step(BlockId(graph.blocks.iter().position(|name| name == block)?))
@@ -137,7 +142,7 @@ impl StagePlacement {
         steps.into_iter().map(|of| self.peers[of.start].start..self.peers[of.end - 1].end).collect()
     }
 
-    /// The stage a block belongs to: the first of those that run it side by side.
+    /// The stage that a block belongs to: the first of those that run it side by side.
     pub(crate) fn stage(&self, block: BlockId) -> usize {
         self.stage_of_block[block.0]
     }
@@ -147,23 +152,23 @@ impl StagePlacement {
         self.peers_of(self.stage(block))
     }
 
-    /// Whether a stage runs a block.
+    /// True if a stage runs a block.
     pub(crate) fn runs(&self, stage: usize, block: BlockId) -> bool {
         self.stages_of(block).contains(&stage)
     }
 
-    /// Stages that work at the same time where one micro-batch is worked on at a time, in the order
-    /// of the forward pass: those of a phase, or of a step of IPUs that share rows.
+    /// Stages that work at the same time if one micro-batch is processed at a time, in the order of
+    /// the forward pass: those of a phase, or of a step of IPUs that share rows.
     pub(crate) fn together(&self) -> &[Range<usize>] {
         &self.together
     }
 
-    /// Steps that make a phase, as ranges of [`Self::together`].
+    /// Steps that form a phase, as ranges of [`Self::together`].
     pub(crate) fn phases(&self) -> &[Range<usize>] {
         &self.phases
     }
 
-    /// Stages in which the IPU of a stage goes on with its phase, in the order of a pass.
+    /// Stages in which the IPU of a stage continues its phase, in the order of a pass.
     pub(crate) fn later_steps(&self, stage: usize, pass: TrainingPass) -> Vec<usize> {
         let of_ipu = self.steps_of_ipu(stage);
         match pass {
@@ -173,13 +178,13 @@ impl StagePlacement {
         }
     }
 
-    /// Stages in which the IPU of a stage begins with its phase, in the order of the forward pass.
+    /// Stages in which the IPU of a stage begins its phase, in the order of the forward pass.
     pub(crate) fn earlier_steps(&self, stage: usize, pass: TrainingPass) -> Vec<usize> {
         let later = self.later_steps(stage, pass);
         self.steps_of_ipu(stage).filter(|of| *of != stage && !later.contains(of)).collect()
     }
 
-    /// What the IPU of a stage does in its phase, in the order of the forward pass.
+    /// Stages of the IPU of a stage in its phase, in the order of the forward pass.
     pub(crate) fn steps_of_ipu(&self, stage: usize) -> impl DoubleEndedIterator<Item = usize> {
         let stages = |steps: &Range<usize>| {
             self.together[steps.start].start..self.together[steps.end - 1].end
@@ -189,7 +194,7 @@ impl StagePlacement {
         found.unwrap_or(stage..stage + 1).filter(move |other| ipu(*other) == ipu(stage))
     }
 
-    /// Whether two stages work at the same time.
+    /// True if two stages work at the same time.
     pub(crate) fn work_together(&self, one: usize, other: usize) -> bool {
         self.together.iter().any(|stages| stages.contains(&one) && stages.contains(&other))
     }
@@ -199,14 +204,14 @@ impl StagePlacement {
         &self.peers
     }
 
-    /// The stages beside a stage, and itself.
+    /// The stages that run side by side with a stage, including itself.
     pub(crate) fn peers_of(&self, stage: usize) -> Range<usize> {
         let found = self.peers.iter().find(|peers| peers.contains(&stage));
         found.cloned().unwrap_or(stage..stage + 1)
     }
 
-    /// The stage of a block from which `stage` takes what the block makes: the one at the same place
-    /// of its set, or the only one.
+    /// The stage of a block that provides its results to `stage`: the one at the same place of its
+    /// set, or the only one.
     pub(crate) fn nearest_stage(&self, block: BlockId, stage: usize) -> usize {
         let makers = self.stages_of(block);
         let place = stage - self.peers_of(stage).start;
@@ -214,7 +219,7 @@ impl StagePlacement {
     }
 }
 
-/// Runs of items of which each goes with the one before it.
+/// Splits items into runs in which each item goes with the previous one.
 fn runs<T>(items: &[T], goes_with: impl Fn(&T, &T) -> bool) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for at in 0..items.len() {
@@ -226,16 +231,20 @@ fn runs<T>(items: &[T], goes_with: impl Fn(&T, &T) -> bool) -> Vec<Range<usize>>
     found
 }
 
-/// The stages of a spec that writes none. A balanced split is written down by who found it: until
-/// then the blocks are dealt evenly.
+/// The stages of a spec that writes none. The search for a balanced split sets its stages in the
+/// spec. Until then the blocks are spread evenly.
 fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
     let blocks = graph.blocks.len();
     if graph.row_shards > 1 {
-        let stage = |(block, name): (usize, &String)| StageSpec {
-            blocks: vec![name.clone()],
-            ipu: IpuId::from_index(block % graph.row_shards),
-        };
-        return graph.blocks.iter().enumerate().map(stage).collect();
+        return graph
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(block, name)| StageSpec {
+                blocks: vec![name.clone()],
+                ipu: IpuId::from_index(block % graph.row_shards),
+            })
+            .collect();
     }
     let is_whole = spec.target.ipus == 1 && spec.options.execution != ExecutionStrategy::Phased;
     let one_for_each = spec.options.auto_stage == AutoStage::AutoIncrement && !is_whole;
@@ -246,26 +255,26 @@ fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
     stages_of_split(spec, graph, &parts)
 }
 
-/// Phases that the spec asks for.
+/// The number of phases that the spec requests.
 fn phases(spec: &Spec) -> Option<usize> {
     let is_phased = spec.options.execution == ExecutionStrategy::Phased;
     let phases = spec.options.execution_phase_settings.phases;
-    (is_phased && phases > 0).then_some(phases as usize)
+    if is_phased && phases > 0 { Some(phases as usize) } else { None }
 }
 
-/// Stages that blocks are split into: one for each IPU, or as many as there are phases.
+/// The number of stages that blocks are split into: one for each IPU, or one for each phase.
 pub(crate) fn stages_of_blocks(spec: &Spec, blocks: usize) -> usize {
     phases(spec).unwrap_or(spec.target.ipus as usize).min(blocks).max(1)
 }
 
-/// Blocks dealt evenly over stages.
+/// Spreads blocks evenly over stages.
 pub(crate) fn split_evenly(blocks: usize, stages: usize) -> Vec<Range<usize>> {
     let parts = stages.min(blocks).max(1);
     let start = |part: usize| part * blocks / parts;
     (0..parts).map(|part| start(part)..start(part + 1)).collect()
 }
 
-/// A stage for each stretch of blocks, on the IPU that is its own.
+/// Makes a stage for each range of blocks, each on its own IPU.
 pub(crate) fn stages_of_split(
     spec: &Spec,
     graph: &ModelGraph,
@@ -273,18 +282,19 @@ pub(crate) fn stages_of_split(
 ) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
     let sets = spec.options.execution_phase_settings.stages;
-    let ipu = |position: usize| match phased {
-        true => phase_ipu(position, parts.len(), spec.target.ipus, sets),
-        false => IpuId::from_index(position),
-    };
-    let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
-        blocks: graph.blocks[part.clone()].to_vec(),
-        ipu: ipu(position),
-    };
-    parts.iter().enumerate().map(stage).collect()
+    let mut stages = Vec::new();
+    for (position, part) in parts.iter().enumerate() {
+        let ipu = if phased {
+            phase_ipu(position, parts.len(), spec.target.ipus, sets)
+        } else {
+            IpuId::from_index(position)
+        };
+        stages.push(StageSpec { blocks: graph.blocks[part.clone()].to_vec(), ipu });
+    }
+    stages
 }
 
-/// A phase has at least a block.
+/// Checks that each phase has at least one block.
 fn check_phases(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
     let blocks = graph.blocks.len();
     match phases(spec).filter(|phases| *phases > blocks) {
@@ -296,7 +306,7 @@ fn check_phases(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
     }
 }
 
-/// One stage for each block takes as many IPUs.
+/// Checks that there are enough IPUs for the automatic stages, one for each block.
 fn check_automatic(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
     let ipus = spec.target.ipus;
     if stages.iter().all(|stage| stage.ipu < IpuId(ipus)) {
@@ -310,8 +320,8 @@ fn check_automatic(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
     Err(spec.refuse("options.auto_stage", problem))
 }
 
-/// A pipeline needs an accumulation of 1 (and then runs on without a flush) or at least as many
-/// micro-batches as fill it.
+/// Checks the accumulation of a pipeline. It must be 1, in which case the pipeline continues
+/// without a flush, or at least the number of micro-batches that fill the pipeline.
 fn check_accumulation(spec: &Spec, stages: usize) -> Result<(), SpecError> {
     let options = &spec.options;
     let overlapping = options.execution == ExecutionStrategy::Pipelined

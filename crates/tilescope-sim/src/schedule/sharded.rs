@@ -1,12 +1,12 @@
-//! Sharded and phased execution, and domain sharding: one micro-batch at a time, one stage, phase or
-//! step at a time.
+//! Sharded and phased execution, and domain sharding: one micro-batch at a time, and one stage,
+//! phase or step at a time.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 
-/// One slot per turn: up the stages, then down again when training. Stages that work `together` take
-/// their turns in one slot.
+/// Returns one slot per turn: forward through the stages, then backward in training. Stages that
+/// work `together` take their turns in one slot.
 pub(crate) fn sharded_slots(
     together: &[Range<usize>],
     micro_batches: u64,
@@ -32,25 +32,26 @@ pub(crate) fn sharded_slots(
         .collect()
 }
 
-/// The slots of each pass of a phase, of so many slots: `phases` are ranges of the steps that
-/// [`sharded_slots`] has a slot for each of. It goes up the phases, and when training down again.
+/// Returns the slots of each pass of a phase, of `slots` slots in all. `phases` are ranges of
+/// steps. Each step has one slot in [`sharded_slots`]. The passes go forward through the
+/// phases, and in training backward again.
 pub(super) fn slots_of_phases(
     phases: &[Range<usize>],
     slots: usize,
     training: bool,
 ) -> Vec<Range<usize>> {
     let steps = phases.last().map_or(1, |last| last.end);
-    let pass = |pass: usize| {
-        let first = pass * steps;
-        let down = training && pass % 2 == 1;
-        let of_phase = move |at: usize| {
-            let Range { start, end } = phases[if down { phases.len() - 1 - at } else { at }];
-            let steps_before = if down { steps - end } else { start };
-            first + steps_before..first + steps_before + (end - start)
-        };
-        (0..phases.len()).map(of_phase)
-    };
-    (0..slots / steps).flat_map(pass).collect()
+    (0..slots / steps)
+        .flat_map(|pass| {
+            let first = pass * steps;
+            let down = training && pass % 2 == 1;
+            (0..phases.len()).map(move |at| {
+                let Range { start, end } = phases[if down { phases.len() - 1 - at } else { at }];
+                let steps_before = if down { steps - end } else { start };
+                first + steps_before..first + steps_before + (end - start)
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Which IPUs wait for each other at which sync.
+//! The IPUs that wait for each other at each sync.
 //!
-//! Hardware has two sync groups. Copies between IPUs use GS1, which holds all of them. Copies from
+//! Hardware has two sync groups. Copies between IPUs use GS1, which contains all IPUs. Copies from
 //! and to the host or streaming memory use GS2, which the sync pattern divides (PopART user guide,
-//! sync configuration). Copies between replicas join the IPUs of all of them: Poplar's
-//! configurations have no further group for that, so they use the one that joins the IPUs which
-//! copy (PopART, willow/src/popx/devicexmanager.cpp: `ipuAndAll` of a single pipeline has one of each
-//! IPU and one of all, `intraReplicaAndLadder` one of a replica and one of a side of the ladder).
+//! sync configuration). Copies between replicas join the IPUs of all replicas. Poplar's
+//! configurations have no further group for that, so these copies use the group that joins the IPUs
+//! that copy (PopART, willow/src/popx/devicexmanager.cpp: `ipuAndAll` of a single pipeline has one
+//! group for each IPU and one for all, `intraReplicaAndLadder` one for a replica and one for a side
+//! of the ladder).
 
 use crate::specification::SyncPattern;
 use tilescope_report::SyncGroupMembers;
@@ -16,20 +17,22 @@ use tilescope_report::units::IpuId;
 pub struct SyncGroups {
     pattern: SyncPattern,
     gs1: Vec<IpuId>,
-    /// Members of GS2's parts.
+    /// The members of the parts of GS2.
     gs2: Vec<Vec<IpuId>>,
 }
 
 impl SyncGroups {
-    /// The groups of a replica of `ipus` IPUs.
+    /// Returns the groups of a replica of `ipus` IPUs.
     pub(crate) fn new(pattern: SyncPattern, ipus: u32) -> Self {
         let gs1: Vec<IpuId> = (0..ipus).map(IpuId).collect();
         let gs2 = match pattern {
             SyncPattern::Full => vec![gs1.clone()],
             SyncPattern::SinglePipeline => gs1.iter().map(|ipu| vec![*ipu]).collect(),
             SyncPattern::ReplicaAndLadder => {
-                let side = |side: u32| (side..ipus).step_by(2).map(IpuId).collect::<Vec<IpuId>>();
-                [side(0), side(1)].into_iter().filter(|side| !side.is_empty()).collect()
+                let (even, odd) = gs1.iter().partition(|ipu| ipu.0.is_multiple_of(2));
+                let mut sides: Vec<Vec<IpuId>> = vec![even, odd];
+                sides.retain(|side| !side.is_empty());
+                sides
             }
         };
         debug_assert_eq!(
@@ -45,30 +48,35 @@ impl SyncGroups {
         self.gs2.iter().find(|part| part.contains(&ipu)).map_or(&[], Vec::as_slice)
     }
 
-    /// The IPUs that wait when some of them exchange data, with each other or with their places in
-    /// other replicas: their side of the ladder where that holds all of them, otherwise GS1.
+    /// The IPUs that wait when some of them exchange data with each other or with their
+    /// counterparts in other replicas: their side of the ladder if it contains all of them,
+    /// otherwise GS1.
     pub fn copy_sync_group(&self, members: &[IpuId]) -> &[IpuId] {
-        let holds_all = |part: &&Vec<IpuId>| members.iter().all(|ipu| part.contains(ipu));
         match self.pattern {
-            SyncPattern::ReplicaAndLadder => self.gs2.iter().find(holds_all).unwrap_or(&self.gs1),
+            SyncPattern::ReplicaAndLadder => self
+                .gs2
+                .iter()
+                .find(|part| members.iter().all(|ipu| part.contains(ipu)))
+                .unwrap_or(&self.gs1),
             SyncPattern::Full | SyncPattern::SinglePipeline => &self.gs1,
         }
     }
 
-    /// Who is in which group.
+    /// The members of each group.
     pub(crate) fn members(&self) -> SyncGroupMembers {
         SyncGroupMembers { gs1: self.gs1.clone(), gs2: self.gs2.clone() }
     }
 
-    /// Words for people: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
+    /// The groups as text: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
     pub(crate) fn describe(&self) -> String {
-        let set = |ipus: &[IpuId]| {
-            let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
-            format!("{{{}}}", ipus.join(","))
-        };
-        let parts: Vec<String> = self.gs2.iter().map(|part| set(part)).collect();
-        format!("GS1 {}; GS2 {}", set(&self.gs1), parts.join(", "))
+        let parts: Vec<String> = self.gs2.iter().map(|part| describe_set(part)).collect();
+        format!("GS1 {}; GS2 {}", describe_set(&self.gs1), parts.join(", "))
     }
+}
+
+fn describe_set(ipus: &[IpuId]) -> String {
+    let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
+    format!("{{{}}}", ipus.join(","))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What a program would gain on another machine: with twice the exchange, the links, the host, the
+//! The gain of a program on another machine: with twice the exchange, the links, the host or the
 //! memory, and with single operations twice as fast.
 //!
 //! Each resource is changed by the keys of `[target.machine]` and `[options.host]`, and the program
-//! is compiled and run again, so that planner and allocator make of it what they can. Tile compute
-//! and operations are not in the hands of a machine's constants: their steps are shortened, and the
-//! same program is run again. Nothing is estimated.
+//! is compiled and run again, so that planner and allocator adapt to it. Tile compute and
+//! operations do not depend on constants of a machine. For these the steps are shortened, and the
+//! same program runs again. Nothing is estimated.
 
 mod operations;
 mod resources;
@@ -20,19 +20,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_report::units::{Cycles, ProgramId, grouped};
 use tilescope_report::{CompilationReport, FactorBand, ProgramKind};
 
-/// Factors that a machine may be changed by.
+/// The factors that are accepted.
 pub const FACTORS: std::ops::RangeInclusive<f64> = 0.1..=100.0;
 
-/// What is asked.
+/// The parameters of a sensitivity analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SensitivityRequest {
-    /// How many times as fast, or as large, a resource becomes; one of [`FACTORS`].
+    /// The factor by which a resource becomes faster or larger, within [`FACTORS`].
     pub factor: f64,
-    /// How many operations are made faster: those with the most cycles.
+    /// The number of operations that are made faster: those with the most cycles.
     pub operations: usize,
 }
 
-/// Why nothing can be said of a program.
+/// The reason why a program cannot be analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum SensitivityError {
     #[error(transparent)]
@@ -41,35 +41,35 @@ pub enum SensitivityError {
     Simulate(#[from] SimulateError),
 }
 
-/// Figures of a run.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunFigures {
     pub cycles: Cycles,
     pub seconds: f64,
-    /// Where the model works on samples.
+    /// The rate of samples, if the model works on samples.
     pub samples_per_second: Option<f64>,
-    /// Between which factors its true time lies, as whoever asks for the run knows it; nothing on a
-    /// machine that cannot be bought.
+    /// The factors between which its true time lies, given by the caller. `None` on a machine that
+    /// cannot be bought.
     pub time_factors: Option<FactorBand>,
 }
 
 impl RunFigures {
-    /// How much longer this run takes than another, as a share of that: below 0 where it is faster.
+    /// The relative change of the time from another run. Negative if this one is faster.
     pub fn change_from(&self, base: &Self) -> f64 {
         self.seconds / base.seconds.max(f64::MIN_POSITIVE) - 1.0
     }
 }
 
-/// Between which factors the time of a compiled program lies, given the length of its run and the
-/// cycles of each IPU's compute tiles by program.
+/// The factors between which the time of a compiled program lies. The arguments are the program,
+/// the length of its run, and the cycles of each IPU's compute tiles by program.
 pub type TimeErrors<'a> =
     &'a (dyn Fn(&CompilationReport, Cycles, &[Vec<Cycles>]) -> Option<FactorBand> + Sync);
 
-/// A compiled program, which can be run with other cycles of its steps.
+/// A compiled program that can be run with other cycles of its steps.
 struct RetimedProgram<'a> {
     simulation: &'a Simulation<'a>,
     spec: &'a Spec,
-    /// Cycles of each IPU's compute tiles by program; nothing where it does not fit in memory.
+    /// Cycles of each IPU's compute tiles by program. `None` if the program does not fit in memory.
     lanes: Option<Vec<Vec<Cycles>>>,
     errors: TimeErrors<'a>,
 }
@@ -79,7 +79,7 @@ impl<'a> RetimedProgram<'a> {
         Self { simulation, spec, lanes: simulation.lane_cycles(), errors }
     }
 
-    /// The run as it is.
+    /// The figures of the unchanged run.
     fn figures(&self) -> ChangedRun {
         let Some(cycles) = self.simulation.figures().cycles else {
             return ChangedRun::DoesNotFit;
@@ -87,7 +87,7 @@ impl<'a> RetimedProgram<'a> {
         ChangedRun::Runs(self.figures_of(cycles, self.lanes.as_deref()))
     }
 
-    /// The run with other cycles of its steps.
+    /// The figures of the run with other cycles of its steps.
     fn retimed(&self, step: impl Fn(ProgramId, Cycles) -> Cycles) -> RunFigures {
         let cycles = retimed_cycles(self.simulation.compiled(), self.spec, &step);
         let mut lanes = self.lanes.clone();
@@ -113,18 +113,18 @@ impl<'a> RetimedProgram<'a> {
     }
 }
 
-/// What becomes of a program on another machine.
+/// The outcome of a program on another machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangedRun {
     Runs(RunFigures),
-    /// The program needs more memory than there is.
+    /// The program needs more memory than the machine has.
     DoesNotFit,
     /// There is no such machine, or the program cannot be compiled for it.
     Refused(String),
 }
 
 impl ChangedRun {
-    /// Its figures, where it runs.
+    /// The figures, if the program runs.
     pub fn figures(&self) -> Option<&RunFigures> {
         match self {
             Self::Runs(figures) => Some(figures),
@@ -133,42 +133,42 @@ impl ChangedRun {
     }
 }
 
-/// A resource of the machine, and what more of it makes of the program.
+/// A resource of the machine, and the effect of more of it on the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceSensitivity {
-    /// `exchange`, `host_handshake`, …
+    /// The name, such as `exchange` or `host_handshake`.
     pub name: &'static str,
-    /// `exchange x2`
+    /// The title, such as `exchange x2`.
     pub title: String,
-    /// Keys of the spec and their values, as `--set` takes them; empty for what no key changes.
+    /// Keys of the spec and their values, in the form of `--set`. Empty for a change without a key.
     pub changes: Vec<(String, String)>,
-    /// What was changed, in words: `4 B/cycle to 8 B/cycle`.
+    /// The change as text: `4 B/cycle to 8 B/cycle`.
     pub detail: String,
     pub run: ChangedRun,
 }
 
-/// All there is to say of a program.
+/// The complete sensitivity of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramSensitivity {
     /// The machine of the spec: `mk2`.
     pub machine: String,
     pub factor: f64,
-    /// What the spec runs as, on its own machine.
+    /// The outcome on the machine of the spec.
     pub base: ChangedRun,
-    /// What was left out of the run to keep it short; nothing where it is whole.
+    /// The part of the run that was omitted to shorten it. `None` if the run is complete.
     pub shortened: Option<String>,
-    /// The resource that gains the most first; those that do not run last.
+    /// Resources, with the largest gain first, and those that do not run last.
     pub resources: Vec<ResourceSensitivity>,
-    /// The operation that gains the most first.
+    /// Operations, with the largest gain first.
     pub operations: Vec<OperationSensitivity>,
 }
 
-/// Runs the program of a spec on machines that have more of one thing each. `errors` says between
-/// which factors the time of each run lies, `progress` hears the share that is done; both are called
-/// from several threads.
+/// Runs the program of a spec on machines that each have more of one resource. `errors` returns the
+/// factors between which the time of each run lies. `progress` receives the share that is done.
+/// Both are called from several threads.
 ///
 /// # Errors
-/// A spec that is refused, or cannot be compiled for its own machine.
+/// Returns an error if the spec is invalid, or cannot be compiled for its own machine.
 pub fn sensitivity(
     source: &SpecSource,
     request: SensitivityRequest,
@@ -184,22 +184,27 @@ pub fn sensitivity(
         Some(_) => operations::busiest(&simulation, &spec, request.operations),
         None => Vec::new(),
     };
-    let (done, all) = (AtomicUsize::new(0), RESOURCES.len() + operations.len());
+    let done = AtomicUsize::new(0);
+    let all = RESOURCES.len() + operations.len();
     let one_more = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
-    let resource = |resource: &Resource| {
-        let found = with_more_of(resource, &source, &program, request.factor);
-        one_more();
-        found
-    };
-    let mut resources: Vec<ResourceSensitivity> = RESOURCES.par_iter().map(resource).collect();
+    let mut resources: Vec<ResourceSensitivity> = RESOURCES
+        .par_iter()
+        .map(|resource| {
+            let found = with_more_of(resource, &source, &program, request.factor);
+            one_more();
+            found
+        })
+        .collect();
     let time = |of: &ResourceSensitivity| of.run.figures().map_or(f64::INFINITY, |run| run.seconds);
     resources.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    let operation = |busy: &operations::BusyOperation| {
-        let found = operations::made_faster(busy, &program, request.factor);
-        one_more();
-        found
-    };
-    let mut operations: Vec<OperationSensitivity> = operations.par_iter().map(operation).collect();
+    let mut operations: Vec<OperationSensitivity> = operations
+        .par_iter()
+        .map(|busy| {
+            let found = operations::made_faster(busy, &program, request.factor);
+            one_more();
+            found
+        })
+        .collect();
     operations.sort_by_key(|of| of.run.cycles);
     let machine = simulation.compiled().compilation.target.machine_name();
     let SensitivityRequest { factor, .. } = request;
@@ -243,7 +248,7 @@ fn changed_run(
     Ok(RetimedProgram::new(&simulation, &spec, errors).figures())
 }
 
-/// The same program with shorter compute sets.
+/// Returns the figures of the same program with shorter compute sets.
 fn with_faster_compute(program: &RetimedProgram<'_>, factor: f64) -> RunFigures {
     let programs = &program.simulation.compilation().programs;
     let run = program.retimed(|program, cycles| match programs[program.index()].kind {
@@ -253,20 +258,22 @@ fn with_faster_compute(program: &RetimedProgram<'_>, factor: f64) -> RunFigures 
     if factor == 1.0 {
         return run;
     }
-    // No measurement stands behind a changed machine.
+    // No measurement supports a changed machine.
     RunFigures { time_factors: None, ..run }
 }
 
-/// Cycles of a step that takes a share of its time, in whole cycles.
+/// Cycles of a step that takes a share of its time, rounded up.
 fn shortened_by(cycles: Cycles, share: f64) -> Cycles {
     Cycles::from_f64((cycles.as_f64() * share).ceil())
 }
 
-/// The spec with a run that is short enough to be repeated many times, and what it leaves out.
-/// Weight updates are as they are as long as possible, since all samples of one share its cost.
+/// Returns the spec with a run that is short enough to be repeated many times, and a description of
+/// the omitted part. The weight update stays unchanged as long as possible, because all samples of
+/// an update share its cost.
 fn shortened(source: &SpecSource) -> Result<(SpecSource, Option<String>), SpecError> {
     let options = Spec::build(source)?.options;
-    let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+    let accumulation = options.gradient_accumulation;
+    let iterations = options.device_iterations;
     if accumulation.saturating_mul(iterations) <= MOST_COUNTED_MICRO_BATCHES {
         return Ok((source.clone(), None));
     }

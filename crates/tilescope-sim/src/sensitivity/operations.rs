@@ -1,4 +1,4 @@
-//! What single operations hold up: the same run with the steps of one of them shortened.
+//! The operations that delay a run: the same run with the steps of one of them shortened.
 
 use super::{RetimedProgram, RunFigures, shortened_by};
 use crate::run::{self, StepSink, retimed_cycles};
@@ -8,24 +8,25 @@ use std::convert::Infallible;
 use tilescope_report::units::{Cycles, OperationId, ProgramId};
 use tilescope_report::{ExecutionStep, TraceMark, TrainingPass};
 
-/// The fastest that an operation is tried at. One that still holds up the run then always does.
+/// The largest speedup of an operation that is tried. An operation that still delays the run then
+/// always delays it.
 const FASTEST: f64 = 100.0;
 
-/// How near the factor is found from which an operation does not matter.
+/// The relative precision of the factor beyond which an operation does not matter.
 const FACTOR_PRECISION: f64 = 0.01;
 
-/// An operation, and what more speed of it makes of the run.
+/// An operation, and the effect of more speed on the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationSensitivity {
-    /// `layer2/conv`
+    /// The name, such as `layer2/conv`.
     pub name: String,
     pub pass: TrainingPass,
     /// Its cycles in the run, on its IPU of a replica.
     pub cycles: Cycles,
-    /// The run with its steps as many times as fast as was asked.
+    /// The run with its steps accelerated by the requested factor.
     pub run: RunFigures,
-    /// How many times as fast it must be not to hold the run up any more: 1 where it never does;
-    /// `None` where it still does at a hundred times its speed.
+    /// The speedup beyond which the operation does not delay the run. It is 1 if it never delays
+    /// it, and `None` if it still does at a hundred times its speed.
     pub off_path_beyond: Option<f64>,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct BusyOperation {
     cycles: Cycles,
 }
 
-/// The operations with the most cycles, the first of them first.
+/// Returns the operations with the most cycles, sorted by cycles in descending order.
 pub(super) fn busiest(
     simulation: &Simulation<'_>,
     spec: &Spec,
@@ -58,7 +59,7 @@ pub(super) fn busiest(
     busy
 }
 
-/// Adds up the cycles of operations.
+/// A sink that adds up the cycles of operations.
 struct OperationCycles {
     of_program: Vec<Option<OperationId>>,
     cycles: Vec<Cycles>,
@@ -80,7 +81,7 @@ impl StepSink for OperationCycles {
     }
 }
 
-/// An operation whose steps take one of so many parts of their time.
+/// Runs the program with the steps of an operation shortened by a factor.
 pub(super) fn made_faster(
     busy: &BusyOperation,
     program: &RetimedProgram<'_>,
@@ -90,9 +91,8 @@ pub(super) fn made_faster(
     let programs = &compiled.compilation.programs;
     let is_its = |program: ProgramId| programs[program.index()].operation == Some(busy.id);
     let step = |share: f64| {
-        move |program: ProgramId, cycles: Cycles| match is_its(program) {
-            true => shortened_by(cycles, share),
-            false => cycles,
+        move |program: ProgramId, cycles: Cycles| {
+            if is_its(program) { shortened_by(cycles, share) } else { cycles }
         }
     };
     let operation = &compiled.compilation.operations[busy.id.index()];
@@ -107,20 +107,22 @@ pub(super) fn made_faster(
     }
 }
 
-/// The factor from which on more speed gains nothing. `run` is the length of the run with a share of
-/// the operation's time, and never falls as the share grows: a run waits for whoever comes last.
+/// Returns the factor beyond which more speed gains nothing. `run` returns the length of the run
+/// for a share of the operation's time. It never decreases as the share grows, because a run waits
+/// for its last part.
 fn off_path_beyond(run: impl Fn(f64) -> Cycles) -> Option<f64> {
     let without = run(0.0);
     let matters = |share: f64| run(share) > without;
     if !matters(1.0) {
         return Some(1.0);
     }
-    let (mut off, mut on) = (1.0 / FASTEST, 1.0);
+    let mut off = 1.0 / FASTEST;
+    let mut on = 1.0;
     if matters(off) {
         return None;
     }
     while on / off > 1.0 + FACTOR_PRECISION {
-        // Halfway between the factors, of which the small ones are the interesting ones.
+        // The geometric mean of the factors, because small factors matter most.
         let between = (on * off).sqrt();
         if matters(between) { on = between } else { off = between }
     }
@@ -132,8 +134,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_factor_is_found_from_which_an_operation_does_not_matter() {
-        // A path of 1,000 cycles beside one with an operation of 400 and 900 others.
+    fn the_factor_beyond_which_an_operation_does_not_matter_is_found() {
+        // A path of 1,000 cycles beside a path of 900 cycles and an operation of 400.
         let run = |share: f64| Cycles(1_000.max(900 + (400.0 * share).ceil() as u64));
         let found = off_path_beyond(run).expect("it leaves the path");
         assert!((found - 4.0).abs() < 0.05, "{found}");

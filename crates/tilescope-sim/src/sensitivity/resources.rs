@@ -4,25 +4,25 @@ use crate::specification::Spec;
 use tilescope_report::MachineUnit;
 use tilescope_report::units::seconds;
 
-/// How a resource is changed.
+/// The change of a resource.
 pub(super) enum ResourceChange {
-    /// By keys of the spec and their values.
+    /// Keys of the spec and their values.
     Keys(Vec<(String, String)>),
-    /// By shorter steps of the program as it was compiled.
+    /// Shorter steps of the compiled program.
     ComputeSteps,
 }
 
-/// Something that a machine could have more of.
+/// A resource that a machine could have more of.
 pub(super) struct Resource {
     pub name: &'static str,
-    /// `exchange x2`
+    /// The title, such as `exchange x2`.
     pub title: fn(f64) -> String,
     pub change: fn(&Spec, f64) -> ResourceChange,
-    /// What was changed, in words.
+    /// The change as text.
     pub detail: fn(&Spec, f64) -> String,
 }
 
-/// All of them, in the order in which they are named.
+/// All resources, in the order in which they are listed.
 pub(super) const RESOURCES: &[Resource] = &[
     Resource {
         name: "compute",
@@ -125,7 +125,8 @@ pub(super) const RESOURCES: &[Resource] = &[
         change: |_, _| keys([("internal_sync_cycles", 0_u64), ("external_sync_cycles", 0)]),
         detail: |spec, _| {
             let machine = &spec.target.machine;
-            let (internal, external) = (machine.internal_sync_cycles, machine.external_sync_cycles);
+            let internal = machine.internal_sync_cycles;
+            let external = machine.external_sync_cycles;
             format!("{internal} cycles on an IPU and {external} between IPUs to none")
         },
     },
@@ -139,13 +140,17 @@ fn from_to(unit: MachineUnit, from: f64, to: f64) -> String {
     format!("{} to {}", unit.text(from), unit.text(to))
 }
 
-/// Keys of the table `[target.machine]`.
+/// Changes keys of the table `[target.machine]`.
 fn keys<V: SpecNumber, const N: usize>(changes: [(&str, V); N]) -> ResourceChange {
-    let change = |(key, value): (&str, V)| (format!("target.machine.{key}"), value.toml());
-    ResourceChange::Keys(changes.into_iter().map(change).collect())
+    ResourceChange::Keys(
+        changes
+            .into_iter()
+            .map(|(key, value)| (format!("target.machine.{key}"), value.toml()))
+            .collect(),
+    )
 }
 
-/// A number as a spec writes it.
+/// A number in the form of a spec.
 trait SpecNumber {
     fn toml(self) -> String;
 }
@@ -162,7 +167,7 @@ impl SpecNumber for f64 {
     }
 }
 
-/// The whole multiple of `step` nearest to so many times a number, at least one.
+/// The multiple of `step` nearest to `factor` times a number, at least one step.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "far below 2^53")]
 fn whole_steps(number: u64, factor: f64, step: u64) -> u64 {
     ((number as f64 * factor / step as f64).round() as u64).max(1) * step
@@ -186,7 +191,8 @@ fn clock(spec: &Spec, factor: f64) -> f64 {
     spec.target.machine.clock_hz * factor
 }
 
-/// The rate of an IPU's own link, wherever the spec has it, and that of the links of the host.
+/// Changes the rate of an IPU's own link, in the key that the spec uses, and that of the links of
+/// the host.
 fn host_bandwidth(spec: &Spec, factor: f64) -> ResourceChange {
     let host = &spec.options.host;
     let own = match host.bytes_per_second {
@@ -197,11 +203,12 @@ fn host_bandwidth(spec: &Spec, factor: f64) -> ResourceChange {
         }
     };
     let shared = ("options.host.shared_bytes_per_second", host.shared_bytes_per_second);
-    let change = |(key, rate): (&str, f64)| (key.to_owned(), (rate * factor).toml());
-    ResourceChange::Keys([own, shared].map(change).to_vec())
+    ResourceChange::Keys(
+        [own, shared].map(|(key, rate)| (key.to_owned(), (rate * factor).toml())).to_vec(),
+    )
 }
 
-/// Everything that the processors of the host do.
+/// Changes all work of the host's processors.
 fn host_work(spec: &Spec, factor: f64) -> ResourceChange {
     let host = &spec.options.host;
     let times = [
@@ -214,6 +221,7 @@ fn host_work(spec: &Spec, factor: f64) -> ResourceChange {
         ("seconds_per_return", host.seconds_per_return / factor),
         ("copy_bytes_per_second", host.copy_bytes_per_second * factor),
     ];
-    let change = |(key, value): (&str, f64)| (format!("options.host.{key}"), value.toml());
-    ResourceChange::Keys(times.map(change).to_vec())
+    ResourceChange::Keys(
+        times.map(|(key, value)| (format!("options.host.{key}"), value.toml())).to_vec(),
+    )
 }

@@ -23,7 +23,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     pub fn bytes(self) -> Bytes {
         Bytes(match self {
             Self::Quarter | Self::UInt8 | Self::Int8 | Self::Bool => 1,
@@ -32,12 +32,12 @@ impl DType {
         })
     }
 
-    /// Whether it is a floating-point type.
+    /// Returns true for floating-point types.
     pub fn is_float(self) -> bool {
         matches!(self, Self::Quarter | Self::Half | Self::Float)
     }
 
-    /// Name in specs and reports.
+    /// Name of the type in specs and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quarter => "float8",
@@ -50,13 +50,13 @@ impl DType {
         }
     }
 
-    /// Whether it holds floating point numbers.
+    /// Returns true if the type holds floating-point numbers.
     pub(crate) fn is_floating_point(self) -> bool {
         matches!(self, Self::Quarter | Self::Half | Self::Float)
     }
 
-    /// The type whose speed the engines of a tile have on it: whole numbers and truth values go
-    /// through the vector units like floats of their size.
+    /// The arithmetic type whose rates apply to this type. Integers and booleans use the vector
+    /// units at the rate of floats of the same size.
     pub(crate) fn arithmetic_type(self) -> ArithmeticType {
         match self {
             Self::Quarter => ArithmeticType::Quarter,
@@ -65,7 +65,7 @@ impl DType {
         }
     }
 
-    /// Name inside Poplar's vertex types: `float`, `half`.
+    /// Name of the type inside Poplar's vertex types: `float`, `half`.
     pub(crate) fn poplar_name(self) -> &'static str {
         match self {
             Self::Quarter => "quarter",

@@ -1,4 +1,4 @@
-//! What every layer of the simulator says about tensors: element types, shapes, roles.
+//! Tensor properties that every layer of the simulator uses: element types, shapes, roles.
 
 mod dtype;
 mod math;

@@ -1,4 +1,4 @@
-//! Tensors: shape, element type, and what they are to the program.
+//! Tensors: shape, element type and role in the program.
 
 use super::DType;
 use std::fmt;
@@ -12,17 +12,17 @@ pub struct TensorId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub usize);
 
-/// Shape and element type.
+/// Shape and element type of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorInfo {
     /// Sizes of the dimensions, outermost first; empty for a scalar.
     pub shape: Vec<u64>,
-    /// Element type.
+    /// Type of one element.
     pub dtype: DType,
 }
 
 impl TensorInfo {
-    /// A tensor type.
+    /// Creates a tensor type from its shape and element type.
     pub fn new(shape: impl Into<Vec<u64>>, dtype: DType) -> Self {
         Self { shape: shape.into(), dtype }
     }
@@ -34,7 +34,7 @@ impl TensorInfo {
 }
 
 impl fmt::Display for TensorInfo {
-    /// `float32[40,1,28,28]`.
+    /// Formats as `float32[40,1,28,28]`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}{}", self.dtype.name(), ShapeDisplay(&self.shape))
     }
@@ -50,27 +50,28 @@ impl fmt::Display for ShapeDisplay<'_> {
     }
 }
 
-/// What a tensor is to the program, which decides where it lives and for how long.
+/// Role of a tensor in the program, which determines where it is stored and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorRole {
     /// Streamed from the host for each micro-batch.
     Input,
     /// On the device from the start.
     Resident,
-    /// The same, laid out linearly by the program, whatever its readers want.
+    /// On the device from the start like [`Self::Resident`], but always laid out linearly,
+    /// regardless of the layout its readers prefer.
     Mapped,
-    /// Weights.
+    /// Weights that training updates.
     Parameter,
-    /// Optimiser state.
+    /// State that the optimiser keeps between updates.
     OptimizerState,
     /// Sum of gradients over the micro-batches of a weight update.
     Accumulator,
-    /// Made by an operation.
+    /// Result of an operation.
     Activation,
 }
 
 impl TensorRole {
-    /// Whether the tensor keeps its value between micro-batches.
+    /// Returns true if the tensor keeps its value between micro-batches.
     pub(crate) fn is_persistent(self) -> bool {
         matches!(
             self,
@@ -83,14 +84,14 @@ impl TensorRole {
     }
 }
 
-/// A tensor of the graph.
+/// Tensor of a graph.
 #[derive(Clone, Debug)]
 pub struct Tensor {
-    /// Name, unique in the graph.
+    /// Name that is unique in the graph.
     pub name: String,
     /// Shape and element type.
     pub ty: TensorInfo,
-    /// What it is to the program.
+    /// Role in the program.
     pub role: TensorRole,
     /// Block whose IPU holds it.
     pub block: BlockId,

@@ -1,5 +1,5 @@
-//! How an option is declared: [`spec_table!`] makes a struct, its defaults, its reader and its
-//! keys from one entry per option, [`spec_words!`] an enum and the words that stand for it.
+//! The declaration of options: [`spec_table!`] makes a struct, its defaults, its reader and its
+//! keys from one entry per option, [`spec_words!`] an enum and its words.
 
 use super::key::{KeyNotes, LARGEST_SIZE, Renamed, SpecKey, SpecKeyType};
 use super::value::SpecValue;
@@ -8,24 +8,24 @@ use std::borrow::Cow;
 
 /// A type that a key of a spec may have.
 pub(crate) trait SpecField: Sized {
-    /// What it accepts where its entry does not say otherwise.
+    /// The accepted values, unless the entry of a key overrides them.
     const FORM: SpecKeyType;
     /// Words of earlier versions.
     const RENAMED: &'static [Renamed] = &[];
 
-    /// The value, where it is one that [`Self::FORM`] accepts.
+    /// Converts a value that [`Self::FORM`] accepts. Returns `None` for other values.
     fn from_spec(value: &SpecValue) -> Option<Self>;
 
-    /// The value as a spec writes it.
+    /// Converts to the value that a spec writes.
     fn to_spec(&self) -> SpecValue;
 }
 
-/// What tables are read from: values that were checked against their keys.
+/// The source of tables: values that were checked against their keys.
 pub(crate) trait ChosenValues {
-    /// The value in effect in place of the default.
+    /// The value in effect instead of the default, if any.
     fn chosen(&self, path: &str) -> Option<SpecValue>;
 
-    /// The value of a field of a table, where there is one besides its default.
+    /// The value of a field of a table, if it is set.
     fn field<T: SpecField>(&self, prefix: &str, name: &str) -> Option<T> {
         self.chosen(&format!("{prefix}.{name}")).and_then(|value| T::from_spec(&value))
     }
@@ -33,22 +33,22 @@ pub(crate) trait ChosenValues {
 
 /// A table of a spec.
 pub(crate) trait SpecTable: Sized {
-    /// Adds its keys; `place` says where the table stands.
+    /// Adds the keys of the table. `place` is the position of the table.
     fn declare(place: &TablePlace, keys: &mut Vec<SpecKey>);
 
-    /// Reads it from values that were checked against its keys.
+    /// Reads the table from values that were checked against its keys.
     fn read(prefix: &str, values: &impl ChosenValues) -> Self;
 }
 
-/// Where a table stands, and how the texts of its keys are completed there: `{name}` in a text
-/// gives way to the word of that name.
+/// The position of a table, and the words for the texts of its keys: `{name}` in a text is replaced
+/// by the word of that name.
 pub(crate) struct TablePlace<'a> {
     pub prefix: &'a str,
     pub words: &'a [(&'a str, &'a str)],
 }
 
 impl TablePlace<'_> {
-    /// A key of the table.
+    /// Makes a key of the table.
     pub(crate) fn key<T: SpecField>(
         &self,
         name: &str,
@@ -74,7 +74,7 @@ impl TablePlace<'_> {
     }
 }
 
-/// Path of a table inside another; an empty name leaves its keys in the outer table.
+/// The path of a table inside another. An empty name leaves its keys in the outer table.
 pub(crate) fn inner_prefix(prefix: &str, name: &str) -> String {
     if name.is_empty() { prefix.to_string() } else { format!("{prefix}.{name}") }
 }
@@ -134,7 +134,7 @@ impl SpecField for f64 {
     }
 }
 
-/// A number of which 0 means that there is none.
+/// A number for which 0 means that it is absent.
 impl SpecField for Option<f64> {
     const FORM: SpecKeyType = f64::FORM;
 
@@ -192,7 +192,7 @@ impl SpecField for Vec<String> {
     }
 }
 
-/// Element type of partial sums.
+/// The element type of partial sums.
 impl SpecField for DType {
     const FORM: SpecKeyType = SpecKeyType::OneOf(&["float32", "float16"]);
 
@@ -209,8 +209,8 @@ impl SpecField for DType {
     }
 }
 
-/// An enum and the words that stand for its items in a spec. A word of an earlier version stands
-/// behind `|`: it is still taken, with a warning.
+/// Declares an enum and the words for its items in a spec. A word of an earlier version follows
+/// `|`: it is still accepted, with a warning.
 macro_rules! spec_words {
     ($(#[doc = $doc:literal])* $vis:vis enum $name:ident {
         $($(#[doc = $item_doc:literal])* $item:ident = $word:literal $(| $old:literal)*,)+
@@ -244,7 +244,7 @@ macro_rules! spec_words {
     };
 }
 
-/// A table of a spec: one entry per key.
+/// Declares a table of a spec, with one entry per key.
 ///
 /// ```text
 /// /// What it means: documentation of the field, and the text that users read.
@@ -253,10 +253,10 @@ macro_rules! spec_words {
 /// }
 /// ```
 ///
-/// The key is called like the field unless `as` says otherwise, takes what its type takes unless
-/// `in` does, and its default is printed as TOML prints it unless `written` does. What stands in
-/// the braces are methods of [`KeyNotes`]. After the entries come `tables` inside this one, and
-/// fields `derived` from the ones above.
+/// The key has the name of the field unless `as` overrides it, the accepted values of its type
+/// unless `in` overrides them, and its default in TOML unless `written` overrides it. The braces
+/// contain methods of [`KeyNotes`]. The entries are followed by inner `tables`, and by fields
+/// `derived` from those above.
 macro_rules! spec_table {
     (
         $(#[doc = $doc:literal])*

@@ -1,4 +1,4 @@
-//! A key of a spec: form, default, meaning, and the names other frameworks give it.
+//! A key of a spec: form, default, meaning, and its names in other frameworks.
 
 use super::value::SpecValue;
 use std::borrow::Cow;
@@ -6,22 +6,22 @@ use std::borrow::Cow;
 /// A key of a spec.
 #[derive(Clone, Debug)]
 pub struct SpecKey {
-    /// Dotted path: `options.gradient_accumulation`.
+    /// The dotted path, such as `options.gradient_accumulation`.
     pub path: Cow<'static, str>,
-    /// What values it takes.
+    /// The values that the key accepts.
     pub value_type: SpecKeyType,
-    /// Words of earlier versions that it still takes.
+    /// Words of earlier versions that the key still accepts.
     pub(crate) renamed: &'static [Renamed],
-    /// Value in effect where the user sets none, as TOML; empty where there is none.
+    /// The value in effect if the user sets none, as TOML. Empty if there is none.
     pub default: Cow<'static, str>,
-    /// What it means, one sentence.
+    /// The meaning in one sentence.
     pub about: Cow<'static, str>,
-    /// What else is known about it.
+    /// Additional information.
     pub notes: KeyNotes,
 }
 
 impl SpecKey {
-    /// A key that belongs to one model.
+    /// Makes a key that belongs to one model.
     pub(crate) const fn of_model(
         path: &'static str,
         value_type: SpecKeyType,
@@ -40,11 +40,10 @@ impl SpecKey {
         }
     }
 
-    /// A value as somebody writes it, in the one way it is written as TOML: `loops` becomes
-    /// `"loops"`.
+    /// Normalises a value as a user writes it to its TOML form: `loops` becomes `"loops"`.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// Returns a description of the expected values.
     pub fn read(&self, written: &str) -> Result<String, WrongSpecValueError> {
         let is_text = matches!(self.value_type, SpecKeyType::Text);
         let mut value = SpecValue::written(written, is_text);
@@ -56,25 +55,25 @@ impl SpecKey {
         Ok(self.value_type.accept(&value)?.to_string())
     }
 
-    /// What other programs call it, in one line; empty where none knows it.
+    /// The names in other programs, in one line. Empty if no program has the key.
     pub fn known_as(&self) -> String {
         let names: Vec<&str> = self.notes.names.iter().map(|(_, name)| &**name).collect();
         names.join("; ")
     }
 
-    /// True if other programs call it so: `enableSyntheticData`, however it is spelt.
+    /// True if other programs use this name, in any spelling: `enableSyntheticData`.
     fn is_called(&self, word: &str) -> bool {
         let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
         let names = self.notes.names.iter().flat_map(|(_, name)| name.split(|sign| !is_part(sign)));
-        // Plain words of a sentence are no names.
+        // Plain words of a sentence are not names.
         let mut names =
             names.filter(|name| name.chars().skip(1).any(|c| c == '_' || c.is_uppercase()));
         names.any(|name| letters(name).eq(letters(word)))
     }
 }
 
-/// The keys of a list that other programs call as a path ends: `options.enableSyntheticData` for
-/// `options.host.loader`.
+/// Returns the keys of a list that other programs call by the last part of a path:
+/// `options.enableSyntheticData` finds `options.host.loader`.
 pub fn keys_called<'a>(path: &str, keys: impl IntoIterator<Item = &'a SpecKey>) -> Vec<&'a str> {
     let word = path.rsplit('.').next().unwrap_or(path);
     keys.into_iter().filter(|key| key.is_called(word)).map(|key| &*key.path).collect()
@@ -85,32 +84,32 @@ fn letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|sign| *sign != '_').flat_map(char::to_lowercase)
 }
 
-/// A word of a key that has another name now.
+/// A word of a key that was renamed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renamed {
-    /// As it was.
+    /// The earlier word.
     pub old: &'static str,
-    /// As it is.
+    /// The current word.
     pub new: &'static str,
 }
 
-/// Who calls an option by another name.
+/// A framework that has its own name for an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framework {
     /// PopTorch.
     PopTorch,
-    /// PopART, its tools among it.
+    /// PopART, including its tools.
     PopArt,
     /// TensorFlow for the IPU.
     TensorFlow,
     /// Poplar and its libraries.
     Poplar,
-    /// Programs that run on these.
+    /// Programs that run on these frameworks.
     Applications,
 }
 
 impl Framework {
-    /// Its name.
+    /// The name of the framework.
     pub fn name(self) -> &'static str {
         match self {
             Self::PopTorch => "PopTorch",
@@ -122,38 +121,38 @@ impl Framework {
     }
 }
 
-/// A name that somebody has for a key.
+/// The name of a key in a framework.
 pub type KnownName = (Framework, Cow<'static, str>);
 
-/// How a key can be changed without typing.
+/// The control that changes a key without typing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyControl {
-    /// A slider.
+    /// A slider over a range of values.
     Slider {
-        /// What it says.
+        /// The label of the slider.
         label: String,
-        /// The largest value it reaches where the key takes more.
+        /// The largest value of the slider, if the key accepts larger ones.
         reach: f64,
     },
-    /// A check box.
+    /// A check box for a truth value.
     CheckBox {
-        /// What it says.
+        /// The label of the check box.
         label: String,
     },
 }
 
-/// What is known about a key besides its values and their meaning.
+/// Information about a key besides its values and their meaning.
 #[derive(Clone, Debug, Default)]
 pub struct KeyNotes {
-    /// What other programs call it.
+    /// The names of the key in other programs.
     pub names: Cow<'static, [KnownName]>,
-    /// Where a report shows what it does.
+    /// The parts of a report that show the effect of the key.
     pub shows_in: String,
-    /// How it can be changed without typing.
+    /// The control that changes the key without typing.
     pub control: Option<KeyControl>,
 }
 
-/// The words in the braces of an entry of a table.
+/// The items in the braces of a table entry.
 impl KeyNotes {
     fn named(mut self, framework: Framework, name: &str) -> Self {
         self.names.to_mut().push((framework, Cow::Owned(name.to_string())));
@@ -192,7 +191,7 @@ impl KeyNotes {
         Self { control: Some(KeyControl::CheckBox { label: label.to_string() }), ..self }
     }
 
-    /// The notes with every text changed; what is empty then is no name.
+    /// Applies a change to all texts of the notes. Names that become empty are removed.
     pub(crate) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
         let names =
             self.names.iter().map(|(framework, name)| (*framework, Cow::Owned(change(name))));
@@ -209,26 +208,27 @@ impl KeyNotes {
     }
 }
 
-/// A value that its key does not take.
+/// A value that its key does not accept.
 #[derive(Debug, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
 pub struct WrongSpecValueError {
-    /// The values that the key takes, in words.
+    /// The accepted values, as text.
     expected: String,
-    /// The value, in words.
+    /// The rejected value, as text.
     found: String,
 }
 
-/// The values a key takes.
+/// The values that a key accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum SpecKeyType {
-    /// A whole number in a closed range.
+    /// An integer in a closed range.
     Integer(i64, i64),
     /// A power of two up to a largest value.
     PowerOfTwo(i64),
     /// A number above the first and up to the second.
     RealAbove(f64, f64),
-    /// The same, a word, or a list of such numbers, one for each IPU of a replica.
+    /// A number as for [`Self::RealAbove`], a word, or a list of such numbers with one for each IPU
+    /// of a replica.
     RealsAboveOr(f64, f64, &'static str),
     /// A number from the first up to the second, both included.
     RealFrom(f64, f64),
@@ -246,10 +246,10 @@ pub enum SpecKeyType {
 }
 
 impl SpecKeyType {
-    /// Checks a value and brings it into the one form the rest of the code reads.
+    /// Checks a value and converts it to the canonical form that other code reads.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// Returns a description of the expected values.
     pub(crate) fn accept(&self, value: &SpecValue) -> Result<SpecValue, WrongSpecValueError> {
         let wrong = || WrongSpecValueError { expected: self.describe(), found: value.describe() };
         match (self, value) {
@@ -314,7 +314,7 @@ impl SpecKeyType {
         }
     }
 
-    /// The values in words: `a whole number from 1 to 64`.
+    /// Describes the values: `a whole number from 1 to 64`.
     pub fn describe(&self) -> String {
         match self {
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
@@ -342,8 +342,8 @@ impl SpecKeyType {
     }
 }
 
-/// Largest count any size key takes: keeps products of sizes far from overflow.
+/// The largest count of any size key, which keeps products of sizes far from overflow.
 pub(crate) const LARGEST_SIZE: i64 = 1 << 24;
 
-/// A count of things of which there is at least one.
+/// A positive count.
 pub(crate) const COUNT: SpecKeyType = SpecKeyType::Integer(1, LARGEST_SIZE);

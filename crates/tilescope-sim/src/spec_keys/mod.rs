@@ -1,5 +1,5 @@
-//! How the keys of a spec are declared. Folders below `specification` declare theirs where they are used:
-//! [`ModelSpec`](crate::model::ModelSpec) and
+//! The declaration of spec keys. Modules that `specification` depends on declare their keys where
+//! they are used: [`ModelSpec`](crate::model::ModelSpec) and
 //! [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions).
 
 mod declare;

@@ -1,4 +1,4 @@
-//! A share of memory that is given, or found by the compiler.
+//! A share of memory that is given by the user or found by the compiler.
 
 use super::declare::SpecField;
 use super::key::SpecKeyType;
@@ -8,12 +8,11 @@ use std::hash::{Hash, Hasher};
 /// The word for a share that the compiler finds.
 const AUTO: &str = "auto";
 
-/// A share of a tile's memory, 0 to 1, that can be compared and hashed, so that it may be part of
-/// the key of a cache.
+/// A share of a tile's memory, from 0 to 1, that can be compared and hashed as part of a cache key.
 #[derive(Clone, Copy, Debug)]
 pub enum Proportion {
     Given(f64),
-    /// The compiler finds it, and goes on with [`Proportion::Found`].
+    /// The compiler searches for the share, and continues with [`Proportion::Found`].
     Auto,
     Found(f64),
 }
@@ -22,17 +21,17 @@ impl Proportion {
     /// The default of poplibs (`ConvOptions.hpp`).
     pub const POPLIBS_DEFAULT: f64 = 0.6;
 
-    /// One that was found.
+    /// Makes a share that was found.
     pub(crate) fn found(percent: u32) -> Self {
         Self::Found(f64::from(percent) / 100.0)
     }
 
-    /// A share that is given.
+    /// Makes a share that is given.
     pub const fn new(share: f64) -> Self {
         Self::Given(share)
     }
 
-    /// The share; poplibs' default before it is found.
+    /// The share. Before it is found, poplibs' default.
     pub fn get(self) -> f64 {
         match self {
             Self::Given(share) | Self::Found(share) => share,
@@ -63,7 +62,7 @@ impl SpecField for Proportion {
     fn from_spec(value: &SpecValue) -> Option<Self> {
         match value {
             SpecValue::String(word) if word == AUTO => Some(Self::Auto),
-            // What stands for all IPUs where it is open which of them an operation is on.
+            // The smallest share stands for all IPUs while the IPU of an operation is not known.
             SpecValue::Array(items) => {
                 let shares = items.iter().filter_map(f64::from_spec);
                 shares.min_by(f64::total_cmp).map(Self::Given)

@@ -4,7 +4,7 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// Why a TOML value cannot be one of a spec.
+/// The reason why a TOML value cannot be a value of a spec.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpecValueError {
     #[error("the number {0} is too large")]
@@ -23,18 +23,18 @@ pub(crate) enum SpecValue {
     Boolean(bool),
     String(String),
     Array(Vec<SpecValue>),
-    /// Named values in the order written.
+    /// Named values in source order.
     Table(Vec<(String, SpecValue)>),
 }
 
 impl SpecValue {
-    /// Reads a TOML value: `20`, `0.6`, `true`, `"pipelined"`, `["B1", "B2"]`.
+    /// Parses a TOML value: `20`, `0.6`, `true`, `"pipelined"`, `["B1", "B2"]`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         DeValue::parse(text).ok().and_then(|value| Self::from_toml(value.get_ref()).ok())
     }
 
-    /// Reads a value as somebody writes it behind a key: one that is not TOML is taken as a word, and
-    /// whatever is to be a text as that: an output may be called 19.
+    /// Reads a value as a user writes it after a key. Text that is not TOML is a word. If the key
+    /// expects text, every value is text, because an output may be named 19.
     pub(crate) fn written(text: &str, is_text: bool) -> Self {
         let parsed = Self::parse(text);
         let parsed = parsed.filter(|parsed| !is_text || matches!(parsed, Self::String(_)));
@@ -44,7 +44,7 @@ impl SpecValue {
     /// Converts a parsed TOML value.
     ///
     /// # Errors
-    /// Numbers beyond 64 bits, and dates.
+    /// Returns an error for numbers beyond 64 bits, and for dates.
     pub(crate) fn from_toml(value: &DeValue) -> Result<Self, SpecValueError> {
         Ok(match value {
             DeValue::String(text) => Self::String(text.to_string()),
@@ -79,7 +79,7 @@ impl SpecValue {
         })
     }
 
-    /// The kind of value in words: `the text "big"`.
+    /// Describes the value with its kind: `the text "big"`.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Integer(value) => format!("the number {value}"),

@@ -1,21 +1,21 @@
-//! Specs that come with the program.
+//! Specs that are bundled with the program.
 
-/// What bundled specs are for; lists show them group by group.
+/// The purpose of bundled specs. Lists show them by group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundledSpecGroup {
-    /// Each shows something that an IPU does.
+    /// Specs that each show one feature of an IPU.
     Examples,
-    /// One operation or two.
+    /// Programs of one or two operations.
     SmallPrograms,
-    /// Models whose speed Graphcore has published.
+    /// Models with speeds that Graphcore published.
     Benchmarks,
 }
 
 impl BundledSpecGroup {
-    /// Every group, in the order of lists.
+    /// All groups, in the order of lists.
     pub const ALL: [Self; 3] = [Self::Examples, Self::SmallPrograms, Self::Benchmarks];
 
-    /// Its heading.
+    /// The heading of the group.
     pub fn title(self) -> &'static str {
         match self {
             Self::Examples => "Examples",
@@ -25,18 +25,18 @@ impl BundledSpecGroup {
     }
 }
 
-/// A spec compiled into the program.
+/// A spec that is compiled into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledSpecText {
-    /// Name that can be used wherever a spec is asked for.
+    /// The name, which is accepted wherever a spec is expected.
     pub name: &'static str,
-    /// TOML text; its first comment line says what it is.
+    /// The TOML text. Its first comment line describes the spec.
     pub text: &'static str,
     pub group: BundledSpecGroup,
 }
 
 impl BundledSpecText {
-    /// The first comment line.
+    /// The description in the first comment line.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or("").trim_start_matches('#').trim()
     }
@@ -79,7 +79,7 @@ pub const BUNDLED_SPECS: &[BundledSpecText] = &[
     spec!("vit_base_pod16", Benchmarks),
 ];
 
-/// The bundled spec of that name.
+/// Returns the bundled spec with this name.
 pub fn find_bundled_spec(name: &str) -> Option<&'static BundledSpecText> {
     BUNDLED_SPECS.iter().find(|spec| spec.name == name)
 }

@@ -1,10 +1,10 @@
 //! The table `[target.calibration]`: constants of the cost model that were fitted to a measurement.
 //!
-//! Each is one that nobody publishes, and has bounds beyond which it would stand for something else.
-//! `tilescope calibrate` fits them and writes the table; whatever is simulated from a spec that has it
-//! says so. Constants of tiles belong to the process ([`cost_constants`](crate::cost_constants)), so
-//! that a process simulates with one calibration; rates and times of what surrounds the tiles take
-//! the place of those that a system has.
+//! None of these constants is published, and each has bounds beyond which it would lose its
+//! meaning. `tilescope calibrate` fits them and writes the table. Every report that is simulated
+//! from a spec with the table says so. Constants of tiles belong to the process
+//! ([`cost_constants`](crate::cost_constants)), so a process simulates with a single calibration.
+//! Rates and times of the system around the tiles replace those of the system.
 
 use super::CheckedSpecValues;
 use crate::cost_constants::{
@@ -19,13 +19,13 @@ use crate::targets::SystemRates;
 use tilescope_report::units::Cycles;
 use tilescope_report::{CALIBRATION_PREFIX, MachineChange, MachineUnit};
 
-/// Where the table stands.
+/// The path of the table.
 pub const CALIBRATION_TABLE: &str = "target.calibration";
 
-/// A rate of a link: from a hundred kilobytes to a terabyte each second.
+/// A rate of a link: from a hundred kilobytes to a terabyte per second.
 const RATE: SpecKeyType = SpecKeyType::RealFrom(1.0e5, 1.0e12);
 
-/// Work for each byte or word that is copied: none, up to a few instructions.
+/// Work for each byte or word that is copied: from none to a few instructions.
 const PER_PIECE: SpecKeyType = SpecKeyType::RealFrom(0.0, 5.0);
 
 spec_table! {
@@ -99,16 +99,16 @@ spec_table! {
     }
 }
 
-/// Where a constant of the table is used.
+/// The scope of a constant.
 #[derive(Clone, Copy)]
 enum UsedIn {
-    /// Wherever tiles are counted, in the whole process.
+    /// The tiles, in the whole process.
     Process(&'static CostConstant),
-    /// In the machine of a spec.
+    /// The system of a spec.
     Rates(fn(&SystemRates) -> f64, fn(&mut SystemRates, f64)),
 }
 
-/// A constant: its name in the table and for people, what it counts, and where it is used.
+/// A constant: its key in the table, its title for users, its unit and its scope.
 struct Calibrated {
     key: &'static str,
     title: &'static str,
@@ -141,7 +141,7 @@ macro_rules! of_rates {
     };
 }
 
-/// Every number of the table, in its order.
+/// All numbers of the table, in order.
 const CONSTANTS: &[Calibrated] = &[
     of_process!(exchange_start_cycles, "exchange start", Cycles, EXCHANGE_START_CYCLES),
     of_process!(compute_start_cycles, "compute set start", Cycles, COMPUTE_START_CYCLES),
@@ -189,19 +189,19 @@ const CONSTANTS: &[Calibrated] = &[
     ),
 ];
 
-/// A constant that can be fitted to a measurement, as a spec has it.
+/// A constant that can be fitted to a measurement, with its value in a spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibratedConstant {
     /// Its key in a spec.
     pub key: String,
-    /// Name for people.
+    /// Its title for users.
     pub title: &'static str,
-    /// What simulating the spec takes.
+    /// The value in a simulation of the spec.
     pub value: f64,
-    /// Its bounds.
+    /// The bounds of the value.
     pub least: f64,
     pub most: f64,
-    /// Whether it counts whole things.
+    /// True for a constant with integer values.
     pub whole: bool,
 }
 
@@ -210,14 +210,16 @@ fn path(key: &str) -> String {
     format!("{CALIBRATION_TABLE}.{key}")
 }
 
-/// The constants that the table sets, with what they are.
+/// The constants that the table sets, with their values.
 fn set<'a>(values: &'a CheckedSpecValues) -> impl Iterator<Item = (&'static Calibrated, f64)> + 'a {
     let calibration = CalibrationSpec::read(CALIBRATION_TABLE, values);
-    let is_set = |of: &&Calibrated| values.is_set(&path(of.key));
-    CONSTANTS.iter().filter(is_set).map(move |of| (of, (of.value)(&calibration)))
+    CONSTANTS
+        .iter()
+        .filter(|of| values.is_set(&path(of.key)))
+        .map(move |of| (of, (of.value)(&calibration)))
 }
 
-/// The rates of a system, with those that the table sets in their place.
+/// Replaces the rates of a system that the table sets.
 pub(super) fn calibrated_rates(values: &CheckedSpecValues, mut rates: SystemRates) -> SystemRates {
     for (constant, value) in set(values) {
         if let UsedIn::Rates(_, change) = constant.used {
@@ -237,48 +239,53 @@ pub(super) fn process_constants(values: &CheckedSpecValues) -> Vec<(&'static Cos
         .collect()
 }
 
-/// In what the constants of a spec differ from those of the simulator; `rates` are those of its
-/// system.
+/// The differences between the constants of a spec and those of the simulator. `rates` are those of
+/// its system.
 pub(super) fn changes(values: &CheckedSpecValues, rates: &SystemRates) -> Vec<MachineChange> {
-    let change = |(constant, value): (&Calibrated, f64)| {
+    let mut changes = Vec::new();
+    for (constant, value) in set(values) {
         let inherited = match constant.used {
             UsedIn::Process(of) => of.value,
             UsedIn::Rates(value, _) => value(rates),
         };
-        let change = MachineChange {
+        if inherited.to_bits() == value.to_bits() {
+            continue;
+        }
+        changes.push(MachineChange {
             key: format!("{CALIBRATION_PREFIX}{}", constant.key),
             title: constant.title.to_owned(),
             unit: constant.unit,
             inherited,
             value,
-        };
-        (inherited.to_bits() != value.to_bits()).then_some(change)
-    };
-    set(values).filter_map(change).collect()
+        });
+    }
+    changes
 }
 
-/// Every constant that can be fitted, as a spec has it: what is not set of tiles is that of the
-/// simulator, of what surrounds them that of its machine.
+/// All constants that can be fitted, with their values in a spec. Unset constants of tiles are
+/// those of the simulator, and unset constants of the system are those of its machine.
 pub(super) fn constants(
     calibration: &CalibrationSpec,
     rates: &SystemRates,
 ) -> Vec<CalibratedConstant> {
-    let constant = |of: &Calibrated| {
-        let key = super::keys::KEYS.iter().find(|key| key.path == path(of.key))?;
+    let mut constants = Vec::new();
+    for of in CONSTANTS {
+        let key = path(of.key);
+        let declared = super::keys::KEYS.iter().find(|declared| declared.path == key);
         #[expect(clippy::cast_precision_loss, reason = "bounds are far below 2^53")]
-        let (least, most, whole) = match key.value_type {
-            SpecKeyType::Integer(least, most) => (least as f64, most as f64, true),
-            SpecKeyType::RealFrom(least, most) => (least, most, false),
-            _ => return None,
+        let (least, most, whole) = match declared.map(|declared| &declared.value_type) {
+            Some(SpecKeyType::Integer(least, most)) => (*least as f64, *most as f64, true),
+            Some(SpecKeyType::RealFrom(least, most)) => (*least, *most, false),
+            _ => continue,
         };
         let value = match of.used {
             UsedIn::Process(_) => (of.value)(calibration),
             UsedIn::Rates(value, _) => value(rates),
         };
         let value = value.clamp(least, most);
-        Some(CalibratedConstant { key: path(of.key), title: of.title, value, least, most, whole })
-    };
-    CONSTANTS.iter().filter_map(constant).collect()
+        constants.push(CalibratedConstant { key, title: of.title, value, least, most, whole });
+    }
+    constants
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What concerns several keys at once: combinations that no machine runs are refused here.
+//! Checks that concern several keys at once: combinations that no machine runs are rejected here.
 
 use super::choices::{
     DomainSharding, ExecutionPhaseIoSchedule, ExecutionStrategy, OutputMode, OverlapIo,
@@ -12,10 +12,10 @@ use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
 use tilescope_report::TargetKind;
 
-/// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).
+/// The smallest number of I/O tiles that PopART accepts (willow/src/popx/irlowering.cpp).
 const MIN_IO_TILES: u32 = 32;
 
-/// Refuses what does not go together.
+/// Rejects combinations of values that are inconsistent.
 pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecError> {
     let problems = [
         machine::check(values, spec),
@@ -43,10 +43,10 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
     }
 }
 
-/// A key, and why its value does not go with others.
+/// A key, and the reason why its value is inconsistent with others.
 pub(super) type SpecConflict = Option<(&'static str, String)>;
 
-/// All replicas must find room: their IPUs, rounded up to a power of two.
+/// Checks that the IPUs of all replicas, rounded up to a power of two, exist in the system.
 fn system(spec: &Spec) -> SpecConflict {
     let system = spec.target.system;
     let wanted = spec.total_ipus();
@@ -68,7 +68,8 @@ fn system(spec: &Spec) -> SpecConflict {
 
 fn instances(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
-    let (hosts, instances) = (options.num_hosts, options.num_instances);
+    let hosts = options.num_hosts;
+    let instances = options.num_instances;
     let replicas = options.replication_factor;
     if !replicas.is_multiple_of(instances) {
         let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
@@ -79,25 +80,27 @@ fn instances(spec: &Spec) -> SpecConflict {
         let problem = format!("{slower} of {instances} instances cannot be slower");
         return Some(("options.host.slower_instances", problem));
     }
-    (!instances.is_multiple_of(hosts)).then(|| {
-        let problem = format!(
-            "{hosts} hosts cannot run {instances} instances evenly; set options.num_instances"
-        );
-        ("options.num_hosts", problem)
-    })
+    if instances.is_multiple_of(hosts) {
+        return None;
+    }
+    let problem =
+        format!("{hosts} hosts cannot run {instances} instances evenly; set options.num_instances");
+    Some(("options.num_hosts", problem))
 }
 
-/// Only a file has types of its own.
+/// Checks that the types of a file are only requested with a file.
 fn precision(spec: &Spec) -> SpecConflict {
     let as_is = spec.model.number_formats == ModelPrecision::AsIs && spec.model.file.is_none();
-    as_is.then(|| {
-        let problem = "\"as_is\" are the types of an ONNX file; set \"float32\", \"mixed\" or \
+    if !as_is {
+        return None;
+    }
+    let problem = "\"as_is\" are the types of an ONNX file; set \"float32\", \"mixed\" or \
                        \"float16\", or model.onnx";
-        ("model.precision", problem.to_owned())
-    })
+    Some(("model.precision", problem.to_owned()))
 }
 
-/// A file says itself in which types its operations compute.
+/// Checks that precisions of operations are not set for a file, which defines the types of its
+/// operations.
 fn precision_of(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     spec.model.file.as_ref()?;
     let set = OperationKind::ALL.into_iter().find(|kind| values.is_set(kind.key()))?;
@@ -106,46 +109,54 @@ fn precision_of(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     Some((set.key(), problem.to_owned()))
 }
 
-/// Graphs cannot be replicated on an IPU Model (popart docs/popart/performance.rst and
-/// docs/popxl/graph.rst).
+/// Checks the number of replicas on an IPU Model, which cannot replicate graphs (popart
+/// docs/popart/performance.rst and docs/popxl/graph.rst).
 fn ipu_model(spec: &Spec) -> SpecConflict {
     let replicas = spec.options.replication_factor;
-    (spec.target.kind == TargetKind::IpuModel && replicas > 1).then(|| {
+    if spec.target.kind == TargetKind::IpuModel && replicas > 1 {
         let problem = format!(
             "Poplar's IPU Model runs one replica, not {replicas}; set \
              options.replication_factor = 1, or target.type = \"ipu\""
         );
-        ("options.replication_factor", problem)
-    })
+        Some(("options.replication_factor", problem))
+    } else {
+        None
+    }
 }
 
-/// Gradients are accumulated in training only (popart willow/src/ir.cpp, "Gradient Accumulation only
-/// available when training"; PopTorch refuses it too).
+/// Checks that gradients are accumulated in training only (popart willow/src/ir.cpp, "Gradient
+/// Accumulation only available when training"; PopTorch rejects it too).
 fn accumulation(spec: &Spec) -> SpecConflict {
     let steps = spec.options.gradient_accumulation;
-    (!spec.model.training && steps > 1).then(|| {
+    if !spec.model.training && steps > 1 {
         let problem = format!(
             "gradients of {steps} micro-batches are accumulated in training only, and the model is \
              not trained (model.training = false); set options.gradient_accumulation = 1, and \
              options.device_iterations to the micro-batches of a call"
         );
-        ("options.gradient_accumulation", problem)
-    })
+        Some(("options.gradient_accumulation", problem))
+    } else {
+        None
+    }
 }
 
-/// A list has a share for each IPU of a replica.
+/// Checks that a list has a share for each IPU of a replica.
 fn memory_proportions(spec: &Spec) -> SpecConflict {
-    let (given, ipus) = (spec.memory_proportions.len(), spec.target.ipus as usize);
-    (given > 0 && given != ipus).then(|| {
+    let given = spec.memory_proportions.len();
+    let ipus = spec.target.ipus as usize;
+    if given > 0 && given != ipus {
         let problem = format!(
             "a list has one value for each IPU of a replica: {ipus} as target.ipus says, not {given}"
         );
-        (MEMORY_PROPORTION, problem)
-    })
+        Some((MEMORY_PROPORTION, problem))
+    } else {
+        None
+    }
 }
 
 fn io_tiles(spec: &Spec) -> SpecConflict {
-    let (io, tiles) = (spec.options.num_io_tiles, spec.target.chip.tiles);
+    let io = spec.options.num_io_tiles;
+    let tiles = spec.target.chip.tiles;
     let location = &spec.options.location;
     let moved = [
         ("options.location.optimizer_state.use_io_tiles", location.optimizer_state),
@@ -170,8 +181,8 @@ fn io_tiles(spec: &Spec) -> SpecConflict {
     Some(("options.num_io_tiles", problem))
 }
 
-/// Overlap needs tiles of its own and a schedule it can hide in: a program on one IPU or a grouped
-/// pipeline (memory guide, section 4.4.2; SDK 2.3).
+/// Checks that overlapped I/O has its own tiles and a schedule that can hide it: a program on one
+/// IPU, or a grouped pipeline (memory guide, section 4.4.2; SDK 2.3).
 fn overlap(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
     if options.overlap_io == OverlapIo::None {
@@ -183,10 +194,12 @@ fn overlap(spec: &Spec) -> SpecConflict {
     }
     let grouped = options.execution == ExecutionStrategy::Pipelined
         && options.pipeline_schedule == PipelineSchedule::Grouped;
-    (spec.target.ipus > 1 && !grouped).then(|| {
+    if spec.target.ipus > 1 && !grouped {
         let problem = "host copies overlap only on one IPU or in a grouped pipeline";
-        (key, problem.to_string())
-    })
+        Some((key, problem.to_string()))
+    } else {
+        None
+    }
 }
 
 fn schedule(spec: &Spec) -> SpecConflict {
@@ -227,12 +240,16 @@ fn constant_weights(spec: &Spec) -> SpecConflict {
     Some(("options.constant_weights", problem.into()))
 }
 
-/// A tensor is split over several replicas, and tensors of one update over the same (PopART user
-/// guide, replicated tensor sharding).
+/// Checks that a tensor is split over several replicas, and the tensors of one update over the same
+/// replicas (PopART user guide, replicated tensor sharding).
 fn sharding(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
     let mut split = options.location.shardings().into_iter().filter_map(|(key, sharding)| {
-        sharding.replicated_tensor_sharding.then_some((key, sharding.sharding_domain))
+        if sharding.replicated_tensor_sharding {
+            Some((key, sharding.sharding_domain))
+        } else {
+            None
+        }
     });
     let (first, domain) = split.next()?;
     if options.replicas_of(domain) < 2 {
@@ -248,9 +265,10 @@ fn sharding(spec: &Spec) -> SpecConflict {
     Some((other, problem))
 }
 
-/// Domain sharding takes the place of stages.
+/// Checks domain sharding, which replaces stages.
 fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
-    let (key, options) = ("options.domain_sharding", &spec.options);
+    let key = "options.domain_sharding";
+    let options = &spec.options;
     if options.domain_sharding != DomainSharding::Rows {
         return None;
     }
@@ -270,7 +288,8 @@ fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     Some((key, problem.to_owned()))
 }
 
-/// Keys of phases need phases, and their number is that of the stages where these are written.
+/// Checks that keys of phases are only set with phases, and that the number of phases equals that
+/// of explicit stages.
 fn phase_settings(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let set = PHASE_SETTINGS.into_iter().find(|key| values.is_set(key))?;
     if spec.options.execution != ExecutionStrategy::Phased {
@@ -287,11 +306,14 @@ fn phase_settings(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
         return Some((state, problem.to_owned()));
     }
     let phases = "options.execution_phase_settings.phases";
-    (settings.phases > 0 && values.is_set("options.stages"))
-        .then(|| (phases, "options.stages says which phases there are".to_owned()))
+    if settings.phases > 0 && values.is_set("options.stages") {
+        Some((phases, "options.stages says which phases there are".to_owned()))
+    } else {
+        None
+    }
 }
 
-/// A micro-batch is split into equal parts.
+/// Checks that a micro-batch can be split into equal parts.
 fn batch_serialization(spec: &Spec) -> SpecConflict {
     let key = "options.batch_serialization_settings.factor";
     let factor = spec.options.batch_serialization_settings.compute_batches();
@@ -308,8 +330,11 @@ fn batch_serialization(spec: &Spec) -> SpecConflict {
 
 fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.output_return_period";
-    (values.is_set(key) && spec.options.output_mode != OutputMode::EveryN)
-        .then(|| (key, "a period only applies to output_mode = \"every_n\"".to_string()))
+    if values.is_set(key) && spec.options.output_mode != OutputMode::EveryN {
+        Some((key, "a period only applies to output_mode = \"every_n\"".to_string()))
+    } else {
+        None
+    }
 }
 
 fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {

@@ -1,4 +1,4 @@
-//! Options that are one of several words.
+//! Options whose value is one of several words.
 
 use crate::cost_constants::{HOST_PATH_NAMES, HOST_PATHS, HostPath};
 use crate::operators::Optimizer;
@@ -7,22 +7,22 @@ use crate::targets::{self, SystemDef};
 use tilescope_report::TargetKind;
 
 spec_words! {
-    /// How stages share the IPUs.
+    /// The way in which stages share the IPUs.
     pub enum ExecutionStrategy {
         /// Several micro-batches in flight.
         Pipelined = "pipelined",
         /// One micro-batch at a time.
         Sharded = "sharded",
-        /// One micro-batch at a time; weights of a phase come from streaming memory.
+        /// One micro-batch at a time, with the weights of a phase loaded from streaming memory.
         Phased = "phased",
     }
 }
 
 spec_words! {
-    /// Stages where none are written.
+    /// The stages of a spec that writes none.
     pub enum AutoStage {
         AutoIncrement = "auto_increment",
-        /// Blocks dealt evenly over the IPUs.
+        /// Blocks spread evenly over the IPUs.
         SameAsIpu = "same_as_ipu",
         /// The fastest of several splits that are tried.
         Balanced = "balanced",
@@ -30,7 +30,7 @@ spec_words! {
 }
 
 spec_words! {
-    /// Order of passes in a pipeline.
+    /// The order of passes in a pipeline.
     pub enum PipelineSchedule {
         /// Each IPU makes a forward and a backward pass per slot.
         Grouped = "grouped",
@@ -42,18 +42,19 @@ spec_words! {
 }
 
 spec_words! {
-    /// Replicas that share a tensor out.
+    /// The replicas that share a tensor.
     pub enum ShardingDomain {
-        /// Those of one instance: each host has all of the tensor.
+        /// The replicas of one instance: each host has the whole tensor.
         Consecutive = "consecutive",
         All = "all",
     }
 }
 
 spec_words! {
-    /// Whether the IPUs of a replica share the rows of fields and images.
+    /// The sharing of the rows of fields and images by the IPUs of a replica.
     pub enum DomainSharding {
-        /// Where the model has one block, for which stages would leave all but one IPU idle.
+        /// Rows are shared if the model has one block, for which stages would leave all but one IPU
+        /// idle.
         Auto = "auto",
         Rows = "rows",
         None = "none",
@@ -61,21 +62,22 @@ spec_words! {
 }
 
 spec_words! {
-    /// Whose count of slots and stashes is meant.
+    /// The convention for counting slots and stashes.
     pub enum StashConvention {
-        /// PopART's: `2 (S - 1 - s) + 1`.
+        /// The convention of PopART: `2 (S - 1 - s) + 1`.
         Popart = "popart",
-        /// The memory guide's: `2 (S - s) + 1`; `S + 1` when interleaved.
+        /// The convention of the memory guide: `2 (S - s) + 1`, or `S + 1` for the interleaved
+        /// schedule.
         MemoryGuide = "memory_guide" | "seed",
     }
 }
 
 spec_words! {
-    /// What the backward pass computes again.
+    /// The activations that the backward pass recomputes.
     pub enum RecomputationType {
-        /// Nothing: all activations are kept.
+        /// No recomputation: all activations are kept.
         None = "none",
-        /// Chosen by the program: each block from its inputs.
+        /// The choice of the program: each block from its inputs.
         Auto = "auto",
         /// Each block from its inputs.
         Checkpoints = "checkpoints",
@@ -85,42 +87,43 @@ spec_words! {
 }
 
 spec_words! {
-    /// Which IPUs a sync for host or streaming memory stops.
+    /// The IPUs that a sync with the host or streaming memory stops.
     pub enum SyncPattern {
         Full = "full",
-        /// Only the one that copies.
+        /// Only the IPU that copies.
         SinglePipeline = "single_pipeline",
         ReplicaAndLadder = "replica_and_ladder",
     }
 }
 
 spec_words! {
-    /// Host copies beside compute.
+    /// The overlap of host copies with compute.
     pub enum OverlapIo {
         None = "none",
         /// Within a weight update.
         InnerLoop = "inner_loop",
-        /// Across weight updates too.
+        /// Also across weight updates.
         Loops = "loops",
     }
 }
 
 spec_words! {
-    /// In which order the weights of stages are updated.
+    /// The order in which the weights of stages are updated.
     pub enum AccumulateOuterSchedule {
         /// One stage after the other.
         Serial = "serial",
-        /// IPUs side by side.
+        /// IPUs in parallel.
         OverlapCycleOptimized = "overlap_cycle_optimized",
-        /// The same: which tensors PopART keeps longer in the other one is not modelled.
+        /// IPUs in parallel. The model ignores which tensors PopART keeps longer with the other
+        /// word.
         OverlapMemoryOptimized = "overlap_memory_optimized",
     }
 }
 
 spec_words! {
-    /// When a phase loads tensors of a kind from streaming memory.
+    /// The time at which a phase loads tensors of a kind from streaming memory.
     pub enum ExecutionPhaseIoSchedule {
-        /// In the phase before.
+        /// During the previous phase.
         Preload = "preload",
         /// Just before they are read.
         OnDemand = "on_demand",
@@ -128,36 +131,36 @@ spec_words! {
 }
 
 spec_words! {
-    /// In which order a phase updates its weights.
+    /// The order in which a phase updates its weights.
     pub enum ExecutionPhaseSchedule {
         /// One weight after the other.
         Interleaving = "interleaving",
-        /// Each step for all weights, then the next one.
+        /// Each step for all weights before the next step.
         Batch = "batch",
-        /// The same, and all that is loaded comes before everything else that the phase does.
+        /// The order of `Batch`, with all loads before all other work of the phase.
         BatchClusteredIo = "batch_clustered_io",
     }
 }
 
 spec_words! {
-    /// Which micro-batches send results to the host.
+    /// The micro-batches that send results to the host.
     pub enum OutputMode {
-        /// Final in training, all in inference.
+        /// The final one in training, all in inference.
         Default = "default",
         All = "all",
         /// The last one of a host call.
         Final = "final",
-        /// Their sum, once per host call.
+        /// The sum of all, once per host call.
         Sum = "sum",
-        /// One of so many.
+        /// One of every `output_return_period`.
         EveryN = "every_n",
     }
 }
 
 spec_words! {
-    /// Element type of samples on their way to the IPU.
+    /// The element type in which samples cross to the IPU.
     pub enum StreamInputType {
-        /// That of the model.
+        /// The type of the model.
         Model = "model",
         /// float32.
         Float32 = "float32",
@@ -171,9 +174,9 @@ spec_words! {
 }
 
 spec_words! {
-    /// Element type of results on their way to the host.
+    /// The element type in which results cross to the host.
     pub enum StreamOutputType {
-        /// That of the model.
+        /// The type of the model.
         Model = "model",
         /// float32.
         Float32 = "float32",
@@ -183,17 +186,17 @@ spec_words! {
 }
 
 spec_words! {
-    /// Which results go to the host.
+    /// The results that go to the host.
     pub enum ReturnedOutputs {
-        /// All that the model has.
+        /// All results of the model.
         All = "all",
-        /// Only the loss, where the model has one.
+        /// Only the loss, if the model has one.
         Loss = "loss",
     }
 }
 
 spec_words! {
-    /// Who fills the stream buffers.
+    /// The way in which the stream buffers are filled.
     pub enum StreamConnection {
         /// Callbacks of a framework, which copy each micro-batch.
         Framework = "framework",
@@ -203,25 +206,25 @@ spec_words! {
 }
 
 spec_words! {
-    /// Which threads of an instance call its stream callbacks.
+    /// The threads of an instance that call its stream callbacks.
     pub enum MultiThreadMode {
-        /// The one that runs the program, one callback after the other.
+        /// The thread that runs the program, one callback after the other.
         SingleThread = "single_thread",
         /// Worker threads.
         Dedicated = "dedicated",
-        /// Worker threads and the one that runs the program.
+        /// Worker threads and the thread that runs the program.
         Collaborative = "collaborative",
     }
 }
 
 spec_words! {
-    /// Where samples come from.
+    /// The source of samples.
     pub enum DataLoaderMode {
         /// Always ready: only stream callbacks take time.
         None = "none",
-        /// Loaded while the call before runs.
+        /// Loaded during the previous call.
         Async = "async",
-        /// The same; workers hand over small batches, which are put together afterwards.
+        /// Loaded during the previous call. Workers return small batches, which are then combined.
         AsyncRebatched = "async_rebatched",
         Sync = "sync",
         /// Made on the IPU.
@@ -230,7 +233,7 @@ spec_words! {
 }
 
 spec_words! {
-    /// Currencies, by their three letters (ISO 4217).
+    /// Currencies, identified by three letters (ISO 4217).
     pub enum Currency {
         UsDollar = "USD",
         Euro = "EUR",
@@ -248,7 +251,7 @@ spec_words! {
 }
 
 impl Currency {
-    /// Its three letters.
+    /// The three letters of the currency.
     pub(crate) fn code(self) -> String {
         match self.to_spec() {
             SpecValue::String(code) => code,

@@ -1,20 +1,20 @@
-//! Errors that say what is wrong, where, and what would be right.
+//! Errors that state the problem, its place, and the expected value.
 
 use crate::spec_keys::{SpecKey, SpecKeyType, SpecValue, keys_called};
 use std::fmt;
 
-/// Where a value was written.
+/// The place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecLocation {
     /// A line of a file, counted from 1.
     Line {
-        /// Path or name of the spec.
+        /// The path or name of the spec.
         file: String,
         line: usize,
     },
     /// A `--set` argument.
     Override,
-    /// Nowhere: the key is missing.
+    /// No place: the key is missing.
     NotWritten,
 }
 
@@ -28,15 +28,15 @@ impl fmt::Display for SpecLocation {
     }
 }
 
-/// Why a spec was refused.
+/// The reason why a spec was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SpecError {
     pub location: SpecLocation,
-    /// Dotted path of the key; empty where the file as a whole is meant.
+    /// Dotted path of the key. Empty for a problem of the whole file.
     pub key: String,
-    /// What is wrong and what was expected.
+    /// The problem and the expected value.
     pub problem: String,
-    /// What was probably meant.
+    /// The probable intention.
     pub hint: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for SpecError {
 }
 
 impl SpecError {
-    /// The error without the place where it is.
+    /// Formats the error without its place.
     pub fn without_place(&self) -> String {
         let key = if self.key.is_empty() { String::new() } else { format!("{}: ", self.key) };
         match &self.hint {
@@ -60,7 +60,7 @@ impl SpecError {
         Self { location, key: key.to_string(), problem: problem.into(), hint: None }
     }
 
-    /// Adds the nearest of `choices` as a hint, or lists them where none is near.
+    /// Adds the nearest of `choices` as a hint, or lists them if none is near.
     pub(crate) fn nearest(mut self, word: &str, choices: &[&str]) -> Self {
         self.hint = nearest(word, choices).map(str::to_string);
         if self.hint.is_none() {
@@ -69,8 +69,9 @@ impl SpecError {
         self
     }
 
-    /// Adds as a hint the keys that other programs call so, or else the nearest of `keys`. Where none is
-    /// near, lists those of the same table, or all where there is no such table.
+    /// Adds the keys with this name in other programs as a hint, or otherwise the nearest of
+    /// `keys`. If none is near, lists those of the same table, or all keys if there is no such
+    /// table.
     pub(super) fn nearest_key(mut self, path: &str, keys: &[&SpecKey]) -> Self {
         let called = keys_called(path, keys.iter().copied());
         if !called.is_empty() {
@@ -90,7 +91,7 @@ impl SpecError {
         self.nearest(path, &in_table)
     }
 
-    /// Adds the nearest allowed word where `form` has a fixed list of them.
+    /// Adds the nearest allowed word if `form` has a fixed list of words.
     pub(super) fn choices(mut self, form: &SpecKeyType, value: &SpecValue) -> Self {
         if let (SpecKeyType::OneOf(words), SpecValue::String(word)) = (form, value) {
             self.hint = nearest(word, words).map(|word| format!("{word:?}"));
@@ -99,16 +100,16 @@ impl SpecError {
     }
 }
 
-/// A word of an earlier version, which the next one will not take.
+/// A word of an earlier version, which the next version will reject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecWarning {
-    /// Where.
+    /// The place of the word.
     pub location: SpecLocation,
     /// Dotted path of the key.
     pub key: String,
-    /// The word.
+    /// The earlier word.
     pub old: &'static str,
-    /// The word that took its place.
+    /// The word that replaces it.
     pub new: &'static str,
 }
 
@@ -119,22 +120,23 @@ impl fmt::Display for SpecWarning {
     }
 }
 
-/// Fewest letters that say which name is meant.
+/// The fewest letters with which a word is completed to a name.
 const SHORTEST_BEGINNING: usize = 3;
 
-/// The choice most like `word`, if any is alike enough to be a slip of the pen.
+/// Returns the choice most similar to `word`, if any is similar enough to explain a typing error.
 pub fn nearest<'a>(word: &str, choices: &[&'a str]) -> Option<&'a str> {
-    // Paths are compared by their last part too: `gradient_acumulation` in the wrong table.
+    // The last parts of paths are compared as well: `gradient_acumulation` in the wrong table.
     let last = |path: &'a str| path.rsplit('.').next().unwrap_or(path);
     let own_last = word.rsplit('.').next().unwrap_or(word);
     let likeness = |choice: &'a str| {
         let whole = strsim::normalized_damerau_levenshtein(word, choice);
         let tail = strsim::normalized_damerau_levenshtein(own_last, last(choice));
-        // Half a name is meant for the shortest one that goes on: `mnist` for `mnist_pipeline`.
+        // The beginning of a name stands for the shortest name that continues it: `mnist` for
+        // `mnist_pipeline`.
         let begun = word.len() >= SHORTEST_BEGINNING && choice.starts_with(word);
         let beginning = if begun { 0.8 + 0.2 * whole } else { 0.0 };
         whole.max(tail * 0.99).max(beginning)
     };
     let best = choices.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) >= 0.6).then_some(best)
+    if likeness(best) >= 0.6 { Some(best) } else { None }
 }

@@ -1,14 +1,14 @@
-//! Defaults and bands that follow from the framework that a spec names.
+//! Defaults and error bands that follow from the framework of a spec.
 
 use super::{CheckedSpecValues, Spec};
 use crate::cost_constants::{HostPath, PLAIN_HOST, own_call_factors};
 use crate::spec_keys::{ChosenValues, SpecValue};
 use tilescope_report::{FactorBand, ProgramErrorBand, ProgramErrorSource, TargetKind};
 
-/// The time of a call.
+/// The key of the time of a call.
 const CALL_SECONDS: &str = "options.host.seconds_per_framework_call";
 
-/// The path that a spec names.
+/// The host path that a spec names.
 pub(super) fn path_of_name(values: &CheckedSpecValues) -> &'static HostPath {
     values.field("options.host", "framework").unwrap_or(&PLAIN_HOST)
 }
@@ -18,7 +18,7 @@ pub(super) fn inherited(values: &CheckedSpecValues, path: &str) -> Option<SpecVa
     if path != CALL_SECONDS {
         return None;
     }
-    // The host of an IPU Model answers at once.
+    // The host of an IPU Model responds immediately.
     let seconds = match values.field("target", "type").unwrap_or(TargetKind::Ipu) {
         TargetKind::Ipu => path_of_name(values).call_seconds,
         TargetKind::IpuModel => 0.0,
@@ -27,8 +27,8 @@ pub(super) fn inherited(values: &CheckedSpecValues, path: &str) -> Option<SpecVa
 }
 
 impl Spec {
-    /// How far times of host calls may be off: as figures of the framework are, or one of the
-    /// user's own.
+    /// The error of times of host calls: that of the framework's figures, or that of a time set by
+    /// the user.
     pub(crate) fn host_call_error(&self) -> ProgramErrorBand {
         let path = self.options.host.framework;
         let (rows, factors): (usize, FactorBand) = if self.locations.contains_key(CALL_SECONDS) {

@@ -1,4 +1,4 @@
-//! The ONNX file that a spec names: it is opened while the spec is read, so that dimensions and
+//! The ONNX file that a spec names. It is opened while the spec is read, so that dimensions and
 //! their names are checked against the file.
 
 use super::CheckedSpecValues;
@@ -20,23 +20,24 @@ use tilescope_onnx::{DimValues, OnnxError, OnnxFile, OnnxGraph, Symbol};
 const FILE: &str = "model.onnx";
 /// The key of its digest.
 const DIGEST: &str = "model.onnx_digest";
-/// Keys of the micro-batches that an annotated pipeline is filled with.
+/// The keys of the micro-batches that fill an annotated pipeline.
 const ACCUMULATION: &str = "options.gradient_accumulation";
 const DEVICE_ITERATIONS: &str = "options.device_iterations";
-/// The key of the parts that a micro-batch is worked on in.
+/// The key of the number of parts of a micro-batch.
 const FACTOR: &str = "options.batch_serialization_settings.factor";
 /// The key of the symbol that counts samples.
 const BATCH: &str = "model.batch_size";
-/// The key of the most results that data count.
+/// The key of the largest number of results that depends on data.
 const MAX_RESULTS: &str = "model.max_results";
 
 type Settings = BTreeMap<String, LocatedSpecValue>;
 
-/// Opens the file that a spec names, if it names one, and gives its dimensions the values of the
-/// spec. The path becomes absolute, so that a report is simulated again from anywhere.
+/// Opens the file that a spec names, if any, and gives its dimensions the values of the spec. The
+/// path becomes absolute, so that a report can be simulated again from any directory.
 ///
 /// # Errors
-/// A file that cannot be read, dimensions that it does not have, and those without a value.
+/// Returns an error for a file that cannot be read, for dimensions that the file does not have, and
+/// for dimensions without a value.
 pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, SpecError> {
     let Some(named) = settings.get_mut(FILE) else { return Ok(None) };
     let location = named.location.clone();
@@ -60,8 +61,8 @@ pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, Spec
     Ok(Some(imported))
 }
 
-/// Puts the digest of the file into the spec, so that whoever simulates it again learns whether the
-/// file has changed; returns the one that was there, if it is another.
+/// Stores the digest of the file in the spec, so that a later simulation can detect a changed file.
+/// Returns the previous digest if it differs.
 fn keep_digest(settings: &mut Settings, location: &SpecLocation, digest: &str) -> Option<String> {
     let value = SpecValue::String(digest.to_string());
     let located = LocatedSpecValue { value, location: location.clone() };
@@ -71,11 +72,11 @@ fn keep_digest(settings: &mut Settings, location: &SpecLocation, digest: &str) -
     }
 }
 
-/// The graph of one of the parts that the spec has a micro-batch worked on in; none where it has not, or
-/// where they cannot be equal, which is refused with others that do not go together.
+/// Builds the graph of one of the parts of a micro-batch. Returns `None` if there is one part, or
+/// if the parts cannot be equal, which a later check rejects.
 ///
 /// # Errors
-/// A file that cannot have as few samples.
+/// Returns an error for a file that cannot have so few samples.
 fn compute_batch(
     settings: &Settings,
     file: &OnnxFile,
@@ -118,7 +119,7 @@ fn compute_batch(
     Ok(Some(Arc::new(graph)))
 }
 
-/// The path as the spec means it: beside the spec, or from where the command runs.
+/// Resolves a path relative to the spec, or to the current directory.
 fn absolute(written: &str, location: &SpecLocation) -> PathBuf {
     let beside = match location {
         SpecLocation::Line { file, .. } => Path::new(file).parent(),
@@ -128,7 +129,7 @@ fn absolute(written: &str, location: &SpecLocation) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// A model is built in or in a file, not both.
+/// Checks that the model is either built in or from a file.
 fn check_name(settings: &Settings) -> Result<(), SpecError> {
     let name = settings.get("model.name");
     let Some(name) = name.filter(|name| name.value != SpecValue::String("onnx".to_string())) else {
@@ -138,7 +139,7 @@ fn check_name(settings: &Settings) -> Result<(), SpecError> {
     Err(SpecError::new(name.location.clone(), "model.name", problem))
 }
 
-/// What the spec says of symbolic dimensions, branches, turns and numbers of results.
+/// Reads the values of symbolic dimensions, branches, loop trips and numbers of results.
 fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, SpecError> {
     let mut values = DimValues { batch: batch(settings), ..DimValues::default() };
     let names: Vec<&str> = symbols.iter().map(|symbol| symbol.name.as_str()).collect();
@@ -146,11 +147,10 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
         let Some(name) = path.strip_prefix(DIM_PREFIX) else { continue };
         let refuse = |problem: String| SpecError::new(located.location.clone(), path, problem);
         if !names.contains(&name) {
-            return Err(match names.is_empty() {
-                true => refuse("the file has no symbolic dimensions".to_string()),
-                false => {
-                    refuse(format!("the file has no dimension {name:?}")).nearest(name, &names)
-                }
+            return Err(if names.is_empty() {
+                refuse("the file has no symbolic dimensions".to_string())
+            } else {
+                refuse(format!("the file has no dimension {name:?}")).nearest(name, &names)
             });
         }
         let value = SIZE.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
@@ -174,10 +174,11 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
     Err(SpecError::new(location, FILE, problem))
 }
 
-/// A size that may be none at all: keys and values of earlier calls that there were not.
+/// A size that may be zero, such as that of keys and values of earlier calls.
 const SIZE: SpecKeyType = SpecKeyType::Integer(0, LARGEST_SIZE);
 
-/// What the spec says of branches and loops that data decide, and of results that data count.
+/// Reads the values of branches and loops that depend on data, and of data-dependent numbers of
+/// results.
 fn decisions(settings: &Settings, values: &mut DimValues) -> Result<(), SpecError> {
     for (path, located) in settings {
         let refuse = |problem: String| SpecError::new(located.location.clone(), path, problem);
@@ -199,7 +200,7 @@ fn decisions(settings: &Settings, values: &mut DimValues) -> Result<(), SpecErro
             }
         }
     }
-    // A wrong value is refused with the others.
+    // A later check rejects a wrong value.
     if let Some(SpecValue::Integer(most)) = settings.get(MAX_RESULTS).map(|located| &located.value)
     {
         values.max_results = u64::try_from(*most).ok().filter(|most| *most > 0);
@@ -207,7 +208,7 @@ fn decisions(settings: &Settings, values: &mut DimValues) -> Result<(), SpecErro
     Ok(())
 }
 
-/// The samples of a micro-batch that the spec asks for; a wrong value is refused with the others.
+/// The samples of a micro-batch that the spec requests. A later check rejects a wrong value.
 fn batch(settings: &Settings) -> Option<u64> {
     match settings.get(BATCH).map(|located| &located.value) {
         Some(SpecValue::Integer(samples)) => u64::try_from(*samples).ok(),
@@ -216,7 +217,8 @@ fn batch(settings: &Settings) -> Option<u64> {
     }
 }
 
-/// A file without a symbol for it has the samples that it was exported with.
+/// Checks the samples of a micro-batch. A file without a symbol for them has the samples that it
+/// was exported with.
 fn check_batch(settings: &Settings, file: &ImportedFile) -> Result<(), SpecError> {
     let Some(located) = settings.get(BATCH) else { return Ok(()) };
     let known = file.batch.samples;
@@ -233,7 +235,7 @@ fn check_batch(settings: &Settings, file: &ImportedFile) -> Result<(), SpecError
     Err(SpecError::new(located.location.clone(), BATCH, problem))
 }
 
-/// What a key is where the spec leaves it out and the file decides.
+/// The value of a key that the spec omits and the file determines.
 pub(super) fn value(
     file: &ImportedFile,
     path: &str,
@@ -256,7 +258,7 @@ pub(super) fn value(
             file.annotated.map(|annotated| SpecValue::Integer(i64::from(annotated.ipus)))
         }
         "options.execution" => {
-            // PopART runs a pipeline only where it is told to.
+            // PopART only runs a pipeline if it is enabled.
             let annotated = file.annotated.filter(|annotated| annotated.stages > 1)?;
             let blocks = values.field("model", "blocks");
             let followed = [BlockChoice::Auto, BlockChoice::Annotated]
@@ -266,8 +268,11 @@ pub(super) fn value(
                 AnnotationKind::Phases => "phased",
                 AnnotationKind::Ipus => "sharded",
             };
-            (followed && !values.is_set("options.stages"))
-                .then(|| SpecValue::String(word.to_string()))
+            if followed && !values.is_set("options.stages") {
+                Some(SpecValue::String(word.to_string()))
+            } else {
+                None
+            }
         }
         "options.gradient_accumulation" | "options.device_iterations" => {
             let other = if path == DEVICE_ITERATIONS { ACCUMULATION } else { DEVICE_ITERATIONS };
@@ -289,16 +294,16 @@ pub(super) fn value(
             };
             Some(SpecValue::Integer(fewest))
         }
-        // Modules of a file are of any size, unlike the layers of built-in models.
+        // Modules of a file differ in size, unlike the layers of built-in models.
         "options.auto_stage" => {
             let phased = values.field("options", "execution") == Some(ExecutionStrategy::Phased);
-            (!phased).then(|| SpecValue::String("balanced".to_string()))
+            if phased { None } else { Some(SpecValue::String("balanced".to_string())) }
         }
         _ => None,
     }
 }
 
-/// Stages of the pipeline that a spec makes of a file.
+/// The stages of the pipeline that a spec makes of a file.
 fn stages(file: &ImportedFile, values: &CheckedSpecValues) -> usize {
     let merges = values.merges_stages();
     let written: Vec<StageSpec> = values.field("options", "stages").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Every key a spec may have.
+//! All keys of a spec.
 
 use super::options::{SpecOptions, TargetSpec};
 use crate::model::{ModelDef, ModelSpec};
@@ -11,14 +11,13 @@ pub use crate::spec_keys::{
     keys_called,
 };
 
-/// The keys of every spec, in the order in which they are documented and reports list them. A
-/// model adds its own sizes: [`ModelDef::sizes`].
+/// The keys of every spec, in the order of the documentation and of reports. A model adds its own
+/// sizes: [`ModelDef::sizes`].
 pub static KEYS: LazyLock<Vec<SpecKey>> = LazyLock::new(|| {
     let mut keys = Vec::new();
-    let place = |prefix| TablePlace { prefix, words: &[] };
-    ModelSpec::declare(&place("model"), &mut keys);
-    TargetSpec::declare(&place("target"), &mut keys);
-    SpecOptions::declare(&place("options"), &mut keys);
+    ModelSpec::declare(&TablePlace { prefix: "model", words: &[] }, &mut keys);
+    TargetSpec::declare(&TablePlace { prefix: "target", words: &[] }, &mut keys);
+    SpecOptions::declare(&TablePlace { prefix: "options", words: &[] }, &mut keys);
     keys
 });
 

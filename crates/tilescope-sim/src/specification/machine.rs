@@ -1,5 +1,5 @@
 //! The table `[target.machine]`: constants of the machine. Each is that of `target.name` unless the
-//! spec changes it, and a machine with changed constants is none that one can buy.
+//! spec changes it. A machine with changed constants cannot be bought.
 
 use super::checks::SpecConflict;
 use super::{CheckedSpecValues, Spec, StreamConnection, calibration, host_path};
@@ -13,21 +13,21 @@ use crate::targets::{BytesPerCycle, Chip, DEFAULT_SYSTEM, SystemDef, SystemRates
 use tilescope_report::units::{Bytes, Cycles, Hertz, grouped};
 use tilescope_report::{MAX_TILES_PER_REPLICA, MachineChange, MachineUnit, TargetKind};
 
-/// Where the table stands.
+/// The path of the table.
 const PREFIX: &str = "target.machine";
 
-/// Where the rate of the user's own host stands.
+/// The key of the rate of the user's own host.
 const OWN_HOST_RATE: &str = "options.host.bytes_per_second";
 
 /// The chip of the default system.
 const CHIP: &Chip = DEFAULT_SYSTEM.chip;
 
-/// A rate of a link: from a thousandth of what there is to a thousand times as much.
+/// A rate of a link: from a thousandth to a thousand times the existing rates.
 const RATE: SpecKeyType = SpecKeyType::RealFrom(1.0e6, 1.0e14);
 
 spec_table! {
-    /// The constants of the machine. The defaults are those of the default system; what is not set is
-    /// that of the system that a spec names ([`inherited`]).
+    /// The constants of the machine. The defaults are those of the default system. Unset constants
+    /// are those of the system that a spec names ([`inherited`]).
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct MachineSpec {
         /// Tiles of one IPU, in whole columns of the chip
@@ -94,7 +94,7 @@ spec_table! {
     }
 }
 
-/// A constant: its name in the table and for people, and what it counts.
+/// A constant: its key in the table, its title for users, and its unit.
 struct MachineConstant {
     key: &'static str,
     title: &'static str,
@@ -111,7 +111,7 @@ const fn constant(
     MachineConstant { key, title, unit, value }
 }
 
-/// Every key of the table, in its order.
+/// All keys of the table, in order.
 const CONSTANTS: &[MachineConstant] = &[
     constant("tiles", "tiles", MachineUnit::Count, |of| f64::from(of.tiles)),
     constant("bytes_per_tile", "memory per tile", MachineUnit::Bytes, |of| {
@@ -157,7 +157,7 @@ const CONSTANTS: &[MachineConstant] = &[
 ];
 
 impl MachineConstant {
-    /// The value as its key takes it.
+    /// The value in the form of its key.
     #[expect(clippy::cast_possible_truncation, reason = "whole numbers below 2^53")]
     fn spec_value(&self, of: &MachineSpec) -> SpecValue {
         let value = (self.value)(of);
@@ -176,7 +176,7 @@ impl MachineConstant {
 }
 
 impl MachineSpec {
-    /// The constants of a chip and of what surrounds it.
+    /// The constants of a chip and of the system around it.
     fn of(chip: &Chip, rates: &SystemRates) -> Self {
         Self {
             tiles: chip.tiles,
@@ -195,7 +195,7 @@ impl MachineSpec {
         }
     }
 
-    /// A chip with these constants.
+    /// Makes a chip with these constants.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -214,7 +214,7 @@ impl MachineSpec {
         }
     }
 
-    /// How fast what surrounds the chips is.
+    /// The rates of the system around the chips.
     pub(crate) fn rates(&self) -> SystemRates {
         SystemRates {
             pair_bytes_per_second: self.link_pair_bytes_per_second,
@@ -228,7 +228,7 @@ impl MachineSpec {
     }
 }
 
-/// What surrounds the tiles of the machine that a spec names, as it comes.
+/// The unchanged rates of the system that a spec names.
 pub(super) fn rates_of_name(values: &CheckedSpecValues) -> SystemRates {
     let system: &SystemDef = values.field("target", "name").unwrap_or(DEFAULT_SYSTEM);
     let kind = values.field("target", "type").unwrap_or(TargetKind::Ipu);
@@ -244,7 +244,7 @@ pub(super) fn rates_of_name(values: &CheckedSpecValues) -> SystemRates {
     SystemRates { host_bytes_per_second, ..rates }
 }
 
-/// The constants of the machine that a spec names, calibrated as the spec says.
+/// The constants of the machine that a spec names, with the calibration of the spec.
 fn machine_of_name(values: &CheckedSpecValues) -> MachineSpec {
     let system: &SystemDef = values.field("target", "name").unwrap_or(DEFAULT_SYSTEM);
     let rates = calibration::calibrated_rates(values, rates_of_name(values));
@@ -262,8 +262,8 @@ pub(super) fn inherited(values: &CheckedSpecValues, path: &str) -> Option<SpecVa
     Some(constant.spec_value(&machine))
 }
 
-/// The offset of interleaved memory in tiles of so many bytes: the same share of them as in those of
-/// `of`, in whole memory elements.
+/// The offset of interleaved memory in tiles with `bytes` bytes: the same share as in `of`, rounded
+/// to whole memory elements.
 #[expect(clippy::cast_sign_loss, reason = "in the range of its key")]
 fn interleaved_share(of: &MachineSpec, bytes: i64) -> u64 {
     let element = CHIP.memory_element_bytes.0;
@@ -271,27 +271,33 @@ fn interleaved_share(of: &MachineSpec, bytes: i64) -> u64 {
     (offset / element).max(1) * element
 }
 
-/// In what the machine of a spec differs from the one it names.
+/// The differences between the machine of a spec and the one that it names.
 pub(super) fn changes(values: &CheckedSpecValues) -> Vec<MachineChange> {
     let named = machine_of_name(values);
     let machine = MachineSpec::read(PREFIX, values);
-    let change = |constant: &MachineConstant| {
-        let (inherited, value) = ((constant.value)(&named), (constant.value)(&machine));
-        let (key, title) = (constant.key.to_owned(), constant.title.to_owned());
-        let change = MachineChange { key, title, unit: constant.unit, inherited, value };
-        (inherited.to_bits() != value.to_bits()).then_some(change)
-    };
-    CONSTANTS.iter().filter_map(change).collect()
+    let mut changes = Vec::new();
+    for constant in CONSTANTS {
+        let inherited = (constant.value)(&named);
+        let value = (constant.value)(&machine);
+        if inherited.to_bits() != value.to_bits() {
+            let key = constant.key.to_owned();
+            let title = constant.title.to_owned();
+            changes.push(MachineChange { key, title, unit: constant.unit, inherited, value });
+        }
+    }
+    changes
 }
 
-/// Constants that no machine has together.
+/// Rejects constants that no machine has together.
 pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     tiles(spec).or_else(|| memory(spec)).or_else(|| host_rates(values))
 }
 
 fn tiles(spec: &Spec) -> SpecConflict {
-    let (chip, ipus) = (&spec.target.chip, spec.target.ipus);
-    let (tiles, column) = (chip.tiles, chip.tiles_per_column);
+    let chip = &spec.target.chip;
+    let ipus = spec.target.ipus;
+    let tiles = chip.tiles;
+    let column = chip.tiles_per_column;
     let problem = if !tiles.is_multiple_of(column) {
         let fewer = tiles / column * column;
         format!(
@@ -316,16 +322,18 @@ fn memory(spec: &Spec) -> SpecConflict {
     let chip = &spec.target.chip;
     let element = chip.memory_element_bytes;
     let whole = |bytes: Bytes| {
-        (bytes % element != Bytes::ZERO).then(|| {
+        if bytes % element != Bytes::ZERO {
             let fewer = bytes.0 / element.0 * element.0;
-            format!(
+            Some(format!(
                 "{} bytes are no whole memory elements of {}; the next are {} and {}",
                 grouped(bytes.0),
                 grouped(element.0),
                 grouped(fewer),
                 grouped(fewer + element.0)
-            )
-        })
+            ))
+        } else {
+            None
+        }
     };
     let offset_key = "target.machine.interleaved_offset";
     if let Some(problem) = whole(chip.bytes_per_tile) {
@@ -334,20 +342,24 @@ fn memory(spec: &Spec) -> SpecConflict {
     if let Some(problem) = whole(chip.interleaved_offset) {
         return Some((offset_key, problem));
     }
-    (chip.interleaved_offset >= chip.bytes_per_tile).then(|| {
-        let problem = format!(
-            "interleaved memory cannot begin at {}: a tile has {} bytes",
-            grouped(chip.interleaved_offset.0),
-            grouped(chip.bytes_per_tile.0)
-        );
-        (offset_key, problem)
-    })
+    if chip.interleaved_offset < chip.bytes_per_tile {
+        return None;
+    }
+    let problem = format!(
+        "interleaved memory cannot begin at {}: a tile has {} bytes",
+        grouped(chip.interleaved_offset.0),
+        grouped(chip.bytes_per_tile.0)
+    );
+    Some((offset_key, problem))
 }
 
 fn host_rates(values: &CheckedSpecValues) -> SpecConflict {
     let key = "target.machine.host_bytes_per_second";
     let both = values.is_set(key) && values.is_set(OWN_HOST_RATE);
-    both.then(|| (key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
+    if !both {
+        return None;
+    }
+    Some((key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
 }
 
 #[cfg(test)]

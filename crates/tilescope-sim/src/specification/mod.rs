@@ -1,10 +1,11 @@
-//! What the user writes: a TOML file with the tables `[model]`, `[target]` and `[options]`.
+//! The specification that the user writes: a TOML file with the tables `[model]`, `[target]` and
+//! `[options]`.
 //!
-//! Each key is declared once, in `options.rs` or, where a folder below needs it, in
-//! [`ModelSpec`] or [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions): the entry makes the
-//! field that the simulator reads and an item of [`keys::KEYS`], which drives parsing, the `--set`
-//! overrides, the error messages, the documentation, the JSON schema and the editor, so they cannot
-//! disagree. After a [`Spec`] is built nothing asks again whether it is sane.
+//! Each key is declared once, in `options.rs` or, if another module needs it, in [`ModelSpec`] or
+//! [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions). The entry makes the field that the
+//! simulator reads and an item of [`keys::KEYS`], from which parsing, the `--set` overrides, the
+//! error messages, the documentation, the JSON schema and the editor are derived, so they cannot
+//! disagree. A [`Spec`] is valid after it is built, and later code does not check it again.
 
 mod bundled;
 mod calibration;
@@ -48,23 +49,23 @@ use tilescope_report::MachineChange;
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub model: ModelSpec,
-    /// What it runs on.
+    /// The machine that it runs on.
     pub target: TargetSpec,
     pub options: SpecOptions,
-    /// Shares of a tile's memory that temporaries may fill, by IPU of a replica; empty where all
-    /// IPUs have that of the options.
+    /// Shares of a tile's memory for temporaries, by IPU of a replica. Empty if all IPUs have the
+    /// share of the options.
     pub memory_proportions: Vec<f64>,
-    /// The keys that were set, as TOML: reading it again gives the same spec.
+    /// The keys that were set, as TOML. Reading the text gives the same spec.
     pub text: String,
     /// Every key that applies to the model, with the value in effect.
     pub effective_values: Vec<(String, String)>,
-    /// In what the machine differs from the one it is named after.
+    /// The differences between the machine and the one that it is named after.
     pub machine_changes: Vec<MachineChange>,
     /// Constants of the simulation that were fitted to a measurement.
     pub calibration: Vec<MachineChange>,
-    /// Those of them that belong to the process.
+    /// Those constants that belong to the process.
     process_constants: Vec<(&'static CostConstant, f64)>,
-    /// What is written in the way of an earlier version.
+    /// Warnings about words of earlier versions.
     pub warnings: Vec<SpecWarning>,
     locations: BTreeMap<String, SpecLocation>,
 }
@@ -73,7 +74,8 @@ impl Spec {
     /// Reads and checks a spec.
     ///
     /// # Errors
-    /// [`SpecError`] names the file, line and key, what was expected and the nearest valid key.
+    /// Returns a [`SpecError`] with the file, line and key, the expected value and the nearest
+    /// valid key.
     pub fn build(source: &SpecSource) -> Result<Self, SpecError> {
         let mut settings = source.settings()?;
         let imported = imported::open(&mut settings)?;
@@ -85,7 +87,7 @@ impl Spec {
         options::assemble(&values)
     }
 
-    /// IPUs of all replicas, rounded up to a power of two as systems hand them out.
+    /// IPUs of all replicas, rounded up to a power of two as systems provide them.
     pub(crate) fn total_ipus(&self) -> u32 {
         self.used_ipus().next_power_of_two()
     }
@@ -95,7 +97,7 @@ impl Spec {
         self.target.ipus * self.options.tensor_parallel * self.options.replication_factor
     }
 
-    /// Which micro-batches send results to the host: never [`OutputMode::Default`].
+    /// The micro-batches that send results to the host: never [`OutputMode::Default`].
     pub(crate) fn output_mode(&self) -> OutputMode {
         match self.options.output_mode {
             OutputMode::Default if self.model.training => OutputMode::Final,
@@ -104,34 +106,34 @@ impl Spec {
         }
     }
 
-    /// Whether it is simulated with constants of its own: in a process of its own where others are
-    /// simulated, too.
+    /// True if it is simulated with its own constants, which requires a separate process if other
+    /// specs are simulated too.
     pub fn needs_own_process(&self) -> bool {
         !self.process_constants.is_empty()
     }
 
-    /// The constants that can be fitted to a measurement, as they are here.
+    /// The constants that can be fitted to a measurement, with their values in this spec.
     pub fn calibrated_constants(&self) -> Vec<CalibratedConstant> {
         calibration::constants(&self.target.calibration, &self.target.machine.rates())
     }
 
-    /// Gives the constants of the process the values that it is simulated with.
+    /// Sets the constants of the process to those of the spec.
     ///
     /// # Errors
-    /// Another spec was simulated in this process with others.
+    /// Returns an error if another spec was simulated in this process with other constants.
     pub(crate) fn calibrate_process(&self) -> Result<(), SpecError> {
         cost_constants::calibrate(&self.process_constants)
             .map_err(|problem| self.refuse(CALIBRATION_TABLE, problem.to_string()))
     }
 
-    /// An error about one key, at the place where it was set.
+    /// Makes an error about one key, at the place where it was set.
     pub(crate) fn refuse(&self, key: &str, problem: String) -> SpecError {
         let location = self.locations.get(key).cloned().unwrap_or(SpecLocation::NotWritten);
         SpecError::new(location, key, problem)
     }
 }
 
-/// The model a spec names.
+/// The model that a spec names.
 fn model_name(
     settings: &BTreeMap<String, LocatedSpecValue>,
 ) -> Result<&'static ModelDef, SpecError> {
@@ -160,7 +162,7 @@ pub(crate) struct CheckedSpecValues {
 }
 
 impl CheckedSpecValues {
-    /// Refuses unknown keys and values of the wrong form.
+    /// Rejects unknown keys and values of the wrong form.
     fn check(
         set: BTreeMap<String, LocatedSpecValue>,
         model: &'static ModelDef,
@@ -190,18 +192,18 @@ impl CheckedSpecValues {
         self.set.get(path).map(|located| &located.value)
     }
 
-    /// Whether the user set this key.
+    /// True if the user set this key.
     fn is_set(&self, path: &str) -> bool {
         self.set.contains_key(path)
     }
 
-    /// The keys of dimensions, branches and turns of the file that were set.
+    /// The keys of dimensions, branches and loop trips of the file that were set.
     fn of_file(&self) -> impl Iterator<Item = &str> {
         let paths = self.set.keys().map(String::as_str);
         paths.filter(|path| self.model.is_imported() && is_of_file(path))
     }
 
-    /// Where each key was set.
+    /// The place where each key was set.
     fn locations(&self) -> BTreeMap<String, SpecLocation> {
         self.set.iter().map(|(path, located)| (path.clone(), located.location.clone())).collect()
     }
@@ -222,7 +224,7 @@ impl CheckedSpecValues {
         }
     }
 
-    /// An error about one key, at the place where it was set.
+    /// Makes an error about one key, at the place where it was set.
     fn refuse(&self, path: &str, problem: String) -> SpecError {
         let location =
             self.set.get(path).map_or(SpecLocation::NotWritten, |located| located.location.clone());
@@ -231,7 +233,7 @@ impl CheckedSpecValues {
 }
 
 impl ChosenValues for CheckedSpecValues {
-    /// The value that was set, or that follows from others that were.
+    /// The value that was set, or that follows from other values.
     fn chosen(&self, path: &str) -> Option<SpecValue> {
         if let Some(located) = self.set.get(path) {
             return Some(located.value.clone());
@@ -244,13 +246,14 @@ impl ChosenValues for CheckedSpecValues {
         if of_file.is_some() {
             return of_file;
         }
-        // Phases live from streaming memory: what is not said to stay on the chip leaves it.
+        // Phased execution uses streaming memory: tensors that are not explicitly on the chip leave
+        // it.
         let phased = || self.field("options", "execution") == Some(ExecutionStrategy::Phased);
-        (path.ends_with(".on_chip") && phased()).then_some(SpecValue::Boolean(false))
+        if path.ends_with(".on_chip") && phased() { Some(SpecValue::Boolean(false)) } else { None }
     }
 }
 
-/// Puts the word of today in the place of one of an earlier version.
+/// Replaces a word of an earlier version by the current one.
 fn rename(key: &SpecKey, located: &mut LocatedSpecValue) -> Option<SpecWarning> {
     let SpecValue::String(word) = &located.value else { return None };
     let renamed = key.renamed.iter().find(|renamed| renamed.old == word)?;

@@ -1,5 +1,5 @@
-//! The options of a spec, one entry for each, and how they become the specification that the
-//! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
+//! The options of a spec, with one entry each, and their conversion to the specification that the
+//! simulator uses. The options of Poplar's libraries are in [`PoplibsOptions`].
 
 use super::calibration::{self, CALIBRATION_TABLE, CalibrationSpec};
 use super::choices::{
@@ -25,7 +25,7 @@ use tilescope_report::TargetKind;
 use tilescope_report::units::Elements;
 
 spec_table! {
-    /// What the program runs on.
+    /// The machine that the program runs on.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TargetSpec {
         /// The system, or a chip that stands for as many as are needed
@@ -58,20 +58,20 @@ spec_table! {
             shows_in: "Summary: Energy and cost",
         }
         tables {
-            /// Its constants.
+            /// Constants of the machine.
             machine: MachineSpec = "machine" {}
             /// Constants of the cost model that were fitted to a measurement.
             calibration: CalibrationSpec = "calibration" {}
         }
         derived {
-            /// Its chip, with the constants that the spec changes.
+            /// The chip, with the constants that the spec changes.
             chip: Chip = machine.chip(system.chip),
         }
     }
 }
 
 spec_table! {
-    /// Where a kind of tensor lives.
+    /// The location of a kind of tensor.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TensorLocation {
         /// Keep {what} in tile memory, not in streaming memory
@@ -95,14 +95,14 @@ spec_table! {
 }
 
 impl TensorLocation {
-    /// Whether a tensor of this many elements lives in streaming memory.
+    /// True if a tensor with this number of elements is kept in streaming memory.
     pub(crate) fn is_off_chip(&self, elements: Elements) -> bool {
         !self.on_chip && elements >= self.min_elements_for_off_chip
     }
 }
 
 spec_table! {
-    /// How tensors of a kind are split over the replicas.
+    /// The sharding of a kind of tensor over the replicas.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ReplicatedTensorSharding {
         /// Split {what} over the replicas: {effect}
@@ -126,18 +126,18 @@ spec_table! {
 }
 
 impl ReplicatedTensorSharding {
-    /// Whether a tensor of this many elements is split over the replicas.
+    /// True if a tensor with this number of elements is split over the replicas.
     pub(crate) fn applies_to(&self, elements: Elements) -> bool {
         self.replicated_tensor_sharding && elements >= self.min_elements_for_rts
     }
 }
 
 spec_table! {
-    /// Where the kinds of tensors live.
+    /// The locations of the kinds of tensors.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TensorLocations {
         tables {
-            /// Optimiser state.
+            /// The location of optimiser state.
             optimizer_state: TensorLocation = "optimizer_state" {
                 what: "optimiser state",
                 label: "optimizer state",
@@ -145,7 +145,7 @@ spec_table! {
                 offload: "offload_weight_update_variables",
                 moves: "remote buffer copies around the update",
             }
-            /// Its shares on the replicas.
+            /// The sharding of optimiser state.
             optimizer_state_sharding: ReplicatedTensorSharding = "optimizer_state" {
                 what: "optimiser state",
                 effect: "each updates its share of the weights",
@@ -153,7 +153,7 @@ spec_table! {
                 setter: "setOptimizerLocation",
                 option: "replicated_optimizer_state_sharding",
             }
-            /// Weights.
+            /// The location of weights.
             weights: TensorLocation = "weights" {
                 what: "weights",
                 label: "weights",
@@ -161,7 +161,7 @@ spec_table! {
                 offload: "",
                 moves: "remote buffer copies around the passes",
             }
-            /// Their shares on the replicas.
+            /// The sharding of weights.
             weights_sharding: ReplicatedTensorSharding = "weights" {
                 what: "weights",
                 effect: "each pass gathers them just before they are used",
@@ -169,7 +169,7 @@ spec_table! {
                 setter: "setWeightLocation",
                 option: "",
             }
-            /// Gradient accumulators.
+            /// The location of gradient accumulators.
             accumulators: TensorLocation = "accumulators" {
                 what: "gradient accumulators",
                 label: "accumulators",
@@ -177,7 +177,7 @@ spec_table! {
                 offload: "",
                 moves: "remote buffer copies around the backward passes",
             }
-            /// Their shares on the replicas.
+            /// The sharding of gradient accumulators.
             accumulators_sharding: ReplicatedTensorSharding = "accumulators" {
                 what: "gradient accumulators",
                 effect: "each adds up its share of the gradients of all",
@@ -185,7 +185,7 @@ spec_table! {
                 setter: "setAccumulatorLocation",
                 option: "",
             }
-            /// Activations stashed for the backward pass.
+            /// The location of activations stashed for the backward pass.
             activations: TensorLocation = "activations" {
                 what: "activations stashed for the backward pass",
                 label: "activations",
@@ -198,7 +198,7 @@ spec_table! {
 }
 
 impl TensorLocations {
-    /// How the kinds of tensors that can be split over replicas are, with the key that asks for it.
+    /// The sharding of each kind of tensor that can be split over replicas, with its key.
     pub(crate) fn shardings(&self) -> [(&'static str, &ReplicatedTensorSharding); 3] {
         [
             ("options.location.weights.replicated_tensor_sharding", &self.weights_sharding),
@@ -214,14 +214,14 @@ impl TensorLocations {
     }
 }
 
-/// The key of the share of memory that temporaries may fill.
+/// The key of the share of memory for temporaries.
 pub(super) const MEMORY_PROPORTION: &str = "options.available_memory_proportion";
 
-/// A time that the host takes.
+/// A time of the host, in seconds.
 const SECONDS: SpecKeyType = SpecKeyType::RealFrom(0.0, 1000.0);
 
 spec_table! {
-    /// The host: what it does and how long it takes.
+    /// The host: its work and the time that it takes.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct HostSpec {
         /// Where samples come from: always ready, loaded during the call before (at once or in small
@@ -376,7 +376,7 @@ spec_table! {
 }
 
 spec_table! {
-    /// How the model is run.
+    /// The way in which the model is run.
     #[derive(Clone, Debug, PartialEq)]
     pub struct SpecOptions {
         /// How stages share the IPUs: several micro-batches at once, one after the other, or in
@@ -562,15 +562,15 @@ spec_table! {
             applications: "embedding_serialization_factor",
         }
         tables {
-            /// What Poplar's libraries are told.
+            /// Options of Poplar's libraries.
             library: PoplibsOptions = "" {}
-            /// Where tensors live.
+            /// Locations of tensors.
             location: TensorLocations = "location" {}
-            /// Phases.
+            /// Settings of phases.
             execution_phase_settings: ExecutionPhaseSettings = "execution_phase_settings" {}
             /// Parts of a micro-batch.
             batch_serialization_settings: BatchSerializationSettings = "batch_serialization_settings" {}
-            /// The host.
+            /// Settings of the host.
             host: HostSpec = "host" {}
         }
     }
@@ -582,15 +582,17 @@ impl SpecOptions {
         (self.replication_factor / self.num_instances).max(1)
     }
 
-    /// Instances whose host is slower than the others: none where slower is as fast.
+    /// The number of instances whose host is slower than the others. Zero if the slower ones are
+    /// equally fast.
     pub(crate) fn slow_instances(&self) -> u32 {
-        match self.host.slower_instance_factor > 1.0 {
-            true => self.host.slower_instances.min(self.num_instances),
-            false => 0,
+        if self.host.slower_instance_factor > 1.0 {
+            self.host.slower_instances.min(self.num_instances)
+        } else {
+            0
         }
     }
 
-    /// Replicas that share a tensor out.
+    /// The number of replicas that share a tensor.
     pub(crate) fn replicas_of(&self, domain: ShardingDomain) -> u32 {
         match domain {
             ShardingDomain::Consecutive => self.local_replicas(),
@@ -599,7 +601,7 @@ impl SpecOptions {
     }
 }
 
-/// Puts the specification together and checks what concerns several keys.
+/// Assembles the specification and checks conditions on several keys.
 pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
     stages::check(values)?;
     let mut model = ModelSpec::read("model", values);
@@ -623,7 +625,7 @@ pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
     Ok(spec)
 }
 
-/// The shares of memory that temporaries may fill, where they are given by IPU.
+/// The shares of memory for temporaries, if they are given by IPU.
 fn memory_proportions(values: &CheckedSpecValues) -> Vec<f64> {
     match values.chosen(MEMORY_PROPORTION) {
         Some(SpecValue::Array(shares)) => shares.iter().filter_map(f64::from_spec).collect(),
@@ -663,16 +665,17 @@ fn text(values: &CheckedSpecValues) -> String {
     text
 }
 
-/// The name of a key as TOML takes it: the name of a dimension may have any characters.
+/// The name of a key in TOML. The name of a dimension may contain any characters.
 fn quoted(name: &str) -> String {
     let Some(dim) = name.strip_prefix("dim.") else { return name.to_string() };
     format!("dim.{}", SpecValue::String(dim.to_string()))
 }
 
-/// Every key that applies with its value, for the options table of a report; of the calibration what
-/// is set, for nothing else was fitted.
+/// Every key that applies with its value, for the options table of a report. Of the calibration,
+/// only keys that are set, because nothing else was fitted.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    let applies = |path: &&str| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path);
-    let paths = keys::for_model(values.model).map(|key| &*key.path).filter(applies);
+    let paths = keys::for_model(values.model)
+        .map(|key| &*key.path)
+        .filter(|path| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path));
     paths.chain(values.of_file()).map(|path| (path.to_string(), values.text(path))).collect()
 }

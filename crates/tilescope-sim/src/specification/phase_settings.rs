@@ -4,7 +4,7 @@
 use super::choices::{ExecutionPhaseIoSchedule, ExecutionPhaseSchedule};
 use crate::spec_keys::{SpecKeyType, spec_table};
 
-/// The keys that only phases have.
+/// The keys that only apply to phases.
 pub(super) const PHASE_SETTINGS: [&str; 7] = [
     "options.execution_phase_settings.phases",
     "options.execution_phase_settings.stages",
@@ -16,7 +16,7 @@ pub(super) const PHASE_SETTINGS: [&str; 7] = [
 ];
 
 spec_table! {
-    /// How phases load and update what is in streaming memory.
+    /// The loads and updates of phases.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ExecutionPhaseSettings {
         /// Phases that the blocks are dealt over; 0 for as many as `auto_stage` makes stages
@@ -61,7 +61,7 @@ spec_table! {
 }
 
 spec_table! {
-    /// Parts of a micro-batch that are worked on one after the other.
+    /// Parts of a micro-batch that are processed one after the other.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BatchSerializationSettings {
         /// Equal parts, compute batches, that a phase or stage works on one after the other, with
@@ -74,7 +74,7 @@ spec_table! {
 }
 
 impl BatchSerializationSettings {
-    /// Parts that a micro-batch is worked on in.
+    /// The number of parts of a micro-batch.
     pub(crate) fn compute_batches(self) -> u64 {
         self.factor.max(1)
     }

@@ -1,6 +1,6 @@
-//! A JSON schema of specs, by which editors of TOML complete and check them.
+//! A JSON schema of specs, with which TOML editors complete and check them.
 //!
-//! Draft 7 with the plain keywords that every editor knows: no `if`, no `const`.
+//! The schema is draft 7 with the keywords that every editor supports: no `if`, no `const`.
 
 use super::keys::KEYS;
 use crate::model::{self, MODELS};
@@ -8,8 +8,8 @@ use crate::spec_keys::{COUNT, SpecKey, SpecKeyType, SpecValue};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
-/// The schema of a spec. The sizes of all models stand side by side: which model has which is said
-/// in their descriptions, and checked when the spec is read.
+/// Returns the schema of a spec. The sizes of all models are listed together. Their descriptions
+/// name the models, and the reader of the spec checks them.
 pub fn schema() -> Json {
     let mut root = table("Specification of a simulation");
     for key in KEYS.iter() {
@@ -20,14 +20,14 @@ pub fn schema() -> Json {
     }
     root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     root["required"] = json!(["model"]);
-    // A model is built in or in a file.
+    // A model is either built in or from a file.
     root["properties"]["model"]["anyOf"] =
         json!([{ "required": ["name"] }, { "required": ["onnx"] }]);
     root["properties"]["model"]["properties"]["dim"] = dimensions();
     root
 }
 
-/// The sizes of all models by path. One that several models have takes what any of them takes.
+/// The sizes of all models by path. A size of several models accepts the values of any of them.
 fn sizes() -> Vec<(&'static str, Json)> {
     let mut sizes: BTreeMap<&'static str, (SpecKeyType, Vec<String>)> = BTreeMap::new();
     for (model, key) in
@@ -45,7 +45,7 @@ fn sizes() -> Vec<(&'static str, Json)> {
     sizes.into_iter().map(|(path, known)| (path, json(known))).collect()
 }
 
-/// Puts a property where its dotted path says, in tables that are made on the way.
+/// Inserts a property at its dotted path, and creates missing tables.
 fn put(root: &mut Json, path: &str, property: Json) {
     let mut parts: Vec<&str> = path.split('.').collect();
     let name = parts.pop().unwrap_or_default();
@@ -69,7 +69,7 @@ fn table(about: &str) -> Json {
     })
 }
 
-/// What is known about a key, for a tooltip.
+/// Describes a key for a tooltip.
 fn describe(key: &SpecKey) -> String {
     let names = key.notes.names.iter().map(|(who, name)| format!("{}: {name}", who.name()));
     let shown = Some(&key.notes.shows_in).filter(|views| !views.is_empty());
@@ -87,7 +87,7 @@ fn property(key: &SpecKey, description: &str) -> Json {
 }
 
 impl SpecKeyType {
-    /// Whole numbers of either range.
+    /// Joins the ranges of two integer types.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Integer(a, b), Self::Integer(c, d)) => Self::Integer(a.min(c), b.max(d)),
@@ -95,7 +95,7 @@ impl SpecKeyType {
         }
     }
 
-    /// The values in terms of the schema.
+    /// The schema of the values.
     fn schema(&self) -> Json {
         match self {
             Self::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
@@ -131,14 +131,14 @@ impl SpecKeyType {
     }
 }
 
-/// Values of the symbolic dimensions of a file, by their names there.
+/// The schema of the values of symbolic dimensions of a file, by name.
 fn dimensions() -> Json {
     let mut dimensions = table("Symbolic dimensions of the file model.onnx, by name");
     dimensions["additionalProperties"] = COUNT.schema();
     dimensions
 }
 
-/// A stage: a block, blocks, or blocks and the IPU they run on.
+/// The schema of a stage: a block, several blocks, or blocks and the IPU that they run on.
 fn stages() -> Json {
     let block = json!({ "type": "string" });
     let blocks = json!({ "type": "array", "items": block, "minItems": 1 });

@@ -1,4 +1,4 @@
-//! Where a spec comes from: a file or a bundled text, with overrides on top.
+//! The source of a spec: a file or a bundled text, with overrides.
 
 use super::bundled::{BUNDLED_SPECS, find_bundled_spec};
 use super::calibration::CALIBRATION_TABLE;
@@ -13,43 +13,43 @@ use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 use toml::de::{DeTable, DeValue};
 
-/// Most bytes a spec file may have; far above any real one.
+/// The largest size of a spec file in bytes, which is far above any real one.
 const MAX_SPEC_BYTES: Bytes = Bytes(1 << 20);
 
-/// A value and where it was written.
+/// A value and the place where it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LocatedSpecValue {
     pub value: SpecValue,
     pub location: SpecLocation,
 }
 
-/// The text of a spec and what overrides it.
+/// The text of a spec and its overrides.
 #[derive(Clone, Debug)]
 pub struct SpecSource {
     /// Path or bundled name, for messages.
     pub name: String,
     pub text: String,
-    /// `key.path=value` arguments, later ones winning.
+    /// `key.path=value` arguments. Later ones take precedence.
     pub overrides: Vec<String>,
-    /// The ONNX file that stands in the place of a spec: everything else has its default.
+    /// The ONNX file that replaces a spec: all keys then have their defaults.
     pub model: Option<String>,
-    /// Constants in place of those that the text has.
+    /// Constants that replace those of the text.
     pub calibration: Option<CalibrationText>,
 }
 
 /// The text of a file with the table `[target.calibration]`.
 #[derive(Clone, Debug)]
 pub struct CalibrationText {
-    /// Path, for messages.
+    /// The path, for messages.
     pub name: String,
     pub text: String,
 }
 
 impl SpecSource {
-    /// Finds a spec: the path of a file, that of an ONNX file, or the name of a bundled spec.
+    /// Finds a spec by the path of a file, the path of an ONNX file, or the name of a bundled spec.
     ///
     /// # Errors
-    /// Says what is wrong with the file, and which bundled name is nearest.
+    /// Returns an error with the problem of the file, or with the nearest bundled name.
     pub fn find(spec: &str, overrides: &[String]) -> Result<Self, SpecError> {
         let source = |name: &str, text: String| Self {
             name: name.to_string(),
@@ -74,17 +74,17 @@ impl SpecSource {
         }
     }
 
-    /// The spec with the constants of a file, as `tilescope calibrate` writes it.
+    /// Replaces the constants of the spec by those of a file that `tilescope calibrate` wrote.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn with_calibration(self, path: &str) -> Result<Self, SpecError> {
         let text = read(Path::new(path), "calibration")?;
         let calibration = Some(CalibrationText { name: path.to_string(), text });
         Ok(Self { calibration, ..self })
     }
 
-    /// A spec given as text.
+    /// Makes a spec from text.
     pub fn from_text(name: &str, text: &str) -> Self {
         Self {
             name: name.to_string(),
@@ -116,7 +116,7 @@ impl SpecSource {
 }
 
 impl CalibrationText {
-    /// Puts its constants in the place of those that are set.
+    /// Replaces the constants that are set.
     fn replace(&self, settings: &mut BTreeMap<String, LocatedSpecValue>) -> Result<(), SpecError> {
         let mut own = BTreeMap::new();
         SpecText { name: &self.name, text: &self.text }.collect_all(&mut own)?;
@@ -171,7 +171,7 @@ impl SpecText<'_> {
         Ok(())
     }
 
-    /// Adds the keys of a table and of the tables inside it, by dotted path.
+    /// Adds the keys of a table and of its inner tables, by dotted path.
     fn collect(
         &self,
         prefix: &str,
@@ -199,20 +199,21 @@ fn unknown_table(location: SpecLocation, name: &str) -> SpecError {
     SpecError::new(location, name, problem).nearest(name, &["model", "target", "options"])
 }
 
-/// Splits `options.gradient_accumulation=20`.
+/// Splits `options.gradient_accumulation=20` into key and value.
 fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
     let Some((path, value)) = text.split_once('=') else {
         let problem = "expected KEY=VALUE, for example options.gradient_accumulation=20";
         return Err(SpecError::new(SpecLocation::Override, text, problem));
     };
-    let (path, value) = (path.trim(), value.trim());
+    let path = path.trim();
+    let value = value.trim();
     let is_text = keys::KEYS
         .iter()
         .any(|key| key.path == path && matches!(key.value_type, SpecKeyType::Text));
     Ok((path.to_string(), SpecValue::written(value, is_text)))
 }
 
-/// The text of a file that is meant as a `kind`.
+/// Reads the text of a file that should be a `kind`.
 fn read(path: &Path, kind: &str) -> Result<String, SpecError> {
     let refuse = |problem: String| SpecError::new(SpecLocation::NotWritten, "", problem);
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! The stages of a pipeline, as a spec writes them.
+//! The stages of a pipeline, in the form of a spec.
 
 use super::choices::{ExecutionStrategy, PipelineSchedule};
 use super::error::SpecError;
@@ -17,28 +17,28 @@ const STAGES: &str = "options.stages";
 pub struct StageSpec {
     /// Blocks in order, and single operations.
     pub blocks: Vec<String>,
-    /// IPU of the replica.
+    /// The IPU of the replica.
     pub ipu: IpuId,
 }
 
-/// Frameworks that keep neighbouring stages on one IPU apart.
+/// Frameworks that keep consecutive stages on one IPU separate.
 ///
-/// TensorFlow's only pass of this kind joins the two passes of the last stage
-/// (graphcore/tensorflow compiler/plugin/poplar/driver/passes/pipeline_stage_merger.cc), and its tests
-/// map neighbours to one IPU, `device_mapping=[0, 0, 2, 3, 0]` (python/ipu/tests/pipelining_test.py).
-/// A pipeline of PopXL is written by graphcore/popxl-addons (transforms/pipelining.py), a graph for
-/// each stage, and does not go through PopART's pass.
+/// TensorFlow's only pass of this kind joins the two passes of the last stage (graphcore/tensorflow
+/// compiler/plugin/poplar/driver/passes/pipeline_stage_merger.cc), and its tests map neighbours to
+/// one IPU, `device_mapping=[0, 0, 2, 3, 0]` (python/ipu/tests/pipelining_test.py). A pipeline of
+/// PopXL comes from graphcore/popxl-addons (transforms/pipelining.py), with a graph for each stage,
+/// and bypasses PopART's pass.
 const KEEP_STAGES_APART: [&str; 2] = ["keras", "popxl"];
 
 impl SpecOptions {
-    /// True if neighbouring stages on one IPU are one stage.
+    /// True if consecutive stages on one IPU are merged.
     pub(crate) fn merges_stages(&self) -> bool {
         merges_stages(self.execution, self.pipeline_schedule, self.host.framework)
     }
 }
 
 impl CheckedSpecValues {
-    /// True if neighbouring stages on one IPU are one stage, before all options are known.
+    /// True if consecutive stages on one IPU are merged, before all options are known.
     pub(super) fn merges_stages(&self) -> bool {
         let execution = self.field("options", "execution");
         let schedule = self.field("options", "pipeline_schedule");
@@ -50,13 +50,14 @@ impl CheckedSpecValues {
     }
 }
 
-/// True if neighbouring stages on one IPU are one stage.
+/// True if consecutive stages on one IPU are merged.
 ///
-/// PopART joins them before it counts the micro-batches that a pipeline needs and before it decides
-/// what is stashed (`mergeConsecutivePipelineStages`, popart willow/src/transforms/pipeline.cpp); the
-/// grouped schedule is its only one, the others are TensorFlow's. Without a pipeline it drops the
-/// numbers of stages (`Ir::verifyPipelineSettings`, willow/src/ir.cpp). Phases are no stages: each
-/// loads weights of its own, wherever the one before is.
+/// PopART merges them before it counts the micro-batches that a pipeline needs and before it
+/// decides what is stashed (`mergeConsecutivePipelineStages`, popart
+/// willow/src/transforms/pipeline.cpp). The grouped schedule is its only one, and the others are
+/// TensorFlow's. Without a pipeline it drops the numbers of stages (`Ir::verifyPipelineSettings`,
+/// willow/src/ir.cpp). Phases are not stages: each loads its own weights, even on the IPU of the
+/// previous phase.
 fn merges_stages(
     execution: ExecutionStrategy,
     schedule: PipelineSchedule,
@@ -71,11 +72,11 @@ fn merges_stages(
     }
 }
 
-/// Why stages cannot be read.
+/// The reason why stages cannot be read.
 enum StagesProblem {
-    /// An item is no stage.
+    /// An item is not a stage.
     NoStage { position: usize, item: SpecValue },
-    /// A table has a key that no stage has.
+    /// A table has a key that stages do not have.
     UnknownKey { position: usize, key: String },
     /// A stage has no blocks.
     NoBlocks { position: usize },
@@ -92,18 +93,19 @@ impl SpecField for Vec<StageSpec> {
     }
 
     fn to_spec(&self) -> SpecValue {
-        let table = |stage: &StageSpec| {
+        let mut tables = Vec::new();
+        for stage in self {
             let blocks = stage.blocks.iter().cloned().map(SpecValue::String).collect();
-            SpecValue::Table(vec![
+            tables.push(SpecValue::Table(vec![
                 ("blocks".to_string(), SpecValue::Array(blocks)),
                 ("ipu".to_string(), SpecValue::Integer(i64::from(stage.ipu.0))),
-            ])
-        };
-        SpecValue::Array(self.iter().map(table).collect())
+            ]));
+        }
+        SpecValue::Array(tables)
     }
 }
 
-/// Refuses stages that cannot be read.
+/// Rejects stages that cannot be read.
 pub(super) fn check(values: &CheckedSpecValues) -> Result<(), SpecError> {
     let SpecValue::Array(items) = values.get(STAGES) else { return Ok(()) };
     let refuse = |problem| values.refuse(STAGES, problem);
@@ -121,8 +123,8 @@ pub(super) fn check(values: &CheckedSpecValues) -> Result<(), SpecError> {
     })
 }
 
-/// Reads stages: each item a block, a list of blocks, or a table with `blocks` and `ipu`. Stages
-/// without an IPU take the position in the list.
+/// Reads stages. Each item is a block, a list of blocks, or a table with `blocks` and `ipu`. Stages
+/// without an IPU are on the IPU with their position in the list.
 fn read(items: &[SpecValue]) -> Result<Vec<StageSpec>, StagesProblem> {
     items.iter().enumerate().map(|(position, item)| stage(position, item)).collect()
 }

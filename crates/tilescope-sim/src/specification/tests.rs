@@ -10,7 +10,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn every_bundled_spec_is_sane_and_has_a_line_about_it() {
+fn every_bundled_spec_is_valid_and_has_a_description() {
     for bundled in BUNDLED_SPECS {
         let source = SpecSource::find(bundled.name, &[]).expect("bundled");
         let spec = Spec::build(&source).unwrap_or_else(|error| panic!("{}: {error}", bundled.name));
@@ -31,8 +31,8 @@ fn every_key_accepts_its_default() {
         assert!(!key.about.is_empty() && !key.about.ends_with('.'), "{}", key.path);
         assert!(!key.about.contains('{') && !key.known_as().contains('{'), "{}", key.path);
         for renamed in key.renamed {
-            let (old, new) =
-                (SpecValue::String(renamed.old.into()), SpecValue::String(renamed.new.into()));
+            let old = SpecValue::String(renamed.old.into());
+            let new = SpecValue::String(renamed.new.into());
             assert!(
                 key.value_type.accept(&old).is_err() && key.value_type.accept(&new).is_ok(),
                 "{}",
@@ -42,15 +42,15 @@ fn every_key_accepts_its_default() {
     }
 }
 
-/// A default is written twice where its text is not as TOML prints it.
+/// A default has a second, written form if its text differs from the TOML form.
 #[test]
-fn defaults_in_words_are_those_of_the_fields() {
+fn written_defaults_equal_those_of_the_fields() {
     let silent = spec("[model]\nname = \"mnist\"\n").expect("valid");
     for key in keys::KEYS.iter().filter(|key| !key.default.is_empty()) {
         let set = format!("{}={}", key.path, key.default);
         let mut source = SpecSource::from_text("spec.toml", "[model]\nname = \"mnist\"\n");
         source.overrides = vec![set.clone()];
-        // A period and a number of parts are refused where nothing has them.
+        // A period and a number of parts are rejected if no other key uses them.
         let Ok(said) = Spec::build(&source) else { continue };
         let read = |spec: &Spec| format!("{:?} {:?} {:?}", spec.model, spec.target, spec.options);
         assert_eq!(read(&said), read(&silent), "{set}");
@@ -58,7 +58,7 @@ fn defaults_in_words_are_those_of_the_fields() {
 }
 
 #[test]
-fn every_word_of_a_key_is_read_as_a_value_of_its_own() {
+fn every_word_of_a_key_is_a_distinct_value() {
     for key in keys::KEYS.iter() {
         let SpecKeyType::OneOf(words) = key.value_type else { continue };
         let read = words.iter().map(|word| {
@@ -88,7 +88,7 @@ fn every_word_of_a_key_is_read_as_a_value_of_its_own() {
 }
 
 #[test]
-fn a_word_of_an_earlier_version_is_taken_with_a_warning() {
+fn a_word_of_an_earlier_version_is_accepted_with_a_warning() {
     let text = "[model]\nname = \"mnist\"\n[options]\nstash_convention = \"seed\"\n";
     let spec = spec(text).expect("still taken");
     assert_eq!(spec.options.stash_convention, StashConvention::MemoryGuide);
@@ -102,7 +102,7 @@ fn a_word_of_an_earlier_version_is_taken_with_a_warning() {
     );
 }
 
-/// The schema has a place for every key of every bundled spec, and its words.
+/// The schema contains every key of every bundled spec, and its words.
 #[test]
 fn the_schema_knows_every_key() {
     let schema = schema();
@@ -125,7 +125,7 @@ fn the_schema_knows_every_key() {
 }
 
 #[test]
-fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
+fn errors_name_file_line_key_and_the_nearest_valid_word() {
     let cases = [
         (
             "[model]\nname = \"mnist\"\n[options]\ngradient_acumulation = 8\n",
@@ -159,7 +159,7 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
     for (text, message) in cases {
         assert_eq!(refusal(text), message);
     }
-    // Where none is near, the keys of the same table.
+    // If no key is near, the keys of the same table are listed.
     let unlike = refusal("[model]\nname = \"matmul_chain\"\nwidth = 4\n");
     assert!(unlike.contains("unknown key for model \"matmul_chain\"; known: model."), "{unlike}");
     assert!(unlike.contains("model.k") && !unlike.contains("options."), "{unlike}");
@@ -170,7 +170,7 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
     }
 }
 
-/// Whoever types the name that PopTorch, PopART or TensorFlow have for a key is told the key.
+/// A name of PopTorch, PopART or TensorFlow for a key leads to a hint with the key.
 #[test]
 fn names_of_frameworks_lead_to_keys() {
     for (typed, meant) in [
@@ -190,7 +190,7 @@ fn names_of_frameworks_lead_to_keys() {
         let message = Spec::build(&source).expect_err("unknown").to_string();
         assert!(message.ends_with(&format!("; did you mean {meant}?")), "{message}");
     }
-    // Words of a sentence are no names: a slip of the pen is more likely.
+    // Words of a sentence are not names: a typing error is more likely.
     let source =
         SpecSource::find("mnist_pipeline", &["options.moved=1".to_owned()]).expect("bundled");
     let message = Spec::build(&source).expect_err("unknown").to_string();
@@ -203,7 +203,7 @@ fn overrides_win_and_are_checked_like_the_file() {
         SpecSource::find("mnist_pipeline", &["options.gradient_accumulation=20".to_string()])
             .expect("bundled");
     assert_eq!(Spec::build(&source).expect("valid").options.gradient_accumulation, 20);
-    // What is to be a text is one, whatever it looks like.
+    // A value of a text key is text, whatever it looks like.
     for (written, meant) in [("19", "19"), ("\"19\"", "19"), ("007", "007"), ("1e3", "1e3")] {
         source.overrides = vec![format!("model.loss_output={written}")];
         let settings = source.settings().expect("read");
@@ -222,7 +222,7 @@ fn overrides_win_and_are_checked_like_the_file() {
 }
 
 #[test]
-fn a_spec_that_is_nowhere_is_said_to_be_nowhere() {
+fn a_missing_spec_is_reported_as_missing() {
     let message = SpecSource::find("mnist_pipelin", &[]).expect_err("no such spec").to_string();
     assert_eq!(
         message,

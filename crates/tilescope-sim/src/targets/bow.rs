@@ -1,4 +1,4 @@
-//! Bow, the second generation on a faster wafer.
+//! The Bow chip: the second generation on a faster wafer.
 
 use super::mk2::MK2;
 use super::{Chip, ConvUnits};

@@ -1,52 +1,53 @@
-//! A chip, and the tiles of it that a program computes on.
+//! A chip and the number of its tiles on which a program computes.
 
 use super::Chip;
 use crate::shape::DType;
 use tilescope_report::units::{Bytes, Cycles};
 
-/// How fast bytes move or are computed on.
+/// Transfer or processing rate in bytes per cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BytesPerCycle(pub u64);
 
 impl BytesPerCycle {
-    /// Whole cycles in which so many bytes pass.
+    /// Whole cycles needed to transfer `bytes` at this rate.
     pub(crate) const fn cycles_for(self, bytes: Bytes) -> Cycles {
         Cycles(bytes.0.div_ceil(self.0))
     }
 }
 
-/// The tiles a plan may use.
+/// Chip and tiles available to a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpuTarget {
-    /// Chip.
+    /// Chip that the tiles belong to.
     pub chip: Chip,
-    /// Tiles of one IPU that compute; less than the chip's where tiles are set aside for I/O.
+    /// Number of compute tiles on one IPU. Smaller than the number of tiles of the chip if some are
+    /// reserved for I/O.
     pub tiles: u32,
 }
 
 impl IpuTarget {
-    /// All tiles of a chip.
+    /// Creates a target that computes on all tiles of `chip`.
     pub fn all_tiles_of(chip: Chip) -> Self {
         Self { chip, tiles: chip.tiles }
     }
 
-    /// Worker threads of a tile.
+    /// Number of worker threads of a tile.
     pub(crate) fn workers(&self) -> u64 {
         u64::from(self.chip.workers)
     }
 
-    /// Elements of one load or store.
+    /// Number of elements in one load or store.
     pub(crate) fn vector_width(&self, data_type: DType) -> u64 {
-        // 8-bit arithmetic is done four elements at a time, like half.
+        // 8-bit arithmetic processes four elements at a time, like half.
         self.chip.data_path_bytes / data_type.bytes().max(Bytes(2))
     }
 
-    /// What a tile sends or receives in an exchange.
+    /// Rate at which a tile sends or receives in an exchange.
     pub(crate) fn exchange_speed(&self) -> BytesPerCycle {
         self.chip.exchange_speed
     }
 
-    /// Units of the matrix engine for these element types, 0 if there is no such engine.
+    /// Number of matrix-engine units for these element types, or 0 if the chip has no such engine.
     pub(crate) fn conv_units(&self, input: DType, partials: DType) -> u64 {
         let units = &self.chip.conv_units;
         u64::from(match (input, partials) {
@@ -58,8 +59,8 @@ impl IpuTarget {
         })
     }
 
-    /// Cycles an exchange needs to bring `bytes` to a tile; `paired` if two tiles on one bus
-    /// receive the same.
+    /// Cycles that an exchange needs to bring `bytes` to a tile. `paired` is true if two tiles on
+    /// one bus receive the same data.
     pub(crate) fn exchange_cycles(&self, bytes: Bytes, paired: bool) -> Cycles {
         let BytesPerCycle(one) = self.exchange_speed();
         let buses = if paired { u64::from(self.chip.tiles_per_exchange_bus) } else { 1 };

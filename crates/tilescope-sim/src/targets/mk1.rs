@@ -1,4 +1,4 @@
-//! GC2, the first generation.
+//! The GC2 chip, the first generation.
 
 use super::{BytesPerCycle, Chip, ConvUnits};
 use crate::cost_constants::MK1_STACK_BYTES;

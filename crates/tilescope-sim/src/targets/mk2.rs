@@ -1,4 +1,4 @@
-//! GC200, the second generation.
+//! The GC200 chip, the second generation.
 
 use super::{BytesPerCycle, Chip, ConvUnits};
 use crate::cost_constants::MK2_STACK_BYTES;

@@ -1,4 +1,4 @@
-//! The machines a program can be compiled for: one file per chip, constants with their source.
+//! Machines that a program can be compiled for, one file per chip. Each constant names its source.
 
 mod bow;
 mod c600;
@@ -39,57 +39,60 @@ pub struct ConvUnits {
     pub quarter_in_half_out: u32,
 }
 
-/// Constants of an IPU chip.
+/// Constants of one IPU chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chip {
-    /// Name in a spec.
+    /// Name of the chip in a spec.
     pub name: &'static str,
-    /// Generation as reports print it.
+    /// Name of the generation in reports.
     pub architecture: &'static str,
-    /// One line for lists.
+    /// One-line description for lists.
     pub about: &'static str,
     pub tiles: u32,
-    /// Worker threads of a tile; the tile issues one instruction per cycle, round robin.
+    /// Worker threads of a tile. The tile issues one instruction per cycle, round robin.
     pub workers: u32,
-    /// Memory of a tile.
+    /// Memory of a tile in bytes.
     pub bytes_per_tile: Bytes,
-    /// Offset of interleaved memory: size of the non-interleaved, executable region.
+    /// Offset of interleaved memory, which equals the size of the non-interleaved, executable
+    /// region.
     pub interleaved_offset: Bytes,
     /// Size of one element (bank) of non-interleaved memory.
     pub memory_element_bytes: Bytes,
-    /// Tile clock.
+    /// Clock rate of the tiles.
     pub clock: Hertz,
-    /// What a tile can receive, and send, in an exchange.
+    /// Rate at which a tile can receive, and can send, in an exchange.
     pub exchange_speed: BytesPerCycle,
-    /// Tiles that share one exchange bus: they receive twice as fast if they receive the same.
+    /// Tiles that share one exchange bus. They receive at twice the rate if they receive the same
+    /// data.
     pub tiles_per_exchange_bus: u32,
-    /// Bytes of one load or store.
+    /// Bytes that one load or store transfers.
     pub data_path_bytes: Bytes,
-    /// At which weights are loaded into the matrix engine.
+    /// Rate at which weights are loaded into the matrix engine.
     pub coeff_load_speed: BytesPerCycle,
     pub conv_units: ConvUnits,
-    /// Tiles of one column of the floor plan.
+    /// Tiles in one column of the floor plan.
     pub tiles_per_column: u32,
-    /// Stack of one tile.
+    /// Stack of one tile in bytes.
     pub stack_bytes: &'static CostConstant,
-    /// A sync of its tiles, where a spec changes it; `None` for that of the cost model.
+    /// Cycles of an internal sync if a spec changes it. `None` uses the value of the cost model.
     pub internal_sync_cycles: Option<Cycles>,
 }
 
 impl Chip {
-    /// A sync of its tiles, as it stands before every exchange.
+    /// Cycles of the internal sync that precedes every exchange.
     pub fn internal_sync(&self) -> Cycles {
         self.internal_sync_cycles.unwrap_or_else(|| INTERNAL_SYNC_CYCLES.cycles())
     }
 
-    /// What an exchange takes before its first byte moves, sync included.
+    /// Cycles from the start of an exchange to its first byte, sync included.
     pub fn exchange_start(&self) -> Cycles {
         EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles() + self.internal_sync()
     }
 }
 
-/// Multiply-accumulates of one unit of a matrix engine per cycle: 64 bits of its input, of which
-/// floats take two cycles (data sheets: 250 TFLOPS of halves, 62.5 of floats on as many units).
+/// Multiply-accumulates per cycle of one unit of a matrix engine. A unit takes 64 bits of input per
+/// cycle, and floats take two cycles (data sheets: 250 TFLOPS of halves, 62.5 of floats on the same
+/// number of units).
 const fn macs_per_unit(input: ArithmeticType) -> u64 {
     match input {
         ArithmeticType::Quarter => 8,
@@ -99,7 +102,7 @@ const fn macs_per_unit(input: ArithmeticType) -> u64 {
 }
 
 impl Chip {
-    /// How fast the engines of a tile are at most; those that the chip does not have are left out.
+    /// Peak rates of the engines of a tile. Engines that the chip lacks are omitted.
     pub(crate) fn compute_rates(&self) -> Vec<ComputeRate> {
         use ArithmeticType::{Float, Half, Quarter};
         let units = &self.conv_units;
@@ -114,7 +117,7 @@ impl Chip {
                 let flops_per_cycle = 2 * u64::from(units) * macs_per_unit(input);
                 ComputeRate { engine: ComputeEngine::Amp, input, partials, flops_per_cycle }
             });
-        // A multiply-accumulate for each element of a vector (poplibs lib/poplin/ConvModel.cpp,
+        // One multiply-accumulate for each element of a vector (poplibs lib/poplin/ConvModel.cpp,
         // getMaxMACsPerCyclePerTile of the methods without a matrix engine).
         let vector = [(Half, Bytes(2)), (Float, Bytes(4))].map(|(input, bytes)| ComputeRate {
             engine: ComputeEngine::Vector,
@@ -126,15 +129,16 @@ impl Chip {
     }
 }
 
-/// Worker threads of a tile, the same on every chip: popops' cycle estimators are written for it.
+/// Worker threads of a tile. The number is the same on every chip, and the cycle estimators of
+/// popops assume it.
 pub(crate) const WORKERS: u64 = MK2.workers as u64;
-/// The same, as the length of an array.
+/// [`WORKERS`] as the length of an array.
 pub(crate) const WORKER_COUNT: usize = MK2.workers as usize;
 
-/// Every chip, in the order of their generations; [`SYSTEMS`] joins them to machines.
+/// All chips in the order of their generations. [`SYSTEMS`] combines them into machines.
 pub const CHIPS: &[&Chip] = &[&MK1, &MK2, &BOW, &C600];
 
-/// The chip of that name.
+/// Returns the chip with the given name.
 pub fn find_chip(name: &str) -> Option<&'static Chip> {
     CHIPS.iter().copied().find(|chip| chip.name == name)
 }
@@ -143,7 +147,7 @@ pub fn find_chip(name: &str) -> Option<&'static Chip> {
 mod tests {
     use super::*;
 
-    /// Peak of the matrix engine in TFLOPS, from tiles, clock and rate.
+    /// Peak of the matrix engine in TFLOPS, computed from tiles, clock and rate.
     fn peak_tflops(chip: &Chip, input: ArithmeticType) -> f64 {
         let rates = chip.compute_rates().into_iter();
         let amp = rates.filter(|rate| (rate.engine, rate.input) == (ComputeEngine::Amp, input));
@@ -158,7 +162,7 @@ mod tests {
             let peak = peak_tflops(chip, input);
             assert!((peak / tflops - 1.0).abs() < 0.006, "{} {input:?}: {peak}", chip.name);
         };
-        // Data sheets of C2, IPU-M2000, Bow-2000 and C600.
+        // Peaks from the data sheets of C2, IPU-M2000, Bow-2000 and C600.
         check(&MK1, Half, 124.5);
         check(&MK1, Float, 31.1);
         check(&MK2, Half, 250.0);

@@ -1,4 +1,4 @@
-//! What it takes to run a machine: its power, and its price by the hour.
+//! Running costs of a machine: its power and its price per hour.
 
 use super::Chip;
 use crate::cost_constants::{
@@ -8,20 +8,20 @@ use crate::cost_constants::{
 use tilescope_report::units::grouped;
 use tilescope_report::{RunningCost, RunningCostBasis, RunningCostKind};
 
-/// What IPUs of a chip come in.
+/// Machine in which IPUs of a chip are sold.
 struct IpuMachine {
     /// Name of the chip.
     chip: &'static str,
-    /// Name it is sold under.
+    /// Name under which the machine is sold.
     name: &'static str,
     ipus: u32,
-    /// Its power, where that was published.
+    /// Power of the machine, if published.
     watts: Option<&'static CostConstant>,
-    /// Its list price, where that was published.
+    /// List price of the machine, if published.
     price: Option<&'static CostConstant>,
 }
 
-/// One for each chip; nothing was published of C2 cards.
+/// One machine for each chip except Mk1: no power or price of C2 cards was published.
 const MACHINES: &[IpuMachine] = &[
     IpuMachine {
         chip: "mk2",
@@ -50,10 +50,20 @@ fn basis_of(constant: &CostConstant) -> RunningCostBasis {
     }
 }
 
-/// Power of the machines that hold `ipus` IPUs and of as many host servers; nothing where it was not
+/// Power of the machines that hold `ipus` IPUs and of `hosts` host servers. Empty if no power was
 /// published.
 pub(crate) fn published_power(chip: &Chip, ipus: u32, hosts: u32) -> Vec<RunningCost> {
-    let power = |part: &str, count: u32, watts: &CostConstant| RunningCost {
+    let Some((machine, watts)) = machine_of(chip).and_then(|of| Some((of, of.watts?))) else {
+        return Vec::new();
+    };
+    vec![
+        power_of(machine.name, ipus.div_ceil(machine.ipus), watts),
+        power_of("host server", hosts.max(1), &HOST_SERVER_WATTS),
+    ]
+}
+
+fn power_of(part: &str, count: u32, watts: &CostConstant) -> RunningCost {
+    RunningCost {
         kind: RunningCostKind::Power,
         part: part.to_owned(),
         count: count.into(),
@@ -61,17 +71,10 @@ pub(crate) fn published_power(chip: &Chip, ipus: u32, hosts: u32) -> Vec<Running
         currency: String::new(),
         basis: basis_of(watts),
         source: watts.source.to_owned(),
-    };
-    let Some((machine, watts)) = machine_of(chip).and_then(|of| Some((of, of.watts?))) else {
-        return Vec::new();
-    };
-    vec![
-        power(machine.name, ipus.div_ceil(machine.ipus), watts),
-        power("host server", hosts.max(1), &HOST_SERVER_WATTS),
-    ]
+    }
 }
 
-/// Price per hour of the machines that hold `ipus` IPUs; nothing where it was not published.
+/// Price per hour of the machines that hold `ipus` IPUs. Empty if no price was published.
 pub(crate) fn published_price(chip: &Chip, ipus: u32) -> Vec<RunningCost> {
     let Some((machine, price)) = machine_of(chip).and_then(|of| Some((of, of.price?))) else {
         return Vec::new();
@@ -83,7 +86,7 @@ pub(crate) fn published_price(chip: &Chip, ipus: u32) -> Vec<RunningCost> {
         count: ipus.div_ceil(machine.ipus).into(),
         each: price.ratio() / hours,
         currency: CURRENCY.to_owned(),
-        // What is published is the price; over how long it is spread is not.
+        // The price is published. The period over which it is spread is not.
         basis: RunningCostBasis::Assumed,
         source: format!(
             "{} {CURRENCY} ({}), spread over {} hours, which is assumed; host servers, electricity \
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_the_machines_that_its_ipus_are_in() {
+    fn power_covers_the_machines_of_a_program() {
         assert_eq!(watts(&MK2, 1), 1_100.0 + 900.0);
         assert_eq!(watts(&MK2, 16), 4.0 * 1_100.0 + 900.0);
         assert_eq!(watts(&BOW, 64), 16.0 * 1_250.0 + 900.0);
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_for_what_was_not_published() {
+    fn unpublished_costs_are_omitted() {
         assert_eq!(published_power(&MK1, 2, 1), []);
         assert_eq!(published_price(&MK1, 2), []);
         assert_eq!(published_price(&C600, 2), []);

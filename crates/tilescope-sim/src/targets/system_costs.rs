@@ -1,4 +1,4 @@
-//! What surrounds the tiles: links between IPUs, sync, and the host.
+//! Costs outside the tiles: links between IPUs, sync, and the host.
 
 use super::{IpuLinkTopology, SystemDef};
 use crate::cost_constants::{
@@ -19,15 +19,15 @@ pub struct SystemCosts {
     pub ladder_bytes_per_cycle: f64,
     /// Bytes per cycle and direction between racks, per IPU.
     pub gateway_bytes_per_cycle: f64,
-    /// IPUs that IPU-Links join; beyond them traffic goes over GW-Links.
+    /// IPUs that IPU-Links connect. Traffic beyond them goes over GW-Links.
     pub link_domain: u32,
-    /// How the IPUs are joined.
+    /// Topology of the IPU-Links.
     pub topology: IpuLinkTopology,
     /// Bytes per cycle between one IPU and streaming memory.
     pub remote_bytes_per_cycle: f64,
-    /// Cycles of a sync of several IPUs, after the last one has arrived.
+    /// Cycles of a sync of several IPUs, counted from the arrival of the last one.
     pub external_sync_cycles: Cycles,
-    /// Cycles of a step of a collective besides its sync and its bytes.
+    /// Cycles of a step of a collective, excluding its sync and its bytes.
     pub collective_step_cycles: Cycles,
     /// Bytes per cycle between the host and one IPU.
     pub host_bytes_per_cycle: f64,
@@ -37,28 +37,28 @@ pub struct SystemCosts {
     pub stream_end_cycles: Cycles,
 }
 
-/// How fast what surrounds the tiles is: what a spec may change of a system.
+/// Rates of links, sync and host of a system that a spec may change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SystemRates {
-    /// Between the two IPUs of a pair, in each direction.
+    /// Rate between the two IPUs of a pair, in each direction.
     pub pair_bytes_per_second: f64,
-    /// Up or down the ladder of pairs, in each direction.
+    /// Rate up or down the ladder of pairs, in each direction.
     pub ladder_bytes_per_second: f64,
-    /// Between racks, per IPU and direction.
+    /// Rate between racks, per IPU and direction.
     pub gateway_bytes_per_second: f64,
-    /// Between one IPU and streaming memory.
+    /// Rate between one IPU and streaming memory.
     pub remote_bytes_per_second: f64,
-    /// Between the host and one IPU.
+    /// Rate between the host and one IPU.
     pub host_bytes_per_second: f64,
-    /// An exchange with the host besides its transfers.
+    /// Seconds of an exchange with the host, excluding its transfers.
     pub host_handshake_seconds: f64,
-    /// A sync of several IPUs, after the last one has arrived.
+    /// Cycles of a sync of several IPUs, counted from the arrival of the last one.
     pub external_sync_cycles: Cycles,
 }
 
 impl SystemRates {
-    /// Those of a system, whose programs run on `ipus` IPUs a replica. Without the callbacks of a
-    /// `path` streams take from the program's own memory.
+    /// Rates of a system whose programs run on `ipus` IPUs per replica. If `path` is `None`,
+    /// streams read the program's own memory instead of calling back.
     pub(crate) fn of(
         system: &SystemDef,
         kind: TargetKind,
@@ -96,12 +96,13 @@ impl SystemRates {
     }
 }
 
-/// The handshake of the IPU Model's host, before and after a transfer.
+/// Cycles of the handshake of the IPU Model's host, before and after a transfer.
 fn model_handshake() -> (Cycles, Cycles) {
     (MODEL_STREAM_BEGIN_CYCLES.cycles(), MODEL_STREAM_END_CYCLES.cycles())
 }
 
-/// A link from an IPU to its neighbour: the other one of its pair, or one up or down the ladder.
+/// Link from an IPU to a neighbour: the other IPU of its pair, or the next one up or down the
+/// ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct IpuLink {
     pub from: IpuId,
@@ -109,15 +110,17 @@ pub(crate) struct IpuLink {
 }
 
 impl IpuLink {
-    /// The links over which data go from one IPU to another: along the ladder first, then across.
+    /// Returns the links over which data travel from one IPU to another: along the ladder first,
+    /// then across.
     pub(crate) fn path(from: IpuId, to: IpuId) -> Vec<IpuLink> {
-        let (row, last) = (from.0 / 2, to.0 / 2);
-        let on_row = |row: u32| IpuId(2 * row + from.0 % 2);
+        let row = from.0 / 2;
+        let last = to.0 / 2;
         let mut rows: Vec<u32> = (row.min(last)..=row.max(last)).collect();
         if row > last {
             rows.reverse();
         }
-        let mut stops: Vec<IpuId> = rows.into_iter().map(on_row).collect();
+        let mut stops: Vec<IpuId> =
+            rows.into_iter().map(|row| IpuId(2 * row + from.0 % 2)).collect();
         if stops.last() != Some(&to) {
             stops.push(to);
         }
@@ -133,12 +136,12 @@ impl IpuLink {
 /// IPU-POD64 data sheets: one dual-port RoCE card in a server, two such ports on an IPU-Machine).
 pub(crate) const HOST_LINK_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0;
 
-/// Cores of one host: two processors of 64 (IPU-POD64 data sheet: Dell R6525, dual-socket Epyc2, of
-/// which these have most cores).
+/// Cores of one host: two processors of 64 (IPU-POD64 data sheet: Dell R6525, dual-socket Epyc2; 64
+/// cores is the largest such processor).
 pub(crate) const HOST_CORES: u64 = 2 * 64;
 
 impl SystemCosts {
-    /// What surrounds a replica on chips of that clock.
+    /// Costs of a replica on chips with the given clock.
     pub(crate) fn new(
         system: &SystemDef,
         rates: &SystemRates,
@@ -148,7 +151,7 @@ impl SystemCosts {
         let clock = clock.0 as f64;
         let (end_share, step_seconds) = match kind {
             TargetKind::Ipu => (STREAM_END_SHARE.ratio(), COLLECTIVE_STEP_SECONDS.ratio()),
-            // The IPU Model counts the bytes of links only.
+            // The IPU Model counts only the bytes that links carry.
             TargetKind::IpuModel => {
                 let (begin, end) = model_handshake();
                 (end.as_f64() / (begin + end).max(Cycles(1)).as_f64(), 0.0)
@@ -170,15 +173,15 @@ impl SystemCosts {
         }
     }
 
-    /// Cycles to move `bytes` over a link between neighbours that nobody else uses.
+    /// Cycles to move `bytes` over an otherwise idle link between neighbours.
     pub(crate) fn link_cycles(&self, link: IpuLink, bytes: Bytes) -> Cycles {
         let speed =
             if link.is_pair() { self.pair_bytes_per_cycle } else { self.ladder_bytes_per_cycle };
         Cycles::from_f64((bytes.as_f64() / speed).ceil())
     }
 
-    /// Most bytes per cycle that go into an IPU, or out of it: from the other one of its pair, and
-    /// from both sides of the ladder.
+    /// Largest number of bytes per cycle into or out of an IPU: over the link of its pair and over
+    /// both sides of the ladder.
     pub(crate) fn ipu_bytes_per_cycle(&self) -> f64 {
         self.pair_bytes_per_cycle + 2.0 * self.ladder_bytes_per_cycle
     }

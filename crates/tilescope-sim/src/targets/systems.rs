@@ -1,36 +1,36 @@
-//! Machines by the names people buy them under: how many IPUs of which chip, and how they are
-//! joined.
+//! Machines by the names under which they are sold: number and type of IPUs, and topology of their
+//! links.
 
 use super::{BOW, C600, Chip, MK1, MK2};
 
-/// How the IPUs of a system are joined; decides how collectives go round.
+/// Topology of the links between the IPUs of a system, which determines the route of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IpuLinkTopology {
-    /// A ladder of pairs with open ends.
+    /// Ladder of pairs with open ends.
     Mesh,
-    /// A ladder whose ends are joined: a two-dimensional torus over machines.
+    /// Ladder whose ends are joined: a two-dimensional torus over machines.
     Torus,
-    /// A ladder whose ends are joined crosswise (servers of C2 cards).
+    /// Ladder whose ends are joined crosswise (servers of C2 cards).
     BarleyTwist,
 }
 
-/// A system that a spec can name.
+/// System that a spec can name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SystemDef {
-    /// Name in a spec.
+    /// Name of the system in a spec.
     pub name: &'static str,
     pub chip: &'static Chip,
     pub ipus: u32,
-    /// How they are joined where a program fills them.
+    /// Topology if a program fills the link domain.
     pub topology: IpuLinkTopology,
-    /// IPUs that IPU-Links join; larger systems go over GW-Links from there.
+    /// IPUs that IPU-Links connect. Larger systems use GW-Links beyond this number.
     pub link_domain: u32,
 }
 
 impl SystemDef {
-    /// How the IPUs of a program are joined that works on `ipus` of them. The links that join the
-    /// ends of a ladder are at the ends of a rack, or of a server: a program that does not fill it
-    /// has a ladder with open ends.
+    /// Returns the topology of a program on `ipus` IPUs. The links that join the ends of a ladder
+    /// are at the ends of a rack or server, so a program that does not fill it has a ladder with
+    /// open ends.
     pub(crate) fn topology_of(&self, ipus: u32) -> IpuLinkTopology {
         let fills = ipus.is_multiple_of(self.link_domain.min(self.ipus));
         if fills { self.topology } else { IpuLinkTopology::Mesh }
@@ -44,16 +44,16 @@ const RACK_IPUS: u32 = 64;
 const C2_SERVER_IPUS: u32 = 16;
 
 const fn system(name: &'static str, chip: &'static Chip, ipus: u32) -> SystemDef {
-    // Pods of a whole rack close the ladder (POD64 data sheet); smaller ones leave it open.
+    // Pods of a whole rack close the ladder (POD64 data sheet). Smaller ones leave it open.
     let topology = if ipus >= RACK_IPUS { IpuLinkTopology::Torus } else { IpuLinkTopology::Mesh };
     SystemDef { name, chip, ipus, topology, link_domain: RACK_IPUS }
 }
 
-/// The system of a spec that names none.
+/// The system of a spec that does not name one.
 pub(crate) const DEFAULT_SYSTEM: &SystemDef = &system("mk2", &MK2, 256);
 
-/// Every system, each family from small to large. A bare chip stands for as many as are asked for,
-/// up to the largest pod.
+/// All systems, each family from small to large. A bare chip stands for any number of IPUs up to
+/// the largest pod.
 pub(crate) const SYSTEMS: &[SystemDef] = &[
     SystemDef { topology: IpuLinkTopology::BarleyTwist, ..system("mk1", &MK1, C2_SERVER_IPUS) },
     SystemDef { topology: IpuLinkTopology::BarleyTwist, ..system("c2_card", &MK1, 2) },
@@ -77,7 +77,7 @@ pub(crate) const SYSTEMS: &[SystemDef] = &[
     system("c600", &C600, 8),
 ];
 
-/// The names a spec may use, in the order of [`SYSTEMS`].
+/// The system names that a spec may use, in the order of [`SYSTEMS`].
 pub(crate) const SYSTEM_NAMES: [&str; SYSTEMS.len()] = names();
 
 const fn names() -> [&'static str; SYSTEMS.len()] {
@@ -90,15 +90,15 @@ const fn names() -> [&'static str; SYSTEMS.len()] {
     names
 }
 
-/// The system of that name.
+/// Returns the system with the given name.
 pub(crate) fn find_system(name: &str) -> Option<&'static SystemDef> {
     SYSTEMS.iter().find(|system| system.name == name)
 }
 
-/// The smallest system of the same chip that has `ipus` IPUs.
+/// Returns the smallest system of the same chip with at least `ipus` IPUs.
 pub(crate) fn smallest_system_with(system: &SystemDef, ipus: u32) -> Option<&'static SystemDef> {
     let same = SYSTEMS.iter().filter(|other| other.chip.name == system.chip.name);
-    // A bare chip is no machine one can buy; it is named only where nothing else is large enough.
+    // A bare chip cannot be bought as a machine. Name it only if no machine is large enough.
     same.filter(|other| other.ipus >= ipus)
         .min_by_key(|other| (other.ipus, other.name == other.chip.name))
 }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn links_close_only_where_a_program_fills_the_rack() {
+    fn ladders_close_only_if_a_program_fills_the_rack() {
         use IpuLinkTopology::{BarleyTwist, Mesh, Torus};
         let joined = |name: &str, ipus| find_system(name).expect("a system").topology_of(ipus);
         for name in ["mk2", "pod64", "bow_pod128"] {

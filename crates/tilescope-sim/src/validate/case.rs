@@ -15,7 +15,7 @@ use crate::targets::Chip;
 use crate::targets::IpuTarget;
 use std::collections::BTreeSet;
 
-/// What a tool runs for a row, before it is lowered.
+/// The program of a tool for a row, before it is lowered.
 pub(crate) struct OpBenchmarkCase {
     machine: IpuTarget,
     training: bool,
@@ -27,14 +27,15 @@ pub(crate) struct OpBenchmarkCase {
     compiles_code: bool,
 }
 
-/// Most elements of one tensor: products of a few stay far below overflow.
+/// The largest number of elements of a tensor. Products of a few such numbers stay far below
+/// overflow.
 const MAX_TENSOR_ELEMENTS: u64 = 1 << 40;
 
 impl OpBenchmarkCase {
-    /// Nothing yet. Operations are planned as those of a model that is trained, or is not.
+    /// Makes an empty case. Operations are planned as for a model that is trained, or is not.
     ///
     /// # Errors
-    /// Tiles that the chip does not have, bounds that make no sense.
+    /// Returns an error for tiles that the chip does not have, and for invalid bounds.
     pub(crate) fn new(
         config: &RowConfig,
         chip: &'static Chip,
@@ -73,7 +74,7 @@ impl OpBenchmarkCase {
         })
     }
 
-    /// The same, by a tool that compiles code.
+    /// Marks the case as one of a tool that compiles code.
     pub(crate) fn with_code(self) -> Self {
         Self { compiles_code: true, ..self }
     }
@@ -83,7 +84,7 @@ impl OpBenchmarkCase {
         self.builder.graph()
     }
 
-    /// Dimensions of a tensor.
+    /// The number of dimensions of a tensor.
     pub(crate) fn rank(&self, tensor: TensorId) -> usize {
         self.graph().tensor(tensor).ty.shape.len()
     }
@@ -92,10 +93,10 @@ impl OpBenchmarkCase {
         self.machine.tiles
     }
 
-    /// A tensor that the host reads or writes.
+    /// Adds a tensor that the host reads or writes.
     ///
     /// # Errors
-    /// No elements, or too many.
+    /// Returns an error for a tensor without elements, or with too many.
     pub(crate) fn tensor(
         &mut self,
         name: &str,
@@ -113,7 +114,7 @@ impl OpBenchmarkCase {
         }
     }
 
-    /// A tensor like another.
+    /// Adds a tensor with the type of another.
     pub(crate) fn like(&mut self, name: &str, role: TensorRole, other: TensorId) -> TensorId {
         let ty = self.graph().tensor(other).ty.clone();
         self.builder.tensor(name, ty, role)
@@ -123,10 +124,10 @@ impl OpBenchmarkCase {
         self.placed.push((tensor, layout));
     }
 
-    /// An operation; one that does not run only says how tensors lie.
+    /// Adds an operation. An operation that does not run only determines the layouts of tensors.
     ///
     /// # Errors
-    /// Operands that do not fit together.
+    /// Returns an error for operands that do not fit together.
     pub(crate) fn apply_all(
         &mut self,
         runs: bool,
@@ -140,10 +141,10 @@ impl OpBenchmarkCase {
         self.builder.apply_all(name, operator, inputs).map_err(RowProblem::refused)
     }
 
-    /// An operation with one result.
+    /// Adds an operation with one result.
     ///
     /// # Errors
-    /// As [`OpBenchmarkCase::apply_all`].
+    /// Returns the errors of [`OpBenchmarkCase::apply_all`].
     pub(crate) fn apply(
         &mut self,
         runs: bool,
@@ -154,7 +155,7 @@ impl OpBenchmarkCase {
         self.apply_all(runs, name, operator, inputs).map(|outputs| outputs[0])
     }
 
-    /// Has the host read a result.
+    /// Makes the host read a result.
     pub(crate) fn read(&mut self, result: TensorId) {
         self.builder.output(result);
     }
@@ -162,7 +163,7 @@ impl OpBenchmarkCase {
     /// Adds a gradient to its parameter.
     ///
     /// # Errors
-    /// As [`OpBenchmarkCase::apply_all`].
+    /// Returns the errors of [`OpBenchmarkCase::apply_all`].
     pub(crate) fn update(
         &mut self,
         parameter: TensorId,
@@ -172,7 +173,7 @@ impl OpBenchmarkCase {
         self.apply_all(true, "update", Optimizer::Sgd.update(false, false), &operands).map(|_| ())
     }
 
-    /// How large the operations of a measured group are that are run.
+    /// The sizes of the operations of a measured group that run.
     pub(crate) fn extents(&self, group: &str) -> Vec<OperationExtent> {
         let graph = self.graph();
         let run = graph.nodes.iter().enumerate().filter(|(index, node)| {
@@ -182,12 +183,13 @@ impl OpBenchmarkCase {
         run.map(|(_, node)| graph.node_extent(node)).collect()
     }
 
-    /// The program that is run.
+    /// Lowers the program that is run.
     ///
     /// # Errors
-    /// An operation that cannot be lowered.
+    /// Returns an error for an operation that cannot be lowered.
     pub(crate) fn program(self) -> Result<OpBenchmarkProgram, RowProblem> {
-        let (graph, plans) = (self.builder.finish(), PlanCache::new());
+        let graph = self.builder.finish();
+        let plans = PlanCache::new();
         let mut lowering = LoweringContext::new(
             &graph.tensors,
             self.machine,

@@ -5,23 +5,23 @@ use crate::shape::DType;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// Why a row has no simulated cost.
+/// The reason why a row has no simulated cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RowProblem {
-    /// The line makes no sense.
+    /// The line is invalid.
     Malformed(String),
-    /// It makes sense, but the simulator does not do it.
+    /// The line is valid, but the simulator does not support it.
     Unsupported(String),
 }
 
 impl RowProblem {
-    /// An operation that cannot be planned or laid out.
+    /// Makes the problem of an operation that cannot be planned or laid out.
     pub(crate) fn refused(reason: impl Display) -> Self {
         Self::Unsupported(reason.to_string())
     }
 }
 
-/// Words that are no parameters.
+/// The error of words that are not parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConfigTextError {
     #[error("key=value is expected in config, not {0:?}")]
@@ -30,20 +30,20 @@ pub(crate) enum ConfigTextError {
     Repeated(String),
 }
 
-/// Largest number a parameter may have: products of a few stay far below overflow.
+/// The largest number of a parameter. Products of a few such numbers stay far below overflow.
 const MAX_PARAMETER: u64 = 1 << 32;
 
-/// Words of `key=value`.
+/// The words of the form `key=value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowConfig {
     words: BTreeMap<String, String>,
 }
 
 impl RowConfig {
-    /// Reads `key=value key=value`.
+    /// Parses `key=value key=value`.
     ///
     /// # Errors
-    /// The word that is not of that form, or a key that comes twice.
+    /// Returns an error for a word that is not of that form, or for a key that occurs twice.
     pub(crate) fn parse(text: &str) -> Result<Self, ConfigTextError> {
         let mut words = BTreeMap::new();
         for word in text.split_whitespace() {
@@ -58,17 +58,17 @@ impl RowConfig {
         Ok(Self { words })
     }
 
-    /// Keys that are set.
+    /// The keys that are set.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.words.keys().map(String::as_str)
     }
 
-    /// A word, if it is set.
+    /// The word of a key, if it is set.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.words.get(key).map(String::as_str)
     }
 
-    /// Several whole numbers; none where the key is not set.
+    /// Several integers. Empty if the key is not set.
     pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u64>, RowProblem> {
         let Some(value) = self.text(key) else { return Ok(Vec::new()) };
         let number = |word: &str| {
@@ -87,13 +87,13 @@ impl RowConfig {
         }
     }
 
-    /// One whole number that has no default.
+    /// One integer without a default.
     pub(crate) fn required(&self, key: &str) -> Result<u64, RowProblem> {
         self.require_key(key)?;
         self.number(key, 0)
     }
 
-    /// Sizes of one to three dimensions.
+    /// The sizes of one to three dimensions.
     pub(crate) fn field(&self, key: &str) -> Result<Vec<u64>, RowProblem> {
         self.require_key(key)?;
         let sizes = self.numbers(key)?;
@@ -105,7 +105,7 @@ impl RowConfig {
         Ok(sizes)
     }
 
-    /// Numbers of `count` dimensions; one stands for all.
+    /// The numbers of `count` dimensions. A single number applies to all.
     pub(crate) fn per_dimension(
         &self,
         key: &str,
@@ -120,8 +120,8 @@ impl RowConfig {
         }
     }
 
-    /// Numbers at both ends of `count` dimensions: `key` says both, `key-lower` and `key-upper`
-    /// one end each.
+    /// The numbers at both ends of `count` dimensions. `key` sets both ends, `key-lower` and
+    /// `key-upper` one end each.
     pub(crate) fn lower_and_upper(
         &self,
         key: &str,
@@ -148,7 +148,7 @@ impl RowConfig {
         })
     }
 
-    /// Refuses a row without `key`.
+    /// Rejects a row without `key`.
     pub(crate) fn require_key(&self, key: &str) -> Result<(), RowProblem> {
         if self.words.contains_key(key) {
             Ok(())
@@ -176,7 +176,7 @@ impl RowConfig {
     }
 }
 
-/// The type of that name, as Poplar spells it.
+/// The type with this name in Poplar.
 pub(super) fn floating_type(name: &str) -> Option<DType> {
     [DType::Quarter, DType::Half, DType::Float]
         .into_iter()
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read() {
+    fn words_are_parsed() {
         let config = RowConfig::parse("field=13,7 kernel=3 type=float bias=0").expect("sane");
         assert_eq!(config.field("field"), Ok(vec![13, 7]));
         assert_eq!(config.per_dimension("kernel", 1, 2), Ok(vec![3, 3]));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_words_are_rejected() {
         for text in ["field", "field=", "=3", "a=1 a=2"] {
             assert!(RowConfig::parse(text).is_err(), "{text}");
         }

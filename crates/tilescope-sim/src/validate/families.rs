@@ -1,5 +1,5 @@
-//! The kinds of operations a file may have: parameters of each, and what a benchmark tool runs for
-//! it (poplibs tools/).
+//! The kinds of operations that a file may contain: the parameters of each, and the program that a
+//! benchmark tool runs for it (poplibs tools/).
 
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
@@ -10,25 +10,26 @@ use tilescope_report::units::Cycles;
 /// A kind of operation.
 #[derive(Debug)]
 pub struct OperationFamily {
-    /// Name in a file.
+    /// The name in a file.
     pub name: &'static str,
     pub about: &'static str,
     pub keys: &'static [&'static str],
-    /// Whether it has passes that can be run alone.
+    /// True if its passes can be run separately.
     pub has_passes: bool,
     pub(super) measured: MeasuredPart,
 }
 
-/// How much of a program a row of a family is.
+/// The part of a program that a row of a family measures.
 #[derive(Debug)]
 pub(super) enum MeasuredPart {
-    /// An operation: the graph of one row.
+    /// An operation: the function makes the graph of one row.
     Operation(fn(&RowConfig, &'static Chip) -> Result<OpBenchmarkCase, RowProblem>),
-    /// A vertex of each tile: its cycles. Nothing is planned, laid out or exchanged.
+    /// A vertex of each tile: the function returns its cycles. Nothing is planned, laid out or
+    /// exchanged.
     Vertex(fn(&RowConfig, &'static Chip) -> Result<Cycles, RowProblem>),
 }
 
-/// Every kind of operation.
+/// All kinds of operations.
 pub const FAMILIES: &[OperationFamily] = &[
     OperationFamily {
         name: "gemm",
@@ -161,7 +162,7 @@ pub const FAMILIES: &[OperationFamily] = &[
     },
 ];
 
-/// Parameters that every family knows: the tiles to use, and what only changes what a tool prints
+/// Parameters of every family: the tiles to use, and parameters that only affect what a tool prints
 /// or checks.
 const COMMON_KEYS: [&str; 4] = ["tiles-per-ipu", "ignore-data", "report-plan", "tolerance"];
 
@@ -177,12 +178,12 @@ const RECURRENT_KEYS: &[&str] = &[
 ];
 
 impl OperationFamily {
-    /// The family of that name.
+    /// The family with this name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         FAMILIES.iter().find(|family| family.name == name)
     }
 
-    /// Refuses parameters that the family does not have.
+    /// Rejects parameters that the family does not have.
     pub(super) fn check_keys(&self, config: &RowConfig) -> Result<(), RowProblem> {
         let known = |key: &str| {
             COMMON_KEYS.contains(&key)

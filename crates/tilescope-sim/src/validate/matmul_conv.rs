@@ -11,7 +11,7 @@ use crate::popops::reduce::ReduceOperation;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::targets::Chip;
 
-/// `C = beta C + alpha A x B`, all operands placed as the plan wants them.
+/// Builds `C = beta C + alpha A x B`, with all operands in the layouts of the plan.
 pub(crate) fn gemm(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
     let mut case = OpBenchmarkCase::new(config, chip, false)?.with_code();
     let dtype = config.dtype("data-type", DType::Half)?;
@@ -27,7 +27,7 @@ pub(crate) fn gemm(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmar
     Ok(case)
 }
 
-/// A fully connected layer.
+/// Builds a fully connected layer.
 pub(crate) fn fully_connected(
     config: &RowConfig,
     chip: &'static Chip,
@@ -38,16 +38,18 @@ pub(crate) fn fully_connected(
     let groups = config.number("num-groups", 1)?;
     let batch = config.number("batch-size", 1)?;
     let [inputs, outputs] = [config.required("input-size")?, config.required("output-size")?];
-    let matrix = |rows: u64, columns: u64| match groups {
-        1 => vec![rows, columns],
-        _ => vec![groups, rows, columns],
-    };
-    let x = case.tensor("input", TensorRole::Input, &matrix(batch, inputs), dtype)?;
-    let w = case.tensor("weights", TensorRole::Parameter, &matrix(inputs, outputs), dtype)?;
-    let part = |product| MatMulOp { product, transposed: false };
-    let y = case.apply(passes.forward, "fwd", part(MatMulPhase::Forward), &[x, w])?;
+    let mut x_shape = vec![batch, inputs];
+    let mut w_shape = vec![inputs, outputs];
+    if groups != 1 {
+        x_shape.insert(0, groups);
+        w_shape.insert(0, groups);
+    }
+    let x = case.tensor("input", TensorRole::Input, &x_shape, dtype)?;
+    let w = case.tensor("weights", TensorRole::Parameter, &w_shape, dtype)?;
+    let y = case.apply(passes.forward, "fwd", MatMulOp::default(), &[x, w])?;
     let layer = WeightedLayer { x, w, y, axis: case.rank(y) - 1, passes };
-    let [back, update] = [part(MatMulPhase::InputGradient), part(MatMulPhase::WeightGradient)];
+    let back = MatMulOp { product: MatMulPhase::InputGradient, transposed: false };
+    let update = MatMulOp { product: MatMulPhase::WeightGradient, transposed: false };
     layer.finish(&mut case, config, back, update)?;
     Ok(case)
 }
@@ -86,7 +88,7 @@ pub(crate) fn convolution(
     Ok(case)
 }
 
-/// Transforms along each of `count` dimensions of the field.
+/// The transforms along each of `count` dimensions of the field.
 fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, RowProblem> {
     let along = |key: &str, default: u64| config.per_dimension(key, default, count);
     let [input_dilation, kernel_dilation] =
@@ -108,7 +110,7 @@ fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, R
             flip: flip[d] != 0,
         }
     };
-    let window = |d: usize| ConvDimTransforms {
+    let windows = (0..count).map(|d| ConvDimTransforms {
         input: operand(d, &input_dilation, [&padding, &truncation], &flips[0]),
         kernel: operand(d, &kernel_dilation, [&kernel_padding, &kernel_truncation], &flips[1]),
         output: OutputTransform {
@@ -118,25 +120,25 @@ fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, R
             padding_lower: output_padding[0][d],
             padding_upper: output_padding[1][d],
         },
-    };
-    Ok((0..count).map(window).collect())
+    });
+    Ok(windows.collect())
 }
 
-/// A layer with weights, as the tools run it. Weights and input are placed for training whichever
-/// passes are run.
+/// A layer with weights, as the tools run it. Weights and input are placed for training, regardless
+/// of the passes that run.
 struct WeightedLayer {
     x: TensorId,
     w: TensorId,
     /// The product, before the bias.
     y: TensorId,
-    /// Axis of channels in it.
+    /// The channel axis of the product.
     axis: usize,
     passes: LayerPasses,
 }
 
 impl WeightedLayer {
-    /// Bias and gradients. The tools keep activations and their gradients on both sides, so that
-    /// the host can read and write them between passes.
+    /// Adds the bias and the gradients. The tools keep activations and their gradients on both
+    /// sides, so that the host can read and write them between passes.
     fn finish(
         self,
         case: &mut OpBenchmarkCase,
@@ -145,12 +147,11 @@ impl WeightedLayer {
         update: impl Operator + 'static,
     ) -> Result<(), RowProblem> {
         let Self { x, w, y, axis, passes } = self;
-        let bias = match config.flag("bias", false)? {
-            true => Some(self.add_bias(case)?),
-            false => {
-                case.read(y);
-                None
-            }
+        let bias = if config.flag("bias", false)? {
+            Some(self.add_bias(case)?)
+        } else {
+            case.read(y);
+            None
         };
         if !passes.needs_gradient() {
             return Ok(());
@@ -177,7 +178,8 @@ impl WeightedLayer {
     /// Adds a bias to the result.
     fn add_bias(&self, case: &mut OpBenchmarkCase) -> Result<TensorId, RowProblem> {
         let ty = &case.graph().tensor(self.y).ty;
-        let (channels, dtype) = (ty.shape[self.axis], ty.dtype);
+        let channels = ty.shape[self.axis];
+        let dtype = ty.dtype;
         let bias = case.tensor("bias", TensorRole::Parameter, &[channels], dtype)?;
         let add = AddBiasOp { axis: self.axis };
         let sum = case.apply(self.passes.forward, "bias", add, &[self.y, bias])?;

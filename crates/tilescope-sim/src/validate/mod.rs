@@ -1,15 +1,15 @@
-//! The cost model against measured rows.
+//! The validation of the cost model against measured rows.
 //!
-//! A file has one operation per line: what it was, on which chip, and what it cost there. Each
-//! becomes a graph of the operators that models are made of, is planned, laid out and lowered as
-//! the graph of a model is, and its cycles and bytes are set against the measured ones.
+//! A file has one operation per line: its description, its chip, and its measured cost. Each
+//! operation becomes a graph of the operators that models consist of, and is planned, laid out and
+//! lowered like the graph of a model. Its cycles and bytes are compared with the measured ones.
 //!
-//! Columns, in any order: `name`, `family` (one of [`FAMILIES`]), `config` (words of `key=value`,
-//! lists separated by commas), `target` (the name of a chip), `cycles`, `memory_bytes` and
-//! `max_tile_bytes_including_gaps`. Bytes that were not measured are empty cells. Lines that begin
-//! with `#` are comments.
+//! Columns, in any order: `name`, `family` (one of [`FAMILIES`]), `config` (words of the form
+//! `key=value`, lists separated by commas), `target` (the name of a chip), `cycles`, `memory_bytes`
+//! and `max_tile_bytes_including_gaps`. Bytes that were not measured are empty cells. Lines that
+//! begin with `#` are comments.
 //!
-//! A row of the family `vertex` is a vertex alone: the formula of its cycles is all that counts.
+//! A row of the family `vertex` is a single vertex: only the formula of its cycles applies.
 
 mod case;
 mod config;
@@ -38,8 +38,8 @@ use summary::SimulatedRow;
 /// Simulates every row of a file.
 ///
 /// # Errors
-/// The first line that cannot be understood. A row that is understood but cannot be simulated is
-/// listed in [`ValidationSummary::skipped`].
+/// Returns an error for the first invalid line. A valid row that cannot be simulated is listed in
+/// [`ValidationSummary::skipped`].
 pub fn validate(text: &str) -> Result<ValidationSummary, RowError> {
     let rows = read_rows(text)?;
     let costs: Vec<_> = rows.par_iter().map(simulate).collect();

@@ -1,24 +1,24 @@
-//! Which passes of a layer are run.
+//! The passes of a layer that are run.
 
 use super::config::{RowConfig, RowProblem};
 
-/// Words for it: all tools of poplibs call it one of these.
+/// The keys of the passes. Each tool of poplibs uses one of them.
 pub(crate) const PASS_KEYS: [&str; 4] = ["phase", "single-phase", "pass", "inference-only"];
 
-/// Passes that are run.
+/// The passes that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LayerPasses {
     pub forward: bool,
-    /// Gradient of the input.
+    /// The gradient of the input.
     pub backward: bool,
-    /// Gradient of the weights, and their update.
+    /// The gradient of the weights, and their update.
     pub update: bool,
-    /// Whether nothing is ever trained: the forward pass is then planned on its own.
+    /// True if nothing is ever trained. The forward pass is then planned separately.
     pub inference: bool,
 }
 
 impl LayerPasses {
-    /// What `config` asks for; `default` where it is silent.
+    /// Reads the passes of `config`, with `default` if it names none.
     pub(crate) fn from_config(config: &RowConfig, default: Self) -> Result<Self, RowProblem> {
         let mut passes = default;
         for key in &PASS_KEYS[..3] {
@@ -49,14 +49,14 @@ impl LayerPasses {
 
     const NONE: Self = Self { forward: false, backward: false, update: false, inference: false };
 
-    /// A step of training.
+    /// The passes of a training step.
     pub(super) const ALL: Self =
         Self { forward: true, backward: true, update: true, inference: false };
 
-    /// A forward pass that nothing follows.
+    /// A forward pass without any other pass.
     pub(crate) const INFERENCE: Self = Self { forward: true, inference: true, ..Self::NONE };
 
-    /// Whether a gradient of the result exists.
+    /// True if a gradient of the result exists.
     pub(crate) fn needs_gradient(self) -> bool {
         self.backward || self.update
     }

@@ -14,7 +14,7 @@ use crate::shape::gcd;
 use crate::shape::{DType, TensorRole};
 use crate::targets::Chip;
 
-/// A reduction of a linear tensor.
+/// Builds a reduction of a linear tensor.
 pub(crate) fn reduction(
     config: &RowConfig,
     chip: &'static Chip,
@@ -47,7 +47,7 @@ pub(crate) fn reduction(
     Ok(case)
 }
 
-/// A pooling, its gradient, or both.
+/// Builds a pooling, its gradient, or both.
 pub(crate) fn pooling(
     config: &RowConfig,
     chip: &'static Chip,
@@ -59,7 +59,8 @@ pub(crate) fn pooling(
     let leading = [config.number("batch-size", 1)?, config.number("channels", 1)?];
     let dtype = config.dtype("data-type", DType::Half)?;
     let x = case.tensor("input", TensorRole::Input, &[&leading[..], &field].concat(), dtype)?;
-    // Channels that come in no such groups lie in the largest ones that divide both.
+    // If the channels cannot be split into such groups, the groups are the largest that divide
+    // both.
     let group = gcd(config.number("fwd-chans-per-group", 1)?, leading[1]);
     if group > 1 {
         let ty = &case.graph().tensor(x).ty;
@@ -94,16 +95,16 @@ fn pool(config: &RowConfig) -> Result<PoolOp, RowProblem> {
             return Err(RowProblem::Malformed(format!("pooling-type: no pooling {other:?}")));
         }
     };
-    let window = |d: usize| PoolWindow {
+    let windows = (0..dimensions).map(|d| PoolWindow {
         kernel: kernel[d],
         stride: stride[d],
         before: before[d],
         behind: behind[d],
-    };
-    Ok(PoolOp { kind, windows: (0..dimensions).map(window).collect() })
+    });
+    Ok(PoolOp { kind, windows: windows.collect() })
 }
 
-/// A gather of rows of a table, the update of those rows, or both.
+/// Builds a gather of rows of a table, the update of those rows, or both.
 pub(crate) fn embedding(
     config: &RowConfig,
     chip: &'static Chip,

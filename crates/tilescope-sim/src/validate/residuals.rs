@@ -1,16 +1,18 @@
-//! How far measured figures are from simulated ones: what bands on predictions are made of.
+//! The ratios of measured to simulated figures, from which error bands of predictions are made.
 
 use super::summary::{RowCosts, RowErrors, ValidationSummary};
 use crate::error_bands::{ALL_ROWS, ExtentRange, HEAD, WORST_ROWS, group_of_family};
 use std::collections::BTreeMap;
 
-/// What ends of bands count in.
+/// The unit in which ends of bands are counted.
 const PARTS: usize = 20;
-/// Parts of the rows that lie below a band and below its upper end: nine of ten are inside.
+/// The parts of the rows below the lower end of a band and below its upper end: nine of ten are
+/// inside.
 const BAND_ENDS: [usize; 2] = [1, PARTS - 1];
 
-/// The lines of `error_bands/residuals.csv`: each group of rows, then all of them, and their ends.
-/// Bands are of operations: rows without bytes, such as those of single vertices, are none.
+/// Returns the lines of `error_bands/residuals.csv`: each group of rows, then all rows, and their
+/// extremes. Bands apply to operations, so rows without bytes, such as those of single vertices,
+/// are excluded.
 pub fn residuals(validation: &ValidationSummary) -> String {
     let mut groups: BTreeMap<&str, Vec<MeasuredOperation>> = BTreeMap::new();
     let mut all = Vec::new();
@@ -27,7 +29,7 @@ pub fn residuals(validation: &ValidationSummary) -> String {
     lines.join("\n")
 }
 
-/// A row that a band is made of.
+/// A row that contributes to a band.
 #[derive(Clone, Copy)]
 struct MeasuredOperation<'a> {
     row: &'a RowCosts,
@@ -43,23 +45,25 @@ impl<'a> MeasuredOperation<'a> {
 }
 
 fn line(group: &str, rows: &[MeasuredOperation], ends: [usize; 2]) -> String {
-    let factors = |error: usize| {
-        // An error is simulated / measured - 1.
-        let mut factors: Vec<f64> =
-            rows.iter().map(|operation| 1.0 / (1.0 + operation.errors[error])).collect();
-        factors.sort_by(f64::total_cmp);
-        ends.map(|end| format!("{:.3}", quantile(&factors, end))).join(",")
-    };
     let extents = ExtentRange::of(rows.iter().flat_map(|each| each.row.extents.iter().copied()));
-    let bands = [0, 1, 2].map(factors).join(",");
+    let bands = [0, 1, 2]
+        .map(|error| {
+            // An error is `simulated / measured - 1`.
+            let mut factors: Vec<f64> =
+                rows.iter().map(|operation| 1.0 / (1.0 + operation.errors[error])).collect();
+            factors.sort_by(f64::total_cmp);
+            ends.map(|end| format!("{:.3}", quantile(&factors, end))).join(",")
+        })
+        .join(",");
     format!("{group},{},{bands},{}", rows.len(), extents.cells())
 }
 
-/// The value below which so many of [`PARTS`] of the sorted values lie, between two of them in
-/// proportion.
+/// The value below which `parts` of [`PARTS`] of the sorted values are. Between two values it is
+/// interpolated linearly.
 fn quantile(sorted: &[f64], parts: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 1.0 };
-    let (index, rest) = (parts * last / PARTS, parts * last % PARTS);
+    let index = parts * last / PARTS;
+    let rest = parts * last % PARTS;
     let value = |index: usize| sorted.get(index.min(last)).copied().unwrap_or(1.0);
     value(index) + (value(index + 1) - value(index)) * rest as f64 / PARTS as f64
 }

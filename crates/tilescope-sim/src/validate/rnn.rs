@@ -16,8 +16,8 @@ pub(crate) fn gru(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmark
     layer(RnnCellType::Gru, config, chip)
 }
 
-/// The passes that are run. The order of the cells only names the parts of the weights. Backward
-/// passes alone need what the forward pass kept: the tools run it before.
+/// Builds the passes that are run. The order of the cells only names the parts of the weights.
+/// Backward passes need the values that the forward pass kept, so the tools run it first.
 fn layer(
     cell: RnnCellType,
     config: &RowConfig,
@@ -30,7 +30,9 @@ fn layer(
     let batch = config.number("batch-size", 1)?;
     let [steps, input, output] =
         ["sequence-size", "input-size", "output-size"].map(|key| config.required(key));
-    let (steps, input, output) = (steps?, input?, output?);
+    let steps = steps?;
+    let input = input?;
+    let output = output?;
     let units = cell.units();
     let x = case.tensor("input", TensorRole::Input, &[steps, batch, input], dtype)?;
     let w =

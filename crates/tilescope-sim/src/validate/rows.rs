@@ -1,4 +1,4 @@
-//! Reading a file of measured operations.
+//! The reader of a file of measured operations.
 
 use super::config::{ConfigTextError, RowConfig};
 use super::families::{FAMILIES, OperationFamily};
@@ -7,31 +7,31 @@ use tilescope_report::units::{Bytes, Cycles};
 
 #[derive(Clone, Debug)]
 pub(crate) struct MeasuredRow {
-    /// Line of the file, from 1.
+    /// The line of the file, from 1.
     pub line: usize,
     pub name: String,
-    /// What kind of operation it is.
+    /// The kind of operation.
     pub family: &'static OperationFamily,
     pub config: RowConfig,
     pub chip: &'static Chip,
     pub cycles: Cycles,
     /// Always-live bytes of all tiles, and the peak of the others on each tile, if measured.
     pub memory_bytes: Option<Bytes>,
-    /// Highest address in use on any tile, if measured.
+    /// The highest address in use on any tile, if measured.
     pub max_tile: Option<Bytes>,
 }
 
-/// A line that cannot be understood.
+/// The error of an invalid line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct RowError {
-    /// Line of the file, from 1.
+    /// The line of the file, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem of the line.
     pub problem: String,
 }
 
-/// What can be wrong with the text of a file, whatever it would cost.
+/// The errors in the text of a file, independent of its costs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum RowTextError {
     #[error("the file is empty; columns {}", COLUMNS.join(", "))]
@@ -75,10 +75,10 @@ const COLUMNS: [&str; 7] = [
     "max_tile_bytes_including_gaps",
 ];
 
-/// Reads all rows; empty lines and comments are left out.
+/// Reads all rows. Empty lines and comments are skipped.
 ///
 /// # Errors
-/// The first line that is broken, and files without rows.
+/// Returns an error for the first invalid line, and for files without rows.
 pub(crate) fn read_rows(text: &str) -> Result<Vec<MeasuredRow>, RowError> {
     let numbered = (1..).zip(text.lines());
     let mut lines = numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -93,7 +93,7 @@ pub(crate) fn read_rows(text: &str) -> Result<Vec<MeasuredRow>, RowError> {
     }
 }
 
-/// Where each of [`COLUMNS`] is.
+/// The position of each of [`COLUMNS`].
 fn columns(header: &str) -> Result<[usize; COLUMNS.len()], RowTextError> {
     let names = fields(header)?;
     let mut places = [0; COLUMNS.len()];
@@ -134,7 +134,7 @@ fn row(
     })
 }
 
-/// A measured number: errors are shares of it, so it is above 0.
+/// Parses a measured number. It must be above 0, because errors are shares of it.
 fn measured(column: &'static str, text: &str) -> Result<u64, RowTextError> {
     text.parse()
         .ok()
@@ -142,7 +142,7 @@ fn measured(column: &'static str, text: &str) -> Result<u64, RowTextError> {
         .ok_or_else(|| RowTextError::NotMeasured { column, text: text.to_owned() })
 }
 
-/// Bytes that may not have been measured.
+/// Parses bytes that may not have been measured.
 fn measured_bytes(column: &'static str, text: &str) -> Result<Option<Bytes>, RowTextError> {
     if text.is_empty() {
         return Ok(None);
@@ -150,7 +150,7 @@ fn measured_bytes(column: &'static str, text: &str) -> Result<Option<Bytes>, Row
     measured(column, text).map(|bytes| Some(Bytes(bytes)))
 }
 
-/// Fields of a line, separated by commas; quotes protect commas.
+/// Splits a line into fields at commas. Quotes protect commas.
 fn fields(line: &str) -> Result<Vec<String>, RowTextError> {
     let mut fields = vec![String::new()];
     let mut quoted = false;

@@ -6,10 +6,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles};
 
-/// What all rows of a file say.
+/// The results of all rows of a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ValidationSummary {
-    /// Simulated rows, in the order of the file.
+    /// Simulated rows, in file order.
     pub rows: Vec<RowCosts>,
     /// Errors of each family with simulated rows.
     pub families: BTreeMap<&'static str, FamilyErrors>,
@@ -17,7 +17,7 @@ pub struct ValidationSummary {
     pub skipped: Vec<SkippedRow>,
 }
 
-/// Simulated and measured costs of one row.
+/// The simulated and measured costs of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RowCosts {
     pub name: String,
@@ -26,20 +26,20 @@ pub struct RowCosts {
     pub simulated_cycles: Cycles,
     /// Measured bytes: always-live ones of all tiles, and the peak of the others on each tile.
     pub memory_bytes: Option<Bytes>,
-    /// Those of the model, which single vertices do not have.
+    /// Simulated bytes. `None` for single vertices.
     pub simulated_memory_bytes: Option<Bytes>,
     /// Measured highest address in use on any tile.
     pub max_tile: Option<Bytes>,
     pub simulated_max_tile: Option<Bytes>,
-    /// Kind of the operation.
+    /// The kind of the operation.
     #[serde(skip)]
     pub family: &'static str,
-    /// How large it is, part by part.
+    /// The sizes of its parts.
     #[serde(skip)]
     pub(super) extents: Vec<OperationExtent>,
 }
 
-/// What is simulated of a row.
+/// The simulated figures of a row.
 pub(super) struct SimulatedRow {
     pub cycles: Cycles,
     pub memory_bytes: Option<Bytes>,
@@ -47,18 +47,18 @@ pub(super) struct SimulatedRow {
     pub extents: Vec<OperationExtent>,
 }
 
-/// Signed errors of a row, as shares of what was measured.
+/// Signed errors of a row, as shares of the measured figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowErrors {
     pub cycles: f64,
-    /// Of memory, if it was measured and simulated.
+    /// The error of memory, if it was measured and simulated.
     pub memory: Option<f64>,
-    /// Of the fullest tile, if it was measured and simulated.
+    /// The error of the fullest tile, if it was measured and simulated.
     pub max_tile: Option<f64>,
 }
 
 impl RowCosts {
-    /// How far the model is off.
+    /// The errors of the model for this row.
     pub fn errors(&self) -> RowErrors {
         RowErrors {
             cycles: self.simulated_cycles.as_f64() / self.cycles.as_f64() - 1.0,
@@ -116,7 +116,7 @@ impl ValidationSummary {
         self.skipped.push(SkippedRow { name: row.name.clone(), target: row.chip.name, reason });
     }
 
-    /// Sums the families up.
+    /// Computes the errors of the families.
     pub(super) fn finish(&mut self) {
         let mut families: BTreeMap<&'static str, Vec<RowErrors>> = BTreeMap::new();
         for row in &self.rows {
@@ -140,7 +140,7 @@ impl FamilyErrors {
     }
 }
 
-/// The mean; none of no values.
+/// The mean of the values. `None` if there are none.
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sum = 0.0;
     let mut count = 0_u32;
@@ -148,5 +148,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
         sum += value;
         count += 1;
     }
-    (count > 0).then(|| sum / f64::from(count))
+    if count == 0 {
+        return None;
+    }
+    Some(sum / f64::from(count))
 }

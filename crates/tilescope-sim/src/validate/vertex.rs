@@ -10,10 +10,11 @@ use crate::poplin::planner::vertex_candidates::{
 use crate::targets::{Chip, IpuTarget};
 use tilescope_report::units::Cycles;
 
-/// The vertex whose rows are understood.
+/// The vertex type that rows may have.
 const KNOWN_VERTEX: &str = "poplin::ConvPartial1x1Out";
 
-/// Cycles of a vertex for `rows` outputs of `out-channels` channels each, on every tile alike.
+/// Returns the cycles of a vertex for `rows` outputs of `out-channels` channels each, which are
+/// equal on every tile.
 pub(super) fn cycles(config: &RowConfig, chip: &'static Chip) -> Result<Cycles, RowProblem> {
     config.require_key("vertex")?;
     let vertex = conv_1x1(config.text("vertex").unwrap_or_default())?;
@@ -43,7 +44,7 @@ pub(super) fn cycles(config: &RowConfig, chip: &'static Chip) -> Result<Cycles, 
     Ok(engine.cycles_1x1(&work, ConvOutputRows { count: 1, length: rows }))
 }
 
-/// A vertex type from its name in Poplar:
+/// Parses a vertex type from its name in Poplar:
 /// `poplin::ConvPartial1x1Out<input,partials,limited,128-bit loads,units,...>`.
 fn conv_1x1(name: &str) -> Result<ConvVertexType, RowProblem> {
     let arguments = name
@@ -80,7 +81,7 @@ fn unknown_vertex(name: &str) -> RowProblem {
     ))
 }
 
-/// Refuses channels that end inside what the vertex takes at a time.
+/// Rejects channels that are not whole groups of the vertex.
 fn whole_groups(key: &str, channels: u64, group: u64) -> Result<(), RowProblem> {
     if channels > 0 && channels.is_multiple_of(group) {
         return Ok(());

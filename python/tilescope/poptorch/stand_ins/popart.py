@@ -4,6 +4,8 @@ Sessions compute nothing: anchors keep zeros. Options become keys of a spec as t
 ``poptorch.Options._Popart`` do.
 """
 
+from __future__ import annotations
+
 import pathlib
 import shutil
 import tempfile

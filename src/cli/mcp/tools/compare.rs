@@ -1,9 +1,10 @@
-//! Two reports side by side, with gates.
+//! Compares two reports, with gates.
 
 use super::super::answer::first;
+use super::super::answer_fields::{AnswerField, AnswerKind};
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, OpenedReport, json_of};
-use super::{LIMIT, McpTool};
+use super::{LIMIT, McpTool, PER, ToolAnswer};
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use crate::cli::gates::{CheckedGates, read_gate};
@@ -44,11 +45,9 @@ const GATES: ToolArgument = ToolArgument::optional(
      a dotted path of summary, or cycles, throughput, memory, max_tile; > >= < <= ==; a limit with a \
      unit, with a sign for a change against the source",
 );
-const PER: ToolArgument = ToolArgument::optional(
-    "per",
-    ArgumentKind::Word(&["sample", "update", "run"]),
-    "What cycles and executions are told per; sample where nothing is said",
-);
+/// One of the two reports.
+const SIDE: [AnswerField; 1] =
+    [AnswerField::always("report", AnswerKind::Text, "The report as it was named")];
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "compare",
@@ -56,10 +55,44 @@ pub(super) const TOOL: McpTool = McpTool {
             of the model, what explains it (critical path, operations, steps), what was set \
             differently; and judges gates. Differences are target - source, the largest first.",
     arguments: &[SOURCE, TARGET, TARGET_CHANGES, VIEW, GATES, PER, LIMIT],
+    answer: &[
+        AnswerField::always("source", AnswerKind::Fields(&SIDE), "The baseline"),
+        AnswerField::always("target", AnswerKind::Fields(&SIDE), "What is compared with it"),
+        AnswerField::always("normalization", AnswerKind::Object, "What figures are told per"),
+        AnswerField::sometimes("verdict", AnswerKind::Text, "What changed, in a sentence"),
+        AnswerField::sometimes(
+            "distinction",
+            AnswerKind::Any,
+            "Whether the difference is beyond the errors of the model",
+        ),
+        AnswerField::always(
+            "tables",
+            AnswerKind::Rows(&[
+                AnswerField::always("title", AnswerKind::Text, "Its title"),
+                AnswerField::always("of", AnswerKind::Text, "What its rows are"),
+                AnswerField::always(
+                    "rows",
+                    AnswerKind::Rows(&[]),
+                    "Rows, the largest change first",
+                ),
+                AnswerField::always("total", AnswerKind::Any, "Their sum"),
+            ]),
+            "Differences, target - source",
+        ),
+        AnswerField::always(
+            "gates",
+            AnswerKind::Rows(&[
+                AnswerField::always("gate", AnswerKind::Text, "The gate"),
+                AnswerField::always("violated", AnswerKind::Flag, "Whether it is not passed"),
+                AnswerField::or_null("why", AnswerKind::Text, "The figure that violates it"),
+            ]),
+            "Each gate with its verdict",
+        ),
+    ],
     run,
 };
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let view = arguments.text(VIEW.name);
     let known_view = view.map(known_view).transpose()?;
     let gates = arguments.texts(GATES.name).map(read_gate).collect::<Result<Vec<_>, _>>()?;
@@ -99,10 +132,9 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
             json!({ "gate": gate, "violated": violation.is_some(), "why": sentence })
         })
         .collect();
-    let [source, target] = [source, target].map(|side| side.answer(json!({})));
-    answer["source"] = source;
-    answer["target"] = target;
-    Ok(answer)
+    answer["source"] = source.answer(json!({}))?;
+    answer["target"] = target.answer(json!({}))?;
+    Ok(answer.into())
 }
 
 fn known_view(
@@ -124,12 +156,13 @@ fn table_json(table: &ComparisonTable, limit: usize, sides: [&OpenedReport; 2]) 
     })
 }
 
-/// A row, with a link to where it can be seen: in the target, or else in the source.
+/// A row, with a link to its place in the target, or otherwise in the source.
 fn row_json(row: &ComparisonRow, [source, target]: [&OpenedReport; 2]) -> Value {
     let in_target = row.target_place.as_ref().and_then(|place| target.link(place));
-    let in_source = || row.source_place.as_ref().and_then(|place| source.link(place));
     let mut value = json!(row);
-    if let Some(link) = in_target.or_else(in_source) {
+    if let Some(link) =
+        in_target.or_else(|| row.source_place.as_ref().and_then(|place| source.link(place)))
+    {
         value["link"] = link.into();
     }
     value

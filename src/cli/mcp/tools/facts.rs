@@ -4,9 +4,10 @@ mod limits;
 mod summary;
 mod why;
 
+use super::super::answer_fields::{AnswerField, AnswerKind};
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, json_of};
-use super::{CHANGES, LIMIT, McpTool, REPORT};
+use super::{CHANGES, LIMIT, McpTool, OF_REPORT, REPORT, ToolAnswer};
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Value, json};
@@ -41,14 +42,57 @@ pub(super) const TOOL: McpTool = McpTool {
             is made faster. limits: how far the run is from what the machine could do, and where the \
             cycles of an operation go.",
     arguments: &[REPORT, CHANGES, TOPIC, AT, OPERATION, LIMIT],
+    answer: &[
+        OF_REPORT,
+        AnswerField::sometimes("topic", AnswerKind::Text, "The topic"),
+        AnswerField::sometimes("about", AnswerKind::Text, "What the topic is about"),
+        AnswerField::sometimes("facts", AnswerKind::Cells, "Facts of the topic with units"),
+        AnswerField::sometimes("topics", AnswerKind::Texts, "All topics"),
+        AnswerField::sometimes("figures", AnswerKind::Texts, "Figures of this topic"),
+        AnswerField::sometimes("tables", AnswerKind::Texts, "Tables of this topic"),
+        AnswerField::sometimes(
+            "values",
+            AnswerKind::Object,
+            "summary: all figures, by dotted paths",
+        ),
+        AnswerField::sometimes("units", AnswerKind::Object, "summary: paths of figures by unit"),
+        AnswerField::sometimes("formulas", AnswerKind::Object, "How figures are worked out"),
+        AnswerField::sometimes(
+            "notes",
+            AnswerKind::Texts,
+            "summary: what the report says of itself",
+        ),
+        AnswerField::sometimes(
+            "cycles",
+            AnswerKind::Whole,
+            "execution-trace: cycles of run or step",
+        ),
+        AnswerField::sometimes(
+            "why",
+            AnswerKind::Any,
+            "execution-trace: chains from the largest parts of the critical path down to options",
+        ),
+        AnswerField::sometimes("step", AnswerKind::Whole, "With `at`: the step"),
+        AnswerField::sometimes("ipu", AnswerKind::Whole, "With `at`: its IPU"),
+        AnswerField::sometimes("on_path", AnswerKind::Flag, "With `at`: whether it is on the path"),
+        AnswerField::sometimes("slack", AnswerKind::Any, "With `at`: how much later it could end"),
+        AnswerField::sometimes("run", AnswerKind::Object, "limits: utilisation and waterfall"),
+        AnswerField::sometimes(
+            "explained",
+            AnswerKind::Rows(&[]),
+            "limits with `operation`: where the cycles of each go",
+        ),
+        AnswerField::sometimes("text", AnswerKind::Text, "spec: its TOML"),
+    ],
     run,
 };
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let (report, changes) = (arguments.required_text(REPORT.name), arguments.changes(CHANGES.name));
     let id = arguments.text(TOPIC.name).unwrap_or("summary");
     if id == "spec" {
-        return Ok(json!({ "report": report, "text": session.spec(report, &changes)?.text }));
+        let text = session.spec(report, &changes)?.text;
+        return Ok(json!({ "report": report, "text": text }).into());
     }
     let asked = topic(id)?;
     for (argument, topic) in [(AT, "execution-trace"), (OPERATION, "limits")] {
@@ -69,5 +113,6 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     answer["figures"] = asked.figures.iter().map(|figure| figure.name).collect();
     answer["tables"] = asked.all_tables().map(|table| Value::from(table.path())).collect();
     answer["topics"] = TOPICS.iter().map(|topic| topic.id).collect();
-    Ok(opened.answer(opened.linked(answer, Some(&ViewLocation::view(asked.id)))))
+    let place = ViewLocation::view(asked.id);
+    Ok(opened.answer(opened.linked(answer, Some(&place)))?.into())
 }

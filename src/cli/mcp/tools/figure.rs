@@ -1,11 +1,12 @@
 //! Figures of any topic.
 
+use super::super::answer_fields::{AnswerField, AnswerKind};
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, json_of};
-use super::{CHANGES, McpTool, REPORT};
+use super::{CHANGES, McpTool, OF_REPORT, REPORT, ToolAnswer};
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
-use serde_json::{Value, json};
+use serde_json::json;
 use tilescope_analysis::topics::topic;
 
 const TOPIC: ToolArgument = ToolArgument::required(
@@ -25,10 +26,26 @@ pub(super) const TOOL: McpTool = McpTool {
             with axes and units. memory, liveness, limits (waterfall, roofline) and execution-trace \
             have some.",
     arguments: &[REPORT, CHANGES, TOPIC, FIGURE],
+    answer: &[
+        OF_REPORT,
+        AnswerField::always("topic", AnswerKind::Text, "The topic"),
+        AnswerField::always(
+            "figures",
+            AnswerKind::Rows(&[
+                AnswerField::always("name", AnswerKind::Text, "As it is asked for"),
+                AnswerField::always(
+                    "figure",
+                    AnswerKind::Object,
+                    "Title, axes, marks, guides, note",
+                ),
+            ]),
+            "Figures of the topic",
+        ),
+    ],
     run,
 };
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let asked = topic(arguments.required_text(TOPIC.name))?;
     let name = arguments.text(FIGURE.name);
     let figures = asked.figures.iter().filter(|of| name.is_none_or(|name| name == of.name));
@@ -45,5 +62,5 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         let read = (figure.read)(&opened.report)?;
         drawn.push(json!({ "name": figure.name, "figure": json_of(&read)? }));
     }
-    Ok(opened.answer(json!({ "topic": asked.id, "figures": drawn })))
+    Ok(opened.answer(json!({ "topic": asked.id, "figures": drawn }))?.into())
 }

@@ -1,14 +1,16 @@
-//! What would help, and whether it does.
+//! Proposals for improvements, with the results of trying them.
 
 use super::super::answer::first;
+use super::super::answer_fields::{AnswerField, AnswerKind};
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, OpenedReport, json_of};
-use super::{CHANGES, LIMIT, McpTool, REPORT};
+use super::{CHANGES, LIMIT, McpTool, OF_REPORT, REPORT, ToolAnswer};
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Value, json};
 use tilescope_analysis::insights::{InsightFinding, insights, insights_with_tried};
 use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
+use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_report::units::NumberFormat;
 
 const PROVE: ToolArgument = ToolArgument::optional(
@@ -24,20 +26,47 @@ pub(super) const TOOL: McpTool = McpTool {
             bound on the gain, and where keys of the spec do it the changes and their cost. With \
             prove, what each proposal was measured to gain; a proposal without `measured` is a claim.",
     arguments: &[REPORT, CHANGES, PROVE, LIMIT],
+    answer: &[
+        OF_REPORT,
+        AnswerField::always(
+            "findings",
+            AnswerKind::Rows(&[
+                AnswerField::always("rule", AnswerKind::Text, "Name of the rule"),
+                AnswerField::always("subject", AnswerKind::Text, "time or memory"),
+                AnswerField::always("sentence", AnswerKind::Text, "What was found"),
+                AnswerField::always(
+                    "gain_text",
+                    AnswerKind::Text,
+                    "The bound on the gain in words",
+                ),
+                AnswerField::sometimes("changes", AnswerKind::Object, "Keys to set, and values"),
+                AnswerField::sometimes("cost", AnswerKind::Text, "What is given up for it"),
+                AnswerField::sometimes(
+                    "measured",
+                    AnswerKind::Object,
+                    "What it was measured to do",
+                ),
+                AnswerField::sometimes("measured_text", AnswerKind::Text, "The same in words"),
+                AnswerField::sometimes("link", AnswerKind::Text, "What opens the place"),
+            ]),
+            "What is worth improving, most important first",
+        ),
+        AnswerField::always("units", AnswerKind::Object, "Units of gains and measurements"),
+        AnswerField::sometimes("not_known", AnswerKind::Text, "Why earlier trials are left out"),
+    ],
     run,
 };
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let opened =
         session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
     let numbers = NumberFormat::default();
     let (found, problem) = match arguments.flag(PROVE.name) {
-        true => (proven(&opened, session)?, None),
+        true => (proven(&opened)?, None),
         false => insights_with_tried(&opened.report, numbers)?,
     };
-    let finding = |finding: &InsightFinding| finding_json(&opened, finding).unwrap_or_default();
     let mut answer = json!({
-        "findings": first(found.iter(), arguments.limit(), finding),
+        "findings": first(found.iter(), arguments.limit(), |finding| finding_json(&opened, finding).unwrap_or_default()),
         "units": {
             "gain.share": "share of the time of the run, or of the memory of the tiles concerned: a \
                            bound, not a promise",
@@ -48,19 +77,17 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     if let Some(problem) = problem {
         answer["not_known"] = format!("what was tried before: {problem}").into();
     }
-    Ok(opened.answer(answer))
+    Ok(opened.answer(answer)?.into())
 }
 
 /// Findings whose proposals were tried now; nothing of it is kept.
-fn proven(
-    opened: &OpenedReport,
-    session: &mut McpSession,
-) -> Result<Vec<InsightFinding>, CliError> {
+fn proven(opened: &OpenedReport) -> Result<Vec<InsightFinding>, CliError> {
     let report = &opened.report;
     let spec = report.spec().ok_or(UsageError::NoSpec)?;
     let found = insights(report, NumberFormat::default())?;
-    let (directory, jobs) = (session.directory()?, None);
-    Ok(prove(found, &ProofRequest { spec, directory, jobs, progress: &|_| () })?)
+    let directory = TemporaryDirectory::new()?;
+    let request = ProofRequest { spec, directory: directory.path(), jobs: None, progress: &|_| () };
+    Ok(prove(found, &request)?)
 }
 
 fn finding_json(opened: &OpenedReport, finding: &InsightFinding) -> Result<Value, CliError> {

@@ -1,17 +1,19 @@
-//! Rows of any table: by name, in SQL or by a search.
+//! Rows of any table: by name, with SQL or by a search.
 
 mod found;
 mod specs;
 mod sql;
 
 use super::super::answer::first;
+use super::super::answer_fields::{AnswerField, AnswerKind};
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::McpSession;
-use super::{CHANGES, LIMIT, McpTool, REPORT};
+use super::{CHANGES, LIMIT, McpTool, REPORT, ToolAnswer};
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::grouping::{GroupKey, GroupingError};
 use tilescope_analysis::records::RowSelection;
 use tilescope_analysis::tables::{self, NamedTable, find as find_table};
 use tilescope_analysis::view_location::ViewLocation;
@@ -49,6 +51,13 @@ const SORT: ToolArgument = ToolArgument::optional(
     "Column of the table by which rows are ordered, the largest first",
 );
 
+const GROUP_BY: ToolArgument = ToolArgument::optional(
+    "group_by",
+    ArgumentKind::Text,
+    "Rows of a table of operations in groups with sums and shares, by: block, layer (kind of layer: \
+     layer*/ff2/wu), part (layer*/ff2), operator, pass, stage or ipu",
+);
+
 pub(super) const TOOL: McpTool = McpTool {
     name: "table",
     about: "Rows of any table of a report: memory by tile and by variable, liveness, program tree, \
@@ -58,16 +67,38 @@ pub(super) const TOOL: McpTool = McpTool {
             tensors and vertices that a search finds, with totals over all that match. Without any \
             of the three it lists the tables, with a report those of SQL and their columns, too.",
     arguments: &[OPTIONAL_REPORT, CHANGES, TABLE, SQL, FIND, CONTAINS, SORT, LIMIT],
+    answer: &[
+        AnswerField::sometimes("report", AnswerKind::Text, "The report as it was named"),
+        AnswerField::sometimes(
+            "columns",
+            AnswerKind::Rows(&[
+                AnswerField::always("name", AnswerKind::Text, "Its title"),
+                AnswerField::sometimes("unit", AnswerKind::Text, "Unit of its values"),
+                AnswerField::sometimes("formula", AnswerKind::Text, "How they are worked out"),
+            ]),
+            "Columns of a table, in the order of cells",
+        ),
+        AnswerField::sometimes(
+            "rows",
+            AnswerKind::Cells,
+            "Lists of cells of a table; else objects. The last says how many are left off",
+        ),
+        AnswerField::sometimes("totals", AnswerKind::Any, "find: sums over all that match"),
+        AnswerField::sometimes("units", AnswerKind::Object, "find: units of the sums"),
+        AnswerField::sometimes("hint", AnswerKind::Text, "sql: what would be faster or surer"),
+        AnswerField::sometimes("tables", AnswerKind::Rows(&[]), "Tables that are asked by name"),
+        AnswerField::sometimes("sql", AnswerKind::Rows(&[]), "Tables of SQL with their columns"),
+    ],
     run,
 };
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let [table, sql, find] = [TABLE, SQL, FIND].map(|of| arguments.text(of.name));
     if [table, sql, find].into_iter().flatten().count() > 1 {
         return Err(UsageError::Request("one of table, sql and find is asked at a time").into());
     }
     let has_rows = table.is_none() && (sql.is_some() || find.is_some());
-    for of in [CONTAINS, SORT] {
+    for of in [CONTAINS, SORT, GROUP_BY] {
         if has_rows && arguments.text(of.name).is_some() {
             return Err(UsageError::NotForAnswers(of.name).into());
         }
@@ -76,19 +107,22 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let limit = arguments.limit();
     if let Some(mut rows) = table.and_then(specs::rows) {
         rows.retain(|row| row.to_string().to_lowercase().contains(&word));
-        return Ok(json!({ "rows": first(rows.into_iter(), limit, |row| row) }));
+        return Ok(json!({ "rows": first(rows.into_iter(), limit, |row| row) }).into());
     }
     let known = table.map(find_table).transpose()?;
     let Some(report) = arguments.text(REPORT.name) else {
         if table.or(sql).or(find).is_some() {
             return Err(UsageError::MissingArgument { name: "report", about: REPORT.about }.into());
         }
-        return Ok(json!({ "tables": listed() }));
+        return Ok(json!({ "tables": listed() }).into());
     };
     let opened = session.open(report, &arguments.changes(CHANGES.name))?;
     let answer = match (known, sql, find) {
         (Some(table), ..) => {
-            let mut rows = read(table, &opened.report)?;
+            let mut rows = match arguments.text(GROUP_BY.name) {
+                Some(key) => read_groups(table, &opened.report, key)?,
+                None => read(table, &opened.report)?,
+            };
             rows.rows.retain(|row| row.iter().any(|cell| has_word(cell, &word)));
             if let Some(column) = arguments.text(SORT.name) {
                 sort(&mut rows, column)?;
@@ -103,7 +137,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         (.., Some(query)) => found::rows(&opened, query, limit)?,
         _ => json!({ "tables": listed(), "sql": sql::tables(&opened)? }),
     };
-    Ok(opened.answer(answer))
+    Ok(opened.answer(answer)?.into())
 }
 
 /// All rows of a table.
@@ -117,7 +151,23 @@ fn read(table: NamedTable, report: &Report) -> Result<DataTable, CliError> {
     }
 }
 
-/// The tables that are asked by name.
+/// The rows of a table in groups.
+fn read_groups(table: NamedTable, report: &Report, key: &str) -> Result<DataTable, CliError> {
+    let Some(key) = GroupKey::of_name(key) else {
+        let known = GroupKey::ALL.map(GroupKey::name).join(", ");
+        return Err(UsageError::unknown("group_by", key, format!("; known: {known}")).into());
+    };
+    let groups = match table {
+        NamedTable::OfTopic(table) => table.grouped(report, key),
+        NamedTable::Record(table) => Err(GroupingError::NoGroups { table: table.name.to_owned() }),
+    };
+    groups.map_err(|error| match error {
+        GroupingError::Report(error) => CliError::from(error),
+        error => UsageError::Table(error.into()).into(),
+    })
+}
+
+/// The tables that can be read by name.
 fn listed() -> Vec<Value> {
     let tables = tables::listed().into_iter();
     tables.map(|table| json!({ "table": table.name, "about": table.about })).collect()
@@ -141,8 +191,7 @@ fn sort(table: &mut DataTable, column: &str) -> Result<(), CliError> {
 /// A table with its first rows.
 fn table_json(table: &DataTable, limit: usize) -> Value {
     let columns: Vec<Value> = table.columns.iter().map(column).collect();
-    let row = |cells: &Vec<TableCell>| json!(cells);
-    json!({ "columns": columns, "rows": first(table.rows.iter(), limit, row) })
+    json!({ "columns": columns, "rows": first(table.rows.iter(), limit, |cells| json!(cells)) })
 }
 
 fn column(column: &TableColumn) -> Value {

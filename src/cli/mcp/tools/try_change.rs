@@ -1,8 +1,9 @@
-//! What a change of a spec does, by simulating it with and without.
+//! Measures the effect of a change of a spec, with two simulations.
 
+use super::super::answer_fields::{AnswerField, AnswerKind};
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, json_of};
-use super::{McpTool, REPORT};
+use super::{McpTool, OF_REPORT, REPORT, ToolAnswer};
 use crate::cli::command::CliError;
 use crate::cli::error::JobError;
 use serde_json::{Value, json};
@@ -22,19 +23,48 @@ const CHANGES: ToolArgument = ToolArgument::required(
      \"options.overlap_io\": \"loops\"}; the table keys lists them",
 );
 
+/// Figures of a spec.
+const FIGURES: [AnswerField; 7] = [
+    AnswerField::always("fits", AnswerKind::Flag, "Whether it fits in memory"),
+    AnswerField::or_null("cycles", AnswerKind::Whole, "Cycles of the run"),
+    AnswerField::or_null("seconds_per_sample", AnswerKind::Number, "Seconds of the run / samples"),
+    AnswerField::or_null("samples_per_second", AnswerKind::Number, "Rate of the machine"),
+    AnswerField::always("fullest_tile_bytes", AnswerKind::Whole, "Bytes of the fullest tile"),
+    AnswerField::always("ipus", AnswerKind::Whole, "IPUs of all replicas"),
+    AnswerField::always("expected", AnswerKind::Object, "Bounds of nine cases in ten"),
+];
+
 pub(super) const TOOL: McpTool = McpTool {
     name: "try_change",
     about: "Simulates a spec, or that of a report, as it is and with changes, and gives the measured \
             figures of both: time of a sample, memory, whether it fits; and what insights claim of \
             the same change, where they propose it. Writes no report.",
     arguments: &[REPORT, CHANGES],
+    answer: &[
+        OF_REPORT,
+        AnswerField::always("changes", AnswerKind::Object, "Keys that were set, and values"),
+        AnswerField::always("before", AnswerKind::Fields(&FIGURES), "The spec as it is"),
+        AnswerField::or_null("after", AnswerKind::Fields(&FIGURES), "The changed spec"),
+        AnswerField::always("measured", AnswerKind::Object, "How the two differ"),
+        AnswerField::always("measured_text", AnswerKind::Text, "The same in words"),
+        AnswerField::always(
+            "claimed",
+            AnswerKind::Rows(&[
+                AnswerField::always("rule", AnswerKind::Text, "Name of the rule"),
+                AnswerField::always("sentence", AnswerKind::Text, "What it says"),
+                AnswerField::always("gain_text", AnswerKind::Text, "The bound on the gain"),
+            ]),
+            "What insights say of the same change, where they propose it",
+        ),
+        AnswerField::always("units", AnswerKind::Object, "Units of the figures"),
+    ],
     run,
 };
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let name = arguments.required_text(REPORT.name);
     let changes = arguments.changes(CHANGES.name);
-    // What is wrong with the changes is said before anything is simulated.
+    // Errors in the changes are reported before any simulation.
     session.spec(name, &changes)?;
     let spec = session.spec(name, &SpecChanges::new())?;
     let directory = TemporaryDirectory::new()?;
@@ -42,17 +72,17 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), cores)?;
     let mut outcomes = runner.run(&[SpecChanges::new(), changes.clone()], |_, _| ())?.into_iter();
-    let mut outcome = || {
+    let mut take_outcome = || {
         let missing = TrialOutcome::Died("it was not run".to_owned());
         copy.named_outcome(outcomes.next().unwrap_or(missing))
     };
-    let before = match outcome() {
+    let before = match take_outcome() {
         TrialOutcome::Figures(figures) => figures,
         TrialOutcome::Refused(problem) | TrialOutcome::Died(problem) => {
             return Err(JobError::UnchangedSpec(problem).into());
         }
     };
-    let after = outcome();
+    let after = take_outcome();
     let after_json = match &after {
         TrialOutcome::Figures(figures) => figures_json(figures),
         TrialOutcome::Refused(_) | TrialOutcome::Died(_) => Value::Null,
@@ -60,6 +90,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let before_json = figures_json(&before);
     let measured = compared(&before, after);
     let opened = session.open(name, &SpecChanges::new())?;
+    opened.report.check_unchanged()?;
     let found = insights(&opened.report, NumberFormat::default())?;
     let claims = found.iter().filter(|finding| proposes(finding, &changes));
     let claims = claims.map(|finding| {
@@ -68,7 +99,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
             "gain": finding.gain, "gain_text": finding.gain_text(), "formula": finding.formula,
         })
     });
-    Ok(json!({
+    let answer = json!({
         "report": name,
         "changes": changes,
         "before": before_json,
@@ -82,7 +113,8 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
             "seconds_per_sample": "seconds of the run / its samples",
             "expected": "90 % interval",
         },
-    }))
+    });
+    Ok(answer.into())
 }
 
 fn proposes(finding: &InsightFinding, changes: &SpecChanges) -> bool {

@@ -1,9 +1,9 @@
-//! When the tiles of an IPU arrive at an exchange: a tile that is done with the step before waits
-//! for the last one.
+//! Arrival of the tiles of an IPU at an exchange: a tile that ends the step before waits for the
+//! last one.
 //!
 //! A report holds the cycles of each tile once per compute set and exchange, so the step before an
-//! exchange tells when tiles arrive; syncs between both are what tiles wait in. All steps of a run
-//! are looked at, in parts beside each other, and nothing is kept of them.
+//! exchange determines the arrival of its tiles; tiles wait in the syncs between both. All steps of
+//! a run are read, in parallel parts, and none of them is kept.
 
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -14,42 +14,43 @@ use tilescope_report::units::{
 };
 use tilescope_report::{ComputeSet, ExchangeTraffic, ProgramKind, Report, ReportError};
 
-/// Steps of a part, and parts that are looked at side by side: fewer, where each of them has more
-/// sums than this.
+/// Steps of a part, and parts that are read in parallel: fewer if each of them has more sums than
+/// `MOST_AT_ONCE`.
 const PART_STEPS: u64 = 1 << 16;
 const PARTS_AT_ONCE: usize = 16;
 const MOST_AT_ONCE: usize = 1 << 20;
 
-/// How far apart the tiles of an IPU arrive at an exchange, over all its executions.
+/// Spread of the arrivals of an IPU's tiles at an exchange, over all its executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileArrivals {
     pub executions: u64,
     /// Cycles from the first to the last tile, summed over executions.
     pub spread: Cycles,
-    /// The same of the execution in which it is most.
+    /// The largest spread of a single execution.
     pub widest: Cycles,
-    /// The last tile of that one, the first of those that come last together; `None` where all
-    /// tiles always arrive together.
+    /// The last tile of that execution, or the first of several that arrive last together; `None`
+    /// if all tiles always arrive together.
     pub last: Option<TileId>,
-    /// Tiles that come last together.
+    /// Number of tiles that arrive last together.
     pub last_tiles: u32,
 }
 
-/// Why nobody knows when tiles arrive.
+/// The reason that arrivals are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownArrivals {
-    /// Executions of which it is not known.
+    /// Number of executions with unknown arrivals.
     pub executions: u64,
-    /// What ran before the first of these; `None` where nothing did.
+    /// The kind of the step before the first of these; `None` if there was no such step.
     pub behind: Option<ProgramKind>,
 }
 
 impl UnknownArrivals {
-    /// The reason in words, of so many executions.
+    /// The reason as a sentence, for `all` executions.
     pub fn sentence(&self, all: u64) -> String {
-        let these = match self.executions == all {
-            true => "Its executions".to_owned(),
-            false => format!("{} of its {all} executions", self.executions),
+        let these = if self.executions == all {
+            "Its executions".to_owned()
+        } else {
+            format!("{} of its {all} executions", self.executions)
         };
         match self.behind {
             Some(kind) => {
@@ -60,10 +61,10 @@ impl UnknownArrivals {
     }
 }
 
-/// What is known of the arrivals at one exchange.
+/// The arrivals at one exchange, or the reason that they are not known.
 pub(super) type KnownArrivals = Result<TileArrivals, UnknownArrivals>;
 
-/// When the tiles of an IPU are done with a program, counted from its start.
+/// End of a program on each tile of an IPU, counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TileEnds {
     spread: Cycles,
@@ -92,7 +93,7 @@ impl TileEnds {
     }
 }
 
-/// Arrivals at every exchange that ran, by program and IPU.
+/// Arrivals at every executed exchange, by program and IPU.
 pub(super) fn arrivals(
     report: &Report,
     trace: &Trace,
@@ -113,10 +114,10 @@ pub(super) fn arrivals(
 /// The programs that run on a lane.
 #[derive(Default)]
 struct LanePrograms {
-    /// Place of each program that moves data among them, by its number.
+    /// Index of each program that moves data among the exchanges, by program number.
     exchanges: Vec<Option<u32>>,
     ids: Vec<ProgramId>,
-    /// When tiles are done with each program, by its number; `None` where that was not recorded.
+    /// Tile ends of each program, by program number; `None` if they were not recorded.
     ends: Vec<Option<TileEnds>>,
 }
 
@@ -128,7 +129,8 @@ impl LanePrograms {
         exchanges: &BTreeMap<ProgramId, ExchangeTraffic>,
     ) -> Result<Self, ReportError> {
         let LaneInfo { ipu, .. } = lane.info();
-        let (programs, tiles) = (report.programs()?, report.target()?.tiles_of_ipu(ipu));
+        let programs = report.programs()?;
+        let tiles = report.target()?.tiles_of_ipu(ipu);
         let mut found = Self::default();
         found.exchanges.resize(programs.len(), None);
         found.ends.resize(programs.len(), None);
@@ -152,10 +154,10 @@ impl LanePrograms {
         Ok(found)
     }
 
-    /// Place of the exchange that a step is, if it is one.
+    /// Index of the exchange that a step executes, if it is one.
     fn exchange(&self, step: BusyStep) -> Option<usize> {
         let place = (*self.exchanges.get(step.program?.index())?)?;
-        step.kind.moves_data().then_some(place as usize)
+        if step.kind.moves_data() { Some(place as usize) } else { None }
     }
 
     fn ends(&self, step: BusyStep) -> Option<TileEnds> {
@@ -163,7 +165,7 @@ impl LanePrograms {
     }
 }
 
-/// Arrivals at each exchange of a lane, which is looked at in parts of so many steps.
+/// Arrivals at each exchange of a lane, which is read in parts of `part_steps` steps.
 fn lane_arrivals(
     lane: TraceLane<'_>,
     programs: &LanePrograms,
@@ -185,13 +187,13 @@ fn lane_arrivals(
     Ok(all.into_arrivals())
 }
 
-/// Arrivals at each exchange of a lane whose order is known.
+/// Arrivals at each exchange of a lane with a known order.
 fn arrivals_in_order(
     order: &[ExchangeFollowing],
     programs: &LanePrograms,
 ) -> Vec<(ProgramId, Arrivals)> {
     let mut all = PartArrivals::new(programs);
-    // Those at the first step of the lane come last, as where its steps are looked at.
+    // The exchange at the first step of the lane comes last, as when steps are read one by one.
     let (at_start, behind): (Vec<_>, Vec<_>) = order.iter().partition(|of| of.before.is_none());
     for ExchangeFollowing { exchange, kind, before, executions } in
         behind.into_iter().chain(at_start)
@@ -203,7 +205,7 @@ fn arrivals_in_order(
     all.into_arrivals()
 }
 
-/// A step that tiles are busy in.
+/// A step in which tiles work.
 #[derive(Clone, Copy)]
 struct BusyStep {
     program: Option<ProgramId>,
@@ -214,17 +216,17 @@ impl BusyStep {
     /// `None` for steps in which tiles only wait.
     fn of(step: &LaneStep) -> Option<Self> {
         let waits = matches!(step.kind, ProgramKind::Sync | ProgramKind::WriteUndef);
-        (!waits).then_some(Self { program: step.program, kind: step.kind })
+        if !waits { Some(Self { program: step.program, kind: step.kind }) } else { None }
     }
 }
 
 /// Arrivals in consecutive steps of a lane.
 struct PartArrivals<'a> {
     programs: &'a LanePrograms,
-    /// The first busy step, whose arrivals the part before knows, and the last one.
+    /// The first working step, whose arrivals depend on the previous part, and the last one.
     first: Option<BusyStep>,
     last: Option<BusyStep>,
-    /// By place of the exchange.
+    /// Arrivals by index of the exchange.
     found: Vec<Arrivals>,
 }
 
@@ -251,7 +253,7 @@ impl<'a> PartArrivals<'a> {
         Ok(part)
     }
 
-    /// Counts arrivals at a step behind another one.
+    /// Counts arrivals at a step that follows another one.
     fn arrive(&mut self, step: BusyStep, before: Option<BusyStep>, executions: u64) {
         let exchange = self.programs.exchange(step);
         let Some(found) = exchange.and_then(|place| self.found.get_mut(place)) else { return };
@@ -261,7 +263,7 @@ impl<'a> PartArrivals<'a> {
         }
     }
 
-    /// Takes in the steps behind its own.
+    /// Appends the steps of the next part.
     fn append(&mut self, next: Self) {
         match (self.first, next.first) {
             (Some(_), Some(first)) => self.arrive(first, self.last, 1),
@@ -272,7 +274,7 @@ impl<'a> PartArrivals<'a> {
         self.found.iter_mut().zip(&next.found).for_each(|(sum, more)| sum.add(more));
     }
 
-    /// Arrivals at exchanges that ran, those at the first step of the lane too.
+    /// Arrivals at executed exchanges, including the one at the first step of the lane.
     fn into_arrivals(mut self) -> Vec<(ProgramId, Arrivals)> {
         if let Some(first) = self.first {
             self.arrive(first, None, 1);
@@ -282,7 +284,7 @@ impl<'a> PartArrivals<'a> {
     }
 }
 
-/// Arrivals at one exchange, as far as they are known.
+/// Arrivals at one exchange, known and unknown.
 #[derive(Clone, Copy, Default)]
 struct Arrivals {
     known: TileArrivals,
@@ -292,7 +294,7 @@ struct Arrivals {
 impl Arrivals {
     fn arrive(&mut self, ends: TileEnds, executions: u64) {
         let TileEnds { spread: widest, last, last_tiles } = ends;
-        let last = (!widest.is_zero()).then_some(last);
+        let last = if widest.is_zero() { None } else { Some(last) };
         let spread = Cycles(widest.0.saturating_mul(executions));
         self.known.add(&TileArrivals { executions, spread, widest, last, last_tiles });
     }
@@ -303,7 +305,7 @@ impl Arrivals {
     }
 
     fn add_unknown(&mut self, more: UnknownArrivals) {
-        // Something that ran before says more than that nothing did.
+        // A reason that names a step before is more informative than one that names none.
         self.unknown = Some(self.unknown.map_or(more, |known| UnknownArrivals {
             executions: known.executions + more.executions,
             behind: known.behind.or(more.behind),
@@ -347,7 +349,7 @@ mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
 
-    /// Compute sets of different spreads, syncs and exchanges in an order that repeats nowhere.
+    /// Compute sets with different spreads, syncs and exchanges in an order without repetition.
     fn report() -> (tempfile::TempDir, Report) {
         let mut builder = ReportBuilder::new(1, 4);
         let work: Vec<ProgramId> = (0..3u64)
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_any_length_come_to_the_same() {
+    fn parts_of_any_length_give_equal_sums() {
         let (_directory, report) = report();
         let trace = report.trace().unwrap().unwrap();
         let lane = trace.lane(0).unwrap();
@@ -394,7 +396,8 @@ mod tests {
         };
         let whole = of_parts(1 << 40);
         assert_eq!(whole.len(), 2);
-        // Tiles of an exchange are not recorded here, so what follows one is not known.
+        // The tiles of exchanges are not recorded here, so arrivals after an exchange are not
+        // known.
         assert!(whole.iter().all(|(_, known, _)| known.spread > Cycles::ZERO));
         assert!(whole.iter().any(|(.., unknown)| unknown.is_some()));
         for steps in [1, 2, 3, 5, 64, 1000] {

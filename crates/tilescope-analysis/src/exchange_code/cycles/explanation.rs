@@ -1,4 +1,4 @@
-//! An exchange in words.
+//! Explanation of an exchange as text.
 
 use super::{ExchangeCycles, ExchangeRun};
 use crate::limits::{BusiestTile, Machine};
@@ -9,16 +9,16 @@ use tilescope_report::{MachineInterface, ProgramKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeLine {
     pub title: &'static str,
-    /// A figure with its unit; what is not known has none.
+    /// A figure with its unit; `None` if it is not known.
     pub value: Option<String>,
-    /// How it comes about, or why it is not known.
+    /// The derivation of the figure, or the reason that it is not known.
     pub sentence: String,
 }
 
-/// Of figures that take a run.
+/// The reason for figures that need an execution.
 const NOT_RUN: &str = "None of its executions was recorded.";
 
-/// What an exchange takes, and what it could take at least, with figures as `numbers` writes them.
+/// Explains the cycles of an exchange and their lower bound, with figures in the format `numbers`.
 pub fn explain_exchange(
     of: &ExchangeCycles,
     machine: &Machine,
@@ -56,24 +56,22 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
                 an IPU."
             .to_owned();
     };
-    let part = |tile: Option<BusiestTile>, verb: &str| {
-        let words = |of: BusiestTile| {
-            let bytes = numbers.bytes(of.bytes.0);
-            format!("tile {} {verb} {bytes}", grouped(of.tile.into()))
-        };
-        tile.map_or_else(|| format!("none {verb} anything"), words)
-    };
-    let (sends, receives) = (part(traffic.sender, "sends"), part(traffic.receiver, "receives"));
-    let rate = |interface| machine.limits.bytes_per_cycle(interface).unwrap_or_default();
-    let alone = rate(MachineInterface::TileSend);
-    let shared = match traffic.received > traffic.sent {
-        true => {
-            let shared = rate(MachineInterface::Tile);
-            format!(", {shared} for what another tile on its bus can receive too")
-        }
-        false => String::new(),
+    let sends = busiest_words(traffic.sender, "sends", numbers);
+    let receives = busiest_words(traffic.receiver, "receives", numbers);
+    let alone = machine.limits.bytes_per_cycle(MachineInterface::TileSend).unwrap_or_default();
+    let shared = if traffic.received > traffic.sent {
+        let shared = machine.limits.bytes_per_cycle(MachineInterface::Tile).unwrap_or_default();
+        format!(", {shared} for what another tile on its bus can receive too")
+    } else {
+        String::new()
     };
     format!("Of its tiles, {sends} and {receives}, at {alone} B per cycle{shared}.")
+}
+
+/// The busiest tile and its bytes: `tile 7 sends 2 KiB`.
+fn busiest_words(tile: Option<BusiestTile>, verb: &str, numbers: NumberFormat) -> String {
+    let Some(of) = tile else { return format!("none {verb} anything") };
+    format!("tile {} {verb} {}", grouped(of.tile.into()), numbers.bytes(of.bytes.0))
 }
 
 fn why_unknown(of: &ExchangeCycles, machine: &Machine) -> &'static str {
@@ -106,7 +104,8 @@ fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
                         0 | 1 => "comes".to_owned(),
                         tiles => format!("and {} more come", grouped(u64::from(tiles) - 1)),
                     };
-                    let (most, tile) = (cycles(of.widest), grouped(tile.into()));
+                    let most = cycles(of.widest);
+                    let tile = grouped(tile.into());
                     sentence += &format!("; {most} at most, when tile {tile} {come} last.");
                 }
                 None => sentence += ": all tiles arrive together.",
@@ -131,10 +130,8 @@ fn transfer(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
     let sentence = match run {
         None => NOT_RUN.to_owned(),
         Some(run) => {
-            let all = match run.knows_start {
-                true => "Cycles of its slowest tile",
-                false => "Cycles of a step",
-            };
+            let all =
+                if run.knows_start { "Cycles of its slowest tile" } else { "Cycles of a step" };
             let steps = match run.executions {
                 1 => "one execution".to_owned(),
                 steps => format!("{} executions", grouped(steps)),

@@ -1,8 +1,9 @@
-//! Exchanges of measured tiles: when each tile arrived, and how long data moved behind the last one.
+//! Exchanges of measured tiles: the arrival of each tile, and the time that data moved after the
+//! last one.
 //!
-//! A tile arrives at an exchange when it begins to wait in the sync before it; without one, when it
-//! begins to exchange. What the exchange could take at least is planned, not measured: cycles in
-//! which its busiest tile sends, or receives.
+//! A tile arrives at an exchange when it begins to wait in the sync before it, or without a sync
+//! when it begins to exchange. The lower bound of the exchange is planned, not measured: the cycles
+//! in which its busiest tile sends or receives.
 
 use super::arrivals::TileArrivals;
 use std::collections::{BTreeMap, HashMap};
@@ -16,11 +17,11 @@ pub(super) struct MeasuredExchange {
     pub(super) arrivals: TileArrivals,
     /// Cycles from the last arrival to the end.
     pub(super) transfer: Cycles,
-    /// Planned cycles of the busiest tile; `None` where an execution has no plan.
+    /// Planned cycles of the busiest tile; `None` if an execution has no plan.
     pub(super) least: Option<Cycles>,
 }
 
-/// Exchanges of a report of measured tiles, by program and IPU; none in any other.
+/// Exchanges of a report of measured tiles, by program and IPU; empty for any other report.
 pub(super) fn measured_exchanges(
     report: &Report,
     trace: &Trace,
@@ -29,8 +30,9 @@ pub(super) fn measured_exchanges(
     if !report.has_tile_samples() {
         return Ok(found);
     }
-    let (programs, labels, target) =
-        (exchange_steps(trace)?, report.sample_labels()?, report.target()?);
+    let programs = exchange_steps(trace)?;
+    let labels = report.sample_labels()?;
+    let target = report.target()?;
     let mut walk = Walk { target: &target, before: HashMap::new(), open: None, found: &mut found };
     report.visit_tile_samples(StepId(0)..StepId(u64::MAX), |step, sample| {
         let kind = labels.get(sample.label as usize).map(|label| label.kind);
@@ -73,14 +75,14 @@ struct OpenExchange {
 
 struct Walk<'a> {
     target: &'a Target,
-    /// What each tile did last: its kind, start and end.
+    /// The last activity of each tile: its kind, start and end.
     before: HashMap<TileId, (SampleKind, Cycles, Cycles)>,
     open: Option<OpenExchange>,
     found: &'a mut BTreeMap<(ProgramId, IpuId), MeasuredExchange>,
 }
 
 impl Walk<'_> {
-    /// Takes in the part of a tile in an exchange.
+    /// Adds the part of a tile in an exchange.
     fn exchange(&mut self, step: StepId, program: ProgramId, sample: &TileSample) {
         let arrived = match self.before.get(&sample.tile) {
             Some((SampleKind::Synchronization, start, end)) if *end <= sample.cycles.start => {
@@ -110,7 +112,7 @@ impl Walk<'_> {
         open.least = open.least.max(sample.endpoint_cycles());
     }
 
-    /// Adds up the execution whose samples were read.
+    /// Adds the execution whose samples were read to the totals.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let (_, program, ipu) = open.at;
@@ -119,7 +121,7 @@ impl Walk<'_> {
             executions: 1,
             spread,
             widest: spread,
-            last: (!spread.is_zero()).then_some(open.last_tile),
+            last: if spread.is_zero() { None } else { Some(open.last_tile) },
             last_tiles: open.last_tiles,
         };
         let transfer = open.end.saturating_sub(open.last);

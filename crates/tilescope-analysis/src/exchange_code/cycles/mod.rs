@@ -1,17 +1,17 @@
-//! What exchanges take in the run, what they could take at least, and which tiles decide that.
+//! Cycles of exchanges in the run, their lower bounds, and the tiles that determine them.
 //!
-//! Of each program that moves data, on each IPU that takes part:
+//! For each program that moves data, on each IPU that takes part:
 //!
-//! - arrival spread: from the first to the last tile that is done with the step before;
-//! - start: what a step takes before its tiles move anything, sync left out;
-//! - transfer: cycles of the step - its start; all of it is behind the last arrival;
-//! - lower bound: what its busiest sender or receiver needs (see
-//!   [`tilescope_report::MachineLimits::tile_exchange_cycles`]); of exchanges between IPUs and copies, bytes / bytes per
-//!   cycle of the interface of an IPU;
+//! - arrival spread: from the first to the last tile that ends the step before;
+//! - start: cycles of a step before its tiles move any data, without the sync;
+//! - transfer: cycles of the step - its start; all of them are after the last arrival;
+//! - lower bound: the cycles that its busiest sender or receiver needs (see
+//!   [`tilescope_report::MachineLimits::tile_exchange_cycles`]); for exchanges between IPUs and
+//!   copies, bytes / bytes per cycle of the interface of an IPU;
 //! - avoidable: (transfer - lower bound) x executions.
 //!
-//! What a report does not hold is absent. Of measured tiles, arrivals and transfers are those that
-//! were measured, and the lower bound is what was planned for the busiest tile (see `measured`).
+//! Figures that a report does not hold are absent. With measured tiles, arrivals and transfers are
+//! measured, and the lower bound is the plan of the busiest tile (see `measured`).
 
 mod arrivals;
 mod explanation;
@@ -28,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::trace::{ProgramStepSums, Trace};
-use tilescope_report::units::{Cycles, IpuId, OperationId, ProgramId, TileId};
+use tilescope_report::units::{Bytes, Cycles, IpuId, OperationId, ProgramId, TileId};
 use tilescope_report::{
     ExchangeTraffic, MachineInterface, ProgramKind, ProgramNodeTable, Report, ReportError,
     ReportPart, StepActivity, Target, TileTraffic,
@@ -41,13 +41,13 @@ pub struct ExchangeCycles {
     pub name: String,
     pub kind: ProgramKind,
     pub link: ExchangeLink,
-    /// The operation it was made for.
+    /// The operation that the exchange belongs to.
     pub operation: Option<OperationId>,
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// What its tiles move, and need for it at least; `None` where that was not recorded.
+    /// The traffic of its tiles and their lower bound; `None` if that was not recorded.
     pub traffic: Option<ExchangeBound>,
-    /// What it took; `None` where the program was only compiled.
+    /// The executions; `None` if the program was only compiled.
     pub run: Option<ExchangeRun>,
 }
 
@@ -57,41 +57,41 @@ pub struct ExchangeRun {
     pub executions: u64,
     /// Cycles of its steps.
     pub cycles: Cycles,
-    /// Those in which data moves; all of them, where nobody knows when tiles begin.
+    /// Cycles in which data moves; all cycles if the start of the transfer is not known.
     pub transfer: Cycles,
-    /// Whether the report says when tiles begin.
+    /// True if the report states the start of the transfer.
     pub knows_start: bool,
-    /// The fewest in which data could move; `None` where that is not known.
+    /// Lower bound of the cycles in which data moves; `None` if not known.
     pub least: Option<Cycles>,
     pub arrivals: KnownArrivals,
 }
 
 impl ExchangeRun {
-    /// The same as its tiles were measured.
+    /// The same with the measurements of its tiles.
     fn measured(self, of: &MeasuredExchange) -> Self {
         Self { transfer: of.transfer, least: of.least, arrivals: Ok(of.arrivals), ..self }
     }
 
-    /// Cycles in which data moves that the busiest tile does not need.
+    /// Transfer cycles beyond the need of the busiest tile.
     pub fn avoidable(&self) -> Option<Cycles> {
-        // Files of other tools may say that they moved more than they could.
+        // Files of other tools may state transfers faster than the bound.
         self.least.map(|least| self.transfer.saturating_sub(least))
     }
 
-    /// Cycles of an execution before its tiles move anything, on average.
+    /// Mean cycles of an execution before its tiles move any data.
     pub fn mean_start(&self) -> Option<Cycles> {
         let start = self.cycles.saturating_sub(self.transfer);
-        self.knows_start.then(|| start / self.executions.max(1))
+        if self.knows_start { Some(start / self.executions.max(1)) } else { None }
     }
 
-    /// Cycles of an execution in which data moves, on average.
+    /// Mean cycles of an execution in which data moves.
     pub fn mean_transfer(&self) -> Cycles {
         self.transfer / self.executions.max(1)
     }
 }
 
 impl ExchangeCycles {
-    /// The fewest cycles of an execution in which data could move, on average.
+    /// Mean lower bound of an execution's transfer cycles.
     pub fn mean_least(&self) -> Option<Cycles> {
         match self.run {
             Some(run) if run.executions > 0 => Some(run.least? / run.executions),
@@ -100,12 +100,13 @@ impl ExchangeCycles {
         }
     }
 
-    /// What its busiest tile needs at least for one execution.
+    /// The cycles that its busiest tile needs at least for one execution.
     fn once(&self) -> Option<Cycles> {
         Some(whole(self.traffic?.cycles?.most))
     }
 
-    /// What tiles of the IPU need on average / what the busiest one needs: 1 if all move as much.
+    /// The mean need of the IPU's tiles / the need of the busiest one: 1 if all move the same
+    /// amount.
     pub fn balance(&self, machine: &Machine) -> Option<f64> {
         let internal = self.traffic.filter(|_| self.kind == ProgramKind::DoExchange)?;
         let cycles = internal.cycles.filter(|cycles| cycles.most > 0.0)?;
@@ -113,23 +114,24 @@ impl ExchangeCycles {
     }
 }
 
-/// Every exchange of a report, those that waste most cycles first.
+/// Every exchange of a report, those that waste the most cycles first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeCyclesList {
     pub rows: Vec<ExchangeCycles>,
-    /// Cycles of steps that move data and belong to no program.
+    /// Cycles of steps that move data but belong to no program.
     pub unattributed: Cycles,
     pub machine: Machine,
 }
 
-/// What every exchange takes, and could take at least.
+/// Reads the cycles of every exchange and their lower bounds.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportError> {
     let reader = ExchangeReader::new(report)?;
     let mut steps = ExchangeSteps::default();
-    let (mut known, mut measured) = (None, BTreeMap::new());
+    let mut known = None;
+    let mut measured = BTreeMap::new();
     if let Some(trace) = report.trace()? {
         steps = ExchangeSteps::read(&trace)?;
         known = Some(arrivals(report, &trace, &reader.exchanges)?);
@@ -137,17 +139,20 @@ pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportErro
     }
     let mut places: BTreeSet<(ProgramId, IpuId)> = steps.sums.keys().copied().collect();
     places.extend(reader.compiled());
-    let row = |(id, ipu): (ProgramId, IpuId)| {
+    let mut rows = Vec::new();
+    for (id, ipu) in places {
         let sums = steps.sums.get(&(id, ipu)).map_or(&[][..], Vec::as_slice);
         let mut row = reader.row(id, ipu, sums);
-        row.run = known.as_ref().map(|known| {
+        if let Some(known) = &known {
             let arrivals = known.get(&(id, ipu)).copied();
             let run = reader.run(&row, sums, arrivals.unwrap_or(Ok(TileArrivals::default())));
-            measured.get(&(id, ipu)).map_or(run, |of| run.measured(of))
-        });
-        row
-    };
-    let mut rows: Vec<ExchangeCycles> = places.into_iter().map(row).collect();
+            row.run = match measured.get(&(id, ipu)) {
+                Some(measured) => Some(run.measured(measured)),
+                None => Some(run),
+            };
+        }
+        rows.push(row);
+    }
     rows.sort_by_key(|row| {
         let run = row.run.as_ref();
         Reverse((run.and_then(ExchangeRun::avoidable), run.map(|run| run.cycles)))
@@ -158,9 +163,9 @@ pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportErro
 /// Sums over the steps that move data.
 #[derive(Default)]
 struct ExchangeSteps {
-    /// By program and IPU; those of several kinds, or of several groups of tiles, beside each other.
+    /// Sums by program and IPU, with separate entries for several kinds or groups of tiles.
     sums: BTreeMap<(ProgramId, IpuId), Vec<ProgramStepSums>>,
-    /// Cycles of those that belong to no program.
+    /// Cycles of steps that belong to no program.
     unattributed: Cycles,
 }
 
@@ -181,13 +186,13 @@ impl ExchangeSteps {
     }
 }
 
-/// All that tells what exchanges do.
+/// All parts of a report that describe exchanges.
 struct ExchangeReader {
     machine: Machine,
     target: Arc<Target>,
     programs: Arc<ProgramNodeTable>,
     exchanges: BTreeMap<ProgramId, ExchangeTraffic>,
-    /// Whether steps say what they move.
+    /// True if steps state the bytes they move.
     has_bytes: bool,
 }
 
@@ -203,19 +208,19 @@ impl ExchangeReader {
         })
     }
 
-    /// Programs that move data, whether they ran or not, and the IPUs whose tiles take part.
-    fn compiled(&self) -> impl Iterator<Item = (ProgramId, IpuId)> {
+    /// Programs that move data, executed or not, and the IPUs whose tiles take part.
+    fn compiled(&self) -> Vec<(ProgramId, IpuId)> {
         let own = self.exchanges.keys().map(|id| (*id, *id));
-        let traffics = own.chain(self.programs.further_uses());
-        traffics.flat_map(move |(id, body)| {
-            let ipus = (0..self.target.ipus_per_replica).map(IpuId);
-            let traffic = self.exchanges.get(&body);
-            let takes_part = move |ipu: &IpuId| {
-                let tiles = self.target.tiles_of_ipu(*ipu);
-                traffic.is_some_and(|traffic| traffic.tiles.overlaps(tiles))
-            };
-            ipus.filter(takes_part).map(move |ipu| (id, ipu))
-        })
+        let mut places = Vec::new();
+        for (id, body) in own.chain(self.programs.further_uses()) {
+            let Some(traffic) = self.exchanges.get(&body) else { continue };
+            for ipu in (0..self.target.ipus_per_replica).map(IpuId) {
+                if traffic.tiles.overlaps(self.target.tiles_of_ipu(ipu)) {
+                    places.push((id, ipu));
+                }
+            }
+        }
+        places
     }
 
     fn row(&self, id: ProgramId, ipu: IpuId, sums: &[ProgramStepSums]) -> ExchangeCycles {
@@ -223,7 +228,7 @@ impl ExchangeReader {
         let of_steps = sums.first().map(ProgramStepSums::kind);
         let of_program = program.map_or(ProgramKind::Unknown, |program| program.kind);
         let kind = of_steps.unwrap_or(of_program);
-        // Further calls of a function move what its own exchanges do.
+        // Further calls of a function move the data of the function's own exchanges.
         let traffic = self.exchanges.get(&self.programs.body(id));
         let tiles = self.target.tiles_of_ipu(ipu);
         ExchangeCycles {
@@ -245,22 +250,29 @@ impl ExchangeReader {
         sums: &[ProgramStepSums],
         arrivals: KnownArrivals,
     ) -> ExchangeRun {
-        let add = |sum: Cycles, more: Cycles| sum.saturating_add(more);
-        let moving = |sums: &ProgramStepSums| match row.traffic {
-            Some(bound) if row.kind == ProgramKind::DoExchange => bound.moving(sums),
-            _ => sums.cycles,
-        };
+        let mut executions = 0;
+        let mut cycles = Cycles::ZERO;
+        let mut transfer = Cycles::ZERO;
+        for sums in sums {
+            let moving = match row.traffic {
+                Some(bound) if row.kind == ProgramKind::DoExchange => bound.moving(sums),
+                _ => sums.cycles,
+            };
+            executions += sums.steps;
+            cycles = cycles.saturating_add(sums.cycles);
+            transfer = transfer.saturating_add(moving);
+        }
         ExchangeRun {
-            executions: sums.iter().map(|sums| sums.steps).sum(),
-            cycles: sums.iter().map(|sums| sums.cycles).fold(Cycles::ZERO, add),
-            transfer: sums.iter().map(moving).fold(Cycles::ZERO, add),
+            executions,
+            cycles,
+            transfer,
             knows_start: row.traffic.is_some_and(|bound| bound.slowest.is_some()),
             least: sums.iter().map(|sums| self.least(row, sums)).sum::<Option<f64>>().map(whole),
             arrivals,
         }
     }
 
-    /// Cycles that steps need at least to move what they move.
+    /// Cycles that steps need at least to move their data.
     fn least(&self, row: &ExchangeCycles, sums: &ProgramStepSums) -> Option<f64> {
         let interface = match sums.activity() {
             StepActivity::InternalExchange => {
@@ -276,23 +288,23 @@ impl ExchangeReader {
     }
 }
 
-/// Whole cycles of a bound from below.
+/// Whole cycles of a lower bound.
 fn whole(cycles: f64) -> Cycles {
     Cycles::from_f64(cycles.floor())
 }
 
-/// What a tile does in one execution of an exchange.
+/// The part of a tile in one execution of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExchangeTile {
     pub tile: TileId,
     pub traffic: TileTraffic,
-    /// Cycles that it needs at least; `None` where nobody knows how fast tiles are.
+    /// Cycles that it needs at least; `None` if the speed of tiles is not known.
     pub least: Option<f64>,
-    /// Cycles that it takes, where that was recorded.
+    /// Cycles that it takes, if recorded.
     pub cycles: Option<Cycles>,
 }
 
-/// The tiles of an exchange, those that need most cycles first; none where that was not recorded.
+/// The tiles of an exchange, those that need the most cycles first; empty if not recorded.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -301,7 +313,8 @@ pub fn exchange_tiles(
     program: ProgramId,
 ) -> Result<Vec<ExchangeTile>, ReportError> {
     let Some(traffic) = report.exchange(program)? else { return Ok(Vec::new()) };
-    let (machine, target) = (Machine::read(report)?, report.target()?);
+    let machine = Machine::read(report)?;
+    let target = report.target()?;
     let internal =
         report.programs()?.get(program).is_some_and(|of| of.kind == ProgramKind::DoExchange);
     let mut rows = Vec::new();
@@ -311,16 +324,22 @@ pub fn exchange_tiles(
         let repeated = bound.received.saturating_sub(bound.sent);
         let own = traffic.tiles.iter().map(|(run, of)| (run.intersection(tiles), of));
         for (tile, of) in own.flat_map(|(run, of)| run.iter().map(move |tile| (tile, of))) {
-            // Tiles are no bound of exchanges that go over the links of an IPU.
+            // Tiles do not limit exchanges that use the links of an IPU.
             let least = machine.limits.tile_exchange_cycles(of, repeated).filter(|_| internal);
             let cycles = traffic.cycles.get(tile).copied();
             rows.push(ExchangeTile { tile, traffic: *of, least, cycles });
         }
     }
-    let moved = |of: &ExchangeTile| of.traffic.bytes_in.max(of.traffic.bytes_out);
     rows.sort_by(|one, other| {
-        let least = |of: &ExchangeTile| of.least.unwrap_or_default();
-        least(other).total_cmp(&least(one)).then_with(|| moved(other).cmp(&moved(one)))
+        let by_least = other.least.unwrap_or_default().total_cmp(&one.least.unwrap_or_default());
+        by_least.then_with(|| other.moved().cmp(&one.moved()))
     });
     Ok(rows)
+}
+
+impl ExchangeTile {
+    /// Bytes received or sent, the larger of the two.
+    fn moved(&self) -> Bytes {
+        self.traffic.bytes_in.max(self.traffic.bytes_out)
+    }
 }

@@ -1,27 +1,27 @@
-//! Undo and redo of what is looked at.
+//! Undo and redo of navigation.
 
 use super::navigation_state::NavigationState;
 
-/// Most places that are remembered.
+/// The largest number of remembered places.
 const MAX_ENTRIES: usize = 200;
-/// Seconds for which a place must be looked at to be remembered: a drag is one step.
+/// The seconds for which a place must stay visible to be remembered, so that a drag is one step.
 const DWELL_SECONDS: f64 = 0.4;
 
-/// Places that were looked at.
+/// The places visited in a tab.
 #[derive(Debug, Default)]
 pub(crate) struct NavigationHistory {
     past: Vec<NavigationState>,
     current: Option<NavigationState>,
     future: Vec<NavigationState>,
-    /// A place that is new, and since when.
+    /// A new place, and the time in seconds since it became visible.
     candidate: Option<(NavigationState, f64)>,
-    /// Until when changes belong to the place that was gone back to: views settle after it.
+    /// The time until which changes belong to the restored place, because views settle after undo.
     settling: Option<f64>,
 }
 
 impl NavigationHistory {
-    /// Takes notice of the place that is shown at a time in seconds; whether it has to be asked
-    /// again soon.
+    /// Records the place visible at a time in seconds. Returns true if it must be called again
+    /// soon.
     pub(crate) fn record(&mut self, place: NavigationState, time: f64) -> bool {
         if self.settling.is_some_and(|until| time < until) || self.current.is_none() {
             self.current = Some(place);
@@ -53,9 +53,9 @@ impl NavigationHistory {
         self.past.drain(..surplus);
     }
 
-    /// The place before this one, if there is one.
+    /// The place before this one, if any.
     pub(crate) fn undo(&mut self, time: f64) -> Option<NavigationState> {
-        // What was not looked at for long is a place to come back to all the same.
+        // A place that was visible only briefly can still be restored.
         if let Some((place, _)) = self.candidate.take() {
             self.push(place);
         }
@@ -65,7 +65,7 @@ impl NavigationHistory {
         Some(place)
     }
 
-    /// The place that undo came from, if it did.
+    /// The place that undo left, if any.
     pub(crate) fn redo(&mut self, time: f64) -> Option<NavigationState> {
         let place = self.future.pop()?;
         self.past.extend(self.current.replace(place.clone()));
@@ -73,12 +73,12 @@ impl NavigationHistory {
         Some(place)
     }
 
-    /// Whether there is a place to go back to.
+    /// Returns true if there is a place to go back to.
     pub(crate) fn can_undo(&self) -> bool {
         !self.past.is_empty() || self.candidate.is_some()
     }
 
-    /// Whether there is a place to go forward to.
+    /// Returns true if there is a place to go forward to.
     pub(crate) fn can_redo(&self) -> bool {
         !self.future.is_empty()
     }
@@ -111,7 +111,8 @@ mod tests {
             names in proptest::collection::vec(any::<u8>(), 1..30),
             back in 0usize..30,
         ) {
-            let (mut history, mut time) = (NavigationHistory::default(), 0.0);
+            let mut history = NavigationHistory::default();
+            let mut time = 0.0;
             names.iter().for_each(|name| visit(&mut history, *name, &mut time));
             let end = history.current.clone();
             let undone = (0..back).take_while(|_| history.undo(time).is_some()).count();
@@ -124,8 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn a_drag_is_one_step_and_settling_is_none() {
-        let (mut history, mut time) = (NavigationHistory::default(), 0.0);
+    fn a_drag_is_one_undo_step_and_settling_adds_none() {
+        let mut history = NavigationHistory::default();
+        let mut time = 0.0;
         visit(&mut history, 0, &mut time);
         for name in 1..50 {
             time += 0.01;

@@ -1,4 +1,4 @@
-//! Coming back to what was seen: places, links to them, bookmarks with notes, undo and redo.
+//! Navigation: places, links to them, bookmarks with notes, undo and redo.
 
 mod history;
 mod navigation_state;

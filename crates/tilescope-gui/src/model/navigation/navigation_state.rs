@@ -1,4 +1,4 @@
-//! A place in a report: everything that tells one look at it from another.
+//! A place in a report: everything that distinguishes it from other places.
 
 use crate::model::open_report::OpenReport;
 use crate::model::preferences::UserPreferences;
@@ -9,40 +9,40 @@ use std::path::PathBuf;
 use tilescope_report::units::{OperationId, ProgramId, StepId, VariableId};
 use tilescope_report::{Report, ReportError};
 
-/// Which view is shown, what is selected, how the view shows it, and the view's settings.
+/// The visible view, the selection, the state of the view and the view's settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NavigationState {
-    /// The view.
+    /// The visible view.
     pub view: ViewId,
     pub selection: Selection,
     /// The state of the view.
     pub state: ViewState,
-    /// The settings that the view obeys.
+    /// The settings that affect the view.
     pub prefs: ViewState,
-    /// The other side, where the report is compared.
+    /// The target of the comparison, if the report is compared.
     pub target: Option<Box<TargetNavigationState>>,
 }
 
-/// The other side of a comparison.
+/// The target of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetNavigationState {
     pub report: PathBuf,
-    /// What is chosen in it.
+    /// The selection in the target.
     pub selection: Selection,
-    /// The state of its view.
+    /// The state of the target's view.
     pub state: ViewState,
-    /// How both sides are laid out.
+    /// The layout of both sides.
     pub layout: ViewState,
 }
 
 impl NavigationState {
-    /// Its name in lists, unless the user gives it one.
+    /// The title in lists, unless the user has chosen another one.
     pub(crate) fn title(&self) -> String {
         self.view.title().to_owned()
     }
 }
 
-/// The settings that a view obeys.
+/// The settings that affect a view.
 pub(crate) fn view_prefs(view: ViewId, prefs: &UserPreferences) -> ViewState {
     match view {
         ViewId::ExecutionTrace => to_view_state(&prefs.trace),
@@ -54,7 +54,7 @@ pub(crate) fn view_prefs(view: ViewId, prefs: &UserPreferences) -> ViewState {
     }
 }
 
-/// Changes the settings that a view obeys; names of what it does not understand.
+/// Changes the settings that affect a view. Returns the names of unknown settings.
 pub(crate) fn set_view_prefs(
     view: ViewId,
     state: &ViewState,
@@ -72,14 +72,15 @@ pub(crate) fn set_view_prefs(
     strange
 }
 
-/// What of a selection exists in a report, and words about the rest.
+/// The part of a selection that exists in a report, and a text about the rest.
 pub(crate) fn existing_selection(
     selection: &Selection,
     opened: &OpenReport,
 ) -> (Selection, Vec<String>) {
     let mut found = selection.clone();
     let mut gone = Vec::new();
-    let (report, target) = (&opened.report, &opened.target);
+    let report = &opened.report;
+    let target = &opened.target;
     let mut say = |what: String| gone.push(format!("This report has no {what}."));
     found.tiles.retain(|tile| {
         let exists = target.has_tile(*tile);
@@ -106,8 +107,8 @@ pub(crate) fn existing_selection(
     (found, gone)
 }
 
-/// What is left of a selection when a report was read again, or another one was opened: numbers
-/// count as the same thing only where its name is the same.
+/// The part of a selection that remains valid after a report was read again or another one was
+/// opened. Ids refer to the same object only if its name is the same.
 pub(crate) fn carry_over_selection(
     selection: &Selection,
     old: &Report,
@@ -115,19 +116,20 @@ pub(crate) fn carry_over_selection(
 ) -> Selection {
     let (mut kept, _) = existing_selection(selection, new);
     let report = &new.report;
-    kept.step = kept.step.filter(|chosen| {
-        let name = |report: &Report| {
-            let step = report.step(chosen.step).ok()??;
-            Some((step.kind_name, step.program.and_then(|id| program_name(report, id))))
-        };
-        name(old) == name(report)
-    });
+    kept.step =
+        kept.step.filter(|chosen| step_name(old, chosen.step) == step_name(report, chosen.step));
     kept.program = kept.program.filter(|id| program_name(old, *id) == program_name(report, *id));
     kept.operation =
         kept.operation.filter(|id| operation_name(old, *id) == operation_name(report, *id));
     kept.variable =
         kept.variable.filter(|id| variable_name(old, *id) == variable_name(report, *id));
     kept
+}
+
+/// The name of a step's kind and of its program.
+fn step_name(report: &Report, id: StepId) -> Option<(String, Option<String>)> {
+    let step = report.step(id).ok()??;
+    Some((step.kind_name, step.program.and_then(|id| program_name(report, id))))
 }
 
 fn step_exists(report: &Report, id: StepId) -> bool {

@@ -1,8 +1,8 @@
 //! Places as text: `tilescope:/path/of/report?view=memory&select.tiles=[3]&breakdown=categories`.
 //!
-//! Values are JSON; text that is no JSON stands for itself. Signs that mean something in an
-//! address are written as percent and two digits. A comparison has `compare` with the path of the
-//! target, `compare.…` for the layout, and `target.…` for what the right side shows.
+//! Values are JSON; text that is not valid JSON stands for itself. Reserved characters of an
+//! address are written as a percent sign and two digits. A comparison has `compare` with the path
+//! of the target, `compare.…` for the layout, and `target.…` for the state of the right side.
 
 use super::navigation_state::{NavigationState, TargetNavigationState};
 use crate::model::selection::Selection;
@@ -26,30 +26,30 @@ const TARGET_SELECTION: &str = "target.select.";
 /// A report and a place in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportLink {
-    /// The report; empty means the one that is open.
+    /// The path of the report; empty for the open one.
     pub report: PathBuf,
     pub place: NavigationState,
 }
 
-/// Why a text is no link.
+/// An error from parsing a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportLinkError {
-    /// It does not begin as links do.
+    /// The text does not begin with the scheme of links.
     #[error("a link begins with tilescope:, this one does not: {0:?}")]
     Scheme(String),
-    /// A percent sign without two digits behind it, or letters that are no UTF-8.
+    /// A percent sign is not followed by two digits, or the bytes are not valid UTF-8.
     #[error("this link is damaged at {0:?}")]
     Damaged(String),
-    /// It names no view, or one that does not exist.
+    /// The link names no view, or an unknown one.
     #[error("this link names an unknown view {0:?}; known: {known}", known = known_view_names())]
     View(String),
-    /// It selects something in a way that means nothing.
+    /// A selection in the link is invalid.
     #[error("this link has an invalid selection: {0}")]
     Selection(String),
 }
 
 impl ReportLink {
-    /// A link to a place in a report.
+    /// Creates a link to a place in a report.
     pub(crate) fn new(report: &Path, place: NavigationState) -> Self {
         Self { report: absolute_path(report), place }
     }
@@ -90,11 +90,13 @@ impl FromStr for ReportLink {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut place = NavigationState::default();
         let mut view = String::new();
-        let (mut selection, mut selection_beside) = (ViewState::new(), ViewState::new());
+        let mut selection = ViewState::new();
+        let mut selection_beside = ViewState::new();
         let mut beside = TargetNavigationState::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (name, value) = (decoded(name)?, decoded(value)?);
+            let name = decoded(name)?;
+            let value = decoded(value)?;
             if name == "view" {
                 view = value;
             } else if name == COMPARE {
@@ -132,7 +134,7 @@ fn chosen(fields: &ViewState) -> Result<Selection, ReportLinkError> {
     }
 }
 
-/// Text as itself where it could not be taken for something else, everything else as JSON.
+/// Returns text unquoted if that is unambiguous, and any other value as JSON.
 fn written(value: &Value) -> String {
     match value {
         Value::String(text) if read(text) == *value => text.clone(),
@@ -186,7 +188,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn a_link_reads_as_it_is_written(
+        fn links_survive_a_round_trip(
             path in "/[^\0]{0,20}",
             tiles in proptest::collection::vec(any::<u32>().prop_map(TileId), 0..4),
             step in any::<Option<u64>>(),
@@ -199,26 +201,31 @@ mod tests {
             let selection = Selection { tiles, step, ..Selection::default() };
             let mut state: ViewState = state.into_iter().collect();
             state.remove("view");
-            let beside = compared.then(|| Box::new(TargetNavigationState {
-                report: PathBuf::from("/b c"),
-                selection: selection.clone(),
-                state: state.clone(),
-                layout: state.clone(),
-            }));
+            let beside = if compared {
+                Some(Box::new(TargetNavigationState {
+                    report: PathBuf::from("/b c"),
+                    selection: selection.clone(),
+                    state: state.clone(),
+                    layout: state.clone(),
+                }))
+            } else {
+                None
+            };
             let prefs = state.clone();
-            let place = NavigationState { view: crate::model::view_id::ViewId::Memory, selection, state, prefs, target: beside };
+            let view = crate::model::view_id::ViewId::Memory;
+            let place = NavigationState { view, selection, state, prefs, target: beside };
             let link = ReportLink { report: PathBuf::from(path), place };
             prop_assert_eq!(link.to_string().parse(), Ok(link));
         }
 
         #[test]
-        fn anything_is_a_link_or_an_error(text in "(tilescope:)?[ -~]{0,40}|\\PC{0,20}") {
+        fn any_text_parses_or_fails_without_panic(text in "(tilescope:)?[ -~]{0,40}|\\PC{0,20}") {
             let _ = text.parse::<ReportLink>();
         }
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damaged_links_are_rejected() {
         let error = |text: &str| text.parse::<ReportLink>().unwrap_err().to_string();
         assert!(error("http://example.org").contains("tilescope:"));
         assert!(error("tilescope:/a?view=nowhere").contains("execution-trace"));

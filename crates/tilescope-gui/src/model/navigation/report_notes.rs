@@ -1,6 +1,7 @@
-//! What is kept about a report: bookmarks with notes, and what was tried with its spec. In a file
-//! beside the report; in the user's data directory where the report cannot be written to. Bookmarks
-//! beside a report on another machine are taken in, and changes to them are kept here.
+//! Data kept about a report: bookmarks with notes, and the spec changes that were tried. It is
+//! stored in a file beside the report, or in the user's data directory if the report's directory is
+//! read-only. Bookmarks beside a report on another machine are merged, and changes to them are
+//! stored here.
 
 use super::report_link::ReportLink;
 use crate::model::three_way_merge::merged_list;
@@ -12,24 +13,25 @@ use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 
-/// Name of the file beside `profile.pop`.
+/// The name of the file beside `profile.pop`.
 const NOTES_FILE: &str = "tilescope-notes.json";
-/// What newer files would say instead.
+/// The version of the file format; later versions have a larger number.
 const FORMAT: u32 = 1;
 
-/// A place with a name and a note.
+/// A bookmarked place with a name and a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportBookmark {
     pub name: String,
-    /// What the user wrote about it.
+    /// The user's note about it.
     #[serde(default)]
     pub note: String,
-    /// Where it leads: a link.
+    /// The link to the place.
     pub link: String,
 }
 
 impl ReportBookmark {
-    /// The same place in a report of another name; a link that makes no sense stays as it is.
+    /// Returns the bookmark for the same place in another report. An invalid link is left
+    /// unchanged.
     fn leading_to(self, report: &Path) -> Self {
         let link = self.link.parse().map(|link: ReportLink| ReportLink::new(report, link.place));
         Self { link: link.map_or(self.link, |link| link.to_string()), ..self }
@@ -42,7 +44,7 @@ pub(crate) struct SimulatedVariant {
     /// `variant 3`
     pub name: String,
     pub spec: String,
-    /// The report that came out of it.
+    /// The report of the simulation.
     pub report: PathBuf,
 }
 
@@ -50,7 +52,7 @@ pub(crate) struct SimulatedVariant {
 struct ReportNotesFile {
     format: u32,
     bookmarks: Vec<ReportBookmark>,
-    /// Those of them that lay beside the report, if that is on another machine.
+    /// The bookmarks that were beside the report, if it is on another machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     there: Vec<ReportBookmark>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,24 +61,24 @@ struct ReportNotesFile {
     measured_spec: Option<String>,
 }
 
-/// What is kept about a report.
+/// The notes kept about a report.
 #[derive(Debug, Default)]
 pub(crate) struct ReportNotes {
-    /// Bookmarks, oldest first.
+    /// The bookmarks, oldest first.
     pub bookmarks: Vec<ReportBookmark>,
-    /// Specs that were tried, oldest first.
+    /// The simulated spec changes, oldest first.
     pub tried: Vec<SimulatedVariant>,
-    /// Bookmarks beside a report on another machine, as far as they were taken in.
+    /// The bookmarks beside a report on another machine that have been merged so far.
     there: Vec<ReportBookmark>,
-    /// The spec of what was measured, as the user has named it.
+    /// The path or name of the measured program's spec, as the user gave it.
     pub measured_spec: Option<String>,
-    /// Where they are kept, the best place first.
+    /// The possible paths of the file, the preferred one first.
     candidate_paths: Vec<PathBuf>,
-    /// What was last read or written.
+    /// The contents last read or written.
     last_synced: ReportNotesFile,
 }
 
-/// Why a file of bookmarks could not be read or written.
+/// An error from reading or writing a notes file.
 #[derive(Debug, thiserror::Error)]
 enum NotesFileError {
     #[error("there is no place for them")]
@@ -93,14 +95,13 @@ enum NotesFileError {
     Write(#[from] AtomicFileError),
 }
 
-/// No place takes the bookmarks.
+/// An error if none of the candidate paths is writable.
 #[derive(Debug, thiserror::Error)]
 #[error("Bookmarks cannot be kept: {0}")]
 pub(crate) struct NotesSaveError(NotesFileError);
 
 impl ReportNotes {
-    /// What is kept in one of these files, the best place first, and a message if that could not
-    /// be understood.
+    /// Reads the notes from the first usable path. Returns a message if the file is invalid.
     pub(crate) fn read(candidate_paths: Vec<PathBuf>) -> (Self, Option<String>) {
         let mut notes = Self { candidate_paths, ..Self::default() };
         let mut message = None;
@@ -125,10 +126,10 @@ impl ReportNotes {
         (notes, message)
     }
 
-    /// Takes in the bookmarks that lie beside a report on another machine, in the words of their file
-    /// if there is one: what was added and taken away there since, and not what was taken away here.
-    /// `opened` is what the report was opened as: where its links lead. A message if they could not
-    /// be understood.
+    /// Merges the bookmarks beside a report on another machine, given the text of their file if
+    /// there is one. Bookmarks added or removed there since the last call are added or removed
+    /// here, except those that the user removed here. `opened` is the path under which the report
+    /// was opened; the links lead to it. Returns a message if the file is invalid.
     pub(crate) fn take_in(
         &mut self,
         words: Option<&str>,
@@ -149,10 +150,11 @@ impl ReportNotes {
         None
     }
 
-    /// Writes everything, together with what another window has written since.
+    /// Writes all notes, merged with what another window has written since.
     ///
     /// # Errors
-    /// It can be kept nowhere. A message if a broken file was moved.
+    /// Returns an error if no candidate path is writable. Returns a message if an invalid file was
+    /// moved aside.
     pub(crate) fn save(&mut self) -> Result<Option<String>, NotesSaveError> {
         let mut problem = NotesFileError::NoPlace;
         for place in self.candidate_paths.clone() {
@@ -193,7 +195,7 @@ impl ReportNotes {
         }
         let text = serde_json::to_string_pretty(&stored)?;
         if let Some(directory) = place.parent().filter(|_| !place.ends_with(NOTES_FILE)) {
-            // If that fails, so does writing.
+            // If this fails, writing fails too.
             let _ = std::fs::create_dir_all(directory);
         }
         write_whole(place, text.as_bytes())?;
@@ -209,13 +211,13 @@ impl ReportNotes {
         self.last_synced = stored;
     }
 
-    /// Keeps a place under a name.
+    /// Adds a bookmark for a place.
     pub(crate) fn add(&mut self, name: String, link: &ReportLink) {
         self.bookmarks.push(ReportBookmark { name, note: String::new(), link: link.to_string() });
     }
 }
 
-/// Longer files of notes are not read.
+/// The largest notes file that is read.
 const MAX_NOTES_BYTES: Bytes = Bytes(16 << 20);
 
 fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, NotesFileError> {
@@ -238,7 +240,7 @@ fn understood(text: &str) -> Result<ReportNotesFile, NotesFileError> {
     Ok(stored)
 }
 
-/// Name of the file beside a report.
+/// The name of the file beside a report.
 pub(crate) fn notes_name(report: &Path) -> OsString {
     match report.file_name() {
         Some(name) if name != REPORT_FILE => {
@@ -265,13 +267,13 @@ mod tests {
         )
     }
 
-    /// Notes of a report in a directory; the second place is in it too.
+    /// The notes of a report in a directory. The second candidate path is in the same directory.
     fn notes(directory: &Path) -> (ReportNotes, Option<String>) {
         ReportNotes::read(vec![directory.join(NOTES_FILE), directory.join("data/own.json")])
     }
 
     #[test]
-    fn bookmarks_come_back_and_those_of_two_windows_add_up() {
+    fn bookmarks_persist_and_merge_across_windows() {
         let directory = tempfile::tempdir().unwrap();
         let (mut first, message) = notes(directory.path());
         assert_eq!(message, None);
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_told_and_never_lost() {
+    fn invalid_files_are_reported_and_moved_aside() {
         for garbage in ["", "[7", "{\"format\": 99, \"bookmarks\": []}", "\u{0}"] {
             let directory = tempfile::tempdir().unwrap();
             std::fs::write(directory.path().join(NOTES_FILE), garbage).unwrap();
@@ -301,10 +303,10 @@ mod tests {
     }
 
     #[test]
-    fn where_the_report_cannot_be_written_to_the_data_directory_is_used() {
+    fn read_only_reports_store_notes_in_the_data_directory() {
         let directory = tempfile::tempdir().unwrap();
         let (mut found, _) = notes(directory.path());
-        // A directory cannot be written as a file, whoever asks.
+        // A directory in place of the file makes writing fail for every user, even root.
         std::fs::create_dir(directory.path().join(NOTES_FILE)).unwrap();
         found.add("new".to_owned(), &link());
         assert_eq!(found.save().unwrap(), None);
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn bookmarks_of_another_machine_are_taken_in_and_changed_here() {
+    fn remote_bookmarks_are_merged_and_changed_locally() {
         let directory = tempfile::tempdir().unwrap();
         let report = Path::new("ssh://pod16/data/out/profile.pop");
         let file = |names: &[&str]| {
@@ -338,7 +340,7 @@ mod tests {
         notes.bookmarks.remove(0);
         notes.add("own".to_owned(), &link());
         assert_eq!(notes.save().unwrap(), None);
-        // What was taken away here stays away, what comes and goes there comes and goes.
+        // A bookmark removed here stays removed; bookmarks added or removed there follow.
         let (notes, _) = open(Some(&file(&["one", "two", "three"])));
         assert_eq!(names(&notes), ["two", "own", "three"]);
         assert_eq!(names(&open(None).0), ["own"]);
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_and_what_was_marked_do_not_undo_each_other() {
+    fn variants_and_bookmarks_do_not_overwrite_each_other() {
         let directory = tempfile::tempdir().unwrap();
         let tried = |name: &str| SimulatedVariant {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! The table: what the window does, then what the shown view is asked for, then the views.
+//! The table of actions: those of the window, then those of the visible view, then the views.
 
 use super::view_actions::VIEW_ACTIONS;
 use super::{ActionGroup, AppAction, KeyShortcut};
@@ -10,7 +10,7 @@ use crate::widgets::icons::Icon;
 use egui::Key;
 use std::sync::LazyLock;
 
-/// Every action, in the order of lists: those below, and one per view.
+/// All actions, in the order of lists: those below, and one per view.
 pub fn actions() -> &'static [AppAction] {
     static ALL: LazyLock<Vec<AppAction>> = LazyLock::new(|| {
         let views = VIEWS.iter().enumerate().map(|(at, view)| {
@@ -24,7 +24,7 @@ pub fn actions() -> &'static [AppAction] {
     &ALL
 }
 
-/// Keys of views in their order; those with a number were there first, and keep it.
+/// The keys of views in order. Views with a number had it first and keep it.
 const VIEW_KEYS: [KeyShortcut; 11] = [
     KeyShortcut::ctrl(Key::Num1),
     KeyShortcut::ctrl(Key::Num2),
@@ -39,7 +39,7 @@ const VIEW_KEYS: [KeyShortcut; 11] = [
     KeyShortcut::ctrl(Key::Num0),
 ];
 
-/// Actions other than showing a view.
+/// All actions except those that show a view.
 const APP_ACTIONS: &[AppAction] = &[
     AppAction::new(ActionGroup::Report, "open-report", "Open a report or model…")
         .help("Choose a report, or an ONNX file to simulate, from recent files or a directory.")
@@ -75,7 +75,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .help("Show the reports of all tabs as a series.")
         .runs(|session| {
             let open = session.open_reports();
-            (open.len() > 1).then_some(AppCommand::ShowSeries(open))
+            if open.len() > 1 { Some(AppCommand::ShowSeries(open)) } else { None }
         }),
     AppAction::new(ActionGroup::Report, "last-series", "Back to the series")
         .help("Show the last series again.")
@@ -86,7 +86,7 @@ const APP_ACTIONS: &[AppAction] = &[
             let path = session.page()?.opened().absolute_path();
             let is_pinned = session.baseline_for(&path).is_none();
             let is_pinned = is_pinned && session.pinned_baseline().is_some();
-            (!is_pinned).then_some(AppCommand::PinBaseline(Some(path)))
+            if !is_pinned { Some(AppCommand::PinBaseline(Some(path))) } else { None }
         }),
     AppAction::new(ActionGroup::Report, "unpin-baseline", "Unpin the baseline")
         .help("Open reports without comparison again.")
@@ -121,7 +121,11 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction::new(ActionGroup::Report, "simulate-variant", "Simulate the changed spec")
         .help("Simulate the changes made under What if… and compare the result.")
         .runs(|session| {
-            session.what_ifs().open()?.is_spec_valid().then_some(AppCommand::SimulateVariant)
+            if session.what_ifs().open()?.is_spec_valid() {
+                Some(AppCommand::SimulateVariant)
+            } else {
+                None
+            }
         }),
     AppAction::new(ActionGroup::Report, "swap-sides", "Swap source and target")
         .help("Exchange the two reports of a comparison.")
@@ -137,7 +141,11 @@ const APP_ACTIONS: &[AppAction] = &[
         .help("Show the tab before this one.")
         .keys(&[KeyShortcut::ctrl(Key::Tab).shift()])
         .runs(|session| {
-            (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(false))
+            if session.workspace().tab_count() > 1 {
+                Some(AppCommand::NextTab(false))
+            } else {
+                None
+            }
         }),
     AppAction::new(ActionGroup::Report, "home-screen", "Home screen")
         .help("Go to the first tab: recent reports, demo reports, specs to simulate.")
@@ -168,7 +176,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .runs(|session| {
             let any = Selection { step: None, cycles: None, ..session.selection().clone() };
             let something = session.page().is_some() && any != Selection::default();
-            something.then_some(AppCommand::ShowSelectionStatistics)
+            if something { Some(AppCommand::ShowSelectionStatistics) } else { None }
         }),
     AppAction::new(ActionGroup::Find, "next-found", "Next result")
         .help("Go to the next search result.")
@@ -193,7 +201,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::ctrl(Key::Z), KeyShortcut::alt(Key::ArrowLeft)])
         .runs(|session| {
             let page = session.page()?;
-            page.tab.history.can_undo().then_some(AppCommand::Undo)
+            if page.tab.history.can_undo() { Some(AppCommand::Undo) } else { None }
         }),
     AppAction::new(ActionGroup::Navigation, "redo", "Redo")
         .help("Restore what was undone.")
@@ -204,7 +212,7 @@ const APP_ACTIONS: &[AppAction] = &[
         ])
         .runs(|session| {
             let page = session.page()?;
-            page.tab.history.can_redo().then_some(AppCommand::Redo)
+            if page.tab.history.can_redo() { Some(AppCommand::Redo) } else { None }
         }),
     AppAction::new(ActionGroup::Navigation, "copy-link", "Copy link to this view")
         .help("Copy a link that restores this view: tilescope REPORT --at LINK.")
@@ -268,7 +276,7 @@ mod tests {
     use crate::shell::session::AppSession;
 
     #[test]
-    fn names_and_titles_are_unique_and_explained() {
+    fn actions_have_unique_names_titles_and_help() {
         for (at, action) in actions().iter().enumerate() {
             assert!(action.help.ends_with('.'), "{}: a sentence", action.name);
             assert!(!action.title.is_empty() && !action.name.is_empty());
@@ -280,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_means_two_things_at_once() {
+    fn no_key_triggers_two_actions() {
         let session = AppSession::detached();
         for (at, action) in actions().iter().enumerate() {
             for other in actions()[..at].iter().filter(|other| action.conflicts_with(other)) {
@@ -293,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_views_is_asked_of_some() {
+    fn view_actions_name_at_least_one_view() {
         for action in actions() {
             if let ActionEffect::SendToView(_, views) = action.effect {
                 assert!(!views.is_empty(), "{}", action.name);

@@ -1,4 +1,4 @@
-//! A key with its modifiers: how it is written, and which events it stands for.
+//! A key with its modifiers, its text form and the events that match it.
 
 use egui::{Event, Key, Modifiers};
 use std::fmt;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyShortcut {
     pub key: Key,
-    /// With Ctrl (Cmd on a Mac).
+    /// True with Ctrl (Cmd on a Mac).
     pub ctrl: bool,
     pub shift: bool,
     pub alt: bool,
@@ -19,22 +19,23 @@ impl KeyShortcut {
         Self { key, ctrl: false, shift: false, alt: false }
     }
 
-    /// The key with Ctrl.
+    /// The key pressed with Ctrl.
     pub(crate) const fn ctrl(key: Key) -> Self {
         Self { ctrl: true, ..Self::key(key) }
     }
 
-    /// The key with Alt.
+    /// The key pressed with Alt.
     pub(crate) const fn alt(key: Key) -> Self {
         Self { alt: true, ..Self::key(key) }
     }
 
-    /// The same with Shift.
+    /// The same key with Shift added.
     pub(crate) const fn shift(self) -> Self {
         Self { shift: true, ..self }
     }
 
-    /// What an event says is pressed: by the letter on the key, and by its place on the keyboard.
+    /// The shortcuts that an event may stand for: by the letter on the key, and by its physical
+    /// position.
     pub(crate) fn from_event(event: &Event) -> Option<(Self, Self)> {
         let Event::Key { key, physical_key, pressed: true, modifiers, .. } = event else {
             return None;
@@ -44,7 +45,7 @@ impl KeyShortcut {
         Some((press(*key), press(physical_key.unwrap_or(*key))))
     }
 
-    /// Whether somebody who types text means something else by it.
+    /// Returns true if a text field uses the key: to type, edit or move the cursor.
     pub(crate) fn types_text(self) -> bool {
         const EDITING: [Key; 7] = [Key::A, Key::C, Key::V, Key::X, Key::Y, Key::Z, Key::Backspace];
         let moves = matches!(
@@ -56,7 +57,7 @@ impl KeyShortcut {
     }
 }
 
-/// Whether Shift only serves to reach the sign on some keyboards: `?` is a key of its own here.
+/// Returns true for signs that need Shift on some keyboards; `?` is a key of its own here.
 fn is_sign(key: Key) -> bool {
     let mut letters = key.symbol_or_name().chars();
     let (Some(sign), None) = (letters.next(), letters.next()) else { return false };
@@ -64,7 +65,7 @@ fn is_sign(key: Key) -> bool {
 }
 
 impl fmt::Display for KeyShortcut {
-    /// As it is written in menus and preferences: `Ctrl+Shift+P`.
+    /// Writes the shortcut as menus and preferences show it: `Ctrl+Shift+P`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let modifiers = [(self.ctrl, "Ctrl+"), (self.alt, "Alt+"), (self.shift, "Shift+")];
         for (_, name) in modifiers.iter().filter(|(held, _)| *held) {
@@ -75,7 +76,7 @@ impl fmt::Display for KeyShortcut {
     }
 }
 
-/// A text that is no press of a key.
+/// A text that is not a valid shortcut.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no key {key:?} (in {text:?})")]
 pub struct UnknownKeyError {
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_reads_as_it_is_written() {
+    fn shortcuts_survive_a_round_trip() {
         for key in Key::ALL {
             for press in
                 [KeyShortcut::key(*key), KeyShortcut::ctrl(*key).shift(), KeyShortcut::alt(*key)]
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn shift_does_not_matter_where_it_only_reaches_a_sign() {
+    fn shift_is_ignored_for_signs() {
         let event = |key, modifiers| Event::Key {
             key,
             physical_key: None,

@@ -1,5 +1,5 @@
-//! The one table of what can be done: menus, keys, the list of keys and the command palette are
-//! made from it. A new action is one line in [`table`].
+//! The table of actions. Menus, keys, the list of keys and the command palette are generated from
+//! it. A new action is one line in [`table`].
 
 mod app_actions;
 mod key_shortcut;
@@ -18,25 +18,25 @@ use crate::shell::session::AppSession;
 use crate::widgets::icons::Icon;
 use egui::Context;
 
-/// The heading an action is listed under.
+/// The heading that lists an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionGroup {
     Report,
-    /// Showing views.
+    /// Actions that show a view.
     Views,
     Find,
-    /// History, links and bookmarks.
+    /// Actions for history, links and bookmarks.
     Navigation,
     Window,
     Trace,
-    /// Graphs over tiles and steps.
+    /// Actions of graphs over tiles and steps.
     Graphs,
-    /// The program tree and the graph of operations.
+    /// Actions of the program tree and the graph of operations.
     Structure,
 }
 
 impl ActionGroup {
-    /// Every group, in the order of lists.
+    /// All groups, in the order of lists.
     pub(crate) const ALL: [Self; 8] = [
         Self::Report,
         Self::Views,
@@ -62,14 +62,14 @@ impl ActionGroup {
     }
 }
 
-/// What an action does.
+/// The effect of an action.
 #[derive(Clone, Copy)]
 pub enum ActionEffect {
-    /// Issues this command, if it makes sense now.
+    /// Issues this command, if it applies now.
     RunCommand(fn(&AppSession) -> Option<AppCommand>),
     /// Shows a view.
     ShowView(ViewId),
-    /// Asks one of these views, if it is shown.
+    /// Sends an action to one of these views, if it is visible.
     SendToView(ViewAction, &'static [ViewId]),
 }
 
@@ -77,27 +77,27 @@ pub enum ActionEffect {
 #[derive(Clone, Copy)]
 pub struct AppAction {
     pub name: &'static str,
-    /// Title in menus and lists.
+    /// The title in menus and lists.
     pub title: &'static str,
-    /// A sentence about it.
+    /// A sentence that explains the action.
     pub help: &'static str,
-    /// The group it is listed in.
+    /// The group that lists the action.
     pub group: ActionGroup,
-    /// Keys, unless the user has chosen others.
+    /// The default keys of the action.
     pub keys: &'static [KeyShortcut],
-    /// Whether keys go by their place on the keyboard: W A S D is where a hand lies, whatever the
-    /// letters on it.
+    /// True if keys match by physical position: W A S D is where the hand rests, whatever the
+    /// letters.
     pub by_physical_key: bool,
-    /// Icon of its entry at the foot of the side menu, if it has one.
+    /// The icon of its entry at the foot of the side menu, if any.
     pub menu: Option<Icon>,
-    /// A title in menus that depends on the state of the window.
+    /// A menu title that depends on the state of the window.
     pub state: Option<fn(&UserPreferences) -> String>,
     pub effect: ActionEffect,
 }
 
-/// Parts of an action.
+/// Constructors and queries of an action.
 impl AppAction {
-    /// An action that does nothing yet.
+    /// Creates an action without an effect.
     const fn new(group: ActionGroup, name: &'static str, title: &'static str) -> Self {
         Self {
             name,
@@ -129,12 +129,12 @@ impl AppAction {
         Self { menu: Some(icon), ..self }
     }
 
-    /// Gives it a title in menus that depends on the state of the window.
+    /// Gives it a menu title that depends on the state of the window.
     const fn titled(self, title: fn(&UserPreferences) -> String) -> Self {
         Self { state: Some(title), ..self }
     }
 
-    /// Has it issue a command, where that makes sense.
+    /// Makes it issue a command, if the command applies.
     const fn runs(self, command: fn(&AppSession) -> Option<AppCommand>) -> Self {
         Self { effect: ActionEffect::RunCommand(command), ..self }
     }
@@ -143,14 +143,14 @@ impl AppAction {
         Self { effect: ActionEffect::ShowView(view), ..self }
     }
 
-    /// Has it ask one of these views, if it is shown.
+    /// Makes it send an action to one of these views, if it is visible.
     const fn asks(self, action: ViewAction, views: &'static [ViewId]) -> Self {
         Self { effect: ActionEffect::SendToView(action, views), ..self }
     }
 }
 
 impl AppAction {
-    /// The command it issues now; `None` where it makes no sense.
+    /// The command that it issues now; `None` if it does not apply.
     pub(crate) fn command(&self, session: &AppSession) -> Option<AppCommand> {
         let shown = session.page().map(|page| page.view());
         match self.effect {
@@ -162,8 +162,8 @@ impl AppAction {
         }
     }
 
-    /// The commands it issues wherever it is asked for: what only other views do is done in the first
-    /// of them. None where it makes no sense.
+    /// The commands that it issues when invoked from any view. An action of other views runs in the
+    /// first of them. The list is empty if the action does not apply.
     pub(crate) fn commands_from_anywhere(&self, session: &AppSession) -> Vec<AppCommand> {
         let here = self.command(session);
         match (self.effect, &here, session.page()) {
@@ -174,27 +174,27 @@ impl AppAction {
         }
     }
 
-    /// Its keys: the user's, or those of the table.
+    /// The keys of the action: the user's, or the defaults.
     pub(crate) fn shortcuts(&self, prefs: &UserPreferences) -> Vec<KeyShortcut> {
         match prefs.keys.get(self.name) {
-            // What cannot be read was told when preferences were opened.
+            // Invalid keys were reported when the preferences were opened.
             Some(chosen) => chosen.iter().filter_map(|text| text.parse().ok()).collect(),
             None => self.keys.to_vec(),
         }
     }
 
-    /// Its title in menus.
+    /// The title in menus.
     pub fn menu_text(&self, prefs: &UserPreferences) -> String {
         self.state.map_or_else(|| self.title.to_owned(), |state| state(prefs))
     }
 
-    /// Its keys as text, with `or` between them.
+    /// The keys as text, separated by `or`.
     pub fn shortcut_text(&self, prefs: &UserPreferences) -> String {
         let texts: Vec<String> = self.shortcuts(prefs).iter().map(KeyShortcut::to_string).collect();
         texts.join(" or ")
     }
 
-    /// Whether both can be meant by one key at the same time.
+    /// Returns true if one key could trigger both at the same time.
     pub(crate) fn conflicts_with(&self, other: &Self) -> bool {
         match (self.effect, other.effect) {
             (ActionEffect::SendToView(_, a), ActionEffect::SendToView(_, b)) => {
@@ -205,8 +205,8 @@ impl AppAction {
     }
 }
 
-/// What the keys pressed since the last frame ask for. Keys of actions that act on the whole
-/// window are taken away from the widgets.
+/// Returns the commands for the keys pressed since the last frame. Keys of actions on the whole
+/// window are removed from the input of widgets.
 pub(crate) fn commands_for_pressed_keys(
     context: &Context,
     session: &AppSession,
@@ -224,14 +224,13 @@ pub(crate) fn commands_for_pressed_keys(
             if typing && letter.types_text() {
                 return true;
             }
-            let meant = |action: &&AppAction| {
+            let found = actions().iter().filter(|action| {
                 let press = if action.by_physical_key { place } else { letter };
                 let hidden = covered && matches!(action.effect, ActionEffect::SendToView(..));
                 !hidden && action.shortcuts(session.prefs()).contains(&press)
-            };
-            let found = actions().iter().filter(meant);
+            });
             let mut found = found.filter_map(|action| Some((action, action.command(session)?)));
-            // A letter is meant for the dialog that is open, unless it asks for another one.
+            // A letter goes to the open dialog, unless it opens another dialog.
             let reaches = |command: &AppCommand| {
                 let dialog = matches!(command, AppCommand::Overlay(_));
                 !dialogs.cover_the_view() || !letter.types_text() || dialog
@@ -239,7 +238,7 @@ pub(crate) fn commands_for_pressed_keys(
             let found = found.find(|(_, command)| reaches(command));
             let Some((action, command)) = found else { return true };
             commands.push(command);
-            // A widget with the focus may want the arrows that a view wants too.
+            // A focused widget may need the arrow keys that a view uses too.
             matches!(action.effect, ActionEffect::SendToView(..))
         });
     });

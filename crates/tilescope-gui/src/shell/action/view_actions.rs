@@ -7,7 +7,7 @@ use egui::Key;
 
 const TRACE: &[ViewId] = &[ViewId::ExecutionTrace];
 const MATRIX: &[ViewId] = &[ViewId::ExchangeCode];
-/// Views with a selection.
+/// The views with a selection.
 const VIEWS_WITH_SELECTION: &[ViewId] = &[
     ViewId::Memory,
     ViewId::Liveness,
@@ -23,7 +23,7 @@ const ZOOMABLE_VIEWS: &[ViewId] = &[ViewId::ExecutionTrace, ViewId::ExchangeCode
 const VIEWS_WITH_ZOOM_TO_SELECTION: &[ViewId] =
     &[ViewId::Limits, ViewId::ExecutionTrace, ViewId::OperationsGraph];
 
-/// Actions of views, in the order they are listed.
+/// The actions of views, in the order of lists.
 pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction::new(ActionGroup::Trace, "zoom-in", "Zoom in")
         .help("Zoom in around the pointer.")
@@ -142,8 +142,8 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         .asks(ViewAction::PanDown, MATRIX),
 ];
 
-/// What mouse and keys do to the thing under the pointer or with the focus: nothing that could be
-/// done from a menu, so it is only listed.
+/// The mouse and key gestures on the object under the pointer or with the focus. A menu cannot
+/// offer them, so they are only listed.
 pub(crate) const GESTURES: &[(ActionGroup, &[(&str, &str)])] = &[
     (
         ActionGroup::Trace,

@@ -1,21 +1,20 @@
-//! Controls of views, for the command palette: whoever looks for one need not know which view has
-//! it.
+//! The controls of views, for the command palette. Users find a control without knowing its view.
 
 use crate::model::view_id::ViewId;
 
-/// What a view can be set to, by the names that are seen. Some are only there where the report or
-/// another control gives them something to do.
+/// The controls of a view, by their visible names. Some exist only if the report or another control
+/// makes them useful.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewControls {
-    /// Whose they are.
+    /// The view that has them.
     pub view: ViewId,
-    /// Boxes to tick, choices, menus, boxes to type into and buttons of its strip.
+    /// The checkboxes, choices, menus, text boxes and buttons of its toolbar.
     pub strip: &'static [&'static str],
-    /// Tabs of its tables; of one that counts, its name without the number.
+    /// The tabs of its tables. A tab with a count is listed without the number.
     pub tabs: &'static [&'static str],
 }
 
-/// Every view that can be set to something.
+/// All views with controls.
 pub const VIEW_CONTROLS: &[ViewControls] = &[
     ViewControls {
         view: ViewId::Insights,
@@ -91,6 +90,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         view: ViewId::ExecutionTrace,
         strip: &[
             "View",
+            "Ruler",
             "IPU",
             "Go to",
             "Filter steps",

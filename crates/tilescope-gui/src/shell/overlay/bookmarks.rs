@@ -1,4 +1,4 @@
-//! Bookmarks of a report: open, rename, annotate, delete.
+//! The bookmarks of a report: open, rename, annotate, delete.
 
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
@@ -24,7 +24,8 @@ pub(crate) fn bookmarks_ui(
         let text = "No bookmarks yet.";
         ui.weak(text);
     }
-    let (mut gone, mut changed) = (None, false);
+    let mut gone = None;
+    let mut changed = false;
     ScrollArea::vertical().max_height(scroll_height(ui)).auto_shrink([false, true]).show(
         ui,
         |ui| {

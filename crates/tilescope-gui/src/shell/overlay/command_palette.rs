@@ -19,7 +19,7 @@ pub(crate) fn commands_ui(
     session: &AppSession,
     commands: &CommandQueue,
 ) {
-    // Before the text box takes them.
+    // Handled before the text box receives the keys.
     let (up, down, enter) = ui.input_mut(|input| {
         let mut pressed = |key| input.consume_key(Modifiers::NONE, key);
         (pressed(Key::ArrowUp), pressed(Key::ArrowDown), pressed(Key::Enter))
@@ -35,7 +35,7 @@ pub(crate) fn commands_ui(
     overlay.selected_entry =
         (overlay.selected_entry + usize::from(down)).saturating_sub(usize::from(up)).min(last);
     ui.add_space(spacing::S);
-    let mut picked = enter.then(|| found.get(overlay.selected_entry)).flatten();
+    let mut picked = if enter { found.get(overlay.selected_entry) } else { None };
     let height = scroll_height(ui).min(420.0);
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = spacing::XXS;
@@ -58,15 +58,15 @@ pub(crate) fn commands_ui(
     }
 }
 
-/// Something that can be done.
+/// An entry of the palette.
 struct CommandPaletteEntry {
-    /// Words that it is found by.
+    /// The text that searches match.
     title: String,
-    /// Words in the list.
+    /// The text in the list.
     shown: String,
     help: String,
     keys: String,
-    /// What doing it takes; nothing where it makes no sense now.
+    /// The commands of the entry; empty if it does not apply now.
     commands: Vec<AppCommand>,
 }
 
@@ -81,7 +81,7 @@ impl CommandPaletteEntry {
         }
     }
 
-    /// The controls in the strip of a view, and the tabs of its tables.
+    /// The controls in the toolbar of a view, and the tabs of its tables.
     fn of_view(of: &ViewControls, session: &AppSession) -> Vec<Self> {
         let view = of.view;
         let entry = |title: String, help: String, command: AppCommand| Self {
@@ -109,8 +109,9 @@ impl CommandPaletteEntry {
     }
 }
 
-/// What has the letters in its title in order; what is possible first, then the best matches, of
-/// equal ones the shortest: who types all of a title means it.
+/// The entries whose title contains the letters in order. Available entries come first, then the
+/// best matches. The shortest of equal matches comes first, because a user who types the whole
+/// title means it.
 fn matches(typed: &str, session: &AppSession) -> Vec<CommandPaletteEntry> {
     let actions = actions().iter().filter(|action| action.name != "commands");
     let controls = VIEW_CONTROLS.iter().flat_map(|of| CommandPaletteEntry::of_view(of, session));
@@ -122,24 +123,25 @@ fn matches(typed: &str, session: &AppSession) -> Vec<CommandPaletteEntry> {
     found.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// How far the letters of `typed` are apart in `title`, in order; `None` if they are not all there.
+/// The distance between the letters of `typed` in `title`, in order; `None` if a letter is missing.
 /// Letters that begin a word cost nothing.
 fn score(typed: &str, title: &str) -> Option<u32> {
     let title: Vec<char> = title.to_lowercase().chars().collect();
     let begins = |at: usize| at == 0 || !title[at - 1].is_alphanumeric();
-    // The least cost of the letters so far, by where the last of them was found.
+    // The least cost of the letters so far, by the position of the last one.
     let mut ends: Vec<(usize, u32)> = vec![(0, 0)];
     for letter in typed.to_lowercase().chars().filter(|letter| !letter.is_whitespace()) {
         let found = (0..title.len()).filter(|at| title[*at] == letter);
-        let cost = |at: usize| {
-            let before = ends.iter().filter(|(end, _)| *end <= at);
-            let cost = before.map(|(end, cost)| {
-                let gap = (at - end) as u32;
-                cost + if begins(at) { u32::from(gap > 0) } else { 2 * gap }
-            });
-            Some((at + 1, cost.min()?))
-        };
-        ends = found.filter_map(cost).collect();
+        ends = found
+            .filter_map(|at| {
+                let before = ends.iter().filter(|(end, _)| *end <= at);
+                let cost = before.map(|(end, cost)| {
+                    let gap = (at - end) as u32;
+                    cost + if begins(at) { u32::from(gap > 0) } else { 2 * gap }
+                });
+                Some((at + 1, cost.min()?))
+            })
+            .collect();
     }
     ends.into_iter().map(|(_, cost)| cost).min()
 }
@@ -151,8 +153,13 @@ fn entry_ui(ui: &mut Ui, entry: &CommandPaletteEntry, chosen: bool) -> Response 
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);
     let words = entry.shown.as_str();
     response.widget_info(|| WidgetInfo::selected(Role::MenuItem, enabled, chosen, words));
-    let ground =
-        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else {
+        None
+    };
     if let Some(ground) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(5), ground);
     }
@@ -174,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_that_begin_words_match_best() {
+    fn initial_letters_match_best() {
         assert!(score("et", "Execution trace") < score("et", "Hide or show the menu"));
         assert_eq!(score("xyz", "Execution trace"), None);
         assert_eq!(score("", "anything"), Some(0));

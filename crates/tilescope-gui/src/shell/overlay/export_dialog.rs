@@ -1,4 +1,4 @@
-//! Saving what is shown: a picture, or a table of the view.
+//! The dialog that saves the visible view as a picture or a table.
 
 use super::{OverlayState, heading_ui};
 use crate::model::command::{AppCommand, CommandQueue};
@@ -45,7 +45,7 @@ pub(crate) fn save_ui(
     let typed = output.response.response.accessible_name("File to write");
     if !overlay.was_painted {
         typed.request_focus();
-        // What is typed replaces the name that is proposed.
+        // Typing replaces the proposed name.
         let all = CCursorRange::select_all(&output.galley);
         let mut state = output.state;
         state.cursor.set_char_range(Some(all));
@@ -68,7 +68,7 @@ pub(crate) fn save_ui(
     if (clicked || entered) && !path.is_empty() {
         let path = PathBuf::from(path);
         let dark = ui.ctx().theme() == egui::Theme::Dark;
-        // The window may be zoomed, too.
+        // The window may be zoomed too.
         let look = AppearancePrefs { text_percent, ..session.prefs().look };
         let saving = ExportRequest { what, path, size, look, dark };
         commands.push(AppCommand::Overlay(None));

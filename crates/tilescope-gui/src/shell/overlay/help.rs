@@ -1,4 +1,4 @@
-//! Help without a network: a page for every view and for what all views share, searchable.
+//! Help without a network: a searchable page for every view and for shared features.
 
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::shell::session::AppSession;
@@ -8,7 +8,7 @@ use crate::views::VIEWS;
 use crate::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
 
-/// Pages beside those of the views.
+/// The pages other than those of the views.
 const PAGES: [&str; 7] = [
     include_str!("../../../../../assets/help/opening.md"),
     include_str!("../../../../../assets/help/models.md"),
@@ -22,12 +22,46 @@ const PAGES: [&str; 7] = [
     ),
 ];
 
-/// Every page, those of the views first.
+/// The pages on how IPU programs work: pipelines, collectives, syncs, streams and memory.
+const MECHANISMS: [&str; 17] = [
+    include_str!("../../../../../assets/help/mechanisms/pipelining.md"),
+    include_str!("../../../../../assets/help/mechanisms/replication.md"),
+    include_str!("../../../../../assets/help/mechanisms/sync.md"),
+    include_str!("../../../../../assets/help/mechanisms/batches.md"),
+    include_str!("../../../../../assets/help/mechanisms/prefetch.md"),
+    include_str!("../../../../../assets/help/mechanisms/io-tiles.md"),
+    include_str!("../../../../../assets/help/mechanisms/rearrangement.md"),
+    include_str!("../../../../../assets/help/mechanisms/memory-proportion.md"),
+    include_str!("../../../../../assets/help/mechanisms/recomputation.md"),
+    include_str!("../../../../../assets/help/mechanisms/off-loading.md"),
+    include_str!("../../../../../assets/help/mechanisms/replicated-tensor-sharding.md"),
+    include_str!("../../../../../assets/help/mechanisms/phases.md"),
+    include_str!("../../../../../assets/help/mechanisms/sharding.md"),
+    include_str!("../../../../../assets/help/mechanisms/domain-sharding.md"),
+    include_str!("../../../../../assets/help/mechanisms/tensor-parallelism.md"),
+    include_str!("../../../../../assets/help/mechanisms/outlining.md"),
+    include_str!("../../../../../assets/help/mechanisms/compilation.md"),
+];
+
+/// All pages: those of the views, of shared features, and of mechanisms.
 pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
-    VIEWS.iter().map(|view| view.help).chain(PAGES)
+    VIEWS.iter().map(|view| view.help).chain(PAGES).chain(MECHANISMS)
 }
 
-/// The words of a page's heading.
+/// The heading of the group of pages that begins at an index of [`pages`].
+fn group_title(at: usize) -> Option<&'static str> {
+    if at == 0 {
+        Some("Views")
+    } else if at == VIEWS.len() {
+        Some("Features")
+    } else if at == VIEWS.len() + PAGES.len() {
+        Some("Mechanisms")
+    } else {
+        None
+    }
+}
+
+/// The text of a page's heading.
 fn title(page: &str) -> &str {
     page.lines().next().unwrap_or_default().trim_start_matches("# ")
 }
@@ -51,20 +85,26 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
         pages().enumerate().filter(|(_, page)| page.to_lowercase().contains(&wanted)).collect();
     ui.horizontal_wrapped(|ui| {
         for (at, page) in &found {
+            if let Some(group) = group_title(*at) {
+                if *at > 0 {
+                    ui.end_row();
+                }
+                ui.weak(group);
+            }
             if ui.selectable_label(*at == overlay.selected_entry, title(page)).clicked() {
                 overlay.selected_entry = *at;
             }
         }
     });
     let page = found.iter().find(|(at, _)| *at == overlay.selected_entry).or(found.first());
-    let height = scroll_height(ui) - 70.0;
+    let height = scroll_height(ui) - 120.0;
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| match page {
         Some((_, page)) => page_ui(ui, page),
         None => drop(ui.label("No matching page.")),
     });
 }
 
-/// Headings, paragraphs and tables of Markdown, as our pages use them.
+/// Shows the headings, paragraphs and tables of Markdown that our pages use.
 fn page_ui(ui: &mut Ui, page: &str) {
     for block in page.split("\n\n") {
         if let Some(heading) = block.strip_prefix("## ").or_else(|| block.strip_prefix("### ")) {
@@ -83,7 +123,7 @@ fn page_ui(ui: &mut Ui, page: &str) {
 
 fn table_ui(ui: &mut Ui, block: &str) {
     egui::Grid::new(("help table", block.len())).num_columns(2).show(ui, |ui| {
-        // The line below the head only says that it is one.
+        // The line below the head only separates it from the rows.
         for (at, line) in block.lines().enumerate().filter(|(at, _)| *at != 1) {
             for cell in line.trim_matches('|').split('|') {
                 let text = RichText::new(plain(cell.trim()));
@@ -94,7 +134,7 @@ fn table_ui(ui: &mut Ui, block: &str) {
     });
 }
 
-/// Text without the marks for keys and emphasis.
+/// Removes the marks for keys and emphasis from a text.
 fn plain(text: &str) -> String {
     text.replace(['`', '*'], "")
 }
@@ -113,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_views_are_called_as_the_views() {
+    fn help_pages_have_the_titles_of_their_views() {
         for view in VIEWS {
             assert_eq!(title(view.help), view.id.title());
         }

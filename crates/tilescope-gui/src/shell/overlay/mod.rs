@@ -1,4 +1,4 @@
-//! Overlays on the view: the command palette, lists, questions.
+//! The overlays on the view: the command palette, lists, dialogs.
 
 mod bookmarks;
 mod command_palette;
@@ -12,16 +12,16 @@ use crate::shell::dialog::{self, MARGIN, dialog_ui};
 use crate::shell::session::AppSession;
 use egui::{Context, Ui};
 
-/// What lies over the view, with its state.
+/// The overlay on the view, with its state.
 pub(crate) struct OverlayState {
     pub kind: OverlayKind,
-    /// The text typed into it.
+    /// The text typed into the overlay.
     typed: String,
-    /// The entry that Enter means.
+    /// The entry that Enter selects.
     selected_entry: usize,
-    /// Whether it has been painted before.
+    /// True if it has been painted before.
     was_painted: bool,
-    /// The action whose new key is waited for.
+    /// The action that waits for a new key.
     pub capturing_shortcut_for: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ impl OverlayState {
     }
 }
 
-/// Paints what lies over the view.
+/// Paints the overlay, if one is open.
 pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &CommandQueue) {
     let Some(mut overlay) = session.dialogs_mut().take_overlay() else { return };
     let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0 };
@@ -60,12 +60,12 @@ pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: 
     session.dialogs_mut().put_overlay_back(overlay);
 }
 
-/// A heading with a cross at the right.
+/// A heading with a close button at the right.
 fn heading_ui(ui: &mut Ui, title: &str) {
     dialog::heading_ui(ui, title, &format!("Close {}", title.to_lowercase()));
 }
 
-/// Height left for what scrolls.
+/// The height left for scrolling contents.
 fn scroll_height(ui: &Ui) -> f32 {
     (ui.ctx().content_rect().height() - 160.0).max(80.0)
 }

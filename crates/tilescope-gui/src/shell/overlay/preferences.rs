@@ -1,4 +1,4 @@
-//! Preferences: how numbers, colours and text look, what dragging does, and every key.
+//! The preferences: numbers, colours, text, dragging, and every key.
 
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
@@ -38,30 +38,30 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let old = session.prefs().look;
     let mut look: AppearancePrefs = old;
     let mut theme = session.prefs().theme;
-    let row = |ui: &mut Ui, choice: &mut dyn FnMut(&mut Ui)| {
+    let show_row = |ui: &mut Ui, choice: &mut dyn FnMut(&mut Ui)| {
         ui.horizontal(|ui| choice(ui));
     };
-    row(ui, &mut |ui| {
+    show_row(ui, &mut |ui| {
         let themes = ThemeChoice::ALL.map(|theme| (theme, theme.title()));
         theme = choice_ui(ui, "Theme", &themes, theme).unwrap_or(theme);
     });
-    row(ui, &mut |ui| {
+    show_row(ui, &mut |ui| {
         let palettes = PaletteChoice::ALL.map(|palette| (palette, palette.title()));
         look.palette = choice_ui(ui, "Colours", &palettes, look.palette).unwrap_or(look.palette);
     });
-    row(ui, &mut |ui| {
+    show_row(ui, &mut |ui| {
         let units = ByteUnits::ALL.map(|units| (units, units.title()));
         look.units = choice_ui(ui, "Bytes", &units, look.units).unwrap_or(look.units);
     });
-    row(ui, &mut |ui| {
+    show_row(ui, &mut |ui| {
         let drags = TraceDragMode::ALL.map(|drag| (drag, drag.title()));
         let name = "Dragging the trace";
         look.drag = choice_ui(ui, name, &drags, look.drag).unwrap_or(look.drag);
     });
-    row(ui, &mut |ui| {
+    show_row(ui, &mut |ui| {
         ui.weak("Text size");
         let slider = Slider::new(&mut look.text_percent, 60..=250).suffix(" %").step_by(10.0);
-        // Text that grows under the pointer would move the slider: it changes once let go.
+        // Growing text would move the slider under the pointer, so the size changes on release.
         let response = ui.add(slider.update_while_editing(false));
         if response.dragged() {
             look.text_percent = old.text_percent;
@@ -121,7 +121,7 @@ fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, comman
     });
 }
 
-/// The first key pressed in this frame, taken away from everything else.
+/// Takes the first key pressed in this frame from the input.
 fn captured(ui: &Ui) -> Option<KeyShortcut> {
     ui.input_mut(|input| {
         let at = input.events.iter().position(|event| KeyShortcut::from_event(event).is_some())?;

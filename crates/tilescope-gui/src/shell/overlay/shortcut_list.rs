@@ -1,4 +1,4 @@
-//! The list of keys, made from the table of actions.
+//! The list of keys, generated from the table of actions.
 
 use super::{heading_ui, scroll_height};
 use crate::model::preferences::UserPreferences;

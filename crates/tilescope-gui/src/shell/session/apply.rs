@@ -1,4 +1,4 @@
-//! Commands, each handed to the part that it is about.
+//! Dispatch of commands to the parts of the session.
 
 use super::AppSession;
 use crate::model::command::{AppCommand, ChooserPurpose};
@@ -156,7 +156,7 @@ impl AppSession {
         }
     }
 
-    /// Tells the user why something could not be done.
+    /// Shows the error of a failed command to the user.
     pub(super) fn tell_failure<E: ToString>(&mut self, result: Result<(), E>) {
         if let Err(error) = result {
             self.messages.push(StatusMessage::error(error.to_string()));
@@ -170,7 +170,7 @@ impl AppSession {
         }
     }
 
-    /// Shows what is looked at in another window too.
+    /// Opens another window at the current place.
     fn open_window(&mut self) {
         let link = self.link();
         let text = link.as_ref().map(ReportLink::to_string).unwrap_or_default();
@@ -196,13 +196,13 @@ impl AppSession {
         }
     }
 
-    /// Asks for a report; the directory that the shown one lies in is listed first.
+    /// Opens the report chooser. It lists the directory of the visible report first.
     fn choose_report(&mut self, purpose: ChooserPurpose) {
         let shown = self.page().map(|page| page.opened().absolute_path());
         let mut beside = shown.as_ref().and_then(|path| path.parent());
         let is_file = shown.as_ref().is_some_and(|path| path.ends_with(REPORT_FILE));
         if purpose == ChooserPurpose::Series && is_file {
-            // Runs lie beside the directory of this one.
+            // Other runs are beside the directory of this one.
             beside = beside.and_then(Path::parent);
         }
         let beside = beside.map(Path::to_owned);
@@ -231,7 +231,7 @@ impl AppSession {
         }
     }
 
-    /// Shows the spec of the report, and does something with it.
+    /// Opens the spec editor for the report and calls a function on it.
     fn with_what_if(&mut self, then: impl FnOnce(&mut WhatIfPanel)) {
         if let Some(page) = self.workspace.shown() {
             let opened = self.what_ifs.open_with(page.opened(), &mut self.places, then);

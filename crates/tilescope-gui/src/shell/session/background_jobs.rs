@@ -1,4 +1,4 @@
-//! What is done beside the window: each job has a result some time.
+//! Background jobs, each of which yields a result later.
 
 use super::report_opening::ReportOpening;
 use crate::model::export_request::ExportRequest;
@@ -8,36 +8,36 @@ use crate::shell::simulation_process::{ChildProgramError, SimulationOutcome, Sim
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::Context;
 
-/// Jobs under way.
+/// The jobs in progress.
 #[derive(Default)]
 pub(crate) struct BackgroundJobs {
     pub(super) opening: ReportOpening,
-    /// Pictures and tables being written.
+    /// The pictures and tables being written.
     exports: Vec<BackgroundTask<ExportResult>>,
-    /// There is one at a time.
+    /// At most one runs at a time.
     simulation: Option<SimulationProcess>,
 }
 
 impl BackgroundJobs {
-    /// The reports that are being opened.
+    /// The reports being opened.
     pub(crate) fn opening(&self) -> &ReportOpening {
         &self.opening
     }
 
-    /// The simulation that is running.
+    /// The running simulation, if any.
     pub(crate) fn simulation(&self) -> Option<&SimulationProcess> {
         self.simulation.as_ref()
     }
 
-    /// Whether something is being written.
+    /// Returns true while a picture or a table is being written.
     pub(crate) fn is_exporting(&self) -> bool {
         !self.exports.is_empty()
     }
 
-    /// Starts to write a picture or a table.
+    /// Starts writing a picture or a table.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// Returns an error if no thread can be started.
     pub(super) fn export(
         &mut self,
         context: &Context,
@@ -48,7 +48,7 @@ impl BackgroundJobs {
         Ok(())
     }
 
-    /// How writing went, for what has ended since it was last asked for.
+    /// Returns a message for each write that ended since the last call.
     pub(super) fn poll_exports(&mut self) -> Vec<StatusMessage> {
         let mut messages = Vec::new();
         self.exports.retain(|pending| {
@@ -63,7 +63,7 @@ impl BackgroundJobs {
         messages
     }
 
-    /// Simulates what `start` starts, if nothing is being simulated; a message if that cannot be.
+    /// Starts a simulation with `start` if none is running. Returns a message if it cannot start.
     pub(super) fn simulate(
         &mut self,
         start: impl FnOnce() -> Result<SimulationProcess, ChildProgramError>,
@@ -80,14 +80,14 @@ impl BackgroundJobs {
         }
     }
 
-    /// Stops the simulation; how it ended is told by [`poll_simulation`](Self::poll_simulation).
+    /// Stops the simulation. [`poll_simulation`](Self::poll_simulation) returns the outcome.
     pub(super) fn cancel_simulation(&self) {
         if let Some(simulation) = &self.simulation {
             simulation.cancel();
         }
     }
 
-    /// How the simulation ended, once.
+    /// Returns the outcome of the simulation once, after it has ended.
     pub(super) fn poll_simulation(&mut self) -> Option<SimulationOutcome> {
         let ended = self.simulation.as_ref().and_then(SimulationProcess::ended)?;
         self.simulation = None;
@@ -103,7 +103,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_simulation_that_cannot_start_is_told_and_not_waited_for() {
+    fn a_simulation_that_cannot_start_is_reported() {
         let mut jobs = BackgroundJobs::default();
         let broken = io::Error::from(io::ErrorKind::PermissionDenied);
         let message = jobs.simulate(|| Err(ChildProgramError::spec(broken, Path::new("a.toml"))));

@@ -1,4 +1,4 @@
-//! What the home screen knows.
+//! The state of the home screen.
 
 use crate::model::preferences::UserPreferences;
 use crate::shell::remote_form::RemoteForm;
@@ -10,24 +10,24 @@ use egui::Context;
 use std::path::{Path, PathBuf};
 use tilescope_report::remote::is_remote;
 
-/// Reports ticked for a comparison: so many can be compared.
+/// The number of reports that can be selected for a comparison.
 const MAX_CANDIDATES: usize = 2;
 
-/// Reports and specs at hand, and what is typed and ticked on the home screen.
+/// The available reports and specs, and the input on the home screen.
 pub(crate) struct HomeScreen {
-    /// Reports that come with the program.
+    /// The sample reports of the program.
     sample_reports: Vec<SampleReport>,
-    /// Specs that come with the program.
+    /// The bundled specs of the program.
     specs: BackgroundQuery<(), Vec<BundledSpec>>,
-    /// Which recent reports still exist; asking may take long on disks far away.
+    /// Checks which recent reports still exist; this may be slow on network disks.
     recent_existence: BackgroundQuery<Vec<PathBuf>, Vec<bool>>,
-    /// Reports that are ticked for a comparison, in the order of ticking.
+    /// The reports selected for a comparison, in the order of selection.
     comparison_candidates: Vec<PathBuf>,
     typed_path: PathInput,
-    /// Whether reports of other machines are asked for.
+    /// True if the tab for reports on other machines is visible.
     is_remote_shown: bool,
     remote: RemoteForm,
-    /// Letters that names or descriptions of listed specs have to contain.
+    /// The filter for names and descriptions of listed specs.
     spec_filter: String,
 }
 
@@ -46,11 +46,11 @@ impl Default for HomeScreen {
     }
 }
 
-/// What the home screen shows of the rest of the session.
+/// The parts of the session that the home screen shows.
 pub(crate) struct HomeContext<'a> {
     pub prefs: &'a UserPreferences,
     pub workers: &'a BackgroundWorkers,
-    /// Whether a simulation is running.
+    /// True while a simulation is running.
     pub simulating: bool,
 }
 
@@ -59,22 +59,22 @@ impl HomeScreen {
         self.sample_reports = reports;
     }
 
-    /// Reports that come with the program.
+    /// The sample reports of the program.
     pub(crate) fn sample_reports(&self) -> &[SampleReport] {
         &self.sample_reports
     }
 
-    /// The box that a path is typed into.
+    /// The text box for a path.
     pub(crate) fn typed_path(&mut self) -> &mut PathInput {
         &mut self.typed_path
     }
 
-    /// Whether the tab of other machines is shown, and what is in it.
+    /// The visibility of the tab of other machines, and its form.
     pub(crate) fn remote(&mut self) -> (&mut bool, &mut RemoteForm) {
         (&mut self.is_remote_shown, &mut self.remote)
     }
 
-    /// Tells why a report on another machine could not be opened, where it can be tried again.
+    /// Records in the remote form why a report could not be opened, so that the user can retry.
     pub(super) fn tell_remote_failure(&mut self, path: PathBuf, why: String) {
         self.is_remote_shown = true;
         self.remote.tell_failure(path, why);
@@ -84,12 +84,12 @@ impl HomeScreen {
         self.remote.clear_failure();
     }
 
-    /// What is typed to filter the bundled specs.
+    /// The text that filters the bundled specs.
     pub(crate) fn spec_filter(&mut self) -> &mut String {
         &mut self.spec_filter
     }
 
-    /// The specs that come with the program; none until they are listed, and where that fails.
+    /// The bundled specs. The list is empty until it is loaded, or if loading fails.
     pub(crate) fn bundled_specs(
         &mut self,
         context: &Context,
@@ -99,30 +99,30 @@ impl HomeScreen {
         self.specs.latest().map_or(&[], |specs| specs)
     }
 
-    /// Whether the list of bundled specs is there, even if it is empty.
+    /// Returns true once the list of bundled specs is loaded, even if it is empty.
     pub(crate) fn specs_are_listed(&self) -> bool {
         self.specs.latest().is_some()
     }
 
-    /// For each recent report, whether it still exists; yes until the opposite is known.
+    /// For each recent report, true if it still exists. True until the check has ended.
     pub(crate) fn recent_exist(&mut self, context: &Context, home: &HomeContext<'_>) -> Vec<bool> {
         let recent = home.prefs.recent.iter();
         let paths: Vec<PathBuf> = recent.map(|recent| recent.path.clone()).collect();
-        // Whether one is there on another machine is only found by asking that.
-        let exists = |path: &PathBuf| is_remote(path) || path.exists();
-        let question = move |paths: &Vec<PathBuf>| paths.iter().map(exists).collect();
-        match self.recent_existence.compute(context, home.workers, &paths, question) {
+        // Only a connection can tell if a report exists on another machine.
+        match self.recent_existence.compute(context, home.workers, &paths, move |paths| {
+            paths.iter().map(|path| is_remote(path) || path.exists()).collect()
+        }) {
             QueryState::Fresh(known) => known.to_vec(),
             _ => vec![true; paths.len()],
         }
     }
 
-    /// Whether a report is ticked for a comparison.
+    /// Returns true if a report is selected for a comparison.
     pub(crate) fn is_candidate(&self, path: &Path) -> bool {
         self.comparison_candidates.iter().any(|known| known == path)
     }
 
-    /// The two reports to compare, once two are ticked.
+    /// The two reports to compare, once two are selected.
     pub(crate) fn comparison(&self) -> Option<(&Path, &Path)> {
         match self.comparison_candidates.as_slice() {
             [source, target] => Some((source, target)),
@@ -130,7 +130,7 @@ impl HomeScreen {
         }
     }
 
-    /// Ticks a report, or takes its tick away; of too many, the oldest loses its tick.
+    /// Selects or deselects a report. If there are too many, the oldest is deselected.
     pub(super) fn toggle_candidate(&mut self, path: PathBuf) {
         let ticked = &mut self.comparison_candidates;
         match ticked.iter().position(|known| *known == path) {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_reports_can_be_ticked() {
+    fn at_most_two_reports_can_be_selected() {
         let mut home = HomeScreen::default();
         let mut tick = |name: &str| home.toggle_candidate(PathBuf::from(name));
         tick("a");

@@ -1,7 +1,7 @@
-//! What outlives a frame: parts that each own their state, and commands that change them.
+//! The state that outlives a frame: parts that own their state, and commands that change them.
 //!
-//! Nothing outside this folder writes to a part but through its methods; views do not even know that
-//! there is a session and push commands, which `AppSession::apply` hands on.
+//! Code outside this folder changes a part only through its methods. Views do not know the session;
+//! they push commands, which `AppSession::apply` dispatches.
 
 mod apply;
 mod background_jobs;
@@ -46,8 +46,8 @@ use workspace::Workspace;
 pub struct AppSession {
     preferences: StoredPreferences,
     workspace: Workspace,
-    /// Before the places, which remove files that a simulation may be writing: fields end in this
-    /// order.
+    /// Declared before the directories, which remove files that a simulation may be writing: fields
+    /// are dropped in this order.
     jobs: BackgroundJobs,
     places: SimulationPlaces,
     what_ifs: WhatIfPanels,
@@ -55,25 +55,25 @@ pub struct AppSession {
     dialogs: WindowDialogs,
     messages: MessageList,
     workers: BackgroundWorkers,
-    /// The report that others are compared with when they are opened.
+    /// The report with which newly opened reports are compared.
     baseline: Option<PathBuf>,
-    /// Tabs of the last session that are opened again.
+    /// The tabs of the last session that are still to be reopened.
     reopening: TabsToReopen,
-    /// Whether the user wants to quit whatever is lost.
+    /// True if the user confirmed quitting.
     may_quit: bool,
 }
 
-/// A page that is to be painted, and what its views read.
+/// The page to paint, and the data that its views read.
 pub(crate) struct ShownPage<'a> {
     pub page: &'a mut ReportPage,
     pub prefs: &'a UserPreferences,
     pub workers: &'a BackgroundWorkers,
-    /// Actions for the shown view to perform.
+    /// The actions for the visible view.
     pub actions: Vec<ViewAction>,
 }
 
 impl AppSession {
-    /// A session that remembers nothing, for pictures and tests.
+    /// A session without stored preferences, for pictures and tests.
     pub(crate) fn detached() -> Self {
         Self::new(StoredPreferences::in_memory())
     }
@@ -82,7 +82,7 @@ impl AppSession {
         let (preferences, message) = StoredPreferences::of_user();
         let mut session = Self::new(preferences);
         session.messages.extend(message);
-        // Nobody sits at a terminal.
+        // No user is at a terminal.
         RemoteSettings { without_terminal: true, ..RemoteSettings::current() }.set();
         session.keep_simulated_in(simulated_reports());
         session.home.set_sample_reports(demos());
@@ -113,42 +113,42 @@ impl AppSession {
         self.preferences.current()
     }
 
-    /// The user's preferences, to change them.
+    /// The user's preferences, for changes.
     pub fn prefs_mut(&mut self) -> &mut UserPreferences {
         self.preferences.current_mut()
     }
 
-    /// The page that is shown; without one, that is the home screen.
+    /// The visible page; `None` for the home screen.
     pub fn page(&self) -> Option<&ReportPage> {
         self.workspace.shown()
     }
 
-    /// What is selected in the report that is shown.
+    /// The selection in the visible report.
     pub fn selection(&self) -> &Selection {
         self.workspace.selection()
     }
 
-    /// What is selected in the report that is shown, to change it.
+    /// The selection in the visible report, for changes.
     pub fn selection_mut(&mut self) -> &mut Selection {
         self.workspace.selection_mut()
     }
 
-    /// Messages to the user, oldest first.
+    /// The messages to the user, oldest first.
     pub fn messages(&self) -> &[StatusMessage] {
         self.messages.as_slice()
     }
 
-    /// Messages to the user, to add some or to clear them.
+    /// The messages to the user, for changes.
     pub fn messages_mut(&mut self) -> &mut MessageList {
         &mut self.messages
     }
 
-    /// The spec of a report that is being changed.
+    /// The open spec editor of a report, if any.
     pub fn what_if(&self) -> Option<&WhatIfPanel> {
         self.what_ifs.current()
     }
 
-    /// The spec of a report that is being changed, to change it.
+    /// The open spec editor of a report, for changes.
     pub fn what_if_mut(&mut self) -> Option<&mut WhatIfPanel> {
         self.what_ifs.current_mut()
     }
@@ -165,37 +165,37 @@ impl AppSession {
         }
     }
 
-    /// The simulation that is running.
+    /// The running simulation, if any.
     pub fn simulation(&self) -> Option<&SimulationProcess> {
         self.jobs.simulation()
     }
 
-    /// Whether a picture or a table is being written.
+    /// Returns true while a picture or a table is being written.
     pub fn is_exporting(&self) -> bool {
         self.jobs.is_exporting()
     }
 
-    /// The path that a report is being opened from.
+    /// The path of the report being opened.
     pub fn opening_path(&self) -> Option<&Path> {
         self.jobs.opening().path()
     }
 
-    /// Counts background work.
+    /// The counter of background work.
     pub fn workers(&self) -> &BackgroundWorkers {
         &self.workers
     }
 
-    /// Names of all tabs.
+    /// The names of all tabs.
     pub fn tab_titles(&self) -> Vec<String> {
         self.workspace.tab_titles()
     }
 
-    /// A link to what is looked at.
+    /// A link to the current place.
     pub fn link(&self) -> Option<ReportLink> {
         self.page()?.link(self.prefs())
     }
 
-    /// Shows a report that is open already.
+    /// Shows a report that is already open.
     pub fn show(&mut self, opened: OpenReport) {
         self.prepare_trace_for(&opened.absolute_path());
         self.messages.extend(self.workspace.open(opened, None));
@@ -216,51 +216,51 @@ impl AppSession {
         self.messages.extend(self.workspace.compare_in_place(target));
     }
 
-    /// Shows a place of the open report; what does not exist there is said.
+    /// Shows a place of the open report. Missing parts are reported to the user.
     pub fn go_to(&mut self, place: &NavigationState) {
         if let Some(page) = self.workspace.shown_mut() {
             self.messages.extend(page.go_to(place, self.preferences.current_mut()));
         }
     }
 
-    /// Remembers what is looked at, for undo.
+    /// Records the current place for undo.
     pub(crate) fn record_navigation(&mut self, context: &Context) {
         if let Some(page) = self.workspace.shown_mut() {
             page.record_navigation(context, self.preferences.current());
         }
     }
 
-    /// Keeps reports of changed specs and of models in a directory; without one they end with the
-    /// session.
+    /// Stores reports of changed specs and of models in a directory. Without one they are deleted
+    /// with the session.
     pub fn keep_simulated_in(&mut self, directory: PathBuf) {
         self.places.keep_in(directory);
     }
 
-    /// Has reports that are opened from now on read again when their files change.
+    /// Reloads reports opened from now on when their files change.
     pub fn watch_files(&mut self) {
         self.workspace.watch_files();
     }
 
-    /// Has the laws of reports checked that are opened from now on; a line above the views says
-    /// which are broken.
+    /// Checks the invariants of reports opened from now on. A line above the views lists
+    /// violations.
     pub fn check_reports(&mut self) {
         self.workspace.check_reports();
     }
 
-    /// Keeps preferences that have changed, and what was tried.
+    /// Saves changed preferences and the simulated variants.
     pub(crate) fn save(&mut self, context: &Context) {
         self.save_variants();
         self.messages.extend(self.preferences.save(context));
     }
 
-    /// Keeps what is not kept yet, before the window is gone.
+    /// Saves everything unsaved before the window closes.
     pub(crate) fn finish(&mut self, context: &Context) {
         self.remember_tabs();
         self.save_variants();
         self.preferences.finish(context);
     }
 
-    /// Keeps what was tried, if its reports are kept.
+    /// Saves the simulated variants, if their reports are kept.
     fn save_variants(&mut self) {
         if self.places.are_kept() {
             self.messages.extend(self.what_ifs.save());
@@ -295,15 +295,15 @@ impl AppSession {
         &mut self.dialogs
     }
 
-    /// The page that is shown, to be painted; takes what its view was asked for since the last frame.
+    /// Returns the visible page for painting, with the actions received since the last frame.
     pub(crate) fn page_to_paint(&mut self) -> Option<ShownPage<'_>> {
-        // What nobody is there to perform is not kept for the next report.
+        // Actions without a view to perform them are dropped.
         let actions = self.workspace.take_view_actions();
         let page = self.workspace.shown_mut()?;
         Some(ShownPage { page, prefs: self.preferences.current(), workers: &self.workers, actions })
     }
 
-    /// The home screen, to be painted, and what it shows of the rest.
+    /// Returns the home screen for painting, with the parts of the session that it shows.
     pub(crate) fn home_to_paint(&mut self) -> (&mut HomeScreen, HomeContext<'_>) {
         let context = HomeContext {
             prefs: self.preferences.current(),

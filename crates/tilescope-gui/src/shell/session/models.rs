@@ -1,4 +1,4 @@
-//! Models of the user's: the dialog that makes a spec of an ONNX file, and its simulation.
+//! Models of the user: the dialog that makes a spec from an ONNX file, and its simulation.
 
 use super::AppSession;
 use super::simulation_places::free_place;
@@ -13,16 +13,16 @@ use tilescope_report::atomic_file::write_whole;
 use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
 impl AppSession {
-    /// Shows the dialog of a model, or has it wait for the one that is shown.
+    /// Shows the dialog of a model, or queues it behind the open one.
     pub(super) fn open_model(&mut self, path: PathBuf) {
-        // The report of a model is simulated from anywhere.
+        // The simulation may run in another directory.
         let path = std::path::absolute(&path).unwrap_or(path);
         let checks = self.places.checks();
         let opened = checks.map(|checks| self.dialogs.open_model(path, &checks));
         self.tell_failure(opened);
     }
 
-    /// Closes the dialog of a model; the next one that waits is shown.
+    /// Closes the dialog of a model and shows the next one in the queue.
     pub(super) fn close_model(&mut self) {
         if let Some(next) = self.dialogs.close_model() {
             self.open_model(next);
@@ -33,9 +33,8 @@ impl AppSession {
     pub(super) fn simulate_model(&mut self, context: &Context) {
         let Some(dialog) = self.dialogs.model_mut() else { return };
         let directory = self.places.models();
-        let start = || start(dialog, directory, context);
-        if let Some(message) = self.jobs.simulate(start) {
-            // The dialog lies over the messages.
+        if let Some(message) = self.jobs.simulate(|| start(dialog, directory, context)) {
+            // The dialog covers the messages.
             dialog.failed(message.text);
         }
     }
@@ -53,10 +52,10 @@ impl AppSession {
     }
 }
 
-/// Starts to simulate the spec of a dialog as it is; it is kept beside its report.
+/// Starts to simulate the spec of a dialog. The spec is stored beside its report.
 ///
 /// # Errors
-/// The spec cannot be written, or the simulator not be started.
+/// Returns an error if the spec cannot be written or the simulator cannot be started.
 fn start(
     dialog: &mut ModelDialog,
     directory: Result<PathBuf, TemporaryDirectoryError>,

@@ -1,4 +1,4 @@
-//! Opening reports, by themselves or two to be compared, and making them by simulation.
+//! Opening one report or two for a comparison, and simulating reports.
 
 use super::report_opening::{OpenedReports, OpeningOutcome};
 use super::{AppSession, what_if_panels};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tilescope_report::remote::is_remote;
 
 impl AppSession {
-    /// Takes in what threads and children have done since the last frame.
+    /// Receives the results of threads and child processes since the last frame.
     pub(crate) fn poll_background_work(&mut self, context: &Context) {
         let asked = self.opening_path().map(Path::to_owned);
         while let Some(outcome) = self.jobs.opening.poll() {
@@ -45,7 +45,7 @@ impl AppSession {
         }
     }
 
-    /// Shows what was opened, at the place that a link to it named.
+    /// Shows the opened reports, at the place of the link that led to them.
     fn show_opened(&mut self, opened: OpenedReports) {
         let OpenedReports { report, target, link } = opened;
         let path = report.absolute_path();
@@ -74,7 +74,7 @@ impl AppSession {
             };
         }
         self.what_ifs.stopped();
-        // The dialog of a model tells it itself.
+        // The dialog of a model shows its own failure.
         if let (SimulationOutcome::Failed(words), false) = (ended, of_dialog) {
             let words = format!("The simulation failed.\n{words}");
             self.messages.push(StatusMessage::error(words));
@@ -97,13 +97,13 @@ impl AppSession {
         }
     }
 
-    /// Opens a report by itself, whatever the baseline is.
+    /// Opens a report without comparing it with the baseline.
     pub(super) fn open_alone(&mut self, context: &Context, path: PathBuf) {
         self.jobs.opening.follow_later(None);
         self.start_opening(context, path, None);
     }
 
-    /// Opens a report on another machine, and remembers which.
+    /// Opens a report on another machine and remembers its address.
     pub(super) fn open_remote(&mut self, context: &Context, remote: RemotePrefs) {
         match remote.address() {
             Ok(address) => {
@@ -114,7 +114,7 @@ impl AppSession {
         }
     }
 
-    /// Opens several paths: models one after another, reports in a tab each.
+    /// Opens several paths: models one after another, and each report in its own tab.
     pub(super) fn open_all(&mut self, paths: Vec<PathBuf>) {
         for path in paths {
             if is_model_file(&path) {
@@ -139,7 +139,7 @@ impl AppSession {
         self.start_opening(context, source, Some(target));
     }
 
-    /// Reads what is shown again: a report, or both of a comparison.
+    /// Reads the visible report again, or both reports of a comparison.
     pub(super) fn reload(&mut self, context: &Context) {
         if let Some((source, target)) = self.page().map(|page| page.paths()) {
             self.start_opening(context, source, target);
@@ -159,7 +159,7 @@ impl AppSession {
         self.tell_failure(started);
     }
 
-    /// Goes to a place, in another report if it is there.
+    /// Goes to a place, in another report if the link names one.
     pub(super) fn follow_link(&mut self, context: &Context, link: ReportLink) {
         let Some(page) = self.page() else {
             return self.open_at(context, link.report.clone(), link);
@@ -172,7 +172,7 @@ impl AppSession {
         self.open_at(context, path, link);
     }
 
-    /// Opens a report, and goes to a place in it whatever report the link was made in.
+    /// Opens a report and goes to a place in it, even if the link was made in another report.
     pub(crate) fn open_at(&mut self, context: &Context, path: PathBuf, link: ReportLink) {
         let target = link.place.target.as_ref().map(|beside| beside.report.clone());
         self.start_opening(context, path, target);
@@ -182,14 +182,13 @@ impl AppSession {
     /// Simulates a bundled spec.
     pub(super) fn simulate(&mut self, context: &Context, spec: &str) {
         let directory = simulated_reports().join(spec);
-        let start = || SimulationProcess::start(spec, directory, context);
-        self.messages.extend(self.jobs.simulate(start));
+        self.messages
+            .extend(self.jobs.simulate(|| SimulationProcess::start(spec, directory, context)));
     }
 
-    /// Simulates the spec of the what-if panel as it is.
+    /// Simulates the current spec of the what-if panel.
     pub(super) fn simulate_variant(&mut self, context: &Context) {
         let Some(panel) = self.what_ifs.current_mut() else { return };
-        let start = || what_if_panels::simulate(panel, context);
-        self.messages.extend(self.jobs.simulate(start));
+        self.messages.extend(self.jobs.simulate(|| what_if_panels::simulate(panel, context)));
     }
 }

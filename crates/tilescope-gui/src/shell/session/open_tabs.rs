@@ -1,24 +1,24 @@
-//! Tabs that outlive the program, and what keeps it from ending.
+//! Tabs that persist between sessions, and the conditions that delay the end of the program.
 
 use super::AppSession;
 use crate::model::navigation::ReportLink;
 use egui::{Context, ViewportCommand};
 use std::collections::VecDeque;
 
-/// Tabs of the last session that are opened again, one after another.
+/// The tabs of the last session that are reopened one after another.
 #[derive(Default)]
 pub(super) struct TabsToReopen {
     waiting: VecDeque<ReportLink>,
-    /// The one that is shown in the end.
+    /// The tab that becomes visible at the end.
     shown: Option<ReportLink>,
-    /// Whether the home screen was shown.
+    /// True if the home screen was visible.
     home: bool,
 }
 
 impl AppSession {
-    /// Remembers which tabs are open, for the next start.
+    /// Stores the open tabs for the next start.
     pub fn remember_tabs(&mut self) {
-        // Until all are open again, those that are remembered count.
+        // Until all tabs are open again, the stored ones count.
         if !self.reopening.waiting.is_empty() {
             return;
         }
@@ -30,10 +30,10 @@ impl AppSession {
         prefs.shown_tab = shown;
     }
 
-    /// Opens the remembered tabs again, each at the place that it showed.
+    /// Opens the stored tabs again, each at its place.
     pub fn reopen_tabs(&mut self) {
         let prefs = self.preferences.current();
-        // What another version wrote and this one does not understand is no tab.
+        // A link from another version that this one does not understand is skipped.
         let link = |text: &String| text.parse::<ReportLink>().ok();
         let shown = prefs.shown_tab.and_then(|at| prefs.open_tabs.get(at)).and_then(link);
         self.reopening = TabsToReopen {
@@ -43,12 +43,12 @@ impl AppSession {
         };
     }
 
-    /// Opens a place in a tab, after what is being opened.
+    /// Opens a place in a tab after the pending ones.
     pub(super) fn open_later(&mut self, link: ReportLink) {
         self.reopening.waiting.push_back(link);
     }
 
-    /// Opens the next remembered tab, once the one before is open.
+    /// Opens the next stored tab once the previous one is open.
     pub(super) fn reopen_next_tab(&mut self, context: &Context) {
         if self.opening_path().is_some() {
             return;
@@ -64,7 +64,7 @@ impl AppSession {
         }
     }
 
-    /// What would be lost if the program ended now, in sentences.
+    /// The losses if the program ended now, in sentences.
     pub(crate) fn what_would_be_lost(&self) -> Vec<String> {
         let mut lost: Vec<String> = self
             .what_ifs
@@ -79,7 +79,7 @@ impl AppSession {
         lost
     }
 
-    /// Ends the program, unless something would be lost: that is asked about first.
+    /// Ends the program, after asking if something would be lost.
     pub(super) fn quit(&mut self, context: &Context) {
         if self.what_would_be_lost().is_empty() {
             context.send_viewport_cmd(ViewportCommand::Close);
@@ -88,7 +88,7 @@ impl AppSession {
         }
     }
 
-    /// Keeps the window open where something would be lost, and asks about it.
+    /// Keeps the window open if something would be lost, and asks about it.
     pub(crate) fn hold_back_closing(&mut self, context: &Context) {
         let closing = context.input(|input| input.viewport().close_requested());
         if closing && !self.may_quit && !self.what_would_be_lost().is_empty() {

@@ -1,4 +1,4 @@
-//! Reports that are being opened.
+//! Reports being opened.
 
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
@@ -16,10 +16,10 @@ use tilescope_report::ReportError;
 type PendingReport = BackgroundTask<Result<ReadPath, ReportError>>;
 type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), ReportError>>;
 
-/// What is at a path.
+/// The contents of a path.
 enum ReadPath {
     Report(Box<OpenReport>),
-    /// No report, but several further below.
+    /// A directory without a report, but with several further below.
     Folder,
 }
 
@@ -37,32 +37,32 @@ impl ReadPath {
     }
 }
 
-/// What came of opening a path.
+/// The result of opening a path.
 pub(crate) enum OpeningOutcome {
     Opened(Box<OpenedReports>),
-    /// A directory of several reports, of which one may be meant.
+    /// A directory of several reports, one of which is to be chosen.
     Several(ReportChoice),
-    /// A folder that has its reports further below.
+    /// A directory with reports further below.
     Folder(PathBuf),
     Failed(StatusMessage),
 }
 
-/// A report that is being read, two that are to be compared, and where to go then. Of what is asked
-/// for while something is being read, the latest counts.
+/// The report being read, or the two of a comparison, and the place to go to afterwards. A later
+/// request replaces an earlier one.
 #[derive(Default)]
 pub(crate) struct ReportOpening {
     one: Option<(PathBuf, PendingReport)>,
-    /// The path of the source, and both reports.
+    /// The path of the source, and both pending reports.
     two: Option<(PathBuf, PendingComparison)>,
-    /// The link that is followed once its report is open.
+    /// The link to follow once its report is open.
     link: Option<ReportLink>,
     watch: OpeningWatch,
 }
 
-/// What the thread that opens and the window tell each other.
+/// The state shared by the opening thread and the window.
 #[derive(Clone, Default)]
 struct OpeningWatch {
-    /// What is waited for, in words.
+    /// A description of the current step.
     step: Arc<Mutex<String>>,
     cancel: Arc<AtomicBool>,
 }
@@ -77,12 +77,12 @@ impl OpeningWatch {
     }
 }
 
-/// What was opened.
+/// The reports that were opened.
 pub(crate) struct OpenedReports {
     pub report: OpenReport,
-    /// The report it is to be compared with.
+    /// The report to compare with, if any.
     pub target: Option<OpenReport>,
-    /// The link that led there.
+    /// The link that led to the report.
     pub link: Option<ReportLink>,
 }
 
@@ -90,30 +90,35 @@ impl ReportOpening {
     /// Starts to read a report.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// Returns an error if no thread can be started.
     pub(super) fn start(
         &mut self,
         context: &Context,
         path: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let (asked, watch, painted) = (path.clone(), self.watch_anew(), context.clone());
-        let read = move || ReadPath::read(&asked, &watch, &painted);
-        let pending = BackgroundTask::start("open", context, read)?;
+        let asked = path.clone();
+        let watch = self.watch_anew();
+        let painted = context.clone();
+        let pending = BackgroundTask::start("open", context, move || {
+            ReadPath::read(&asked, &watch, &painted)
+        })?;
         self.one = Some((path, pending));
         Ok(())
     }
 
-    /// Starts to read two reports, to compare them.
+    /// Starts to read two reports for a comparison.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// Returns an error if no thread can be started.
     pub(super) fn start_two(
         &mut self,
         context: &Context,
         source: PathBuf,
         target: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let (path, watch, painted) = (source.clone(), self.watch_anew(), context.clone());
+        let path = source.clone();
+        let watch = self.watch_anew();
+        let painted = context.clone();
         let pending = BackgroundTask::start("open two", context, move || {
             Ok((watch.read(&source, &painted)?, watch.read(&target, &painted)?))
         })?;
@@ -121,24 +126,24 @@ impl ReportOpening {
         Ok(())
     }
 
-    /// Ends what is being read, and watches what is read next.
+    /// Cancels the current read and creates the shared state of the next one.
     fn watch_anew(&mut self) -> OpeningWatch {
         self.watch.cancel.store(true, Ordering::Relaxed);
         self.watch = OpeningWatch::default();
         self.watch.clone()
     }
 
-    /// What is waited for, in words; empty where that is the disk.
+    /// A description of the current step; empty while the disk is read.
     pub(crate) fn step(&self) -> String {
         self.watch.step.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has a link followed, or none, once what is being read is open.
+    /// Sets the link to follow once the report is open, or clears it.
     pub(super) fn follow_later(&mut self, link: Option<ReportLink>) {
         self.link = link;
     }
 
-    /// What has been read since it was last asked for, or why it could not be.
+    /// Returns what was read since the last call, or the error.
     pub(super) fn poll(&mut self) -> Option<OpeningOutcome> {
         self.poll_one().or_else(|| self.poll_two())
     }
@@ -166,30 +171,31 @@ impl ReportOpening {
         self.two = None;
         Some(match read {
             Ok(Ok((report, target))) => {
-                let (target, link) = (Some(target), self.link.take());
+                let target = Some(target);
+                let link = self.link.take();
                 OpeningOutcome::Opened(Box::new(OpenedReports { report, target, link }))
             }
-            // One answer would not say what to do with the other report.
+            // One outcome could not describe both the error and the other report.
             Ok(Err(error)) => OpeningOutcome::Failed(StatusMessage::error(error.to_string())),
             Err(()) => OpeningOutcome::Failed(StatusMessage::error("Opening the reports failed.")),
         })
     }
 
-    /// Opens nothing. Connections to other machines end; threads that read here go on until they are
-    /// done, and nobody listens any more.
+    /// Cancels the opening. Connections to other machines are closed. Threads that read local files
+    /// run to their end, and their results are dropped.
     pub(super) fn cancel(&mut self) {
         self.watch.cancel.store(true, Ordering::Relaxed);
         self.one = None;
         self.two = None;
     }
 
-    /// For how long something is being read.
+    /// The time since the opening began.
     pub(crate) fn elapsed(&self) -> Option<Duration> {
         let two = self.two.as_ref().map(|(_, pending)| pending.elapsed());
         self.one.as_ref().map(|(_, pending)| pending.elapsed()).or(two)
     }
 
-    /// The path that is being read.
+    /// The path being read.
     pub(crate) fn path(&self) -> Option<&Path> {
         let two = self.two.as_ref().map(|(source, _)| source.as_path());
         self.one.as_ref().map(|(path, _)| path.as_path()).or(two)
@@ -201,7 +207,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// What comes of it, as it would in some later frame.
+    /// Polls until the outcome is available, as later frames would.
     fn poll_until_done(opening: &mut ReportOpening) -> OpeningOutcome {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) {
@@ -214,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_told_once() {
+    fn a_failure_to_open_is_reported_once() {
         let mut opening = ReportOpening::default();
         opening.start(&Context::default(), PathBuf::from("/nowhere/at/all")).unwrap();
         assert_eq!(opening.path(), Some(Path::new("/nowhere/at/all")));
@@ -226,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listens_after_cancelling() {
+    fn results_are_dropped_after_cancelling() {
         let mut opening = ReportOpening::default();
         let nowhere = || PathBuf::from("/nowhere/at/all");
         opening.start_two(&Context::default(), nowhere(), nowhere()).unwrap();

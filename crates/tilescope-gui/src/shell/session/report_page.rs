@@ -1,4 +1,4 @@
-//! A report that is open, with the views that show it.
+//! An open report with its views.
 
 use crate::model::message::StatusMessage;
 use crate::model::navigation::{
@@ -22,23 +22,23 @@ use egui::Context;
 use std::path::{Path, PathBuf};
 use tilescope_report::remote::{absolute_path, is_remote};
 
-/// What a tab shows: a report, alone or beside another one, and the state of its views.
+/// The contents of a tab: a report, alone or compared, and the state of its views.
 pub struct ReportPage {
     pub(crate) tab: ReportTab,
-    /// The views, in the order of the menu.
+    /// The views, in menu order.
     pub(crate) views: Vec<(ViewId, Box<dyn ReportView>)>,
     /// The report it is compared with.
     pub(crate) compared: Option<Box<ComparisonTarget>>,
     pub(crate) search: SearchPanel,
-    /// Notice that a file has changed; none where files are not watched.
+    /// Watch the files for changes; empty if files are not watched.
     file_watchers: Vec<ReportFileWatcher>,
-    /// Find broken laws; none where reports are not checked.
+    /// Check the invariants; empty if reports are not checked.
     pub(crate) checks: Vec<ReportCheck>,
 }
 
 impl ReportPage {
-    /// A page on a report, or on two of them compared, with what is kept of the first; a message if
-    /// that could not be read.
+    /// A page for a report or a comparison, with the notes of the first report. Returns a message
+    /// if the notes are unreadable.
     pub(super) fn new(
         opened: OpenReport,
         with: Option<OpenReport>,
@@ -65,12 +65,12 @@ impl ReportPage {
         (page, message.map(StatusMessage::warning))
     }
 
-    /// The report; the source, where two are compared.
+    /// The report; the source of a comparison.
     pub fn opened(&self) -> &OpenReport {
         &self.tab.opened
     }
 
-    /// The view that is shown.
+    /// The visible view.
     pub fn view(&self) -> ViewId {
         self.tab.view
     }
@@ -80,7 +80,7 @@ impl ReportPage {
         self.compared.as_deref()
     }
 
-    /// The find panel.
+    /// The find panel of the page.
     pub fn search(&self) -> &SearchPanel {
         &self.search
     }
@@ -90,7 +90,7 @@ impl ReportPage {
         self.compared.as_ref().map(|compared| compared.target.path.as_path())
     }
 
-    /// Title of its tab.
+    /// The title of its tab.
     pub(crate) fn title(&self) -> String {
         match &self.compared {
             Some(compared) => format!("{} ↔ {}", self.tab.opened.name(), compared.target.name()),
@@ -98,7 +98,7 @@ impl ReportPage {
         }
     }
 
-    /// Whether it shows this report, or these two.
+    /// Returns true if it shows this report, or this comparison.
     pub(super) fn shows(&self, path: &Path, with: Option<&Path>) -> bool {
         let same_target = match (self.compared_path(), with) {
             (Some(shown), Some(wanted)) => same_file(shown, wanted),
@@ -108,7 +108,7 @@ impl ReportPage {
         same_file(&self.tab.opened.path, path) && same_target
     }
 
-    /// Whether a link leads to the reports that it shows.
+    /// Returns true if a link leads to the reports of this page.
     pub(super) fn is_target_of(&self, link: &ReportLink) -> bool {
         let same =
             link.report.as_os_str().is_empty() || same_file(&self.tab.opened.path, &link.report);
@@ -120,20 +120,20 @@ impl ReportPage {
         same && beside
     }
 
-    /// How each view looks at its report, for another report to be looked at in the same way.
+    /// The settings of each view, to apply them to another report.
     pub(super) fn view_settings(&self) -> Vec<ViewState> {
         let known = VIEWS.iter().zip(&self.views);
         known.map(|(info, (_, view))| info.settings_of(view.state())).collect()
     }
 
-    /// Lets each view look at its report in this way.
+    /// Restores the settings of each view.
     pub(super) fn restore_views(&mut self, states: &[ViewState]) {
         for ((_, view), state) in self.views.iter_mut().zip(states) {
             view.restore(state, &self.tab.selection);
         }
     }
 
-    /// Goes on where a page on the same reports, read before, was.
+    /// Continues at the place of an earlier page on the same reports.
     pub(super) fn inherit_from(&mut self, before: Self) {
         if let (Some(fresh), Some(before)) = (&mut self.compared, &before.compared) {
             let selection =
@@ -147,8 +147,8 @@ impl ReportPage {
         self.restore_views(&states);
     }
 
-    /// The page with source and target exchanged; a message if notes could not be read. `None` where
-    /// nothing is compared.
+    /// The page with source and target swapped, and a message if notes are unreadable. `None`
+    /// without a comparison.
     pub(super) fn swapped(&self) -> Option<(Self, Option<StatusMessage>)> {
         let compared = self.compared.as_ref()?;
         let source = self.tab.opened.clone();
@@ -164,23 +164,23 @@ impl ReportPage {
         Some((page, message))
     }
 
-    /// Watches the files of its reports from now on.
+    /// Starts watching the files of its reports.
     pub(super) fn watch_files(&mut self) {
         let target = self.compared.as_ref().map(|with| with.target.report.path());
         let files = std::iter::once(self.tab.opened.report.path()).chain(target);
-        // The system tells nothing of other machines.
+        // The system reports no changes on other machines.
         let files = files.filter(|path| !is_remote(path));
         self.file_watchers = files.map(ReportFileWatcher::new).collect();
     }
 
-    /// Checks the laws of its reports, once.
+    /// Checks the invariants of its reports once.
     pub(super) fn check_reports(&mut self) {
         let target = self.compared.as_ref().map(|with| &with.target);
         let reports = std::iter::once(&self.tab.opened).chain(target);
         self.checks = reports.cloned().map(ReportCheck::new).collect();
     }
 
-    /// True once one of its files has changed; a message for each that is gone.
+    /// Returns true if one of its files has changed, and a message for each that is gone.
     pub(super) fn poll_files(&mut self, context: &Context) -> (bool, Vec<StatusMessage>) {
         let mut have_changed = false;
         let mut messages = Vec::new();
@@ -197,7 +197,7 @@ impl ReportPage {
         (have_changed, messages)
     }
 
-    /// The place that is looked at.
+    /// The current place.
     pub(crate) fn navigation_state(&self, prefs: &UserPreferences) -> Option<NavigationState> {
         let shown = self.tab.view;
         let (_, view) = self.views.iter().find(|(name, _)| *name == shown)?;
@@ -213,13 +213,13 @@ impl ReportPage {
         })
     }
 
-    /// A link to what is looked at.
+    /// A link to the current place.
     pub(crate) fn link(&self, prefs: &UserPreferences) -> Option<ReportLink> {
         Some(ReportLink::new(&self.tab.opened.path, self.navigation_state(prefs)?))
     }
 
-    /// Shows a place of the report, and sets the preferences that belong to it; messages about what
-    /// does not exist here.
+    /// Goes to a place of the report and sets the preferences of the place. Returns messages about
+    /// missing parts.
     pub(super) fn go_to(
         &mut self,
         place: &NavigationState,
@@ -244,7 +244,7 @@ impl ReportPage {
         messages
     }
 
-    /// Shows what a place says about the target; names of settings that mean nothing here.
+    /// Applies the target's part of a place. Returns the names of unknown settings.
     fn go_to_in_target(
         &mut self,
         place: &NavigationState,
@@ -268,7 +268,7 @@ impl ReportPage {
         }
     }
 
-    /// Remembers what is looked at, for undo.
+    /// Records the current place for undo.
     pub(super) fn record_navigation(&mut self, context: &Context, prefs: &UserPreferences) {
         let (time, held) = context.input(|input| (input.time, input.pointer.any_down()));
         let Some(place) = self.navigation_state(prefs).filter(|_| !held) else { return };
@@ -277,7 +277,7 @@ impl ReportPage {
         }
     }
 
-    /// Bookmarks what is looked at; a message if something is to be told.
+    /// Adds a bookmark for the current place. Returns a message for the user, if any.
     pub(super) fn bookmark(&mut self, prefs: &UserPreferences) -> Option<StatusMessage> {
         let link = self.link(prefs)?;
         let name = format!("{} {}", link.place.title(), self.tab.notes.bookmarks.len() + 1);
@@ -285,7 +285,7 @@ impl ReportPage {
         self.save_notes()
     }
 
-    /// Changes the list of bookmarks; a message if something is to be told.
+    /// Replaces the list of bookmarks. Returns a message for the user, if any.
     pub(super) fn set_bookmarks(
         &mut self,
         bookmarks: Vec<ReportBookmark>,
@@ -301,7 +301,7 @@ impl ReportPage {
         }
     }
 
-    /// What is on the screen, to be written to a file.
+    /// The state of the screen to be written to a file.
     pub(super) fn export_source(&self, prefs: &UserPreferences) -> Option<ExportSource> {
         Some(ExportSource {
             opened: self.tab.opened.clone(),
@@ -312,13 +312,13 @@ impl ReportPage {
         })
     }
 
-    /// The paths of its reports, to be read again.
+    /// The paths of its reports, to read them again.
     pub(super) fn paths(&self) -> (PathBuf, Option<PathBuf>) {
         (self.tab.opened.path.clone(), self.compared_path().map(Path::to_owned))
     }
 }
 
-/// Whether two paths name one report, as far as their words tell.
+/// Returns true if two paths name the same report, judged by the paths alone.
 fn same_file(a: &Path, b: &Path) -> bool {
     absolute_path(a) == absolute_path(b)
 }

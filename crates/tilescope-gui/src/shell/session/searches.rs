@@ -10,11 +10,11 @@ use egui::Context;
 use std::path::{Path, PathBuf};
 use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
-/// What simulated points are called.
+/// The name of simulated points.
 const POINT: &str = "found";
 
 impl AppSession {
-    /// Shows the search from the spec of the report, as it was changed.
+    /// Shows the search from the edited spec of the report.
     pub(super) fn show_search(&mut self) {
         let shown = self.search_of_report();
         self.tell_failure(shown);
@@ -24,46 +24,44 @@ impl AppSession {
         let Some(page) = self.workspace.shown() else { return Ok(()) };
         let panel = self.what_ifs.of_report(page.opened(), &mut self.places)?;
         let Some(panel) = panel else { return Ok(()) };
-        let (name, text) = (panel.report_name(), panel.whole_text());
+        let name = panel.report_name();
+        let text = panel.whole_text();
         let origin = SearchOrigin::Report(panel.base().to_owned());
         let place = results_place(&self.places.searches()?, &name, &text);
-        let search = || SpecSearch::new(origin.clone(), name);
-        self.dialogs.show_search(&origin, search).begin_with(SearchStart { text, place });
+        self.dialogs
+            .show_search(&origin, || SpecSearch::new(origin.clone(), name))
+            .begin_with(SearchStart { text, place });
         Ok(())
     }
 
-    /// Shows what is in a file of results.
+    /// Shows the contents of a file of results.
     pub(super) fn show_results(&mut self, file: PathBuf) {
         let file = std::path::absolute(&file).unwrap_or(file);
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
         let origin = SearchOrigin::Results(file);
-        let search = || SpecSearch::new(origin.clone(), name);
-        self.dialogs.show_search(&origin, search).read_again();
+        self.dialogs.show_search(&origin, || SpecSearch::new(origin.clone(), name)).read_again();
     }
 
     /// Simulates a spec and opens its report.
     pub(super) fn simulate_text(&mut self, context: &Context, text: &str) {
         let directory = self.places.variants();
-        let start = || start(directory, text, context);
-        self.messages.extend(self.jobs.simulate(start));
+        self.messages.extend(self.jobs.simulate(|| start(directory, text, context)));
     }
 }
 
-/// Where a search from a spec puts what it finds: the same place for the same spec and program.
+/// The path for the results of a search: equal for equal specs and programs.
 fn results_place(directory: &Path, name: &str, spec: &str) -> PathBuf {
-    let plain = |letter: char| match letter.is_alphanumeric() || letter == '-' {
-        true => letter,
-        false => '_',
-    };
-    let name: String = name.trim_end_matches(".pop").chars().map(plain).take(60).collect();
+    let name = name.trim_end_matches(".pop");
+    let name = name.replace(|letter: char| !letter.is_alphanumeric() && letter != '-', "_");
+    let name: String = name.chars().take(60).collect();
     let all = format!("{}\n{spec}", env!("CARGO_PKG_VERSION"));
     directory.join(format!("{name}-{:016x}", stable_number(all.as_bytes())))
 }
 
-/// Starts to simulate a spec, which is kept beside its report.
+/// Starts to simulate a spec. The spec is stored beside its report.
 ///
 /// # Errors
-/// The spec cannot be written, or the simulator not be started.
+/// Returns an error if the spec cannot be written or the simulator cannot be started.
 fn start(
     directory: Result<PathBuf, TemporaryDirectoryError>,
     text: &str,
@@ -84,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_spec_has_results_of_its_own() {
+    fn each_spec_has_its_own_results() {
         let place = |name: &str, spec: &str| results_place(Path::new("d"), name, spec);
         assert_eq!(place("a b.pop", "x"), place("a b.pop", "x"));
         assert_ne!(place("a", "x"), place("a", "y"));
@@ -93,7 +91,7 @@ mod tests {
                 .file_name()
                 .is_some_and(|name| { name.to_string_lossy().starts_with("a____b-") })
         );
-        // An ending is put behind all of the name.
+        // An extension is appended to the whole name.
         assert_eq!(place("v1.2", "x").with_extension("db").extension().unwrap(), "db");
         assert!(place("v1.2", "x").extension().is_none());
     }

@@ -1,4 +1,4 @@
-//! Series of reports, and the baseline that reports are compared with when they are opened.
+//! Series of reports, and the baseline for newly opened reports.
 
 use super::AppSession;
 use crate::model::message::StatusMessage;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use tilescope_report::{REPORT_FILE, holds_report};
 
 impl AppSession {
-    /// The report that others are compared with when they are opened.
+    /// The baseline with which newly opened reports are compared.
     pub fn pinned_baseline(&self) -> Option<&Path> {
         self.baseline.as_deref()
     }
 
-    /// Has reports that are opened from now on compared with this one, or with none.
+    /// Sets or clears the baseline for reports opened from now on.
     pub(super) fn pin_baseline(&mut self, path: Option<PathBuf>) {
         let words = match &path {
             Some(path) => format!(
@@ -25,24 +25,25 @@ impl AppSession {
         self.messages.push(StatusMessage::done(words));
     }
 
-    /// The baseline for a report that is opened, unless it is that one itself.
+    /// The baseline for a report, unless the report is the baseline itself.
     pub(crate) fn baseline_for(&self, path: &Path) -> Option<PathBuf> {
         let baseline = self.baseline.as_ref()?;
         if path.is_dir() && !holds_report(path) {
-            // A folder of several is shown as a series.
+            // A directory of several reports is shown as a series.
             return None;
         }
-        (*baseline != report_file(path)).then(|| baseline.clone())
+        if *baseline != report_file(path) { Some(baseline.clone()) } else { None }
     }
 
-    /// Shows a series of reports: those in a directory, or several that are named.
+    /// Shows a series of reports: those in a directory, or several given ones.
     pub(super) fn show_series(&mut self, context: &Context, paths: Vec<PathBuf>) {
         if !paths.is_empty() {
             self.dialogs.show_series(paths).read_again(context);
         }
     }
 
-    /// Reports of all tabs, each once, in their order; those that are compared come source first.
+    /// The reports of all tabs without duplicates, in order. The source of a comparison precedes
+    /// its target.
     pub(crate) fn open_reports(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for page in self.workspace.tabs() {
@@ -57,14 +58,14 @@ impl AppSession {
     }
 }
 
-/// The file of a report that is named by itself or by its directory, from the root on.
+/// The absolute path of the file of a report given by its file or directory.
 fn report_file(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let inside = path.join(REPORT_FILE);
     if inside.is_file() { inside } else { path }
 }
 
-/// What the run of a report is called.
+/// The name of a report's run.
 fn run_name(path: &Path) -> String {
     let named = match path.file_name() {
         Some(name) if name == REPORT_FILE => path.parent().and_then(Path::file_name).or(Some(name)),

@@ -1,39 +1,40 @@
-//! Where simulated specs and their reports are written.
+//! The directories for simulated specs and their reports.
 
 use std::path::{Path, PathBuf};
 use tilescope_report::temporary_directory::{TemporaryDirectory, TemporaryDirectoryError};
 
-/// Below the directory of simulated reports: what was tried, and models of the user's.
+/// The subdirectory for simulated variants of a spec.
 const VARIANTS: &str = "what-if";
+/// The subdirectory for simulations of the user's models.
 const MODELS: &str = "models";
-/// Specs that are searched from, and what was found.
+/// The subdirectory for the specs and results of searches.
 const SEARCHES: &str = "searches";
 
-/// Directories of a session.
+/// The directories of a session.
 #[derive(Default)]
 pub(crate) struct SimulationPlaces {
-    /// Where reports are kept; without one they end with the session.
+    /// The directory that keeps reports; without one they are deleted with the session.
     kept: Option<PathBuf>,
-    /// Specs that are checked, and variants of a session that remembers nothing; made when it is
-    /// first asked for.
+    /// The directory for specs being checked, and for variants of a session that stores nothing. It
+    /// is created on first use.
     temporary: Option<TemporaryDirectory>,
 }
 
 impl SimulationPlaces {
-    /// Keeps reports in a directory.
+    /// Stores reports in a directory.
     pub(super) fn keep_in(&mut self, directory: PathBuf) {
         self.kept = Some(directory);
     }
 
-    /// Whether reports are kept.
+    /// Returns true if reports are kept.
     pub(super) fn are_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Where specs are written that are only checked: no other window writes there.
+    /// The directory for specs that are only checked. No other window writes there.
     ///
     /// # Errors
-    /// There is no place for files that end with the session.
+    /// Returns an error if the temporary directory cannot be created.
     pub(super) fn checks(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
         let made = match self.temporary.take() {
             Some(made) => made,
@@ -42,26 +43,26 @@ impl SimulationPlaces {
         Ok(self.temporary.insert(made).path().to_owned())
     }
 
-    /// Where changed specs and their reports go.
+    /// The directory for changed specs and their reports.
     ///
     /// # Errors
-    /// As [`Self::checks`].
+    /// Returns the errors of [`Self::checks`].
     pub(super) fn variants(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
         self.below(VARIANTS)
     }
 
-    /// Where specs of the user's models and their reports go.
+    /// The directory for specs of the user's models and their reports.
     ///
     /// # Errors
-    /// As [`Self::checks`].
+    /// Returns the errors of [`Self::checks`].
     pub(super) fn models(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
         self.below(MODELS)
     }
 
-    /// Where searches keep what they find.
+    /// The directory for the results of searches.
     ///
     /// # Errors
-    /// As [`Self::checks`].
+    /// Returns the errors of [`Self::checks`].
     pub(super) fn searches(&mut self) -> Result<PathBuf, TemporaryDirectoryError> {
         self.below(SEARCHES)
     }
@@ -75,7 +76,7 @@ impl SimulationPlaces {
     }
 }
 
-/// The first place of this name that is not taken.
+/// The first unused path with this name.
 pub(super) fn free_place(directory: &Path, name: &str) -> PathBuf {
     let numbered = (1..).map(|number: u32| directory.join(format!("{name}-{number}")));
     let free = |place: &PathBuf| !place.exists();

@@ -1,4 +1,4 @@
-//! What-if panels: one changed spec per report.
+//! What-if panels: one edited spec per report.
 
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportNotes;
@@ -12,55 +12,56 @@ use egui::Context;
 use std::path::{Path, PathBuf};
 use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
-/// The changed spec that was last shown, and those that wait until their report is shown again.
+/// The last visible panel, and the panels of other reports until those are visible again.
 #[derive(Default)]
 pub(crate) struct WhatIfPanels {
     current: Option<Box<WhatIfPanel>>,
     others: Vec<WhatIfPanel>,
-    /// Whether the panel is shown.
+    /// True if the panel is visible.
     open: bool,
 }
 
 impl WhatIfPanels {
-    /// The spec that was last shown.
+    /// The last visible panel.
     pub(crate) fn current(&self) -> Option<&WhatIfPanel> {
         self.current.as_deref()
     }
 
-    /// The spec that was last shown, to change it.
+    /// The last visible panel, for changes.
     pub(crate) fn current_mut(&mut self) -> Option<&mut WhatIfPanel> {
         self.current.as_deref_mut()
     }
 
-    /// The panel, while it is shown.
+    /// The panel, while it is visible.
     pub(crate) fn open(&self) -> Option<&WhatIfPanel> {
         self.current.as_deref().filter(|_| self.open)
     }
 
-    /// The panel, while it is shown, to change it.
+    /// The panel for changes, while it is visible.
     pub(crate) fn open_mut(&mut self) -> Option<&mut WhatIfPanel> {
         self.current.as_deref_mut().filter(|_| self.open)
     }
 
-    /// Opens the spec of a report, with what was tried before if that is about it, or closes it.
+    /// Opens the panel of a report with its earlier variants, or closes it.
     ///
     /// # Errors
-    /// There is no place for files that end with the session.
+    /// Returns an error if the temporary directory cannot be created.
     pub(super) fn toggle(
         &mut self,
         opened: &OpenReport,
         places: &mut SimulationPlaces,
     ) -> Result<(), TemporaryDirectoryError> {
-        let (checks, variants) = (places.checks()?, places.variants()?);
+        let checks = places.checks()?;
+        let variants = places.variants()?;
         let is_about = |panel: &WhatIfPanel| panel.is_about(&opened.path);
         self.open = !self.open || !self.current().is_some_and(is_about);
-        // What was typed and tried for another report waits until that is shown again.
+        // The edits and variants of another report wait until that report is visible again.
         self.others.extend(self.current.take().map(|panel| *panel));
         let known = self.others.iter().position(is_about);
         self.current = Some(Box::new(match known {
             Some(at) => self.others.remove(at),
             None => {
-                // What cannot be read there was told when the report was opened.
+                // An unreadable file was reported when the report was opened.
                 let (notes, _) = ReportNotes::read(notes_files(opened.report.path()));
                 WhatIfPanel::new(opened, notes, variants, checks)
             }
@@ -68,10 +69,10 @@ impl WhatIfPanels {
         Ok(())
     }
 
-    /// The spec of a report, whether it is shown or not.
+    /// Returns the panel of a report, visible or not.
     ///
     /// # Errors
-    /// There is no place for files that end with the session.
+    /// Returns an error if the temporary directory cannot be created.
     pub(super) fn of_report(
         &mut self,
         opened: &OpenReport,
@@ -85,10 +86,10 @@ impl WhatIfPanels {
         Ok(self.current())
     }
 
-    /// Opens the spec of a report, and does something with it.
+    /// Opens the panel of a report and calls a function on it.
     ///
     /// # Errors
-    /// There is no place for files that end with the session.
+    /// Returns an error if the temporary directory cannot be created.
     pub(super) fn open_with(
         &mut self,
         opened: &OpenReport,
@@ -104,12 +105,12 @@ impl WhatIfPanels {
         Ok(())
     }
 
-    /// Keeps what was tried; messages if something is to be told.
+    /// Saves the simulated variants. Returns messages for the user.
     pub(super) fn save(&mut self) -> Vec<StatusMessage> {
         self.all_mut().filter_map(WhatIfPanel::save_variants).collect()
     }
 
-    /// Names of reports whose spec is changed in a way that was not simulated.
+    /// The names of reports whose spec has changes that were not simulated.
     pub(super) fn unsimulated(&self) -> impl Iterator<Item = String> {
         let all = self.current.as_deref().into_iter().chain(&self.others);
         all.filter(|panel| panel.is_unsimulated()).map(WhatIfPanel::report_name)
@@ -119,21 +120,22 @@ impl WhatIfPanels {
         self.current.as_deref_mut().into_iter().chain(&mut self.others)
     }
 
-    /// A simulation has ended with a report: the report to compare it with, if it was a variant.
+    /// Records a simulation that ended with a report. Returns the report to compare it with if it
+    /// was a variant.
     pub(super) fn finished(&mut self, path: &Path) -> Option<PathBuf> {
         self.all_mut().find_map(|panel| panel.finished(path))
     }
 
-    /// A simulation has ended without a report.
+    /// Records a simulation that ended without a report.
     pub(super) fn stopped(&mut self) {
         self.all_mut().for_each(WhatIfPanel::stopped);
     }
 }
 
-/// Starts to simulate the text of a panel as it is.
+/// Starts to simulate the current text of a panel.
 ///
 /// # Errors
-/// The spec cannot be written, or the simulator not be started.
+/// Returns an error if the spec cannot be written or the simulator cannot be started.
 pub(super) fn simulate(
     panel: &mut WhatIfPanel,
     context: &Context,

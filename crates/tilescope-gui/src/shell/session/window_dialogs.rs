@@ -1,4 +1,4 @@
-//! What lies over the view for a while.
+//! The dialogs and overlays of the window.
 
 use crate::model::command::{ChooserPurpose, OverlayKind};
 use crate::shell::model_dialog::ModelDialog;
@@ -11,34 +11,34 @@ use crate::views::what_if::search::{SearchOrigin, SpecSearch};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// The overlay, the list of reports to choose from, the dialog of a model, and the questions which
-/// report of a directory is meant and whether to quit; each is open or not.
+/// The overlay, the report chooser, the dialog of a model, and the questions about the report of a
+/// directory and about quitting. Each is open or not.
 #[derive(Default)]
 pub(crate) struct WindowDialogs {
     overlay: Option<OverlayState>,
     chooser: Option<ReportChooser>,
     model: Option<Box<ModelDialog>>,
-    /// The one that was closed last: what was chosen there is there when it is opened again.
+    /// The last closed model dialog. It keeps its choices for when it is opened again.
     closed_model: Option<Box<ModelDialog>>,
-    /// Searches, of which the last one is shown, or was.
+    /// The searches; the last one is or was visible.
     searches: Vec<SpecSearch>,
     shows_search: bool,
-    /// The series that was looked at last.
+    /// The last visible series.
     series: Option<Box<SeriesPanel>>,
     shows_series: bool,
-    /// Models that are shown one after another.
+    /// The queue of models to show one after another.
     waiting_models: VecDeque<PathBuf>,
     report_choice: Option<ReportChoice>,
     asks_to_quit: bool,
 }
 
 impl WindowDialogs {
-    /// The overlay that is open.
+    /// The open overlay, if any.
     pub(crate) fn overlay(&self) -> Option<&OverlayState> {
         self.overlay.as_ref()
     }
 
-    /// The overlay, to be painted and then [put back](Self::put_overlay_back).
+    /// Takes the overlay for painting; it must be [put back](Self::put_overlay_back).
     pub(crate) fn take_overlay(&mut self) -> Option<OverlayState> {
         self.overlay.take()
     }
@@ -47,14 +47,14 @@ impl WindowDialogs {
         self.overlay = Some(overlay);
     }
 
-    /// Opens an overlay in place of the one that is open, or closes that one: asking for what is
-    /// open sends it away.
+    /// Opens an overlay in place of the open one. Closes the overlay if the same kind is open
+    /// already.
     pub(super) fn toggle_overlay(&mut self, kind: Option<OverlayKind>) {
         let open = self.overlay.take().map(|overlay| overlay.kind);
         self.overlay = kind.filter(|kind| open != Some(*kind)).map(OverlayState::new);
     }
 
-    /// The list of reports, to be painted and then [put back](Self::put_chooser_back).
+    /// Takes the report chooser for painting; it must be [put back](Self::put_chooser_back).
     pub(crate) fn take_chooser(&mut self) -> Option<ReportChooser> {
         self.chooser.take()
     }
@@ -63,8 +63,8 @@ impl WindowDialogs {
         self.chooser = Some(chooser);
     }
 
-    /// Asks for a report, beginning in a directory, or stops asking. With nothing but the home
-    /// screen there is nothing to compare.
+    /// Opens the report chooser in a directory, or closes it. The home screen offers nothing to
+    /// compare.
     pub(super) fn toggle_chooser(
         &mut self,
         purpose: ChooserPurpose,
@@ -74,20 +74,20 @@ impl WindowDialogs {
         let asking = self.chooser.take().is_some_and(|chooser| chooser.purpose == purpose);
         let needs_report = [ChooserPurpose::Compare, ChooserPurpose::SpecModel].contains(&purpose);
         let wanted = !asking && (report_is_open || !needs_report);
-        self.chooser = wanted.then(|| ReportChooser::new(purpose, directory));
+        self.chooser = if wanted { Some(ReportChooser::new(purpose, directory)) } else { None };
     }
 
-    /// The dialog of a model.
+    /// The dialog of a model, if it is open.
     pub(crate) fn model(&self) -> Option<&ModelDialog> {
         self.model.as_deref()
     }
 
-    /// The dialog of a model, to change it.
+    /// The dialog of a model, for changes.
     pub(super) fn model_mut(&mut self) -> Option<&mut ModelDialog> {
         self.model.as_deref_mut()
     }
 
-    /// The dialog of a model, to be painted and then [put back](Self::put_model_back).
+    /// Takes the dialog of a model for painting; it must be [put back](Self::put_model_back).
     pub(crate) fn take_model(&mut self) -> Option<Box<ModelDialog>> {
         self.model.take()
     }
@@ -96,12 +96,12 @@ impl WindowDialogs {
         self.model = Some(dialog);
     }
 
-    /// How many models wait for the dialog.
+    /// The number of models that wait for the dialog.
     pub(crate) fn waiting_models(&self) -> usize {
         self.waiting_models.len()
     }
 
-    /// Shows the dialog of a model, or has it wait for the one that is shown.
+    /// Shows the dialog of a model, or queues it behind the open one.
     pub(super) fn open_model(&mut self, path: PathBuf, checks: &Path) {
         let is_of = |dialog: &ModelDialog| dialog.form.path() == path;
         if self.model().is_some_and(is_of) || self.waiting_models.contains(&path) {
@@ -111,11 +111,12 @@ impl WindowDialogs {
             return self.waiting_models.push_back(path);
         }
         let known = self.closed_model.take_if(|dialog| is_of(dialog));
-        let new = || Box::new(ModelDialog::new(path.clone(), checks.to_owned()));
-        self.model = Some(known.unwrap_or_else(new));
+        self.model = Some(
+            known.unwrap_or_else(|| Box::new(ModelDialog::new(path.clone(), checks.to_owned()))),
+        );
     }
 
-    /// Closes the dialog of a model; the next one to be shown.
+    /// Closes the dialog of a model. Returns the next model in the queue.
     pub(super) fn close_model(&mut self) -> Option<PathBuf> {
         self.closed_model = self.model.take();
         if let Some(closed) = &mut self.closed_model {
@@ -124,7 +125,7 @@ impl WindowDialogs {
         self.waiting_models.pop_front()
     }
 
-    /// A simulation has ended: whether the dialog that is shown began it, and tells how it ended.
+    /// Reports the end of a simulation to the open dialog. Returns true if that dialog started it.
     pub(super) fn model_simulation_ended(&mut self, ended: &SimulationOutcome) -> bool {
         let told = self.model.as_mut().is_some_and(|dialog| dialog.ended(ended));
         let closed = self.closed_model.as_mut().is_some_and(|dialog| dialog.ended(ended));
@@ -132,7 +133,7 @@ impl WindowDialogs {
         told
     }
 
-    /// The search that is shown, to be painted and then [put back](Self::put_search_back).
+    /// Takes the visible search for painting; it must be [put back](Self::put_search_back).
     pub(crate) fn take_search(&mut self) -> Option<SpecSearch> {
         if self.shows_search { self.searches.pop() } else { None }
     }
@@ -141,7 +142,7 @@ impl WindowDialogs {
         self.searches.push(search);
     }
 
-    /// Shows the search of an origin; a new one if there is none.
+    /// Shows and returns the search of an origin, or a new one if there is none.
     pub(super) fn show_search(
         &mut self,
         origin: &SearchOrigin,
@@ -155,7 +156,7 @@ impl WindowDialogs {
         &mut self.searches[last]
     }
 
-    /// Shows a search that is going on, or closes the one that is shown, which goes on.
+    /// Shows the last search, or hides the visible one. A hidden search continues.
     pub(super) fn set_search_shown(&mut self, shown: bool) {
         self.shows_search = shown && !self.searches.is_empty();
         let running = self.searches.iter().rposition(|search| search.progress().is_some());
@@ -165,7 +166,7 @@ impl WindowDialogs {
         }
     }
 
-    /// The series that is shown, to be painted and then [put back](Self::put_series_back).
+    /// Takes the visible series for painting; it must be [put back](Self::put_series_back).
     pub(crate) fn take_series(&mut self) -> Option<Box<SeriesPanel>> {
         if self.shows_series { self.series.take() } else { None }
     }
@@ -174,70 +175,71 @@ impl WindowDialogs {
         self.series = Some(series);
     }
 
-    /// Shows the series of a directory or of several reports; how it was looked at stays.
+    /// Shows and returns the series of a directory or of several reports. The settings of the panel
+    /// stay.
     pub(super) fn show_series(&mut self, paths: Vec<PathBuf>) -> &mut SeriesPanel {
         self.shows_series = true;
         let known = self.series.take().filter(|series| series.paths() == paths);
         self.series.insert(known.unwrap_or_else(|| Box::new(SeriesPanel::new(paths))))
     }
 
-    /// Shows the series that was shown last, or closes it.
+    /// Shows the last series again, or closes it.
     pub(super) fn set_series_shown(&mut self, shown: bool) {
         self.shows_series = shown && self.series.is_some();
     }
 
-    /// Whether there is a series to go back to.
+    /// Returns true if there is a series to show again.
     pub(crate) fn has_series(&self) -> bool {
         self.series.is_some()
     }
 
-    /// Takes in what searches have found.
+    /// Receives the results of searches.
     pub(crate) fn poll_searches(&mut self) {
         self.searches.iter_mut().for_each(|search| search.poll());
     }
 
-    /// The search that goes on while it is not shown.
+    /// The running search, if it is hidden.
     pub(crate) fn hidden_search(&self) -> Option<&SpecSearch> {
         let running = self.searches.iter().rev().find(|search| search.progress().is_some());
         running.filter(|_| !self.shows_search)
     }
 
-    /// Whether a search goes on.
+    /// Returns true while a search is running.
     pub(crate) fn is_searching(&self) -> bool {
         self.searches.iter().any(|search| search.progress().is_some())
     }
 
-    /// Ends all searches; what they have found stays.
+    /// Stops all searches; their results stay.
     pub(super) fn stop_searches(&mut self) {
         self.searches.iter_mut().for_each(|search| search.stop());
     }
 
-    /// The model that was read since this was last asked for.
+    /// Returns the model that was read since the last call.
     pub(super) fn take_newly_read_model(&mut self) -> Option<PathBuf> {
         self.model.as_mut()?.take_newly_read()
     }
 
-    /// The question which report of a directory is meant.
+    /// The open question about the report of a directory.
     pub(crate) fn report_choice(&self) -> Option<&ReportChoice> {
         self.report_choice.as_ref()
     }
 
-    /// Asks which report of a directory is meant, or stops asking.
+    /// Asks which report of a directory to open, or closes the question.
     pub(super) fn ask_for_report(&mut self, choice: Option<ReportChoice>) {
         self.report_choice = choice;
     }
 
-    /// Whether it is being asked whether to quit.
+    /// Returns true while the question about quitting is open.
     pub(crate) fn asks_to_quit(&self) -> bool {
         self.asks_to_quit
     }
 
-    /// Asks whether to quit, or stops asking.
+    /// Opens or closes the question about quitting.
     pub(super) fn ask_to_quit(&mut self, ask: bool) {
         self.asks_to_quit = ask;
     }
 
-    /// Whether something lies over the view that takes the keys.
+    /// Returns true if a dialog or overlay that takes the keys is open.
     pub(crate) fn cover_the_view(&self) -> bool {
         self.overlay.is_some()
             || self.chooser.is_some()
@@ -254,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_for_what_is_open_sends_it_away() {
+    fn opening_the_open_overlay_closes_it() {
         let mut dialogs = WindowDialogs::default();
         let kind = |dialogs: &WindowDialogs| dialogs.overlay().map(|overlay| overlay.kind);
         dialogs.toggle_overlay(Some(OverlayKind::Help));
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_compared_with_the_home_screen() {
+    fn the_home_screen_cannot_be_compared() {
         let mut dialogs = WindowDialogs::default();
         let mut toggle = |purpose, report_is_open| {
             dialogs.toggle_chooser(purpose, report_is_open, None);

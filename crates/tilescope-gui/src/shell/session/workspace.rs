@@ -1,4 +1,4 @@
-//! The reports that are open, each in a tab.
+//! The open reports, each in a tab.
 
 use super::report_page::ReportPage;
 use crate::model::command::{AppCommand, ViewAction};
@@ -12,45 +12,45 @@ use crate::model::view_id::ViewId;
 use crate::views::compare::ComparisonTarget;
 use egui::Context;
 
-/// A tab for each report, and for each comparison. What is shown belongs to its tab.
+/// The tabs, one for each report and comparison. A tab owns its state.
 #[derive(Default)]
 pub(crate) struct Workspace {
     tabs: TabList<ReportPage>,
-    /// What is selected while no report is shown. When the last report is closed, its selection
-    /// comes here: the next one to be opened takes over the tiles and the IPU.
+    /// The selection while no report is visible. It receives the selection of the last closed
+    /// report, and the next opened report inherits its tiles and IPU.
     home_selection: Selection,
-    /// Actions for the shown view to perform in the next frame.
+    /// The actions for the visible view in the next frame.
     view_actions: Vec<ViewAction>,
-    /// Whether reports are read again when their files change.
+    /// True if reports are read again when their files change.
     watch_files: bool,
-    /// Whether the laws of reports are checked when they are opened.
+    /// True if the invariants of reports are checked after opening.
     check_reports: bool,
 }
 
 impl Workspace {
-    /// The page that is shown; without one, that is the home screen.
+    /// The visible page; `None` for the home screen.
     pub(crate) fn shown(&self) -> Option<&ReportPage> {
         self.tabs.shown()
     }
 
-    /// The page that is shown, to change it.
+    /// The visible page, for changes.
     pub(crate) fn shown_mut(&mut self) -> Option<&mut ReportPage> {
         self.tabs.shown_mut()
     }
 
-    /// Every page that is open, the one that is shown first.
+    /// All open pages, the visible one first.
     pub(crate) fn pages(&self) -> impl Iterator<Item = &ReportPage> {
         let shown = self.tabs.shown_index();
         let others = self.tabs.iter().enumerate().filter(move |(at, _)| Some(*at) != shown);
         self.tabs.shown().into_iter().chain(others.map(|(_, page)| page))
     }
 
-    /// Every page that is open, in the order of the tabs.
+    /// All open pages, in tab order.
     pub(super) fn tabs(&self) -> impl Iterator<Item = &ReportPage> {
         self.tabs.iter()
     }
 
-    /// Index of the tab that a link leads to.
+    /// The index of the tab that a link leads to.
     pub(super) fn tab_of(&self, link: &ReportLink) -> Option<usize> {
         self.tabs.iter().position(|page| page.is_target_of(link))
     }
@@ -59,12 +59,12 @@ impl Workspace {
         self.tabs.len()
     }
 
-    /// Index of the tab that is shown.
+    /// The index of the visible tab.
     pub(crate) fn shown_tab(&self) -> Option<usize> {
         self.tabs.shown_index()
     }
 
-    /// Names of all tabs.
+    /// The names of all tabs.
     pub(crate) fn tab_titles(&self) -> Vec<String> {
         self.tabs.iter().map(ReportPage::title).collect()
     }
@@ -80,28 +80,28 @@ impl Workspace {
         }
     }
 
-    /// Has reports that are opened from now on read again when their files change.
+    /// Reloads reports opened from now on when their files change.
     pub(super) fn watch_files(&mut self) {
         self.watch_files = true;
     }
 
-    /// Has the laws of reports checked that are opened from now on.
+    /// Checks the invariants of reports opened from now on.
     pub(super) fn check_reports(&mut self) {
         self.check_reports = true;
     }
 
-    /// Asks the shown view for an action in the next frame.
+    /// Sends an action to the visible view for the next frame.
     pub(super) fn send_to_view(&mut self, action: ViewAction) {
         self.view_actions.push(action);
     }
 
-    /// What the shown view was asked for since the last frame.
+    /// Takes the actions sent to the visible view since the last frame.
     pub(super) fn take_view_actions(&mut self) -> Vec<ViewAction> {
         std::mem::take(&mut self.view_actions)
     }
 
-    /// Shows a report, alone or compared, in the tab that has it already or in a new one; messages
-    /// about what is kept of it.
+    /// Shows a report or a comparison, in its existing tab or in a new one. Returns messages about
+    /// its notes.
     pub(super) fn open(
         &mut self,
         opened: OpenReport,
@@ -115,7 +115,7 @@ impl Workspace {
         }
     }
 
-    /// Shows reports that were read again, in their tab.
+    /// Shows reports that were read again, in their tab. Returns a message for the user, if any.
     fn open_again(
         &mut self,
         at: usize,
@@ -139,7 +139,7 @@ impl Workspace {
         with: Option<OpenReport>,
     ) -> Option<StatusMessage> {
         let before = self.tabs.shown();
-        // A comparison goes on in the view from which it was asked for.
+        // A comparison continues in the view from which it was started.
         let asked_in = before.filter(|page| with.is_some() && page.opened().path == opened.path);
         let view = asked_in.map(ReportPage::view).unwrap_or_default();
         let settings = before.map(ReportPage::view_settings).unwrap_or_default();
@@ -152,7 +152,7 @@ impl Workspace {
         message
     }
 
-    /// Compares the shown report with another one, in the tab that shows it.
+    /// Compares the visible report with another one, in the same tab.
     pub(super) fn compare_in_place(&mut self, target: OpenReport) -> Option<StatusMessage> {
         let source = self.tabs.shown()?.opened().clone();
         let alone = self.tabs.shown_index();
@@ -170,14 +170,14 @@ impl Workspace {
         }
     }
 
-    /// Shows the tab after the one that is shown, or the one before.
+    /// Shows the next tab or the previous one.
     pub(super) fn show_neighbour(&mut self, forwards: bool) {
         if let Some(at) = self.tabs.neighbour(forwards) {
             self.show_tab(Some(at));
         }
     }
 
-    /// Closes a tab; its neighbour is shown, or the home screen after the last one.
+    /// Closes a tab and shows its neighbour, or the home screen after the last tab.
     pub(super) fn close_tab(&mut self, at: usize) {
         let was_shown = self.tabs.shown_index() == Some(at);
         let Some(closed) = self.tabs.close(at) else { return };
@@ -192,7 +192,8 @@ impl Workspace {
         }
     }
 
-    /// Shows the source of a comparison by itself, in the same view.
+    /// Shows the source of a comparison alone, in the same view. Returns a message for the user, if
+    /// any.
     pub(super) fn end_comparison(&mut self) -> Option<StatusMessage> {
         let (opened, view) = self.tabs.shown().map(|page| (page.opened().clone(), page.view()))?;
         self.close_shown_tab();
@@ -201,7 +202,7 @@ impl Workspace {
         message
     }
 
-    /// Exchanges source and target of the comparison that is shown.
+    /// Swaps source and target of the visible comparison.
     pub(super) fn swap_sides(&mut self) -> Option<StatusMessage> {
         let shown = self.tabs.shown_mut()?;
         let (page, message) = shown.swapped()?;
@@ -216,7 +217,7 @@ impl Workspace {
         }
     }
 
-    /// Selects something in the report on the right.
+    /// Selects an object in the report on the right.
     pub(super) fn select_in_target(&mut self, command: AppCommand) {
         if let Some(compared) = self.compared_mut() {
             compared.selection.apply(command);
@@ -234,14 +235,14 @@ impl Workspace {
         }
     }
 
-    /// Goes to another result of the search.
+    /// Goes to another search result.
     pub(super) fn step_search(&mut self, by: i64) {
         if let Some(page) = self.tabs.shown_mut() {
             page.search.step(by);
         }
     }
 
-    /// Shows statistics of what is selected in the find panel.
+    /// Shows statistics of the selection in the find panel.
     pub(super) fn measure_selection(&mut self) {
         if let Some(page) = self.tabs.shown_mut()
             && let Some(query) = selection_query(&page.tab.selection, &page.tab.opened)
@@ -250,13 +251,13 @@ impl Workspace {
         }
     }
 
-    /// True once a file of what is shown has changed; a message for each that is gone.
+    /// Returns true if a visible file has changed, and a message for each that is gone.
     pub(super) fn poll_files(&mut self, context: &Context) -> (bool, Vec<StatusMessage>) {
         self.tabs.shown_mut().map(|page| page.poll_files(context)).unwrap_or_default()
     }
 }
 
-/// Has a new page's files watched and its reports checked, if that is wanted.
+/// Starts file watchers and checks for a new page, if they are enabled.
 fn look_after(page: &mut ReportPage, (watch_files, check_reports): (bool, bool)) {
     if watch_files {
         page.watch_files();

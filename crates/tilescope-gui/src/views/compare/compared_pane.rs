@@ -1,4 +1,4 @@
-//! What a view is to match of the same view of the other report.
+//! The properties that a view shares with the same view of the other report.
 
 use super::ComparisonSide;
 use super::side_colours::{self, SideColours};
@@ -7,22 +7,22 @@ use crate::widgets::heat_scale::HeatScale;
 use egui::{Color32, Ui};
 use tilescope_report::units::Cycles;
 
-/// One of two views beside each other, and what both have in common.
+/// One of two views side by side, and the properties shared by both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ComparedPane {
     pub side: ComparisonSide,
-    /// The highest value that the graph of either shows: both axes reach as high.
+    /// The highest value in either graph; both axes reach as high.
     pub graph_top: u64,
-    /// What colours of both stand for; none where they stand for different things, or for nothing.
+    /// The common colour scale; `None` if the colours mean different things or nothing.
     pub heat_scale: Option<HeatScale>,
-    /// Cycles of a pixel from which on the lanes of both are shares.
+    /// The cycles per pixel from which the lanes of both show shares.
     pub narrow_steps: Option<Cycles>,
-    /// Whether there is little height, which lanes need more than marks above them.
+    /// True if there is so little height that lanes take precedence over marks.
     pub low: bool,
 }
 
 impl ComparedPane {
-    /// What two views have in common, as far as their last frame tells.
+    /// The shared properties of two views, according to their last frame.
     pub(crate) fn of(side: ComparisonSide, views: [&mut dyn ReportView; 2]) -> Self {
         let [source, target] = [views[0].scales(), views[1].scales()];
         let narrow = views.map(|view| view.as_timeline().and_then(|view| view.narrow_steps()));
@@ -35,12 +35,12 @@ impl ComparedPane {
         }
     }
 
-    /// The colour of its side.
+    /// The colour of this side.
     pub(crate) fn colour(self, ui: &Ui) -> Color32 {
         self.of_side(side_colours::side_colours(ui))
     }
 
-    /// The colours of its side for memory that is always live, and for the rest.
+    /// The colours of this side for always-live memory, and for the rest.
     pub(crate) fn liveness_colours(self, ui: &Ui) -> [Color32; 2] {
         let always = side_colours::always_live_colours(ui);
         [always, side_colours::not_always_live_colours(ui)].map(|colours| self.of_side(colours))
@@ -51,8 +51,9 @@ impl ComparedPane {
     }
 }
 
-/// The scale of what both views colour, if that is the same.
+/// The common colour scale, if both views colour the same quantity.
 fn joined_scale(source: ViewScales, target: ViewScales) -> Option<HeatScale> {
-    let ((coloured, source), (other, target)) = (source.heat?, target.heat?);
-    (coloured == other).then(|| source.joined(target))
+    let (coloured, source) = source.heat?;
+    let (other, target) = target.heat?;
+    if coloured == other { Some(source.joined(target)) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Where the target loses and gains against the source, along the cycles of the source.
+//! The losses and gains of the target against the source, along the cycles of the source.
 
 use super::SharedAlignment;
 use crate::model::open_report::OpenReport;
@@ -14,23 +14,24 @@ use tilescope_analysis::compare::{StepDrift, drift};
 use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
 
-/// Height of the lane, in points.
+/// The height of the lane, in points.
 pub(crate) const HEIGHT: f32 = 58.0;
-/// Room for its name: as much as left of the lanes above it.
+/// The width for the name, equal to that of the lanes above.
 const GUTTER: f32 = 98.0;
-/// Stretches that a window is cut into.
+/// The number of intervals that a window is divided into.
 const MAX_DELTA_BINS: u32 = 240;
 
 type CycleDeltaKey = (CycleRange, IpuId);
 
-/// State of the lane.
+/// The state of the lane.
 #[derive(Default)]
 pub(crate) struct CycleDeltaLane {
     drifts: BackgroundQuery<CycleDeltaKey, Vec<StepDrift>>,
 }
 
 impl CycleDeltaLane {
-    /// Shows the lane of an IPU, the first one if none is chosen, over what the source shows.
+    /// Shows the lane of the selected IPU, or of the first one, over the visible range of the
+    /// source.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -42,7 +43,9 @@ impl CycleDeltaLane {
     ) {
         let ipu = ipu.unwrap_or_default();
         let window = timeline.cycles().intersection(timeline.run);
-        let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
+        let a = source.report.clone();
+        let b = target.report.clone();
+        let alignment = aligned.clone();
         let question =
             move |(window, ipu): &CycleDeltaKey| drifts(&a, &b, &alignment, *ipu, *window);
         let found = self.drifts.ask(ui.ctx(), workers, &(window, ipu), question);
@@ -86,13 +89,14 @@ fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu:
     painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
     painter.hline(frame.x_range(), middle, (1.0, palette.rule));
     let length = window.length().max(Cycles(1)).as_f64();
-    let x = |cycle: u64| {
+    let to_x = |cycle: u64| {
         let share = cycle.saturating_sub(window.start.0) as f64 / length;
         frame.left() + (share.min(1.0) as f32) * frame.width()
     };
     for drift in drifts.iter().filter(|drift| drift.change != 0) {
         let share = drift.change as f32 / most.max(1) as f32;
-        let (left, right) = (x(drift.range.start.0), x(drift.range.end.0));
+        let left = to_x(drift.range.start.0);
+        let right = to_x(drift.range.end.0);
         let top = middle - share * frame.height() / 2.0;
         let bar = Rect::from_two_pos(pos2(left, middle), pos2(right.max(left + 1.0), top));
         let colour = if drift.change > 0 { palette.error } else { palette.good };
@@ -102,9 +106,9 @@ fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu:
     region_ui(ui, id, frame, Role::Image, "Target minus source", &words);
     let response = ui.interact(frame, id.with("hover"), Sense::hover());
     let at = response.hover_pos().and_then(|at| {
-        drifts
-            .iter()
-            .find(|drift| (x(drift.range.start.0)..=x(drift.range.end.0) + 1.0).contains(&at.x))
+        drifts.iter().find(|drift| {
+            (to_x(drift.range.start.0)..=to_x(drift.range.end.0) + 1.0).contains(&at.x)
+        })
     });
     if let Some(drift) = at {
         response.on_hover_text(format!(

@@ -20,7 +20,7 @@ use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::ReportError;
 use tilescope_report::units::NumberFormat;
 
-/// A table of differences, ready to be shown.
+/// A formatted table of differences.
 struct DifferenceTable {
     title: &'static str,
     table: Arc<DataTable>,
@@ -28,7 +28,7 @@ struct DifferenceTable {
     differs: bool,
 }
 
-/// State of the tables of all views.
+/// The state of the tables of all views.
 #[derive(Default)]
 pub(crate) struct DifferenceTablesPanel {
     tables: BackgroundQuery<(ViewId, NumberFormat, WorkUnit), Vec<DifferenceTable>>,
@@ -38,12 +38,12 @@ pub(crate) struct DifferenceTablesPanel {
 }
 
 impl DifferenceTablesPanel {
-    /// The table of a view that the user has chosen.
+    /// The index of the table that the user selected for a view.
     pub(crate) fn chosen(&self, view: ViewId) -> Option<usize> {
         self.chosen.get(&view).copied()
     }
 
-    /// Shows that table of a view, or the first that differs.
+    /// Selects a table for a view; `None` shows the first one with differences.
     pub(crate) fn choose(&mut self, view: ViewId, table: Option<usize>) {
         match table {
             Some(table) => drop(self.chosen.insert(view, table)),
@@ -51,13 +51,13 @@ impl DifferenceTablesPanel {
         }
     }
 
-    /// Titles of the tables that were shown last.
+    /// The titles of the tables in the last frame.
     pub(crate) fn titles(&self) -> Vec<&'static str> {
         let tables = self.tables.latest();
         tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| table.title).collect())
     }
 
-    /// Shows the tables of a view; where the row that was clicked can be seen.
+    /// Shows the tables of a view. Returns the places of the clicked row.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -66,8 +66,10 @@ impl DifferenceTablesPanel {
         (source, target): (&OpenReport, &OpenReport),
         (aligned, open): (&SharedAlignment, &mut bool),
     ) -> Option<[Option<ViewLocation>; 2]> {
-        let (source, target) = (source.report.clone(), target.report.clone());
-        let (alignment, key) = (aligned.clone(), (view, numbers(ui), unit));
+        let source = source.report.clone();
+        let target = target.report.clone();
+        let alignment = aligned.clone();
+        let key = (view, numbers(ui), unit);
         let question = move |(view, numbers, unit): &(ViewId, NumberFormat, WorkUnit)| {
             let sides = ComparedReports {
                 source: &source,
@@ -81,10 +83,11 @@ impl DifferenceTablesPanel {
         };
         let texts =
             QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
-        // Tables of another view say nothing about this one.
+        // Tables of another view do not apply to this one.
         let tables = self.tables.ask(ui.ctx(), workers, &key, question).fresh_only();
-        let show = |ui: &mut Ui, tables: &_| self.tables_ui(ui, workers, view, (tables, open));
-        tables.show(ui, texts, show).flatten()
+        tables
+            .show(ui, texts, |ui, tables| self.tables_ui(ui, workers, view, (tables, open)))
+            .flatten()
     }
 
     fn tables_ui(
@@ -137,7 +140,7 @@ impl DifferenceTablesPanel {
 impl DifferenceTable {
     fn new(table: Compared) -> Self {
         let mut data = table.data();
-        // Depth is seen as indentation.
+        // Indentation shows the depth.
         for (cells, row) in data.rows.iter_mut().zip(&table.rows) {
             cells[0] = format!("{:1$}{2}", "", row.depth as usize * 4, row.name).into();
         }
@@ -154,7 +157,7 @@ impl DifferenceTable {
     }
 }
 
-/// The commands that show places on both sides.
+/// The commands that show the places on both sides.
 pub(crate) fn locations_by_side(
     places: &[Option<ViewLocation>; 2],
 ) -> impl Iterator<Item = (ComparisonSide, &ViewLocation)> {

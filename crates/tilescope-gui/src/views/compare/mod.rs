@@ -1,5 +1,5 @@
-//! Two reports in one window: every view twice, side by side, or both in one graph, with tables of
-//! differences below. What is chosen on one side is chosen on the other.
+//! The comparison of two reports in one window: every view twice, side by side or in one graph,
+//! with tables of differences below. A selection on one side is repeated on the other.
 
 mod compared_pane;
 mod cycle_delta_lane;
@@ -38,13 +38,13 @@ use tilescope_report::{Report, ReportError};
 /// The alignment of both reports.
 pub(crate) type SharedAlignment = Versioned<ReportAlignment>;
 
-/// One of two reports.
+/// A side of the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ComparisonSide {
-    /// The report that is compared, on the left.
+    /// The report on the left, which is compared.
     #[default]
     Source,
-    /// The report it is compared with, on the right.
+    /// The report on the right, which it is compared with.
     Target,
 }
 
@@ -52,65 +52,65 @@ pub(crate) enum ComparisonSide {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ComparisonLayout {
-    /// What changed, on one page, for the first view; in others as side by side.
+    /// One page with the changes, for the first view; side by side for other views.
     #[default]
     Overview,
-    /// The view of both reports beside each other; traces above each other.
+    /// The views of both reports side by side; traces are above each other.
     SideBySide,
-    /// Both in one graph, for views that have one.
+    /// Both reports in one graph, for views that support it.
     Overlay,
-    /// Nothing: the tables take all the room.
+    /// No views: the tables take all space.
     Tables,
 }
 
-/// How both sides are shown, as links have it.
+/// The layout and settings of both sides, as stored in links.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct ComparisonSettings {
     layout: ComparisonLayout,
-    /// What figures of the run are told per.
+    /// The unit of work for figures of the run.
     unit: WorkUnit,
-    /// Whether details of both traces are shown, where the user has said so.
+    /// True if the details of both traces are shown; `None` until the user has chosen.
     details: Option<bool>,
-    /// Cycles that the target is ahead.
+    /// The cycles by which the target is shifted.
     offset: i64,
-    /// The table of differences that is shown, where the user has chosen one.
+    /// The selected table of differences; `None` until the user has chosen.
     table: Option<usize>,
-    /// Settings of the common graph.
+    /// The settings of the common graph.
     graph: overlay_graph::OverlayGraphZoom,
 }
 
-/// The report that another one is compared with, and how that is shown.
+/// The report that another one is compared with, and the state of the comparison.
 pub struct ComparisonTarget {
     /// The report on the right.
     pub target: OpenReport,
-    /// What is chosen in it.
+    /// The selection in the target.
     pub selection: Selection,
     views: Vec<(ViewId, Box<dyn ReportView>)>,
     alignment: BackgroundQuery<(), ReportAlignment>,
-    /// First cycles of the steps that are chosen on both sides.
+    /// The first cycles of the steps selected on both sides.
     starts: BackgroundQuery<(SelectedStep, SelectedStep), Option<(Cycles, Cycles)>>,
-    /// A step chosen on one side, until the same is chosen on the other.
+    /// A step selected on one side, until its counterpart is selected on the other.
     chosen_step: Option<(ComparisonSide, SelectedStep)>,
     counterpart: BackgroundQuery<(ComparisonSide, SelectedStep), Option<SelectedStep>>,
     layout: ComparisonLayout,
     unit: WorkUnit,
-    /// How figures of both runs are made comparable.
+    /// The normalization of figures of both runs.
     normalization: BackgroundQuery<WorkUnit, WorkNormalization>,
     overview: overview_page::OverviewPage,
     difference_tables: difference_tables::DifferenceTablesPanel,
     tables_panel: BottomPanel,
-    /// Details of both traces.
+    /// The panel with details of both traces.
     details_panel: BottomPanel,
     overlay_graph: overlay_graph::OverlayGraphPanel,
     delta_lane: cycle_delta_lane::CycleDeltaLane,
     time_link: time_link::TimeLink,
-    /// The side that keys go to.
+    /// The side that receives keys.
     active_side: ComparisonSide,
 }
 
 impl ComparisonTarget {
-    /// A comparison with a report.
+    /// Creates a comparison with a report.
     pub(crate) fn new(target: OpenReport) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.id, (info.create)())).collect();
         Self {
@@ -135,7 +135,7 @@ impl ComparisonTarget {
         }
     }
 
-    /// What a place says about this side of the comparison, in a view.
+    /// The part of a place that describes the target, for a view.
     pub(crate) fn target_navigation_state(&self, view: ViewId) -> TargetNavigationState {
         let report = &self.target.path;
         let shown = self.views.iter().find(|(name, _)| *name == view);
@@ -155,7 +155,8 @@ impl ComparisonTarget {
         }
     }
 
-    /// Shows what a place says, where `selection` exists; names of what means nothing here.
+    /// Restores the target from a place, as far as `selection` exists. Returns the names of unknown
+    /// settings.
     pub(crate) fn restore(
         &mut self,
         view: ViewId,
@@ -181,8 +182,8 @@ impl ComparisonTarget {
         strange
     }
 
-    /// Goes on where a comparison of the same reports, read before, was; `selection` is what is left
-    /// of what was chosen there.
+    /// Continues from an earlier comparison of the same reports. `selection` is the valid remainder
+    /// of the earlier selection.
     pub(crate) fn inherit_from(&mut self, before: &Self, selection: &Selection) {
         self.layout = before.layout;
         self.unit = before.unit;
@@ -196,28 +197,29 @@ impl ComparisonTarget {
         }
     }
 
-    /// Titles of the tables of differences that are shown.
+    /// The titles of the visible tables of differences.
     pub fn tables(&self) -> Vec<&'static str> {
         self.difference_tables.titles()
     }
 
-    /// What figures of the run are told per.
+    /// The unit of work for figures of the run.
     pub(crate) fn unit(&self) -> WorkUnit {
         self.unit
     }
 
-    /// The layout of a view: side by side where it does not have the one that is chosen.
+    /// The layout of a view: side by side if it does not support the selected one.
     fn layout_of(&self, view: ViewId) -> ComparisonLayout {
         let known = layouts(view).into_iter().any(|(layout, _)| layout == self.layout);
         if known { self.layout } else { ComparisonLayout::SideBySide }
     }
 
-    /// The cycles that both traces show.
+    /// The visible cycles of both traces.
     pub fn cycles(&self) -> Option<(CycleRange, CycleRange)> {
         self.time_link.windows()
     }
 
-    /// Shows a view of both reports; `view` is that of the source, whose words `context` has.
+    /// Shows a view of both reports. `view` belongs to the source, and `context` describes the
+    /// source.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -227,7 +229,7 @@ impl ComparisonTarget {
     ) {
         let layout = self.layout_of(name);
         let aligned = match layout {
-            // One page about what changed needs no single steps.
+            // The overview of changes needs no alignment of single steps.
             ComparisonLayout::Overview => QueryState::Waiting { overdue: false },
             _ => self.align(ui, context),
         };
@@ -265,11 +267,12 @@ impl ComparisonTarget {
         });
     }
 
-    /// The alignment, once it is known.
+    /// The alignment, once it is computed.
     fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<ReportAlignment> {
-        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
-        let question = move |(): &()| ReportAlignment::read(&source, &target);
-        self.alignment.ask(ui.ctx(), context.workers, &(), question)
+        let source = context.opened.report.clone();
+        let target = self.target.report.clone();
+        self.alignment
+            .ask(ui.ctx(), context.workers, &(), move |()| ReportAlignment::read(&source, &target))
     }
 
     fn controls_ui(
@@ -279,7 +282,8 @@ impl ComparisonTarget {
         context: &ViewContext<'_>,
         aligned: &QueryState<ReportAlignment>,
     ) {
-        let (source, target) = (context.opened.name(), self.target.name());
+        let source = context.opened.name();
+        let target = self.target.name();
         let [of_source, of_target] = side_labels(&context.opened.report, &self.target.report);
         bar.add(of_source, |ui| side_colours::side_ui(ui, ComparisonSide::Source, &source));
         bar.add(of_target, |ui| side_colours::side_ui(ui, ComparisonSide::Target, &target));
@@ -314,13 +318,14 @@ impl ComparisonTarget {
         }
     }
 
-    /// What figures of the runs are told per, and why that is not what was asked for.
+    /// The choice of the unit of work, and the reason if the selected unit does not apply.
     fn unit_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let units = WorkUnit::ALL.map(|unit| (unit, unit.title()));
         if let Some(unit) = bar.choice("Figures", &units, self.unit) {
             self.unit = unit;
         }
-        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
+        let source = context.opened.report.clone();
+        let target = self.target.report.clone();
         let question = move |unit: &WorkUnit| WorkNormalization::read(&source, &target, *unit);
         let asked = self.normalization.ask(bar.context(), context.workers, &self.unit, question);
         let note = asked.answer().and_then(|found| found.note.clone());
@@ -341,21 +346,21 @@ impl ComparisonTarget {
         context.commands.extend(view.map(AppCommand::ShowView));
     }
 
-    /// First cycles of the steps that are chosen on both sides.
+    /// The first cycles of the steps selected on both sides.
     fn selected_starts(
         &mut self,
         ui: &egui::Context,
         context: &ViewContext<'_>,
     ) -> Option<(Cycles, Cycles)> {
         let chosen = (context.selection.step?, self.selection.step?);
-        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
-        let question = move |(in_source, in_target): &(SelectedStep, SelectedStep)| {
+        let source = context.opened.report.clone();
+        let target = self.target.report.clone();
+        match self.starts.ask(ui, context.workers, &chosen, move |(in_source, in_target)| {
             let starts = (start_of(&source, *in_source)?, start_of(&target, *in_target)?);
             Ok::<_, ReportError>(starts.0.zip(starts.1))
-        };
-        match self.starts.ask(ui, context.workers, &chosen, question) {
+        }) {
             QueryState::Fresh(starts) => *starts,
-            // Without them nothing can be lined up.
+            // Without both steps nothing can be aligned.
             _ => None,
         }
     }
@@ -379,7 +384,7 @@ impl ComparisonTarget {
         }
     }
 
-    /// Shows places on both sides; their first cycles above each other.
+    /// Selects places on both sides and aligns their first cycles.
     fn select_on_both_sides(
         &mut self,
         places: &[Option<ViewLocation>; 2],
@@ -409,13 +414,14 @@ impl ComparisonTarget {
         aligned: Option<&SharedAlignment>,
     ) {
         let stacked = name == ViewId::ExecutionTrace;
-        let (from_source, from_target) = (CommandQueue::default(), CommandQueue::default());
+        let from_source = CommandQueue::default();
+        let from_target = CommandQueue::default();
         let Some(other) = self.views.iter_mut().find(|(known, _)| *known == name) else { return };
         let other = other.1.as_mut();
         let mut pane = |side| Some(ComparedPane::of(side, [&mut *view, &mut *other]));
         let panes = [pane(ComparisonSide::Source), pane(ComparisonSide::Target)];
-        // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
-        // the focus.
+        // Keys and menu actions go to the pane under the pointer. Arrow keys move the focused
+        // handle.
         let held = self.time_link.has_focus();
         let arrows = [
             ViewAction::SelectNext,
@@ -423,8 +429,7 @@ impl ComparisonTarget {
             ViewAction::AddNextToSelection,
             ViewAction::AddPreviousToSelection,
         ];
-        let arrow = |action: &ViewAction| arrows.contains(action);
-        let actions = context.actions.iter().filter(|action| !(held && arrow(action)));
+        let actions = context.actions.iter().filter(|action| !(held && arrows.contains(action)));
         let actions = &*actions.copied().collect::<Vec<ViewAction>>();
         let source = ViewContext { commands: &from_source, pane: panes[0], ..*context };
         let target = ViewContext {
@@ -468,22 +473,23 @@ impl ComparisonTarget {
         }
         let (first, second) = if stacked { above_and_below(area) } else { halves(area) };
         let line = ui.visuals().widgets.noninteractive.bg_stroke;
-        match stacked {
-            true => ui.painter().hline(area.x_range(), second.top() - 1.0, line),
-            false => ui.painter().vline(second.left() - 1.0, area.y_range(), line),
-        };
+        if stacked {
+            ui.painter().hline(area.x_range(), second.top() - 1.0, line);
+        } else {
+            ui.painter().vline(second.left() - 1.0, area.y_range(), line);
+        }
         if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
             let in_second = second.contains(at);
             self.active_side =
                 if in_second { ComparisonSide::Target } else { ComparisonSide::Source };
         }
         let active = self.active_side;
-        let asked = |side: ComparisonSide| if side == active { actions } else { &[] };
         let low = stacked && second.height() < LOW;
-        let pane = |pane: Option<ComparedPane>| pane.map(|pane| ComparedPane { low, ..pane });
+        let (for_source, for_target): (&[ViewAction], &[ViewAction]) =
+            if active == ComparisonSide::Source { (actions, &[]) } else { (&[], actions) };
         let source = ViewContext {
-            actions: asked(ComparisonSide::Source),
-            pane: pane(source.pane),
+            actions: for_source,
+            pane: source.pane.map(|pane| ComparedPane { low, ..pane }),
             ..source
         };
         show_pane(ui, first, ComparisonSide::Source, active, |ui| view.ui(ui, &source));
@@ -491,8 +497,8 @@ impl ComparisonTarget {
             other.filter_lanes(view.lane_filter());
         }
         let target = ViewContext {
-            actions: asked(ComparisonSide::Target),
-            pane: pane(target.pane),
+            actions: for_target,
+            pane: target.pane.map(|pane| ComparedPane { low, ..pane }),
             ..target
         };
         show_pane(ui, second, ComparisonSide::Target, active, |ui| other.ui(ui, &target));
@@ -503,8 +509,8 @@ impl ComparisonTarget {
             }
         }
         let common = ComparedPane::of(ComparisonSide::Source, [&mut *view, &mut *other]);
-        if source.pane != pane(Some(common)) {
-            // What they have in common is known only now.
+        if source.pane != Some(ComparedPane { low, ..common }) {
+            // The common properties are known only now.
             ui.request_repaint();
         }
         self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source.take(), aligned);
@@ -512,7 +518,7 @@ impl ComparisonTarget {
         self.select_counterpart(ui.ctx(), context, aligned);
     }
 
-    /// Chooses on the other side the step that stands for the one chosen here, once it is known.
+    /// Selects the counterpart of a selected step on the other side, once it is known.
     fn select_counterpart(
         &mut self,
         ui: &egui::Context,
@@ -521,14 +527,15 @@ impl ComparisonTarget {
     ) {
         let (Some(alignment), Some(chosen)) = (aligned, self.chosen_step) else { return };
         let there = if chosen.0 == ComparisonSide::Source { &self.target } else { context.opened };
-        let (alignment, there) = (alignment.clone(), there.report.clone());
+        let alignment = alignment.clone();
+        let there = there.report.clone();
         let question = move |chosen: &_| step_counterpart(&alignment, &there, chosen);
         let Some(found) = self.counterpart.ask(ui, context.workers, &chosen, question).finished()
         else {
             return;
         };
         self.chosen_step = None;
-        // A step without a counterpart leaves the other side as it is.
+        // A step without a counterpart leaves the other side unchanged.
         let Some(step) = found.ok().and_then(|found| *found) else { return };
         let select = AppCommand::SelectStep(Some(step));
         context.commands.push(match chosen.0 {
@@ -537,8 +544,8 @@ impl ComparisonTarget {
         });
     }
 
-    /// Asks for what was asked for on one side, and for the same on the other, where there is the
-    /// same.
+    /// Pushes the commands of one side, and the equivalent commands for the other side if they
+    /// exist.
     fn dispatch_to_both_sides(
         &mut self,
         context: &ViewContext<'_>,
@@ -548,7 +555,6 @@ impl ComparisonTarget {
     ) {
         let opened = if from == ComparisonSide::Source { &self.target } else { context.opened };
         let other = aligned.map(|alignment| OtherSideMapper { alignment, from, opened });
-        let to_target = |command: AppCommand| AppCommand::ApplyToTarget(Box::new(command));
         for command in commands {
             if let AppCommand::SelectStep(step) = &command {
                 self.chosen_step = step.map(|step| (from, step));
@@ -557,16 +563,20 @@ impl ComparisonTarget {
             match from {
                 ComparisonSide::Source => {
                     context.commands.push(command);
-                    context.commands.extend(there.map(to_target));
+                    context.commands.extend(there.map(applied_to_target));
                 }
                 ComparisonSide::Target => {
                     let own = is_selection_command(&command);
-                    context.commands.push(if own { to_target(command) } else { command });
+                    context.commands.push(if own { applied_to_target(command) } else { command });
                     context.commands.extend(there);
                 }
             }
         }
     }
+}
+
+fn applied_to_target(command: AppCommand) -> AppCommand {
+    AppCommand::ApplyToTarget(Box::new(command))
 }
 
 /// The first cycle of a step, if it is in the report.
@@ -577,19 +587,19 @@ fn start_of(report: &Report, chosen: SelectedStep) -> Result<Option<Cycles>, Rep
     Ok(step.map(|step| step.range.start))
 }
 
-/// The line that says whose picture it is.
+/// The line that marks the side of a pane.
 fn edge_ui(ui: &Ui, rect: Rect, colour: Color32) {
     ui.painter().vline(rect.left() + EDGE / 2.0, rect.y_range(), (EDGE, colour));
 }
 
-/// Width of the line in the colour of a side along its pane.
+/// The width of the coloured line along a pane.
 const EDGE: f32 = 3.0;
-/// Height below which two traces have no marks.
+/// The height below which two traces have no marks.
 const LOW: f32 = 320.0;
-/// What the upper one of two traces has above its ruler: controls, and the strip of the run.
+/// The height above the ruler of the upper trace: controls and the overview of the run.
 const UPPER_CONTROLS: f32 = 60.0;
 
-/// The layouts of a view.
+/// The layouts that a view supports.
 fn layouts(view: ViewId) -> Vec<(ComparisonLayout, &'static str)> {
     let beside = (ComparisonLayout::SideBySide, "Side by side");
     let tables = (ComparisonLayout::Tables, "Tables only");
@@ -602,7 +612,7 @@ fn layouts(view: ViewId) -> Vec<(ComparisonLayout, &'static str)> {
     }
 }
 
-/// Whether the tables of a view have figures of the run.
+/// Returns true if the tables of a view have figures of the run.
 fn of_runs(view: ViewId) -> bool {
     matches!(view, ViewId::Summary | ViewId::Operations | ViewId::ExecutionTrace)
 }
@@ -614,14 +624,14 @@ fn halves(area: Rect) -> (Rect, Rect) {
     (left, Rect::from_min_max(pos2(middle + 1.0, area.top()), area.max))
 }
 
-/// Room for two traces, whose lanes are equally high.
+/// The areas of two traces with lanes of equal height.
 fn above_and_below(area: Rect) -> (Rect, Rect) {
     let middle = (area.center().y + UPPER_CONTROLS / 2.0).min(area.bottom()).round();
     let above = Rect::from_min_max(area.min, pos2(area.right(), middle - 1.0));
     (above, Rect::from_min_max(pos2(area.left(), middle + 1.0), area.max))
 }
 
-/// One side; keys reach only the active one.
+/// Shows one side; keys reach only the active one.
 fn show_pane(
     ui: &mut Ui,
     rect: Rect,
@@ -629,19 +639,18 @@ fn show_pane(
     active: ComparisonSide,
     contents: impl FnOnce(&mut Ui),
 ) {
-    let is_key = |event: &Event| matches!(event, Event::Key { .. } | Event::Text(_));
-    let taken = (side != active).then(|| {
+    let mut taken = None;
+    if side != active {
+        taken = Some(ui.input(|input| input.events.clone()));
         ui.input_mut(|input| {
-            let all = std::mem::take(&mut input.events);
-            input.events = all.iter().filter(|event| !is_key(event)).cloned().collect();
-            all
-        })
-    });
+            input.events.retain(|event| !matches!(event, Event::Key { .. } | Event::Text(_)));
+        });
+    }
     let salt = if side == ComparisonSide::Source { "source" } else { "target" };
     ui.scope_builder(UiBuilder::new().id_salt(salt).max_rect(rect), |ui| {
         ui.set_clip_rect(rect.intersect(ui.clip_rect()));
         contents(ui);
-        // Over what the view has painted: whose picture it is can be seen from the picture alone.
+        // Painted over the view, so that a picture alone shows which side it is.
         let colours = side_colours::side_colours(ui);
         let source = side == ComparisonSide::Source;
         let colour = if source { colours.source } else { colours.target };
@@ -652,7 +661,7 @@ fn show_pane(
     }
 }
 
-/// What the sides are called above their names.
+/// The labels of the sides above their names.
 fn side_labels(source: &Report, target: &Report) -> [&'static str; 2] {
     match [source, target].map(is_measured) {
         [true, false] => ["Source (measured)", "Target (simulated)"],

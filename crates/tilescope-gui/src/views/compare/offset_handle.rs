@@ -1,5 +1,5 @@
-//! The grip on the lanes of the target: it stands where the run of the target begins, and dragging
-//! it along the time axis moves the target against the source.
+//! The handle on the lanes of the target. It marks the start of the target's run, and dragging it
+//! along the time axis shifts the target against the source.
 
 use crate::theme::ThemePalette;
 use crate::views::VisibleTimeline;
@@ -11,31 +11,31 @@ use egui::{
 };
 use tilescope_report::units::grouped;
 
-/// Width and height of the tab that is taken hold of, in points.
+/// The width and height of the draggable tab, in points.
 const HANDLE_SIZE: (f32, f32) = (18.0, 20.0);
-/// How far the tab may reach out of the lanes.
+/// The height of the tab above the lanes, in points.
 const OUTSIDE: f32 = 9.0;
-/// Points that an arrow key moves; ten times as many with Shift.
+/// The points that an arrow key moves; ten times the distance with Shift.
 const STEP: f64 = 4.0;
 
 const HINT: &str = "Drag to shift the target in time.\n\
                     Keyboard: arrow keys, larger steps with Shift, Home for no offset.";
 
-/// State of the grip.
+/// The state of the handle.
 #[derive(Default)]
 pub(crate) struct OffsetHandle {
-    /// Where the pointer took it, and the offset at that time.
+    /// The pointer position at the start of the drag, and the offset at that time.
     drag_start: Option<(f32, i64)>,
     focused: bool,
 }
 
 impl OffsetHandle {
-    /// Whether the arrow keys move it.
+    /// Returns true if the arrow keys move the handle.
     pub(crate) fn has_focus(&self) -> bool {
         self.focused
     }
 
-    /// Shows the grip over a pane; the offset it was moved to.
+    /// Shows the handle over a pane. Returns the new offset if it was moved.
     pub(crate) fn ui(
         &mut self,
         ui: &Ui,
@@ -64,7 +64,7 @@ impl OffsetHandle {
         let held = response.dragged() || response.hovered() || response.has_focus();
         let colour = if held { palette.accent } else { palette.weak_text };
         let rule = Stroke::new(if held { 2.0 } else { 1.0 }, colour);
-        // Beside the screen there is no line to show.
+        // Outside the visible range there is no line to show.
         if line == start {
             painter_ui.vline(line, tab.bottom()..=lanes.bottom(), rule);
         }
@@ -84,7 +84,7 @@ impl OffsetHandle {
 
     fn moved(&mut self, ui: &Ui, response: &Response, scale: f64, offset: i64) -> Option<i64> {
         if response.drag_started() {
-            // From where the button went down: a drag is known as one only some points later.
+            // From the position of the press: a drag is recognized only some points later.
             let origin = ui.input(|input| input.pointer.press_origin());
             self.drag_start = origin.map(|at| (at.x, offset));
         }
@@ -101,8 +101,8 @@ impl OffsetHandle {
     }
 }
 
-/// The offset after the target was moved to the right by so many points; never the same for a move,
-/// however far the lanes are zoomed in.
+/// The offset after moving the target to the right by this many points. Any move changes it, at
+/// every zoom level.
 fn shifted(offset: i64, points: f64, cycles_per_point: f64) -> i64 {
     let cycles = (points * cycles_per_point).round();
     let least = if points == 0.0 { 0.0 } else { points.signum() };
@@ -110,22 +110,32 @@ fn shifted(offset: i64, points: f64, cycles_per_point: f64) -> i64 {
     offset.saturating_sub(cycles as i64)
 }
 
-/// Steps to the right that keys and readers of the screen ask for; 0 for no offset at all.
+/// The steps to the right requested by keys and screen readers; 0 resets the offset.
 fn keys(ui: &Ui, response: &Response) -> Option<f64> {
-    let asked = |action| ui.input(|input| input.num_accesskit_action_requests(response.id, action));
-    // More offset shows later cycles of the target: it moves to the left.
-    let asked = asked(Action::Decrement) as f64 - asked(Action::Increment) as f64;
-    if asked != 0.0 {
-        return Some(asked);
+    let requests = ui.input(|input| {
+        let increments = input.num_accesskit_action_requests(response.id, Action::Increment);
+        let decrements = input.num_accesskit_action_requests(response.id, Action::Decrement);
+        // A larger offset shows later cycles of the target, which moves to the left.
+        decrements as f64 - increments as f64
+    });
+    if requests != 0.0 {
+        return Some(requests);
     }
     if !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
     ui.input(|input| {
         let far = if input.modifiers.shift { 10.0 } else { 1.0 };
-        let count = |key| input.num_presses(key) as f64 * far;
-        let steps = count(Key::ArrowRight) - count(Key::ArrowLeft);
-        (steps != 0.0).then_some(steps).or(input.key_pressed(Key::Home).then_some(0.0))
+        let right = input.num_presses(Key::ArrowRight) as f64;
+        let left = input.num_presses(Key::ArrowLeft) as f64;
+        let steps = (right - left) * far;
+        if steps != 0.0 {
+            Some(steps)
+        } else if input.key_pressed(Key::Home) {
+            Some(0.0)
+        } else {
+            None
+        }
     })
 }
 
@@ -139,7 +149,7 @@ fn offset_words(offset: i64) -> String {
     }
 }
 
-/// A tab with an arrow to either side.
+/// A tab with an arrow on either side.
 fn paint_tab(painter: &egui::Painter, tab: Rect, line: Stroke, palette: &ThemePalette) {
     painter.rect(tab, CornerRadius::same(4), palette.page, line, StrokeKind::Inside);
     let middle = tab.center();
@@ -167,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_says_its_direction() {
+    fn the_text_of_an_offset_has_a_direction() {
         assert_eq!(offset_words(0), "no offset");
         assert_eq!(offset_words(1234), "+1,234 cycles");
         assert_eq!(offset_words(-1234), "-1,234 cycles");

@@ -1,4 +1,5 @@
-//! Curves of both reports in one graph: memory and exchange code over tiles, liveness over steps.
+//! The curves of both reports in one graph: memory and exchange code over tiles, liveness over
+//! steps.
 
 use super::ComparisonSide;
 use super::side_colours::{self, SideColours};
@@ -28,15 +29,15 @@ use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurveStack, TileCurveUn
 use tilescope_report::units::{NumberFormat, ProgramId, TileId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
-/// Views whose graphs can be laid over each other.
+/// The views whose graphs can be overlaid.
 const VIEWS: [ViewId; 3] = [ViewId::Memory, ViewId::Liveness, ViewId::ExchangeCode];
 
-/// Whether a view has a graph that both reports fit into.
+/// Returns true if a view has a graph that can hold both reports.
 pub(crate) fn has_overlay_graph(view: ViewId) -> bool {
     VIEWS.contains(&view)
 }
 
-/// What a curve shows, beside whose it is.
+/// The meaning of a curve, apart from its side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OverlayCurveKind {
     Total,
@@ -50,29 +51,29 @@ struct OverlayGraphKey {
     include_gaps: bool,
 }
 
-/// What one report adds to the graph.
+/// The curves of one report.
 struct OverlayReportCurves {
     series: Vec<(&'static str, OverlayCurveKind, Vec<u64>)>,
-    /// What a place has; 0 where that means nothing.
+    /// The capacity of a place; 0 if that has no meaning.
     capacity: u64,
-    /// Place and height of the highest point, where that has a name.
+    /// The position and height of the highest point, if it has a name.
     peak: Option<(usize, u64)>,
-    /// The program of each place, where places are steps.
+    /// The program of each place, if places are steps.
     programs: Vec<ProgramId>,
 }
 
-/// The curves of both, ready to be drawn.
+/// The curves of both reports, ready to be drawn.
 struct OverlayGraphData {
     stack: Versioned<StackedValues>,
     kinds: Vec<(OverlayCurveKind, ComparisonSide)>,
-    /// Of the source and of the target.
+    /// The capacities of source and target.
     capacities: [u64; 2],
     peaks: [Option<(usize, u64)>; 2],
-    /// Of the source and of the target.
+    /// The programs of source and target.
     programs: [Vec<ProgramId>; 2],
 }
 
-/// Which part of which graph is on the screen.
+/// The visible part of the graph, and the view it belongs to.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct OverlayGraphZoom {
@@ -80,7 +81,7 @@ pub(crate) struct OverlayGraphZoom {
     graph: StackGraph,
 }
 
-/// State of the graph.
+/// The state of the graph.
 #[derive(Default)]
 pub(crate) struct OverlayGraphPanel {
     graph: BackgroundQuery<OverlayGraphKey, OverlayGraphData>,
@@ -88,7 +89,7 @@ pub(crate) struct OverlayGraphPanel {
 }
 
 impl OverlayGraphPanel {
-    /// Which part is on the screen; the whole graph stays whole in a window of another width.
+    /// The visible part. A fully visible graph stays fully visible at another window width.
     pub(crate) fn shown(&self) -> OverlayGraphZoom {
         if self.shown.graph.is_whole() { OverlayGraphZoom::default() } else { self.shown.clone() }
     }
@@ -97,7 +98,7 @@ impl OverlayGraphPanel {
         self.shown = shown;
     }
 
-    /// Controls beside the name of the reports.
+    /// The controls beside the names of the reports.
     pub(crate) fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
@@ -134,7 +135,7 @@ impl OverlayGraphPanel {
         }
     }
 
-    /// Shows the graph of a view in all of `ui`; what was chosen in it, and on which side.
+    /// Shows the graph of a view in all of `ui`. Returns what was selected, and on which side.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -142,7 +143,8 @@ impl OverlayGraphPanel {
         context: &ViewContext<'_>,
         (target, chosen): (&OpenReport, &Selection),
     ) -> Option<(ComparisonSide, AppCommand)> {
-        let (a, b) = (context.opened.report.clone(), target.report.clone());
+        let a = context.opened.report.clone();
+        let b = target.report.clone();
         let question = move |key: &OverlayGraphKey| graph(*key, &a, &b);
         let key = OverlayGraphKey { view, include_gaps: context.prefs.memory.include_gaps };
         let texts =
@@ -169,20 +171,17 @@ impl OverlayGraphPanel {
         in_target: &Selection,
     ) -> Option<(ComparisonSide, AppCommand)> {
         let steps = self.shown.view == Some(ViewId::Liveness);
-        let colour = |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, ui);
-        let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
+        let colours: Vec<Color32> =
+            graph.kinds.iter().map(|(which, side)| colour(*which, *side, ui)).collect();
         let what = if steps { "Program step" } else { "Tile" };
         let label = |place: usize| format!("{what} {}", grouped(place as u64));
         let flags: Vec<GraphAnnotation> = flags(graph, numbers(ui)).collect();
         let shown = level_shown(self.shown.view, context.prefs, graph);
         let levels = if shown { levels(graph, ui) } else { Vec::new() };
         let chosen = if steps {
-            let place = |programs: &[ProgramId], selection: &Selection| {
-                let chosen = selection.program?;
-                programs.iter().position(|program| *program == chosen)
-            };
             let [source, target] = &graph.programs;
-            let places = [place(source, context.selection), place(target, in_target)];
+            let places =
+                [selected_place(source, context.selection), selected_place(target, in_target)];
             places.into_iter().flatten().collect()
         } else {
             let tiles = context.selection.tiles.iter().chain(&in_target.tiles);
@@ -217,12 +216,18 @@ impl OverlayGraphPanel {
         }
         let tile = TileId(u32::try_from(place).ok()?);
         let here = context.opened.target.has_tile(tile);
-        let (side, tiles) = match here {
-            true => (ComparisonSide::Source, &context.selection.tiles),
-            false => (ComparisonSide::Target, &in_target.tiles),
+        let (side, tiles) = if here {
+            (ComparisonSide::Source, &context.selection.tiles)
+        } else {
+            (ComparisonSide::Target, &in_target.tiles)
         };
         Some((side, AppCommand::SelectTiles(toggled_tiles(tiles, tile, add))))
     }
+}
+
+fn selected_place(programs: &[ProgramId], selection: &Selection) -> Option<usize> {
+    let chosen = selection.program?;
+    programs.iter().position(|program| *program == chosen)
 }
 
 /// The colour of a curve.
@@ -235,7 +240,7 @@ fn colour(which: OverlayCurveKind, side: ComparisonSide, ui: &Ui) -> Color32 {
     if side == ComparisonSide::Target { target } else { source }
 }
 
-/// Whether the lines of the memory there is are shown: as chosen, or where one of them is near.
+/// Returns true if the memory capacity lines are shown: as chosen, or if a curve comes near one.
 fn level_shown(view: Option<ViewId>, prefs: &UserPreferences, graph: &OverlayGraphData) -> bool {
     let chosen = match view {
         Some(ViewId::Memory) => prefs.memory.max_memory,
@@ -243,15 +248,17 @@ fn level_shown(view: Option<ViewId>, prefs: &UserPreferences, graph: &OverlayGra
         _ => Some(false),
     };
     let most = graph.stack.highest(0..graph.stack.places());
-    let near = |capacity: &u64| *capacity > 0 && is_near(*capacity, most);
-    chosen.unwrap_or_else(|| graph.capacities.iter().any(near))
+    chosen.unwrap_or_else(|| {
+        graph.capacities.iter().any(|capacity| *capacity > 0 && is_near(*capacity, most))
+    })
 }
 
-/// One line where both have the same memory, else one of each.
+/// One line if both have the same memory, otherwise one for each.
 fn levels(graph: &OverlayGraphData, ui: &Ui) -> Vec<GraphLevelLine> {
     let [source, target] = graph.capacities;
     if source == target || source == 0 || target == 0 {
-        let (value, colour) = (source.max(target), ThemePalette::for_ui(ui).max_memory);
+        let value = source.max(target);
+        let colour = ThemePalette::for_ui(ui).max_memory;
         let level = GraphLevelLine { value, name: "Max memory", colour };
         return Some(level).filter(|level| level.value > 0).into_iter().collect();
     }
@@ -305,7 +312,8 @@ fn graph(
     target: &Report,
 ) -> Result<OverlayGraphData, ReportError> {
     let [mut a, mut b] = [report_curves(key, source)?, report_curves(key, target)?];
-    let (mut layers, mut kinds) = (Vec::new(), Vec::new());
+    let mut layers = Vec::new();
+    let mut kinds = Vec::new();
     for (part, side) in [(&mut a, ComparisonSide::Source), (&mut b, ComparisonSide::Target)] {
         for (title, which, values) in part.series.drain(..) {
             let title = format!("{side:?}: {title}");
@@ -322,7 +330,7 @@ fn graph(
     })
 }
 
-/// What a report adds to the graph of a view.
+/// The curves of a report for the graph of a view.
 fn report_curves(
     key: OverlayGraphKey,
     report: &Report,
@@ -359,9 +367,10 @@ fn report_curves(
             };
             let curves = curves(report, &key)?;
             part.capacity = curves.capacity;
-            let title = match include_gaps {
-                true => "Tile memory (including gaps)",
-                false => "Tile memory (without gaps)",
+            let title = if include_gaps {
+                "Tile memory (including gaps)"
+            } else {
+                "Tile memory (without gaps)"
             };
             part.series.push((title, OverlayCurveKind::Total, totals(&curves)));
         }

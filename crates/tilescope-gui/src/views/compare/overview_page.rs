@@ -1,5 +1,5 @@
-//! The first page of a comparison: what changed and by how much, what explains it, what was set
-//! differently, and which findings came and went.
+//! The first page of a comparison: the size of the changes, their explanation, the different
+//! settings, and the findings that appeared or disappeared.
 
 use super::side_colours::{SideColours, side_colours};
 use crate::model::open_report::OpenReport;
@@ -23,27 +23,27 @@ use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
 
-/// Room from which on tables stand in two columns.
+/// The width from which tables are in two columns.
 const TWO_COLUMNS: f32 = 1_150.0;
-/// Widest page, in one and in two columns.
+/// The largest width of the page, in one and in two columns.
 const WIDEST: [f32; 2] = [980.0, 2_000.0];
-/// Gap between columns of a table.
+/// The gap between columns of a table.
 const GAP: f32 = 16.0;
-/// Least room for names.
+/// The smallest width for names.
 const LEAST_NAME: f32 = 120.0;
-/// Height of a line of text with what is around it.
+/// The height of a line of text with its surroundings.
 const LINE: f32 = 20.0;
-/// Widest bar of a change.
+/// The largest width of a bar.
 const BAR: f32 = 64.0;
 
-/// A table in words.
+/// A formatted table.
 struct WordedTable {
     title: &'static str,
     heading: String,
     rows: Vec<WordedRow>,
-    /// Whether its sides are words, which may need several lines.
+    /// True if its values are text that may need several lines.
     wordy: bool,
-    /// The largest change; 0 where changes are no lengths of one kind.
+    /// The largest change; 0 if the changes have no common unit.
     most: f64,
 }
 
@@ -53,27 +53,27 @@ struct WordedRow {
     target: String,
     change: String,
     share: String,
-    /// The change as a length, where rows are of one kind.
+    /// The size of the change, if all rows have the same unit.
     size: f64,
     places: [Option<ViewLocation>; 2],
     total: bool,
 }
 
-/// The page, ready to be shown.
+/// The formatted page.
 struct WordedOverview {
     verdict: String,
     note: Option<String>,
     tables: Vec<WordedTable>,
 }
 
-/// State of the page.
+/// The state of the page.
 #[derive(Default)]
 pub(crate) struct OverviewPage {
     page: BackgroundQuery<(WorkUnit, NumberFormat), WordedOverview>,
 }
 
 impl OverviewPage {
-    /// Shows the page; where the row that was clicked can be seen in both reports.
+    /// Shows the page. Returns the places of the clicked row in both reports.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -81,22 +81,23 @@ impl OverviewPage {
         (source, target): (&OpenReport, &OpenReport),
         unit: WorkUnit,
     ) -> Option<[Option<ViewLocation>; 2]> {
-        let (source, target) = (source.report.clone(), target.report.clone());
-        let question = move |(unit, numbers): &(WorkUnit, NumberFormat)| {
-            // Nothing here is of single steps, and the page is not to wait for long runs.
-            let alignment = ReportAlignment::without_links(&source, &target)?;
-            overview(&ComparedReports {
-                source: &source,
-                target: &target,
-                alignment: &alignment,
-                numbers: *numbers,
-                unit: *unit,
-            })
-            .map(worded)
-        };
+        let source = source.report.clone();
+        let target = target.report.clone();
         let texts =
             QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
-        let page = self.page.ask(ui.ctx(), workers, &(unit, numbers(ui)), question);
+        let page =
+            self.page.ask(ui.ctx(), workers, &(unit, numbers(ui)), move |(unit, numbers)| {
+                // The page needs no single steps and must not wait for long runs.
+                let alignment = ReportAlignment::without_links(&source, &target)?;
+                overview(&ComparedReports {
+                    source: &source,
+                    target: &target,
+                    alignment: &alignment,
+                    numbers: *numbers,
+                    unit: *unit,
+                })
+                .map(worded)
+            });
         let show = |ui: &mut Ui| page.show(ui, texts, |ui, page| page_ui(ui, page)).flatten();
         ScrollArea::vertical().auto_shrink(false).show(ui, show).inner
     }
@@ -108,24 +109,9 @@ fn worded(page: ComparisonOverview) -> WordedOverview {
 }
 
 fn worded_table(table: &ComparisonTable) -> WordedTable {
-    let words = |row: &ComparisonRow, total| {
-        let (source, target) = row.values();
-        let text =
-            |side: Option<TableCell>| side.map_or_else(|| "—".to_owned(), |cell| cell.text());
-        let is_number = row.change().is_some();
-        WordedRow {
-            name: row.name.clone(),
-            source: text(source),
-            target: text(target),
-            change: if is_number { row.change_cell().text() } else { String::new() },
-            share: if is_number { row.share_cell().text() } else { String::new() },
-            size: row.change().unwrap_or(0.0),
-            places: [row.source_place.clone(), row.target_place.clone()],
-            total,
-        }
-    };
-    let rows = table.rows.iter().map(|row| words(row, false));
-    let rows: Vec<WordedRow> = rows.chain(table.total.iter().map(|row| words(row, true))).collect();
+    let rows = table.rows.iter().map(|row| worded_row(row, false));
+    let total = table.total.iter().map(|row| worded_row(row, true));
+    let rows: Vec<WordedRow> = rows.chain(total).collect();
     let one_kind = table.total.is_some();
     let sizes = rows.iter().filter(|row| one_kind && !row.total).map(|row| row.size.abs());
     WordedTable {
@@ -135,6 +121,25 @@ fn worded_table(table: &ComparisonTable) -> WordedTable {
         most: sizes.fold(0.0, f64::max),
         rows,
     }
+}
+
+fn worded_row(row: &ComparisonRow, total: bool) -> WordedRow {
+    let (source, target) = row.values();
+    let is_number = row.change().is_some();
+    WordedRow {
+        name: row.name.clone(),
+        source: side_text(source),
+        target: side_text(target),
+        change: if is_number { row.change_cell().text() } else { String::new() },
+        share: if is_number { row.share_cell().text() } else { String::new() },
+        size: row.change().unwrap_or(0.0),
+        places: [row.source_place.clone(), row.target_place.clone()],
+        total,
+    }
+}
+
+fn side_text(side: Option<TableCell>) -> String {
+    side.map_or_else(|| "—".to_owned(), |cell| cell.text())
 }
 
 fn page_ui(ui: &mut Ui, page: &WordedOverview) -> Option<[Option<ViewLocation>; 2]> {
@@ -159,7 +164,7 @@ fn page_ui(ui: &mut Ui, page: &WordedOverview) -> Option<[Option<ViewLocation>; 
         ui.spacing_mut().item_spacing.x = spacing::XXL;
         ui.columns(2, |columns| {
             for table in &page.tables {
-                // The figures and what was set on the left, what explains them on the right.
+                // Figures and settings are on the left, explanations on the right.
                 let explains = table.most > 0.0;
                 clicked = table_ui(&mut columns[usize::from(explains)], table).or(clicked.take());
             }
@@ -168,7 +173,7 @@ fn page_ui(ui: &mut Ui, page: &WordedOverview) -> Option<[Option<ViewLocation>; 
     clicked
 }
 
-/// The widths of the columns behind the name; a bar of the change lies behind the last.
+/// The widths of the columns after the name. A bar of the change follows the last one.
 struct ColumnWidths {
     name: f32,
     others: [f32; 4],
@@ -205,7 +210,7 @@ fn font() -> FontId {
 }
 
 fn width(ui: &Ui, text: &str) -> f32 {
-    // In the heavier weight, as totals are; a little more than that takes one line for sure.
+    // Measured in the weight of totals, plus a margin, so that each value fits on one line.
     let font = FontId::new(text_size::BODY, crate::theme::fonts::strong_family());
     let colour = ui.visuals().text_color();
     ui.painter().layout_no_wrap(text.to_owned(), font, colour).size().x.ceil() + 1.0
@@ -216,7 +221,7 @@ fn wrapped(ui: &Ui, text: &str, colour: Color32, width: f32, bold: bool) -> Arc<
     let format = TextFormat::simple(FontId::new(text_size::BODY, family), colour);
     let mut job = LayoutJob::single_section(text.to_owned(), format);
     job.wrap.max_width = width;
-    // Names of programs have no blanks.
+    // Names of programs have no spaces.
     job.wrap.break_anywhere = !text.contains(' ');
     ui.painter().layout_job(job)
 }
@@ -237,7 +242,7 @@ fn table_ui(ui: &mut Ui, table: &WordedTable) -> Option<[Option<ViewLocation>; 2
     clicked
 }
 
-/// Where each column is: left edges, and whether it stands on the right of them.
+/// The rectangle of a column in a row.
 fn cell_rect(row: Rect, widths: &ColumnWidths, column: usize) -> Rect {
     let before: f32 = widths.others[..column].iter().map(|width| width + GAP).sum();
     let left = row.left() + widths.name + GAP + before;
@@ -267,7 +272,7 @@ fn small(ui: &Ui, text: &str, colour: Color32, width: f32) -> Arc<Galley> {
     ui.painter().layout(text.to_owned(), FontId::proportional(text_size::SMALL), colour, width)
 }
 
-/// A row; whether it was clicked.
+/// Shows a row. Returns true if it was clicked.
 fn row_ui(
     ui: &mut Ui,
     (table, index): (&WordedTable, usize),
@@ -321,7 +326,7 @@ fn row_ui(
     response.clicked()
 }
 
-/// How much of the largest change a row is: more to the right, less to the left.
+/// A bar for the change relative to the largest one: increases to the right, decreases to the left.
 fn bar_ui(ui: &Ui, row: Rect, share: f64) {
     let palette = ThemePalette::for_ui(ui);
     let middle = row.right() - BAR / 2.0;

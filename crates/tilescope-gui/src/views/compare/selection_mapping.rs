@@ -1,4 +1,4 @@
-//! What is chosen on one side, in the words of the other.
+//! The mapping of selections from one side to the other.
 
 use super::ComparisonSide;
 use crate::model::command::{AppCommand, SelectedStep};
@@ -7,17 +7,17 @@ use tilescope_analysis::compare::ReportAlignment;
 use tilescope_report::units::ReplicaClassId;
 use tilescope_report::{Report, ReportError};
 
-/// The other side, and how to get there.
+/// The mapper of commands to the other side.
 pub(crate) struct OtherSideMapper<'a> {
     pub alignment: &'a ReportAlignment,
-    /// The side a command comes from.
+    /// The side that issued a command.
     pub from: ComparisonSide,
     /// The report of the other side.
     pub opened: &'a OpenReport,
 }
 
 impl OtherSideMapper<'_> {
-    /// The command that chooses the same on the other side, where it has the same.
+    /// The equivalent command for the other side, if the same object exists there.
     pub(crate) fn command(&self, command: &AppCommand) -> Option<AppCommand> {
         let target = &self.opened.target;
         let links = &self.alignment.links;
@@ -46,14 +46,14 @@ impl OtherSideMapper<'_> {
                 if to_target { links.variable_to_target(id) } else { links.variable_to_source(id) }
             })?),
             AppCommand::SelectStep(None) => AppCommand::SelectStep(None),
-            // Which step stands for it is found by `step_counterpart`, off the UI thread.
+            // `step_counterpart` finds the equivalent step off the UI thread.
             _ => return None,
         })
     }
 }
 
-/// What is chosen on the other side: nothing where nothing is chosen here; `None` where the other side
-/// does not have it.
+/// The equivalent selection on the other side: `Some(None)` for an empty selection, `None` without
+/// a counterpart.
 fn mapped<T>(chosen: Option<T>, there: impl FnOnce(T) -> Option<T>) -> Option<Option<T>> {
     match chosen {
         None => Some(None),
@@ -61,8 +61,8 @@ fn mapped<T>(chosen: Option<T>, there: impl FnOnce(T) -> Option<T>) -> Option<Op
     }
 }
 
-/// The step of `there`, the report of the other side, that stands for a step of `from`. Reads the
-/// trace.
+/// The step of `there`, the report of the other side, that corresponds to a step of `from`. Reads
+/// the trace.
 pub(crate) fn step_counterpart(
     alignment: &ReportAlignment,
     there: &Report,
@@ -86,7 +86,7 @@ pub(crate) fn step_counterpart(
     Ok(found.map(|step| SelectedStep { at, sub_lane, position, step: step.step }))
 }
 
-/// Whether a command says what is chosen or shown in a report.
+/// Returns true if a command changes the selection or the visible place of a report.
 pub(crate) fn is_selection_command(command: &AppCommand) -> bool {
     matches!(
         command,

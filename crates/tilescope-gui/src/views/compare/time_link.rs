@@ -1,5 +1,5 @@
-//! Two traces that show the same cycles: zooming or panning one moves the other, the target shifted
-//! against the source by an offset.
+//! The link between two traces that show the same cycles. Zooming or panning one moves the other;
+//! the target is shifted against the source by an offset.
 
 use super::offset_handle::OffsetHandle;
 use crate::views::cycle_axis::fitting_cycles;
@@ -11,46 +11,46 @@ use tilescope_report::units::{CycleRange, Cycles};
 /// The link between two timelines.
 #[derive(Default)]
 pub(crate) struct TimeLink {
-    /// Cycles that the target is ahead: what is at cycle 0 of the source is shown above this cycle
+    /// The cycles by which the target is shifted: cycle 0 of the source is shown above this cycle
     /// of the target.
     offset: i64,
-    /// The axes of both after the last frame.
+    /// The axes of both traces after the last frame.
     last: Option<(VisibleTimeline, VisibleTimeline)>,
     shifted: bool,
-    /// Whether the source shows what it is to show from the first frame on.
+    /// True once the source has its initial range.
     initialised: bool,
     offset_handle: OffsetHandle,
 }
 
 impl TimeLink {
-    /// A link with an offset, of a source that shows what it is to show.
+    /// A link with an offset, for a source that has its initial range.
     pub(crate) fn with_offset(offset: i64) -> Self {
         Self { offset, initialised: true, ..Self::default() }
     }
 
-    /// Cycles that the target is ahead.
+    /// The cycles by which the target is shifted.
     pub(crate) fn offset(&self) -> i64 {
         self.offset
     }
 
-    /// Shows cycle `source` of one above cycle `target` of the other.
+    /// Sets the offset so that cycle `source` of one trace is above cycle `target` of the other.
     pub(crate) fn line_up(&mut self, source: Cycles, target: Cycles) {
         self.set(target.0 as i64 - source.0 as i64);
     }
 
-    /// Shows the grip on the lanes of the target, which lie in `pane`.
+    /// Shows the handle on the lanes of the target, which occupy `pane`.
     pub(crate) fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: VisibleTimeline) {
         if let Some(offset) = self.offset_handle.ui(ui, pane, target, self.offset) {
             self.set(offset);
         }
     }
 
-    /// Whether the arrow keys move the grip.
+    /// Returns true if the arrow keys move the handle.
     pub(crate) fn has_focus(&self) -> bool {
         self.offset_handle.has_focus()
     }
 
-    /// The axes of both after the last frame.
+    /// The visible cycles of both traces after the last frame.
     pub(crate) fn windows(&self) -> Option<(CycleRange, CycleRange)> {
         let (source, target) = self.last?;
         Some((source.cycles(), target.cycles()))
@@ -61,7 +61,7 @@ impl TimeLink {
         self.offset = offset;
     }
 
-    /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
+    /// The controls of the offset. `selected` holds the starts of the selected steps.
     pub(crate) fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
@@ -88,7 +88,7 @@ impl TimeLink {
         }
     }
 
-    /// Lets the side follow that the user did not move.
+    /// Makes the other side follow the one that the user moved.
     pub(crate) fn synchronise(
         &mut self,
         source: &mut dyn TimelineView,
@@ -104,13 +104,13 @@ impl TimeLink {
                 source.show_timeline(b.axis.shifted(-self.offset), reach.0);
             }
             Some((last, _)) if a.axis == last.axis && !self.shifted => {}
-            // What the user moved leads.
+            // The side that the user moved leads.
             Some(_) => target.show_timeline(a.axis.shifted(self.offset), reach.1),
             None if self.initialised => {
                 source.show_timeline(a.axis, reach.0);
                 target.show_timeline(a.axis.shifted(self.offset), reach.1);
             }
-            // At first, all of both is shown.
+            // At first, all of both traces is visible.
             None => {
                 let axis = fitting_cycles(reach.0, a.width);
                 source.show_timeline(axis, reach.0);
@@ -122,7 +122,7 @@ impl TimeLink {
     }
 }
 
-/// A range moved by an offset, without what would lie before the first cycle.
+/// A range shifted by an offset, cut off at cycle 0.
 fn shifted_range(range: CycleRange, offset: i64) -> CycleRange {
     let at = |cycle: u64| cycle.saturating_add_signed(offset);
     CycleRange::new(Cycles(at(range.start.0)), Cycles(at(range.end.0)))

@@ -1,4 +1,5 @@
-//! What exchanges take in the run: the table of all, the chosen one in words, and its tiles.
+//! The cost of exchanges in the run: the table of all, the description of the selected one, and its
+//! tiles.
 
 use super::tables::ExchangeTableRows;
 use crate::model::command::AppCommand;
@@ -21,10 +22,10 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_analysis::tables::exchange_code as columns;
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::units::{IpuId, ProgramId, TileId};
+use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{Report, ReportError};
 
-/// Every exchange, and the table of them.
+/// All exchanges, and their table.
 struct ExchangeCyclesData {
     list: ExchangeCyclesList,
     table: Arc<DataTable>,
@@ -33,12 +34,12 @@ struct ExchangeCyclesData {
 impl ExchangeCyclesData {
     fn read(report: &Report) -> Result<Self, ReportError> {
         let list = exchange_cycles(report)?;
-        let table = Arc::new(columns::cycles(&list));
+        let table = Arc::new(columns::cycles(&list).with_keys(report)?);
         Ok(Self { list, table })
     }
 }
 
-/// State of the tables.
+/// The state of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ExchangeCycleTables {
@@ -47,7 +48,7 @@ pub(super) struct ExchangeCycleTables {
     #[serde(skip)]
     tiles: BackgroundQuery<ProgramId, ExchangeTableRows<ExchangeTile>>,
     states: [TableState; 2],
-    /// The IPU that was chosen of an exchange on several.
+    /// The selected IPU of an exchange on several IPUs.
     ipu: Option<IpuId>,
 }
 
@@ -55,12 +56,12 @@ const TEXTS: QueryTexts<'static> =
     QueryTexts { waiting: "Adding up exchanges…", failed: "Exchanges cannot be read" };
 
 impl ExchangeCycleTables {
-    /// Forgets which IPU was chosen: the exchange was chosen elsewhere.
+    /// Clears the selected IPU, because the exchange was selected elsewhere.
     pub(super) fn forget_ipu(&mut self) {
         self.ipu = None;
     }
 
-    /// The table of all exchanges.
+    /// Shows the table of all exchanges.
     pub(super) fn all_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let all = context.read(ui, &mut self.all, ExchangeCyclesData::read);
         all.show(ui, TEXTS, |ui, all| self.table_ui(ui, context, all));
@@ -73,9 +74,11 @@ impl ExchangeCycleTables {
         all: &Versioned<ExchangeCyclesData>,
     ) {
         let own = self.chosen(context, &all.list.rows);
-        let (state, version) = (&mut self.states[0], all.version());
+        let state = &mut self.states[0];
+        let version = all.version();
         let clicked = ui.push_id("cycles", |ui| {
-            let (workers, hint) = (context.workers, "Filter exchanges");
+            let workers = context.workers;
+            let hint = "Filter exchanges";
             state.choose_ui(ui, workers, &all.table, version, hint, own.as_slice())
         });
         let Some(clicked) = clicked.inner else { return };
@@ -84,19 +87,19 @@ impl ExchangeCycleTables {
         context.commands.push(AppCommand::SelectProgram(row.map(|row| row.program)));
     }
 
-    /// The row of what is chosen: on the IPU that was clicked, or that of the chosen step.
+    /// The row of the selection: on the clicked IPU, or on the IPU of the selected step.
     fn chosen(&self, context: &ViewContext<'_>, rows: &[ExchangeCycles]) -> Option<usize> {
         let program = context.selection.program?;
         let of_step = context.selection.step.map(|step| step.at.ipu);
         let on = |ipu: Option<IpuId>| {
-            let is_it = |row: &ExchangeCycles| row.program == program && Some(row.ipu) == ipu;
-            rows.iter().position(is_it)
+            rows.iter().position(|row| row.program == program && Some(row.ipu) == ipu)
         };
-        let anywhere = || rows.iter().position(|row| row.program == program);
-        on(self.ipu).or_else(|| on(of_step)).or_else(anywhere)
+        on(self.ipu)
+            .or_else(|| on(of_step))
+            .or_else(|| rows.iter().position(|row| row.program == program))
     }
 
-    /// The chosen exchange in words; where to go in the trace, if that was asked for.
+    /// Describes the selected exchange. Returns the place in the trace if its link was clicked.
     pub(super) fn details_ui(
         &mut self,
         ui: &mut Ui,
@@ -116,7 +119,7 @@ impl ExchangeCycleTables {
         shown.flatten()
     }
 
-    /// The tiles of the chosen exchange.
+    /// Shows the tiles of the selected exchange.
     pub(super) fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let Some(program) = context.selection.program else {
             return hint_ui(ui, "Select an exchange under Cycles to see the bytes of its tiles.");
@@ -124,9 +127,12 @@ impl ExchangeCycleTables {
         let tiles = context
             .ask(ui, &mut self.tiles, &program, |report, program| tiles_of(report, *program));
         tiles.show(ui, LIST_TEXTS, |ui, tiles| {
-            let place = |tile: &TileId| tiles.rows.iter().position(|row| row.tile == *tile);
-            let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
-            let (state, version) = (&mut self.states[1], tiles.version());
+            let mut chosen = Vec::new();
+            for tile in &context.selection.tiles {
+                chosen.extend(tiles.rows.iter().position(|row| row.tile == *tile));
+            }
+            let state = &mut self.states[1];
+            let version = tiles.version();
             let clicked = ui.push_id("hot tiles", |ui| {
                 let hint = "Filter tiles";
                 state.choose_ui(ui, context.workers, &tiles.table, version, hint, &chosen)
@@ -148,7 +154,7 @@ fn tiles_of(
     Ok(ExchangeTableRows { rows, table })
 }
 
-/// An exchange in words, with links; where to go in the trace, if that was asked for.
+/// Describes an exchange, with links. Returns the place in the trace if its link was clicked.
 fn words_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -185,17 +191,18 @@ fn words_ui(
 
 fn links_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &ExchangeCycles) -> Option<ViewLocation> {
     let ran = row.run.is_some_and(|run| run.executions > 0);
-    let (program, ipu) = (Some(row.program), Some(row.ipu));
+    let program = Some(row.program);
+    let ipu = Some(row.ipu);
     let hint = "Where it first ran on this IPU";
     let to_trace = ran && ui.link("Show in Execution trace").on_hover_text(hint).clicked();
     if row.operation.is_some() && ui.link("Show in Operations").clicked() {
         context.commands.push(AppCommand::SelectOperation(row.operation));
         context.commands.push(AppCommand::ShowView(ViewId::Operations));
     }
-    to_trace.then(|| ViewLocation { program, ipu, ..ViewLocation::default() })
+    if to_trace { Some(ViewLocation { program, ipu, ..ViewLocation::default() }) } else { None }
 }
 
-/// The table of all exchanges, as the view has it.
+/// The table of all exchanges, as the view shows it.
 #[cfg(test)]
 pub(super) fn seen(report: &Report) -> DataTable {
     ExchangeCyclesData::read(report).unwrap().table.as_ref().clone()

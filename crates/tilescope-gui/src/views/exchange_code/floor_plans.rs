@@ -1,4 +1,5 @@
-//! What tiles send and receive, on the floor plan of the chips: of one exchange, or of all.
+//! The bytes that tiles send and receive, on the floor plan of the chips: for one exchange or for
+//! all.
 
 use crate::theme::{spacing, text_size};
 use crate::views::ViewContext;
@@ -9,15 +10,15 @@ use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::query_state::QueryTexts;
 use egui::{Label, RichText, Sense, Ui, UiBuilder};
-use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::units::{Bytes, ProgramId, exact_bytes};
-use tilescope_report::{Report, ReportError, TileTraffic};
+use tilescope_analysis::tile_curves::{TileCurveUnit, spread};
+use tilescope_report::units::{ProgramId, exact_bytes};
+use tilescope_report::{Report, ReportError};
 
-/// What both maps show.
+/// The data of both maps.
 struct ExchangeTraffics {
-    /// The exchange in words.
+    /// The description of the exchange.
     name: String,
-    /// Bytes of each tile, sent and received.
+    /// The bytes of each tile, sent and received.
     sides: [Vec<u64>; 2],
 }
 
@@ -25,27 +26,26 @@ impl ExchangeTraffics {
     fn read(report: &Report, program: Option<ProgramId>) -> Result<Self, ReportError> {
         let Some(program) = program else {
             let tiles = report.traffic_by_tile()?;
-            let of =
-                |bytes: fn(&TileTraffic) -> Bytes| tiles.iter().map(|of| bytes(of).0).collect();
+            let sent = tiles.iter().map(|of| of.bytes_out.0).collect();
+            let received = tiles.iter().map(|of| of.bytes_in.0).collect();
             let name = "All exchanges and copies, each counted once".to_owned();
-            return Ok(Self { name, sides: [of(|of| of.bytes_out), of(|of| of.bytes_in)] });
+            return Ok(Self { name, sides: [sent, received] });
         };
         let tiles = report.target()?.tiles_per_replica() as usize;
         let traffic = report.exchange(program)?.map(|traffic| traffic.tiles).unwrap_or_default();
-        let of = |bytes: fn(&TileTraffic) -> Bytes| {
-            tilescope_analysis::tile_curves::spread(&traffic, tiles, bytes)
-        };
         let name = report.programs()?.get(program).map_or_else(String::new, |of| of.name.clone());
-        Ok(Self { name, sides: [of(|of| of.bytes_out), of(|of| of.bytes_in)] })
+        let sent = spread(&traffic, tiles, |of| of.bytes_out);
+        let received = spread(&traffic, tiles, |of| of.bytes_in);
+        Ok(Self { name, sides: [sent, received] })
     }
 }
 
-/// Two maps beside or below each other.
+/// Two maps, side by side or stacked.
 #[derive(Default)]
 pub(super) struct ExchangeFloorPlans {
     found: BackgroundQuery<Option<ProgramId>, ExchangeTraffics>,
     maps: [FloorPlanWidget; 2],
-    /// The scale of what was shown in the last frame.
+    /// The scale of the last frame.
     heat_scale: Option<HeatScale>,
 }
 
@@ -104,7 +104,8 @@ impl ExchangeFloorPlans {
                 let title = RichText::new(title).size(text_size::SMALL);
                 ui.label(title.weak());
             });
-            let (generation, unit) = ((found.version(), side as u64), TileCurveUnit::Bytes);
+            let generation = (found.version(), side as u64);
+            let unit = TileCurveUnit::Bytes;
             let shown = FloorPlanValues { name: title, values, generation, scale, unit };
             floor_plan_ui(&mut ui, context, &mut self.maps[side], shown);
         }

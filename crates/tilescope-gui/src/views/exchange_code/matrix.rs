@@ -20,37 +20,38 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_report::units::{IpuId, ProgramId, TileId, TileRange, exact_bytes, grouped, percent};
 
-/// Room for tile numbers left of the matrix and above it.
+/// The space for tile numbers left of the matrix.
 const LEFT: f32 = 74.0;
+/// The space for tile numbers above the matrix.
 const TOP: f32 = 38.0;
-/// Room for the colour scale below.
+/// The space for the colour scale below the matrix.
 const FOOT: f32 = 30.0;
-/// Most cells along a side.
+/// The largest number of cells along a side.
 const MAX_CELLS_PER_SIDE: usize = 512;
 
-/// Zoom state and the texture drawn so far.
+/// The zoom state and the current texture.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExchangeMatrixPanel {
     axes: Option<[PanZoomAxis; 2]>,
     size: [f32; 2],
-    /// The program that was zoomed to.
+    /// The program that the matrix was zoomed to.
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
     cells: BackgroundQuery<ExchangeMatrixKey, ExchangeMatrix>,
-    /// The matrix that was drawn, by its version, and its colours.
+    /// The texture, with the version of its matrix and its colours as key.
     #[serde(skip)]
     texture: Option<((u64, HeatScale, ColourScheme), SplitTexture)>,
-    /// The scale of the amounts in view in the last frame.
+    /// The scale of the visible amounts in the last frame.
     #[serde(skip)]
     heat_scale: Option<HeatScale>,
-    /// The same matrix in words: senders and receivers, what they move, and their tiles.
+    /// The matrix as text: senders and receivers, their amounts, and their tiles.
     #[serde(skip)]
     words: Vec<(String, String, ExchangeMatrixPart)>,
 }
 
-/// Most parts of the matrix along each side that readers of the screen are told about.
+/// The largest number of parts along each side that are exposed to screen readers.
 const MAX_ACCESSIBLE_PARTS: usize = 12;
 
 impl ExchangeMatrixPanel {
@@ -93,8 +94,8 @@ impl ExchangeMatrixPanel {
             program,
         };
         let shared = flows.clone();
-        let question = move |key: &ExchangeMatrixKey| matrix(&shared, key);
-        let found = self.cells.compute(ui.ctx(), context.workers, &key, question);
+        let found =
+            self.cells.compute(ui.ctx(), context.workers, &key, move |key| matrix(&shared, key));
         let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(frame);
         painter.rect_filled(frame, 0.0, palette.lane);
@@ -114,7 +115,7 @@ impl ExchangeMatrixPanel {
         self.texture_of(ui, &found, (scale, palette));
         let drawn = image_rect(&found, frame, x, y);
         if found.known < 1.0 {
-            // Seen through cells of which only that is known that they may have something.
+            // The hatch shows through cells that only may contain traffic.
             hatch_ui(&painter, frame, palette.weak_text);
         }
         if let Some((_, texture)) = &self.texture {
@@ -133,15 +134,14 @@ impl ExchangeMatrixPanel {
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
         for (at, (name, bytes, part)) in self.words.iter().enumerate() {
             let rect = part_rect(part, frame, x, y).intersect(frame);
-            let told = || (name.clone(), bytes.clone());
-            node_ui(ui, response.id.with(at), rect, Role::Cell, told);
+            node_ui(ui, response.id.with(at), rect, Role::Cell, || (name.clone(), bytes.clone()));
         }
         focus_ui(ui, &response, frame);
         self.pointer_ui(ui, context, &response, &found, drawn, (frame, [across, down]));
         self.foot_ui(ui, &found, scale, Rect::from_min_max(frame.left_bottom(), area.max));
     }
 
-    /// Shows some tiles, or all of them.
+    /// Zooms to some tiles, or to all of them.
     fn zoom_to(&mut self, tiles: Option<TileRange>, limits: [AxisLimits; 2]) {
         self.axes = Some(limits.map(|limits| {
             let part = tiles.map(axis_range_of_tiles);
@@ -161,14 +161,13 @@ impl ExchangeMatrixPanel {
         let resized = (Vec2::from(old) - frame.size()).abs().max_elem() > 0.5;
         self.size = frame.size().into();
         let fresh = limits.map(|limits| PanZoomAxis::fitting_exactly(limits.range, limits.width));
-        let kept = |axes: [PanZoomAxis; 2]| {
+        self.axes = Some(self.axes.map_or(fresh, |axes| {
             let refit = |at: usize| {
                 let window = axes[at].window(old[at]).intersection(limits[at].range);
                 PanZoomAxis::fitting_exactly(window, limits[at].width)
             };
             if resized { [refit(0), refit(1)] } else { axes }
-        };
-        self.axes = Some(self.axes.map_or(fresh, kept));
+        }));
     }
 
     fn texture_of(
@@ -197,13 +196,16 @@ impl ExchangeMatrixPanel {
     ) {
         let Some([x, y]) = self.axes else { return };
         let [columns, rows] = found.key.cells;
-        let cell = |at: egui::Pos2| {
+        let find_cell = |at: egui::Pos2| {
             let share = (at - drawn.min) / drawn.size();
             let inside = drawn.contains(at) && frame.contains(at);
-            let place = |share: f32, cells: usize| ((share * cells as f32) as usize).min(cells - 1);
-            inside.then(|| (place(share.x, columns), place(share.y, rows)))
+            if inside {
+                Some((cell_of_share(share.x, columns), cell_of_share(share.y, rows)))
+            } else {
+                None
+            }
         };
-        if let Some((column, row)) = response.hover_pos().and_then(cell)
+        if let Some((column, row)) = response.hover_pos().and_then(find_cell)
             && !response.dragged()
         {
             cell_ui(response, found, column, row);
@@ -212,11 +214,13 @@ impl ExchangeMatrixPanel {
             return self.reset();
         }
         if response.clicked()
-            && let Some((column, row)) = response.interact_pointer_pos().and_then(cell)
+            && let Some((column, row)) = response.interact_pointer_pos().and_then(find_cell)
         {
             let (senders, receivers) = found.tiles(column, row);
             let mut chosen = vec![senders.first];
-            chosen.extend((receivers.first != senders.first).then_some(receivers.first));
+            if receivers.first != senders.first {
+                chosen.push(receivers.first);
+            }
             context.commands.push(AppCommand::SelectTiles(chosen));
         }
         let mut moved = [x, y];
@@ -270,17 +274,21 @@ impl ExchangeMatrixPanel {
     }
 }
 
-/// What is known of senders and receivers, and what is not.
+fn cell_of_share(share: f32, cells: usize) -> usize {
+    ((share * cells as f32) as usize).min(cells - 1)
+}
+
+/// The explanation of recorded and assumed traffic.
 const ASSUMED: &str = "The bytes that each tile sends and receives are recorded. Sender and receiver \
     are recorded for copies between IPUs and for moves that keep the order of the data: these have \
     colours. Of other exchanges only both ends are known. Where their data may go is hatched; how \
     much goes there is assumed:\n\
     bytes received x bytes this sender delivers / bytes all senders deliver.";
 
-/// Points between the lines of a hatch.
+/// The distance between the lines of a hatch, in points.
 const HATCH: f32 = 7.0;
 
-/// Lines that rise to the right.
+/// Hatches a rectangle with lines that rise to the right.
 fn hatch_ui(painter: &egui::Painter, rect: Rect, colour: Color32) {
     let stroke = Stroke::new(1.0, colour.gamma_multiply(0.55));
     let lines = ((rect.width() + rect.height()) / HATCH).ceil() as u32;
@@ -291,7 +299,7 @@ fn hatch_ui(painter: &egui::Painter, rect: Rect, colour: Color32) {
     }
 }
 
-/// Whether a matrix answers this key: it may have fewer cells than were asked for.
+/// Returns true if a matrix answers this key. It may have fewer cells than requested.
 fn answers(found: &ExchangeMatrix, key: ExchangeMatrixKey) -> bool {
     ExchangeMatrixKey { cells: key.cells, ..found.key } == key
 }
@@ -305,13 +313,13 @@ fn axis_range_of_tiles(tiles: TileRange) -> AxisRange {
     AxisRange::new(tiles.first.into(), tiles.end.into())
 }
 
-/// Tiles in sight along an axis.
+/// The visible tiles along an axis.
 fn tiles(axis: PanZoomAxis, limits: AxisLimits) -> TileRange {
     let window = axis.window(limits.width - 0.01).intersection(limits.range);
     TileRange::new(TileId(window.start as u32), TileId(window.end as u32))
 }
 
-/// Stays within the tiles, edge to edge.
+/// The axis moved so that it stays within the tiles.
 fn inside(axis: PanZoomAxis, limits: AxisLimits) -> PanZoomAxis {
     let window = axis.window(limits.width);
     if window.length() > limits.range.length() {
@@ -322,7 +330,7 @@ fn inside(axis: PanZoomAxis, limits: AxisLimits) -> PanZoomAxis {
     axis.panned((moved / axis.scale()) as f32)
 }
 
-/// Zoom factor, the place that stays, and pan, from wheel and keys.
+/// The zoom factor, its fixed point, and the pan, from wheel and keys.
 fn movement(
     ui: &Ui,
     response: &Response,
@@ -353,28 +361,38 @@ fn movement(
     (factor, at, pan)
 }
 
-/// Colours for what is known; nothing where all is assumed, so that the hatch below is seen.
+/// Colours the known traffic. Cells with assumed traffic only stay transparent, so that the hatch
+/// below is visible.
 fn image(found: &ExchangeMatrix, scale: HeatScale, palette: &ThemePalette) -> ColorImage {
-    let pixel = |(bytes, known): (&f64, &f64)| match (*bytes, *known) {
-        (_, known) if known > 0.0 => palette.heat(scale.share(known.round() as u64)),
-        (bytes, _) if bytes > 0.0 => Color32::TRANSPARENT,
-        _ => palette.lane,
-    };
-    let pixels: Vec<Color32> = found.bytes.iter().zip(&found.known_bytes).map(pixel).collect();
+    let mut pixels = Vec::new();
+    for (bytes, known) in found.bytes.iter().zip(&found.known_bytes) {
+        pixels.push(if *known > 0.0 {
+            palette.heat(scale.share(known.round() as u64))
+        } else if *bytes > 0.0 {
+            Color32::TRANSPARENT
+        } else {
+            palette.lane
+        });
+    }
     ColorImage::new(found.key.cells, pixels)
 }
 
-/// Bytes, and how many of them are assumed to come from where they are drawn.
+/// Formats bytes, and the share of them whose sender or receiver is assumed.
 fn bytes_words(bytes: f64, known: f64) -> String {
-    let whole = |bytes: f64| exact_bytes(bytes.round() as u64);
     match (bytes.round(), known.round()) {
-        (all, known) if all <= known => whole(bytes),
-        (_, known) if known > 0.0 => format!("{}, of which {} known", whole(bytes), whole(known)),
-        _ => format!("{}, assumed", whole(bytes)),
+        (all, known) if all <= known => whole_bytes(bytes),
+        (_, known) if known > 0.0 => {
+            format!("{}, of which {} known", whole_bytes(bytes), whole_bytes(known))
+        }
+        _ => format!("{}, assumed", whole_bytes(bytes)),
     }
 }
 
-/// Name and value of a part of the matrix.
+fn whole_bytes(bytes: f64) -> String {
+    exact_bytes(bytes.round() as u64)
+}
+
+/// The name and value of a part of the matrix.
 fn part_description(part: ExchangeMatrixPart) -> (String, String, ExchangeMatrixPart) {
     let name = format!("from {} to {}", range_text(part.senders), range_text(part.receivers));
     (name, bytes_words(part.bytes, part.known), part)
@@ -424,30 +442,24 @@ fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: 
     }
 }
 
-/// Tile numbers along both sides.
+/// The tile numbers along both sides.
 fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let palette = ThemePalette::for_ui(ui);
     let font = FontId::proportional(text_size::CAPTION);
     let painter = ui.painter();
-    let title = |at, align, text: &str| {
+    let paint_title = |at, align, text: &str| {
         painter.text(at, align, text, font.clone(), palette.weak_text);
     };
-    title(pos2(frame.left(), frame.top() - 36.0), Align2::LEFT_TOP, "Receiving tile");
-    title(pos2(frame.left() - 8.0, frame.top() - 36.0), Align2::RIGHT_TOP, "Sending tile");
-    let ticks = |axis: PanZoomAxis, length: f32, apart: f32| {
-        let step = tick_step(axis.scale(), apart);
-        let window = axis.window(length);
-        let first = window.start.div_ceil(step);
-        (first..).map(move |i| i * step).take_while(move |tile| *tile < window.end).take(400)
-    };
-    for tile in ticks(x, frame.width(), 70.0) {
+    paint_title(pos2(frame.left(), frame.top() - 36.0), Align2::LEFT_TOP, "Receiving tile");
+    paint_title(pos2(frame.left() - 8.0, frame.top() - 36.0), Align2::RIGHT_TOP, "Sending tile");
+    for tile in labelled_tiles(x, frame.width(), 70.0) {
         let at = pos2(frame.left() + x.x_from_position(tile), frame.top() - 4.0);
         if at.x <= frame.right() - 10.0 {
             painter.text(at, Align2::LEFT_BOTTOM, grouped(tile), font.clone(), palette.text);
         }
         painter.vline(at.x, frame.top() - 4.0..=frame.top(), Stroke::new(1.0, palette.outline));
     }
-    for tile in ticks(y, frame.height(), 30.0) {
+    for tile in labelled_tiles(y, frame.height(), 30.0) {
         let at = pos2(frame.left() - 8.0, frame.top() + y.x_from_position(tile));
         if at.y <= frame.bottom() - 4.0 {
             painter.text(at, Align2::RIGHT_TOP, grouped(tile), font.clone(), palette.text);
@@ -456,12 +468,20 @@ fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     }
 }
 
-/// Rows and columns of the tiles that are chosen.
+fn labelled_tiles(axis: PanZoomAxis, length: f32, apart: f32) -> impl Iterator<Item = u64> {
+    let step = tick_step(axis.scale(), apart);
+    let window = axis.window(length);
+    let first = window.start.div_ceil(step);
+    (first..).map(move |i| i * step).take_while(move |tile| *tile < window.end).take(400)
+}
+
+/// Highlights the rows and columns of the selected tiles.
 fn selection_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let painter = ui.painter_at(frame);
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).selection);
     for tile in &context.selection.tiles {
-        let (first, end) = (u64::from(*tile), u64::from(*tile) + 1);
+        let first = u64::from(*tile);
+        let end = u64::from(*tile) + 1;
         let column = Rect::from_x_y_ranges(
             frame.left() + x.x_from_position(first)..=frame.left() + x.x_from_position(end),
             frame.top() - 2.0..=frame.bottom() + 2.0,

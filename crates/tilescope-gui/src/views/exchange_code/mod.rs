@@ -1,5 +1,5 @@
-//! Exchange code: what it costs on every tile, which programs it belongs to, who sends to whom, what
-//! exchanges take in the run and could take at least.
+//! The exchange code view: the code on every tile, the programs that own it, the traffic between
+//! tiles, and the measured and minimum cost of exchanges.
 
 mod cycle_tables;
 mod floor_plans;
@@ -33,7 +33,7 @@ use tilescope_analysis::tile_curves::TileAxisOrder;
 use tilescope_report::units::ProgramId;
 use tilescope_report::{Report, ReportPart, TargetKind};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::ExchangeCode,
     help: include_str!("../../../../../assets/help/exchange-code.md"),
@@ -42,10 +42,10 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<ExchangeCodeView>::default(),
 };
 
-/// Why there is no picture of what tiles move.
+/// The message for reports without the traffic of tiles.
 const NO_TRAFFIC: &str = "This report does not record the traffic of each tile.";
 
-/// The graph in the upper half.
+/// The graph in the upper half of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ExchangeCodeGraphMode {
@@ -60,7 +60,7 @@ impl Default for ExchangeCodeGraphMode {
     }
 }
 
-/// The tables below it.
+/// The tables in the lower half of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ExchangeCodeTab {
@@ -74,7 +74,7 @@ enum ExchangeCodeTab {
     Tiles,
 }
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct ExchangeCodeView {
@@ -90,7 +90,7 @@ struct ExchangeCodeView {
     #[serde(skip)]
     floor_plans: ExchangeFloorPlans,
     link: Option<ExchangeLink>,
-    /// The program that was chosen in the last frame.
+    /// The selected program of the last frame.
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
@@ -111,7 +111,7 @@ impl ReportView for ExchangeCodeView {
         self.notice_program(context);
         self.jump.update(ui.ctx(), context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
-        // The overview of the code says nothing about pictures of the traffic.
+        // The code overview does not apply to pictures of the traffic.
         let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));
         let about = curves || self.tab != ExchangeCodeTab::Overview;
         let room = (tables_height(ui, if about { 0.42 } else { 0.3 }), LOW);
@@ -144,19 +144,23 @@ impl ReportView for ExchangeCodeView {
     }
 }
 
-/// Why there is nothing to show, if there is nothing.
+/// The reason that there is nothing to show, if any.
 fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
     let recorded = report.has(ReportPart::Exchanges) || report.has(ReportPart::Categories);
-    (!recorded).then_some((
-        "No exchange code recorded",
-        "This report records neither memory categories nor exchange traffic. With Poplar, switch \
+    if !recorded {
+        Some((
+            "No exchange code recorded",
+            "This report records neither memory categories nor exchange traffic. With Poplar, switch \
          on autoReport.outputGraphProfile.",
-    ))
+        ))
+    } else {
+        None
+    }
 }
 
 impl ExchangeCodeView {
-    /// A program that is chosen while its table is shown is looked at in the matrix, or on the floor
-    /// plan if its cycles are what is asked for.
+    /// Shows a newly selected program in the matrix, or on the floor plan if its cycles are
+    /// selected.
     fn notice_program(&mut self, context: &ViewContext<'_>) {
         use ExchangeCodeTab::{Cycles, Details, HotTiles, Overview, Pairs, Programs, Tiles};
         let program = context.selection.program;
@@ -233,7 +237,7 @@ impl ExchangeCodeView {
         self.program_controls_ui(bar, context);
     }
 
-    /// What can be done with the chosen program.
+    /// The controls for the selected program.
     fn program_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let Some(program) = context.selection.program else { return };
         let hint = "The picture shows the selected program; show all programs";
@@ -268,7 +272,8 @@ impl ExchangeCodeView {
                 ExchangeMeasure::Traffic => "Bytes received and sent by tile",
                 ExchangeMeasure::Messages => "Messages by tile",
             };
-            let (order, per_ipu) = (self.order, self.per_ipu);
+            let order = self.order;
+            let per_ipu = self.per_ipu;
             let look = TileGraphOptions { name, order, per_ipu, ..TileGraphOptions::default() };
             tile_graph_ui(ui, context, &mut self.graph, (curves, look));
         });
@@ -291,7 +296,7 @@ impl ExchangeCodeView {
         let flows =
             self.flows.ask(ui.ctx(), context.workers, &(), move |()| ExchangeFlows::read(&report));
         flows.show(ui, texts, |ui, flows| {
-            // Programs that move nothing between tiles are no reason to show nothing.
+            // Programs that move nothing between tiles must not empty the picture.
             let program = self.program.filter(|program| flows.tiles_of(*program).is_some());
             self.matrix.ui(ui, context, flows, self.link, program);
         });
@@ -308,12 +313,12 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
         let none = context.selection.program.is_none();
-        let waits = |tab| {
-            let waits = matches!(tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
-            (none && waits).then_some("Select an exchange first")
-        };
-        let chosen =
-            tabs_row_ui(ui, |ui| waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, waits));
+        let chosen = tabs_row_ui(ui, |ui| {
+            waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, |tab| {
+                let waits = matches!(tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
+                if none && waits { Some("Select an exchange first") } else { None }
+            })
+        });
         *open |= chosen;
         let of_one = matches!(self.tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
         let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));
@@ -329,7 +334,7 @@ impl ExchangeCodeView {
     }
 }
 
-/// Why a measure is nothing everywhere.
+/// The reason that a measure is zero everywhere.
 fn zero_measure_reason(
     context: &ViewContext<'_>,
     measure: ExchangeMeasure,

@@ -1,4 +1,4 @@
-//! The tables below: sums by link, programs, tiles.
+//! The tables in the lower half: sums by link, programs, tiles.
 
 use super::ExchangeCodeTab;
 use super::cycle_tables::ExchangeCycleTables;
@@ -23,13 +23,13 @@ use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::{Bytes, TileId, exact_bytes};
 use tilescope_report::{Report, ReportError, ReportPart};
 
-/// A list with what its rows stand for.
+/// A table with the objects that its rows represent.
 pub(super) struct ExchangeTableRows<T> {
     pub rows: Vec<T>,
     pub table: Arc<DataTable>,
 }
 
-/// State of all tables.
+/// The state of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExchangeCodeTables {
@@ -46,7 +46,7 @@ pub(crate) struct ExchangeCodeTables {
 }
 
 impl ExchangeCodeTables {
-    /// Shows a tab; where to go in the trace, if that was asked for.
+    /// Shows a tab. Returns the place in the trace if its link was clicked.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -54,11 +54,10 @@ impl ExchangeCodeTables {
         tab: ExchangeCodeTab,
     ) -> Option<ViewLocation> {
         let recorded = context.opened.report.has(ReportPart::Exchanges);
-        let missing = |what: &str| format!("This report does not record what {what}.");
         match tab {
-            ExchangeCodeTab::Programs if !recorded => hint_ui(ui, &missing("programs move")),
+            ExchangeCodeTab::Programs if !recorded => hint_ui(ui, &not_recorded("programs move")),
             ExchangeCodeTab::Tiles | ExchangeCodeTab::HotTiles if !recorded => {
-                hint_ui(ui, &missing("tiles send and receive"));
+                hint_ui(ui, &not_recorded("tiles send and receive"));
             }
             ExchangeCodeTab::Overview => self.overview_ui(ui, context),
             ExchangeCodeTab::Programs => self.programs_ui(ui, context),
@@ -71,7 +70,7 @@ impl ExchangeCodeTables {
         None
     }
 
-    /// Hears that a program was chosen elsewhere.
+    /// Clears the selected IPU, because the program was selected elsewhere.
     pub(super) fn forget_ipu(&mut self) {
         self.cycles.forget_ipu();
     }
@@ -119,14 +118,15 @@ impl ExchangeCodeTables {
         }
     }
 
-    /// What IPUs send to each other in the run.
+    /// The traffic between IPUs in the run.
     fn pairs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let listed = context.read(ui, &mut self.pairs, pairs_of);
         listed.show(ui, LIST_TEXTS, |ui, listed| {
             if listed.rows.is_empty() {
                 return hint_ui(ui, "No IPU sends data to another IPU in the recorded run.");
             }
-            let (state, version) = (&mut self.states[2], listed.version());
+            let state = &mut self.states[2];
+            let version = listed.version();
             ui.push_id("pairs", |ui| {
                 state.ui(ui, context.workers, listed, version, "Filter IPUs");
             });
@@ -145,8 +145,10 @@ impl ExchangeCodeTables {
         listed: &Versioned<ExchangeTableRows<ExchangeTileRow>>,
     ) {
         let state = &mut self.states[1];
-        let place = |tile: &TileId| listed.rows.iter().position(|row| row.tile == *tile);
-        let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
+        let mut chosen = Vec::new();
+        for tile in &context.selection.tiles {
+            chosen.extend(listed.rows.iter().position(|row| row.tile == *tile));
+        }
         let generation = listed.version();
         let clicked = ui
             .push_id("tiles", |ui| {
@@ -161,7 +163,11 @@ impl ExchangeCodeTables {
     }
 }
 
-/// The table of this name as the view has it.
+fn not_recorded(what: &str) -> String {
+    format!("This report does not record what {what}.")
+}
+
+/// The table of this name, as the view shows it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     match name {
@@ -178,7 +184,7 @@ fn programs_of(
     tiles: &[TileId],
 ) -> Result<ExchangeTableRows<ExchangeProgramRow>, ReportError> {
     let rows = analysis::programs(report, tiles)?;
-    let table = Arc::new(columns::programs(&rows));
+    let table = Arc::new(columns::programs(&rows).with_keys(report)?);
     Ok(ExchangeTableRows { rows, table })
 }
 
@@ -225,7 +231,7 @@ fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeC
     });
 }
 
-/// Placeholder of figures that a report does not have.
+/// The placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
 /// A figure of the overview.
@@ -246,23 +252,23 @@ fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
     ui.end_row();
 }
 
-/// All links together: sums of what can be summed.
+/// All links together: the sums of additive figures.
 fn total_ui(ui: &mut Ui, table: &DataTable) {
     ui.label(strong("All"));
     for (at, column) in table.columns.iter().enumerate().skip(1) {
         let sum = table.sum_of(at, &table.rows).map(|sum| sum.text());
-        // The fullest tile of one link is not that of another.
+        // The fullest tile differs from link to link.
         let text =
-            if column.summed { sum.unwrap_or(NOT_RECORDED.to_owned()) } else { String::new() };
+            if column.has_total() { sum.unwrap_or(NOT_RECORDED.to_owned()) } else { String::new() };
         ui.label(strong(text));
     }
     ui.end_row();
 }
 
-/// Replicas that a program of one is tried with.
+/// The number of replicas to try for a program of one replica.
 const TRIED_REPLICAS: u32 = 4;
 
-/// A way to see what replicas add: the same program with another number of them.
+/// A link that shows the effect of replicas: the same program with another number of them.
 fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let (replicas, words) = match overview.replicas {
         0 | 1 => (TRIED_REPLICAS, format!("Try {TRIED_REPLICAS} replicas…")),
@@ -270,7 +276,8 @@ fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOv
     };
     let hint = "Open What if with this change, to simulate it and compare both reports";
     if ui.button(words).on_hover_text(hint).clicked() {
-        let (key, value) = ("options.replication_factor", replicas.to_string());
+        let key = "options.replication_factor";
+        let value = replicas.to_string();
         context.commands.push(AppCommand::OpenWhatIfWith(key, value));
     }
 }

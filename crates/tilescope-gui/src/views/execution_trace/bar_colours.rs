@@ -1,4 +1,4 @@
-//! Which colour a bar has.
+//! The colours of bars in the trace.
 
 use crate::theme::{ThemePalette, mix};
 use egui::Color32;
@@ -7,7 +7,7 @@ use tilescope_report::trace::{LaneStep, StepTotals};
 use tilescope_report::units::{Cycles, ProgramId};
 use tilescope_report::{HostCallPart, ProgramKind, StepActivity};
 
-/// The colour of a bar, where all of it is used.
+/// The colour of a fully used bar.
 pub(crate) fn colour(palette: &ThemePalette, labels: &ProgramLabels, item: &LaneItem) -> Color32 {
     match &item.kind {
         LaneItemKind::Step(step) if waits_for_host_call(labels, step) => palette.stream_begin,
@@ -59,7 +59,7 @@ fn parent_colour(palette: &ThemePalette, labels: &ProgramLabels, node: NameTreeN
     if stream { palette.stream_copy } else { palette.group }
 }
 
-/// Activities in their shares: what a pixel looks like that holds many steps.
+/// The blend of activities by their shares, for a pixel that holds many steps.
 pub(crate) fn blended_activity_colour(palette: &ThemePalette, totals: &StepTotals) -> Color32 {
     let mut colour: Option<(Color32, Cycles)> = None;
     for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > Cycles::ZERO) {
@@ -75,7 +75,7 @@ pub(crate) fn blended_activity_colour(palette: &ThemePalette, totals: &StepTotal
     colour.map_or(palette.other, |(colour, _)| colour)
 }
 
-/// Whether a bar belongs to what is searched for. A parent does if its own name says so.
+/// Returns true if a bar matches the search. A parent matches if its own name does.
 pub(crate) fn matches(
     item: &LaneItem,
     labels: &ProgramLabels,

@@ -1,10 +1,9 @@
-//! Fills the lanes of one IPU into an image: as many bars as there are pixels cost no more than
-//! the image itself.
+//! A rasterizer for the lanes of one IPU. Any number of bars costs no more than the image itself.
 //!
 //! A bar at least a pixel wide is a rectangle; its upper part, as high as its tile balance, is
-//! bright. Narrower bars share their pixel column by the part of it that they cover, but never
-//! less than a quarter, so that nothing disappears; columns that stand for several steps get a
-//! dotted line at the foot.
+//! bright. Narrower bars share their pixel column by the part of it that they cover, but never less
+//! than a quarter, so that nothing disappears. Columns that stand for several steps get a dotted
+//! line at the bottom.
 
 use super::bar_colours::{colour, matches};
 use crate::theme::{ThemePalette, mix};
@@ -12,9 +11,9 @@ use egui::{Color32, ColorImage};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList, ProgramLabels};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 
-/// Least part of a column that a narrow bar shows on.
+/// The smallest visible share of a column for a narrow bar.
 const LEAST_COVER: f32 = 0.25;
-/// How far bars that do not match the filter are mixed with the lane.
+/// The share of the lane's colour in bars that do not match the filter.
 const FILTERED_OUT: f32 = 0.78;
 
 /// The layout and scale of a lane image.
@@ -22,41 +21,41 @@ const FILTERED_OUT: f32 = 0.78;
 pub(crate) struct BarRasterLayout {
     /// The cycles that the image covers.
     pub window: CycleRange,
-    /// Columns of the image.
+    /// The number of columns of the image.
     pub width: usize,
-    /// Height of a row, in pixels.
+    /// The height of a row, in pixels.
     pub row_height: usize,
-    /// Rows of each sub-lane, from the top.
+    /// The number of rows of each sub-lane, from the top.
     pub rows: Vec<u32>,
-    /// Rows of pixels between sub-lanes.
+    /// The rows of pixels between sub-lanes.
     pub gap: usize,
-    /// Whether bars are shaded by tile balance.
+    /// True if bars are shaded by tile balance.
     pub tile_balance: bool,
 }
 
 impl BarRasterLayout {
-    /// Height of the image.
+    /// The height of the image in pixels.
     pub(crate) fn height(&self) -> usize {
         let rows: usize = self.rows.iter().map(|rows| *rows as usize).sum();
         rows * self.row_height + self.gap * self.rows.len().saturating_sub(1)
     }
 
-    /// First pixel row of a sub-lane.
+    /// The first pixel row of a sub-lane.
     pub(crate) fn top(&self, sub_lane: usize) -> usize {
         let above: usize = self.rows[..sub_lane].iter().map(|rows| *rows as usize).sum();
         above * self.row_height + self.gap * sub_lane
     }
 }
 
-/// The filter of steps.
+/// The filter for names of steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct BarFilter {
-    /// In small letters; empty matches everything.
+    /// The text in lower case; empty matches everything.
     pub text: String,
     pub programs: Vec<ProgramId>,
 }
 
-/// Fills the lanes of one IPU.
+/// Rasterizes the lanes of one IPU.
 pub(crate) fn raster(
     lanes: &[LaneItemList],
     labels: &ProgramLabels,
@@ -73,13 +72,14 @@ pub(crate) fn raster(
             let wide = BarRasterizer { image: &mut image, fill, sub_lane: index, palette };
             wide.put(item, look, &mut narrow);
         }
-        // After the wide bars: a short step at the edge of a long one must not vanish below it.
+        // Drawn after the wide bars: a short step at the edge of a long one must not vanish below
+        // it.
         narrow.put(&mut image, fill, index, palette);
     }
     image
 }
 
-/// Colour and bright share of a bar.
+/// The colour and bright share of a bar.
 fn bar_style(
     item: &LaneItem,
     labels: &ProgramLabels,
@@ -112,21 +112,22 @@ impl BarRasterizer<'_> {
     ) {
         let fill = self.fill;
         let scale = fill.width as f64 / fill.window.length().max(Cycles(1)).as_f64();
-        // Subtract as integers first: cycles up to 2^63 keep no unit digits as floats. The clamp
-        // keeps bars that reach far out of the window within what a `usize` column can hold.
-        let place = |cycle: u64| {
+        // Subtract as integers first: as floats, cycles up to 2^63 lose their low digits. The clamp
+        // keeps bars far outside the window within the range of a `usize` column.
+        let to_column = |cycle: u64| {
             let offset = cycle as i64 - fill.window.start.0 as i64;
             (offset as f64 * scale).clamp(-4.0, fill.width as f64 + 4.0)
         };
-        let (left, right) = (place(item.range.start.0), place(item.range.end.0));
+        let left = to_column(item.range.start.0);
+        let right = to_column(item.range.end.0);
         if right <= 0.0 || left >= fill.width as f64 {
             return;
         }
-        // Flames deeper than the lane is high share its last row.
+        // Rows deeper than the lane share its last row.
         let row = item.row.min(fill.rows[self.sub_lane].saturating_sub(1));
         let bucket = matches!(item.kind, LaneItemKind::Bucket(..));
-        // A bucket stands for steps that are each narrower than a pixel, even where it is wider
-        // itself.
+        // A bucket stands for steps that are each narrower than a pixel, even if the bucket is
+        // wider.
         if bucket || right - left < 1.0 {
             let busy = busy_share(item);
             narrow.add(row, (left, right), busy, colour, balance, item.steps() > 1);
@@ -136,11 +137,11 @@ impl BarRasterizer<'_> {
         // begins.
         let from = left.round().max(0.0) as usize;
         let to = (right.round() as usize).clamp(from + 1, fill.width.max(from + 1));
-        // A gap tells neighbours apart where there is room for it.
+        // A gap separates neighbours if there is space for it.
         let to = if to - from >= 4 { to - 1 } else { to };
         let rows = if item.full_height { fill.rows[self.sub_lane] - row } else { 1 };
         let top = fill.top(self.sub_lane) + row as usize * fill.row_height;
-        // The last row of pixels stays the colour of the lane and separates the rows.
+        // The last row of pixels keeps the colour of the lane and separates the rows.
         let height = rows as usize * fill.row_height - 1;
         let bright =
             if fill.tile_balance { (balance * height as f32).round() as usize } else { height };
@@ -148,7 +149,7 @@ impl BarRasterizer<'_> {
         for y in 0..height {
             let pixel = if y < bright { colour } else { dim };
             let start = (top + y) * fill.width;
-            // Rounding may put a bar at the right edge behind the last column.
+            // Rounding may put a bar at the right edge past the last column.
             let end = to.min(fill.width);
             if from < end {
                 self.image.pixels[start + from..start + end].fill(pixel);
@@ -157,7 +158,7 @@ impl BarRasterizer<'_> {
     }
 }
 
-/// Share of a bar in which something runs.
+/// The share of a bar in which something runs.
 fn busy_share(item: &LaneItem) -> f32 {
     match &item.kind {
         LaneItemKind::Bucket(totals, _) => {
@@ -168,7 +169,7 @@ fn busy_share(item: &LaneItem) -> f32 {
     }
 }
 
-/// What narrow bars leave in the columns of a sub-lane, row by row.
+/// The narrow bars accumulated in the columns of a sub-lane, row by row.
 struct NarrowBarColumns {
     width: usize,
     columns: Vec<NarrowBarPixel>,
@@ -196,23 +197,24 @@ impl NarrowBarColumns {
         balance: f32,
         several: bool,
     ) {
-        // A bar of no cycles still covers the column it starts in.
+        // A bar of zero cycles still covers the column it starts in.
         let first = left.max(0.0).floor() as usize;
         let end = (right.ceil() as usize).clamp(first + 1, self.width.max(first + 1));
         for x in first..end.min(self.width) {
             let inside = (right.min(x as f64 + 1.0) - left.max(x as f64)).max(0.0) as f32;
             let cover = inside * busy;
-            // In range: the caller cut `row` to the rows of the sub-lane, the loop cuts `x`.
+            // In range: the caller limited `row` to the rows of the sub-lane, and the loop limits
+            // `x`.
             let column = &mut self.columns[row as usize * self.width + x];
             let [r, g, b, _] = colour.to_array().map(f32::from);
-            // A weight above nothing, so that steps of no cycles show as well.
+            // A positive minimum weight, so that steps of zero cycles are visible too.
             let weight = cover.max(1e-3);
             for (sum, value) in column.colour.iter_mut().zip([r, g, b]) {
                 *sum += value * weight;
             }
             column.balance += balance * weight;
             column.cover += weight;
-            // The first column of a bar says that it is several.
+            // The first column of a bar marks it as several.
             column.several |= several;
         }
     }
@@ -230,10 +232,11 @@ impl NarrowBarColumns {
     ) {
         let foot = (fill.row_height / 18).max(1);
         for (index, column) in self.columns.iter().enumerate().filter(|(_, c)| c.cover > 0.0) {
-            let (row, x) = (index / self.width, index % self.width);
+            let row = index / self.width;
+            let x = index % self.width;
             let [r, g, b] = column.colour.map(|sum| (sum / column.cover) as u8);
             let own = Color32::from_rgb(r, g, b);
-            // Rounding and the least weights may add up to more than one column.
+            // Rounding and minimum weights may add up to more than one column.
             let strength = column.cover.clamp(LEAST_COVER, 1.0);
             let balance = if fill.tile_balance { column.balance / column.cover } else { 1.0 };
             let top = fill.top(sub_lane) + row * fill.row_height;

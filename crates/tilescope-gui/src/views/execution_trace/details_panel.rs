@@ -1,4 +1,5 @@
-//! The panel below the lanes: summary of the window, details of the selection, statistics.
+//! The panel below the lanes: the summary of the window, the details of the selection, and
+//! statistics.
 
 use super::loaded_trace::LoadedTrace;
 use super::queries::TraceQueries;
@@ -17,9 +18,9 @@ use crate::widgets::waiting_tabs_ui;
 use egui::Ui;
 use tilescope_analysis::tables::execution_trace as columns;
 use tilescope_analysis::trace::window_summary;
-use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu};
+use tilescope_report::units::{ReplicaClassId, ReplicaIpu};
 
-/// Tabs, and what is behind the chosen one if the panel is open; what was chosen of them.
+/// Shows the tabs, and the selected one if the panel is open. Returns the user's choice.
 pub(super) fn tables_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -27,8 +28,8 @@ pub(super) fn tables_ui(
     (settings, queries): (&TraceSettings, &mut TraceQueries),
     open: &mut bool,
 ) -> Vec<TraceEvent> {
-    // Half of a window has no room for all tabs, and less for a schedule; how paths differ is in a
-    // table below both.
+    // Half of a window is too narrow for all tabs, and even more so for a schedule. A table below
+    // both halves compares the paths.
     let beside = context.pane.is_some();
     let shown = match settings.tab {
         TraceDetailsTab::Schedule | TraceDetailsTab::Path | TraceDetailsTab::Tiles if beside => {
@@ -53,13 +54,15 @@ pub(super) fn tables_ui(
             !chosen && context.selection.step.is_none() && places::repeated(prepared).is_empty();
         let waits =
             |tab| (none && tab == TraceDetailsTab::Details).then_some("Select a step first");
-        // Only tiles that were measured have samples.
+        // Only measured tiles have samples.
         let all = tabs.len() - usize::from(!prepared.measured);
         let tabs = &tabs[..if beside { 3 } else { all }];
         waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), tabs, &mut tab, waits);
     });
-    let mut chosen: Vec<TraceEvent> =
-        (tab != shown).then_some(TraceEvent::ShowTab(tab)).into_iter().collect();
+    let mut chosen = Vec::new();
+    if tab != shown {
+        chosen.push(TraceEvent::ShowTab(tab));
+    }
     if !*open {
         *open = !chosen.is_empty();
         return chosen;
@@ -93,20 +96,22 @@ fn summary_ui(
     queries: &mut TraceQueries,
 ) {
     let Some((axis, limits)) = settings.shown() else { return };
-    // Beside a longer run, there is more on the screen than this one.
+    // Beside a longer run, the window extends past the end of this one.
     let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
-    // Replicas that differ stand below each other, as their lanes do.
+    // Replicas that differ are listed one below the other, like their lanes.
     let unfolded = replica_row::unfolded(context, prepared) > 1;
     let classes = if unfolded { prepared.classes.classes.len().max(1) } else { 1 };
     let shown = settings.shown_ipus(prepared);
-    let of = |class| shown.iter().map(move |ipu| ReplicaIpu { class, ipu: *ipu });
-    let ipus: Vec<ReplicaIpu> = (0..classes).map(ReplicaClassId::from_index).flat_map(of).collect();
+    let mut ipus = Vec::new();
+    for class in (0..classes).map(ReplicaClassId::from_index) {
+        ipus.extend(shown.iter().map(|ipu| ReplicaIpu { class, ipu: *ipu }));
+    }
     let shared = prepared.clone();
-    let question = move |(window, ipus): &(CycleRange, Vec<ReplicaIpu>)| {
-        window_summary(&shared.trace, *window, ipus)
-    };
     let texts = QueryTexts { waiting: "Adding up…", failed: "The summary cannot be computed" };
-    let summary = queries.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
+    let summary =
+        queries.summary.ask(ui.ctx(), context.workers, &(window, ipus), move |(window, ipus)| {
+            window_summary(&shared.trace, *window, ipus)
+        });
     summary.show(ui, texts, |ui, summary| {
         let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
         let known = details_tables::RecordedTraceColumns { bytes, balance: prepared.balance };

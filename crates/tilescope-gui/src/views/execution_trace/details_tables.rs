@@ -1,4 +1,4 @@
-//! The tables below the lanes: what the window adds up to, and what one step did.
+//! The tables below the lanes: the totals of the window and the details of a step.
 
 use super::bar_colours::step_colour;
 use super::selected_bar::SelectedBar;
@@ -17,19 +17,19 @@ use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, sec
 use tilescope_report::{INTERNAL_SYNC, ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = spacing::L;
-/// Room from which on what explains a step stands beside its details.
+/// The width from which the explanation of a step is beside its details.
 const BESIDE: f32 = 760.0;
 
-/// What is known beside cycles.
+/// The optional columns that a report supports.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordedTraceColumns {
-    /// Bytes that steps move.
+    /// True if the bytes that steps move are recorded.
     pub bytes: bool,
-    /// How many tiles work in a step.
+    /// True if the number of working tiles is recorded.
     pub balance: bool,
 }
 
-/// Sums over the visible window.
+/// Shows the totals of the visible window.
 pub(crate) fn summary_ui(
     ui: &mut Ui,
     summary: &WindowSummary,
@@ -59,8 +59,9 @@ pub(crate) fn summary_ui(
         });
         ui.add_space(spacing::XS);
         header_ui(ui, &widths, table);
-        // Rows that are scrolled out of sight are not laid out.
-        let (count, height) = (table.rows.len(), row_height(&widths));
+        // Rows scrolled out of sight are not laid out.
+        let count = table.rows.len();
+        let height = row_height(&widths);
         let top = ui.cursor().top();
         let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
         let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
@@ -76,8 +77,7 @@ pub(crate) fn summary_ui(
     });
 }
 
-/// How the columns of the table are shown: several of them together under one title, with a width.
-/// Shares take the room that is left.
+/// The column groups of the table: title, width, and columns. Shares take the remaining width.
 pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
     ("IPU", 40.0, at::IPU),
     ("Steps", 90.0, at::STEPS),
@@ -87,17 +87,17 @@ pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
     ("StreamCopy remote buffer (Rx/Tx)", 220.0, at::REMOTE_BUFFER),
     ("GlobalExchange (Rx/Tx)", 160.0, at::GLOBAL_EXCHANGE),
 ];
-/// The place of the proportions.
+/// The index of the group of shares.
 const SHARES: usize = 2;
-/// Most room for proportions.
+/// The largest width of the shares.
 const MOST_PROPORTIONS: f32 = 860.0;
-/// Height of a row whose shares stand in two lines.
+/// The height of a row with shares in two lines.
 const TWO_LINES: f32 = 60.0;
 
-/// What the first column takes more where a replica is named beside its IPU.
+/// The extra width of the first column if it names a replica beside its IPU.
 const REPLICA_WIDTH: f32 = 32.0;
 
-/// Widths of the columns in the room there is, with a replica beside each IPU or without.
+/// The widths of the columns in `room`, with or without a replica beside each IPU.
 fn widths(room: f32, with_replica: bool) -> [f32; 7] {
     let mut widths = GROUPS.map(|(_, width, _)| width);
     widths[0] += if with_replica { REPLICA_WIDTH } else { 0.0 };
@@ -106,12 +106,12 @@ fn widths(room: f32, with_replica: bool) -> [f32; 7] {
     widths
 }
 
-/// Height of a row of the summary: shares stand in one line where there is room, else in two.
+/// The height of a row of the summary: shares take one line if they fit, otherwise two.
 fn row_height(widths: &[f32; 7]) -> f32 {
     if widths[SHARES] < MOST_PROPORTIONS { TWO_LINES } else { 42.0 }
 }
 
-/// A cell of a row: its left edge is that of the column.
+/// A cell of a row, aligned with the left edge of the column.
 fn cell_ui(
     ui: &mut Ui,
     row: Rect,
@@ -186,7 +186,7 @@ fn ipu_ui(
     }
 }
 
-/// `3`, or where replicas differ `R2 3`: the first of those that are alike.
+/// `3`, or `R2 3` if replicas differ; the replica is the first of its class.
 fn ipu_name(ipu: &TableCell, cells: &[TableCell]) -> String {
     let replicas = cells.get(at::REPLICAS.start).map(TableCell::text);
     let first: Option<String> = replicas
@@ -195,19 +195,22 @@ fn ipu_name(ipu: &TableCell, cells: &[TableCell]) -> String {
     first.map_or_else(|| ipu.text(), |first| format!("R{first} {}", ipu.text()))
 }
 
-/// What stands for figures that a report does not have.
+/// The placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
-/// Bytes in three figures, one after the other.
+/// Formats three amounts of bytes, separated from each other.
 fn traffic_text(traffic: &[TableCell], numbers: NumberFormat) -> String {
-    let short = |cell: &TableCell| match cell {
-        TableCell::Bytes(bytes) => numbers.bytes(bytes.0),
-        other => other.text(),
-    };
-    traffic.iter().map(short).collect::<Vec<_>>().join(" / ")
+    let mut texts = Vec::new();
+    for cell in traffic {
+        texts.push(match cell {
+            TableCell::Bytes(bytes) => numbers.bytes(bytes.0),
+            other => other.text(),
+        });
+    }
+    texts.join(" / ")
 }
 
-/// Colours of shares, in the order of the columns.
+/// The colours of shares, in the order of the columns.
 fn share_colours(palette: &ThemePalette) -> [Color32; 8] {
     let [compute, internal, global, host, remote, sync, other] = [
         StepActivity::Compute,
@@ -222,23 +225,24 @@ fn share_colours(palette: &ThemePalette) -> [Color32; 8] {
     [compute, internal, global, host, remote, sync, other, palette.lane]
 }
 
-/// Shares with their colour, name and text, without those of nothing.
+/// The nonzero shares with their colour, name and text.
 fn parts<'a>(
     palette: &ThemePalette,
     columns: &'a [TableColumn],
     cells: &[TableCell],
 ) -> Vec<(Color32, f64, &'a str, String)> {
     let all = share_colours(palette).into_iter().zip(columns).zip(cells);
-    let part = |((colour, column), cell): ((Color32, &'a TableColumn), &TableCell)| {
+    all.map(|((colour, column), cell)| {
         (colour, cell.number().unwrap_or(0.0), column.title.as_str(), cell.text())
-    };
-    all.map(part).filter(|(_, share, ..)| *share >= 0.0005).collect()
+    })
+    .filter(|(_, share, ..)| *share >= 0.0005)
+    .collect()
 }
 
-/// Size of the words below the bar of shares.
+/// The size of the text below the bar of shares.
 const WORDS: f32 = text_size::CAPTION;
 
-/// Shares as a bar and as text, in a row this high.
+/// Shows shares as a bar and as text, in a row of this height.
 fn proportions_ui(
     ui: &mut Ui,
     ipu: &str,
@@ -263,13 +267,13 @@ fn proportions_ui(
         ui.painter().rect_filled(part, 0.0, *colour);
         left = right;
     }
-    let width = |text: &String| {
+    let measure = |text: &String| {
         let font = egui::FontId::proportional(WORDS);
         ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x + 21.0
     };
-    let widths: Vec<f32> = text.iter().map(width).collect();
+    let widths: Vec<f32> = text.iter().map(measure).collect();
     let room = ui.available_width();
-    // Lines as high as their words: two of them fit below the bar, hovering tells the rest.
+    // Lines as high as their text: two of them fit below the bar, and a tooltip shows the rest.
     ui.spacing_mut().interact_size.y = WORDS + 3.0;
     let mut shown = 0;
     let lines = if height < TWO_LINES { 1 } else { 2 };
@@ -292,7 +296,7 @@ fn proportions_ui(
     }
 }
 
-/// A share: its colour and its words.
+/// A share: its colour and its text.
 fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
     let palette = ThemePalette::for_ui(ui);
     ui.spacing_mut().item_spacing.x = spacing::XS;
@@ -317,7 +321,7 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-/// Details of a step, and what stands beside them; gives what that gives.
+/// Shows the details of a step, with other content beside them. Returns the result of that content.
 pub(crate) fn step_ui<T: Default>(
     ui: &mut Ui,
     view: &StepDetailReport,
@@ -329,30 +333,26 @@ pub(crate) fn step_ui<T: Default>(
     let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on {place}", view.title);
-    let rows = |ui: &mut Ui| {
-        for row in &view.rows {
-            fact_row_ui(ui, row.name, &row.value, row.formula);
-        }
-        for (index, vertex) in view.vertices.iter().enumerate() {
-            let name = if index == 0 { "Vertices" } else { "" };
-            fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
-        }
-        if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
-            fact_row_ui(
-                ui,
-                "Hint",
-                "A long StreamCopyBegin means that the host was not ready.",
-                "",
-            );
-        }
-    };
     let mut found = T::default();
-    details_with(ui, (colour, &title), rows, |ui| found = beside(ui));
+    details_with(ui, (colour, &title), |ui| step_rows_ui(ui, view), |ui| found = beside(ui));
     found
 }
 
-/// Several steps beside each other: a row for each name that any of them has, a column for each
-/// step.
+fn step_rows_ui(ui: &mut Ui, view: &StepDetailReport) {
+    for row in &view.rows {
+        fact_row_ui(ui, row.name, &row.value, row.formula);
+    }
+    for (index, vertex) in view.vertices.iter().enumerate() {
+        let name = if index == 0 { "Vertices" } else { "" };
+        fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
+    }
+    if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
+        let hint = "A long StreamCopyBegin means that the host was not ready.";
+        fact_row_ui(ui, "Hint", hint, "");
+    }
+}
+
+/// Several steps side by side: a row for each name that any of them has, a column for each step.
 pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
     let palette = ThemePalette::for_ui(ui);
     let mut names: Vec<(&str, &str)> = Vec::new();
@@ -382,7 +382,7 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
     });
 }
 
-/// A mark, or a block of marks.
+/// The details of a mark or a block of marks.
 pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
     let palette = ThemePalette::for_ui(ui);
     details_ui(ui, palette.selection, &mark.title, |ui| {
@@ -392,7 +392,7 @@ pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
     });
 }
 
-/// A bar that stands for several steps.
+/// The details of a bar that stands for several steps.
 pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
     let palette = ThemePalette::for_ui(ui);
     let title = format!("{} on {place}", bar.title);
@@ -403,12 +403,12 @@ pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
     });
 }
 
-/// A title with an edge in a colour, and rows below it.
+/// A title with a coloured edge, and rows below it.
 fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut Ui)) {
     details_with(ui, (colour, title), rows, |_| {});
 }
 
-/// The same with something beside the rows, or below them where there is little room.
+/// Shows details with other content beside the rows, or below them if the panel is narrow.
 fn details_with(
     ui: &mut Ui,
     (colour, title): (Color32, &str),

@@ -1,5 +1,5 @@
-//! What the user does with the trace, as plain data: pointer, keys and controls say it, and
-//! [`TraceSettings::apply`](super::settings::TraceSettings::apply) does it.
+//! The user's actions in the trace as plain data. Pointer, keys and controls emit them;
+//! [`TraceSettings::apply`](super::settings::TraceSettings::apply) performs them.
 
 use super::layers::marks::SelectedMark;
 use super::selected_bar::SelectedBar;
@@ -10,53 +10,55 @@ use std::collections::BTreeSet;
 use tilescope_analysis::trace::TileFigure;
 use tilescope_report::units::{CycleRange, IpuId};
 
-/// A change of what is shown or chosen.
+/// A change of the visible range, the settings or the selection.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TraceEvent {
-    /// Shows what an axis shows.
+    /// Shows the range of an axis.
     ShowAxis(PanZoomAxis),
-    /// Shows all of the run.
+    /// Shows the whole run.
     ShowWholeRun,
-    /// Shows some cycles with a little around them.
+    /// Shows a range of cycles with a small margin.
     ZoomTo(CycleRange),
-    /// As [`TraceEvent::ZoomTo`], or the whole run where those cycles are shown already.
+    /// Acts like [`TraceEvent::ZoomTo`], or shows the whole run if those cycles fill the screen
+    /// already.
     ZoomToOrOut(CycleRange),
-    /// Pans until some cycles are on the screen.
+    /// Pans until a range of cycles is visible.
     BringIntoView(CycleRange),
-    /// Scrolls the lanes down by so many points.
+    /// Scrolls the lanes down by this many points.
     ScrollBy(f64),
-    /// Shows some IPUs; none of them stands for all.
+    /// Shows some IPUs; an empty set shows all of them.
     ShowIpus(BTreeSet<IpuId>),
-    /// Looks for steps by a part of their names.
+    /// Filters steps by a part of their names.
     SetFilter(String),
     /// Shows other tables below the lanes.
     ShowTab(TraceDetailsTab),
-    /// Shows something else of tiles.
+    /// Shows another figure of tiles.
     ShowTileFigure(TileFigure),
-    /// Chooses a step; with `add` beside those chosen before, and a chosen one no longer.
+    /// Selects a step. With `add` the earlier selection stays, and a selected step is deselected.
     ChooseStep { step: SelectedStep, add: bool },
-    /// Chooses the step at a position of a lane, which is told by its own position.
+    /// Selects the step at a position of a lane; `lane` is the index of the lane.
     GoToPosition { lane: usize, position: u64 },
-    /// Chooses a bar that stands for several steps.
+    /// Selects a bar that stands for several steps.
     ChooseBar(SelectedBar),
-    /// Chooses a mark, or a block of marks.
+    /// Selects a mark or a block of marks.
     ChooseMark(SelectedMark),
-    /// Chooses a mark and shows its cycles with a little around them.
+    /// Selects a mark and shows its cycles with a small margin.
     GoToMark(SelectedMark),
-    /// Lights the path of a micro-batch and veils all else, or veils nothing any more.
+    /// Highlights the path of a micro-batch and dims everything else, or removes the dimming.
     FollowMicroBatch(Option<u64>),
-    /// Veils what is not on the critical path, or veils nothing any more.
+    /// Dims everything that is not on the critical path, or removes the dimming.
     LightPath(bool),
-    /// Gives an IPU all of its rows, or again as much as the others.
+    /// Shows all rows of an IPU, or restores its default height.
     EnlargeIpu(IpuId),
-    /// Gives an IPU a height in points, or again as much as the others.
+    /// Sets the height of an IPU in points, or restores its default height.
     SetIpuHeight(IpuId, Option<f32>),
-    /// Chooses nothing.
+    /// Clears the selection.
     ChooseNothing,
-    /// Marks some cycles, if there are any to mark; without `keep` instead of the marks before.
+    /// Marks a range of cycles, if there is one. Without `keep` the earlier marks are removed.
     Mark { range: Option<CycleRange>, keep: bool },
-    /// Marks some cycles instead of those before, and shows others with a little around them.
+    /// Marks a range of cycles in place of earlier marks, and shows another range with a small
+    /// margin.
     MarkAndZoom { mark: CycleRange, zoom: CycleRange },
-    /// Chooses, marks and filters nothing.
+    /// Clears the selection, the marks and the filter.
     Clear,
 }

@@ -1,4 +1,4 @@
-//! A frame of the lanes: layout, queries, painting, then what pointer and keys did.
+//! A frame of the lanes: layout, queries and painting, then the effects of pointer and keys.
 
 use super::interaction::{
     LaneMenuChoice, LaneMenuTarget, LanePointerInput, action_events, hover_ui, is_for_strip,
@@ -38,15 +38,17 @@ use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
-/// Least height of the handle of the scroll bar: one for thousands of lanes would be too small to be
-/// taken.
+/// The smallest height of the scroll bar's handle. One for thousands of lanes would be too small to
+/// grab.
 const LEAST_HANDLE: f32 = 24.0;
-/// Least and most height of an IPU whose border is dragged: one that is lower at first has none.
+/// The smallest height of an IPU whose border is dragged. An IPU that is lower by default has no
+/// border.
 const LEAST_HEIGHT: f32 = 14.0;
+/// The largest height of an IPU whose border is dragged.
 const MOST_HEIGHT: f32 = 1200.0;
 
 impl ExecutionTraceView {
-    /// Shows strip, ruler and lanes.
+    /// Shows the overview strip, the ruler and the lanes.
     pub(super) fn lanes_ui(
         &mut self,
         ui: &mut Ui,
@@ -59,7 +61,7 @@ impl ExecutionTraceView {
         let path = context.prefs.trace.path;
         let regions = TraceRegions::new(area, mark_rows(context, prepared), path);
         let regions = if below { regions.without_overview() } else { regions };
-        // Where there is little room, lanes reach out of it.
+        // In a small view the lanes extend past its edge.
         let rect = regions.timeline().intersect(area);
         self.painted = Some(PaintedLanes { rect, run: prepared.range });
         let limits = self.keep_axis(ui, &regions, prepared);
@@ -99,7 +101,7 @@ impl ExecutionTraceView {
         self.settings.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width))
     }
 
-    /// The whole run, and which part of it is on the screen.
+    /// The whole run, with the visible part marked.
     fn strip_ui(
         &mut self,
         ui: &mut Ui,
@@ -122,7 +124,7 @@ impl ExecutionTraceView {
         self.input.strip_has_focus = ui.memory(|memory| memory.has_focus(strip));
     }
 
-    /// Where everything is, with the lanes scrolled no further than there are any.
+    /// Computes the layout, with the scroll position limited to the lanes.
     fn layout<'a>(
         &mut self,
         ui: &Ui,
@@ -132,7 +134,8 @@ impl ExecutionTraceView {
     ) -> TraceLayout<'a> {
         let axis = self.axis(limits);
         let shares = self.look(ui, context, prepared, (false, false)).shows_shares(axis);
-        let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
+        let room = regions.lanes.height();
+        let shown = self.settings.shown_ipus(prepared);
         let TraceSettings { enlarged, heights, .. } = &self.settings;
         let prefs = &context.prefs.trace;
         let replicas = unfolded(context, prepared);
@@ -142,8 +145,9 @@ impl ExecutionTraceView {
         if let Some(at) = self.settings.reveal.take()
             && let Some(block) = blocks.iter().find(|block| block.lanes.at == at)
         {
-            let (top, end) = (block.top, block.top + f64::from(block.height()));
-            // The upper part of what does not fit at all.
+            let top = block.top;
+            let end = block.top + f64::from(block.height());
+            // The upper part of an IPU that does not fit at all.
             let least = (end - f64::from(room)).min(top);
             self.settings.scroll = self.settings.scroll.clamp(least, top.max(least));
         }
@@ -170,7 +174,7 @@ impl ExecutionTraceView {
         }
     }
 
-    /// The scene to paint: the one on the screen, or the last one while that is read.
+    /// The scene to paint: the current one, or the previous one while the current one is read.
     fn ask_scene(
         &mut self,
         ui: &Ui,
@@ -211,6 +215,7 @@ impl ExecutionTraceView {
             followed: path,
             shade_balance: context.prefs.trace.tile_balance,
             clock: context.opened.target.clock,
+            ruler_in_time: context.prefs.trace.ruler_in_time,
         };
         painter.paint_lanes(self.queries.latest_error(), &self.queries.path_text());
         if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {
@@ -220,8 +225,8 @@ impl ExecutionTraceView {
         painter.user_marks();
     }
 
-    /// Moves the cursor of the floor plan below with the pointer, or to the step that is chosen, and
-    /// shows where it is.
+    /// Moves the cursor of the floor plan below with the pointer, or to the selected step, and
+    /// shows its position.
     fn tile_cursor_ui(
         &mut self,
         ui: &Ui,
@@ -232,11 +237,12 @@ impl ExecutionTraceView {
         if self.settings.tab != TraceDetailsTab::Tiles || context.pane.is_some() {
             return;
         }
-        let (lanes, step) = (layout.regions.lanes, context.selection.step);
+        let lanes = layout.regions.lanes;
+        let step = context.selection.step;
         let before = self.queries.tiles.cursor();
         self.queries.tiles.follow(step);
         let pointed = response.hover_pos().filter(|at| lanes.contains(*at));
-        // A pointer that rests must not take the cursor away from the keys.
+        // A pointer at rest must not take the cursor away from the keys.
         let moves = ui.input(|input| input.pointer.delta() != egui::Vec2::ZERO);
         let cycle = pointed.filter(|_| moves).map(|at| layout.cycle_at(at.x));
         if let Some(cycle) = cycle.and_then(|cycle| u64::try_from(cycle).ok()) {
@@ -255,7 +261,7 @@ impl ExecutionTraceView {
         }
     }
 
-    /// Asks what the critical path says of the step under the pointer.
+    /// Queries the critical path data of the step under the pointer.
     fn ask_pointed(
         &mut self,
         ui: &Ui,
@@ -274,7 +280,8 @@ impl ExecutionTraceView {
         });
         let (item, (at, sub_lane)) = on_path.or(on_lane)?;
         prepared.known_path()?;
-        let (position, step) = (item.first_position(), item.step()?);
+        let position = item.first_position();
+        let step = item.step()?;
         let key = SelectedStep { at, sub_lane, position, step };
         let asked = context.ask(ui, &mut self.queries.pointed, &key, |report, step| {
             step_on_path(report, step.step, step.at, step.sub_lane)
@@ -337,7 +344,7 @@ impl ExecutionTraceView {
         context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
-        // Arrows that are meant for the strip or the schedule were used up there.
+        // Arrow keys for the strip or the schedule were handled there.
         let schedule = self.settings.tab == TraceDetailsTab::Schedule;
         let elsewhere = self.input.strip_has_focus || schedule && self.queries.schedule.has_focus;
         if !is_for_strip(ui, elsewhere) {
@@ -382,15 +389,19 @@ impl ExecutionTraceView {
         action: ViewAction,
     ) {
         let Some(shown) = self.settings.shown() else { return };
-        let walk = |forwards, add| Some(StepMove { forwards, add, on_path: false });
-        let on_path = |forwards| Some(StepMove { forwards, add: false, on_path: true });
+        let on_path =
+            matches!(action, ViewAction::SelectNextOnPath | ViewAction::SelectPreviousOnPath);
+        let add =
+            matches!(action, ViewAction::AddNextToSelection | ViewAction::AddPreviousToSelection);
         let step_move = match action {
-            ViewAction::SelectNextOnPath => on_path(true),
-            ViewAction::SelectPreviousOnPath => on_path(false),
-            ViewAction::SelectNext => walk(true, false),
-            ViewAction::SelectPrevious => walk(false, false),
-            ViewAction::AddNextToSelection => walk(true, true),
-            ViewAction::AddPreviousToSelection => walk(false, true),
+            ViewAction::SelectNext
+            | ViewAction::SelectNextOnPath
+            | ViewAction::AddNextToSelection => Some(StepMove { forwards: true, add, on_path }),
+            ViewAction::SelectPrevious
+            | ViewAction::SelectPreviousOnPath
+            | ViewAction::AddPreviousToSelection => {
+                Some(StepMove { forwards: false, add, on_path })
+            }
             _ => None,
         };
         let place = match action {
@@ -422,7 +433,7 @@ impl ExecutionTraceView {
         self.apply(context, action_events(action, shown, pointer, chosen));
     }
 
-    /// Lights the critical path, or no longer. Its lane is shown with it.
+    /// Toggles the highlighting of the critical path. Its lane is shown with it.
     fn light_path(&mut self, context: &ViewContext<'_>) {
         let lit = !self.settings.path_lit;
         self.apply(context, [TraceEvent::LightPath(lit)]);
@@ -432,7 +443,7 @@ impl ExecutionTraceView {
         }
     }
 
-    /// Follows the micro-batch of what is chosen; where one is followed already, no longer.
+    /// Follows the micro-batch of the selection, or stops following one.
     fn follow_chosen(&mut self, context: &ViewContext<'_>) {
         if self.settings.micro_batch.is_some() {
             return self.apply(context, [TraceEvent::FollowMicroBatch(None)]);
@@ -470,7 +481,7 @@ impl ExecutionTraceView {
         self.apply(context, event);
     }
 
-    /// Walks on from the chosen step; without one, begins with what is on the screen.
+    /// Moves on from the selected step. Without one, starts with the visible steps.
     fn walk(
         &mut self,
         context: &ViewContext<'_>,
@@ -489,7 +500,8 @@ impl ExecutionTraceView {
         if let Some(step) = scene.and_then(|scene| first_step_on_screen(scene, window)) {
             context.commands.push(AppCommand::SelectStep(Some(step)));
         } else if let Some(from) = first_step_of_trace(prepared) {
-            // Without a scene, or with none of single steps, the first lane begins the walk.
+            // Without a scene, or with a scene without single steps, the walk starts in the first
+            // lane.
             self.walk.start(from, step_move);
         }
     }
@@ -509,7 +521,7 @@ fn first_window(
     shown.map(|marks| marks.period.range)
 }
 
-/// Rows of marks that concern all IPUs, and the row of the host.
+/// The number of rows for marks of all IPUs and for the host.
 fn mark_rows(context: &ViewContext<'_>, prepared: &LoadedTrace) -> usize {
     let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
     let marks = if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 };
@@ -522,13 +534,14 @@ fn lanes_response(ui: &Ui, rect: Rect) -> Response {
     response
 }
 
-/// The rows of marks above the lanes, which take the pointer as those do. Keys reach them from there.
+/// The rows of marks above the lanes, which handle the pointer like the lanes. The keyboard focus
+/// moves on from them.
 fn marks_response(ui: &Ui, rect: Rect) -> Response {
     ui.interact(rect, id(ui, "mark rows"), Sense::CLICK | Sense::DRAG)
 }
 
-/// The names of the IPUs are buttons: they enlarge an IPU, or have it as high as the others again.
-/// The line below a name is dragged to make the IPU higher or lower.
+/// The names of the IPUs as buttons: they enlarge an IPU or restore its height. Dragging the line
+/// below a name changes the height of the IPU.
 fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Option<TraceEvent> {
     let gutter = layout.regions.gutter();
     if layout.blocks.len() < 2 || layout.blocks.iter().any(|block| block.replica.is_some()) {
@@ -544,9 +557,10 @@ fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Opt
             continue;
         }
         let large = settings.enlarged.contains(&ipu);
-        let (name, what) = match large {
-            true => (format!("Shrink IPU {ipu}"), "as high as the others"),
-            false => (format!("Enlarge IPU {ipu}"), "all rows, high enough for names"),
+        let (name, what) = if large {
+            (format!("Shrink IPU {ipu}"), "as high as the others")
+        } else {
+            (format!("Enlarge IPU {ipu}"), "all rows, high enough for names")
         };
         let response = ui.interact(rect, id(ui, "enlarge").with(ipu), Sense::click());
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
@@ -566,10 +580,10 @@ fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Opt
     changed
 }
 
-/// The border below an IPU that takes `own` in the gutter and is to be so high.
+/// The border below an IPU, which occupies `own` in the gutter, and its new height.
 fn border_ui(ui: &Ui, own: Rect, (ipu, height): (IpuId, f32)) -> Option<TraceEvent> {
     let line = Rect::from_x_y_ranges(own.x_range(), own.bottom() - 2.0..=own.bottom() + 4.0);
-    // Keys make an IPU higher by its name: no key needs to come past every border.
+    // The keyboard changes the height through the name, so the focus does not stop at every border.
     let response = ui.interact(line, id(ui, "border").with(ipu), Sense::CLICK | Sense::DRAG);
     let name = format!("Border below IPU {ipu}");
     response.widget_info(|| WidgetInfo::labeled(Role::Splitter, true, &name));
@@ -581,14 +595,15 @@ fn border_ui(ui: &Ui, own: Rect, (ipu, height): (IpuId, f32)) -> Option<TraceEve
     if response.double_clicked() {
         return Some(TraceEvent::SetIpuHeight(ipu, None));
     }
-    // Not to where the pointer is: the others change their heights as well, also those above.
+    // The border does not follow the pointer exactly: the other IPUs change their heights too, also
+    // those above.
     let changed = (height + response.drag_delta().y).clamp(LEAST_HEIGHT, MOST_HEIGHT);
     let dragged = response.dragged();
     response.on_hover_text("Drag to change the height; double-click to reset it");
-    dragged.then_some(TraceEvent::SetIpuHeight(ipu, Some(changed)))
+    if dragged { Some(TraceEvent::SetIpuHeight(ipu, Some(changed))) } else { None }
 }
 
-/// The scroll bar beside the lanes, where not all of them are on the screen.
+/// The scroll bar beside the lanes, if not all of them are visible.
 fn scroll_bar_ui(ui: &Ui, lanes: Rect, scroll: f64, total: f64) -> Option<TraceEvent> {
     let shown = f64::from(lanes.height());
     if total <= shown {
@@ -609,5 +624,5 @@ fn scroll_bar_ui(ui: &Ui, lanes: Rect, scroll: f64, total: f64) -> Option<TraceE
     let colour = if response.hovered() { palette.weak_text } else { palette.outline };
     ui.painter().rect_filled(handle, CornerRadius::same(4), colour);
     let moved = f64::from(response.drag_delta().y) / free.max(1.0) * (total - shown);
-    response.dragged().then_some(TraceEvent::ScrollBy(moved))
+    if response.dragged() { Some(TraceEvent::ScrollBy(moved)) } else { None }
 }

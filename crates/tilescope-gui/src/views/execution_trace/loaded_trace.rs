@@ -1,4 +1,4 @@
-//! What of the trace never changes while a report is open.
+//! The data of the trace that does not change while a report is open.
 
 use super::layers::links;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,32 +15,33 @@ use tilescope_report::{
     ReportPart, StepActivity, Target,
 };
 
-/// Marks that are read before anything is shown; of longer runs, lanes are shown before the marks.
+/// The largest number of marks that are read before the first frame. Longer runs show lanes before
+/// marks.
 const FEW_MARKS: u64 = 200_000;
 
-/// One IPU of the trace.
+/// The lanes of one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IpuLanes {
-    /// The IPU, and the replicas it is of.
+    /// The IPU and its replicas.
     pub at: ReplicaIpu,
-    /// Its groups of tiles.
+    /// The tile groups of the IPU.
     pub sub_lanes: Vec<u8>,
-    /// Executed steps on all of them.
+    /// The executed steps on all of them.
     pub steps: u64,
-    /// Rows of the flame, for each group of tiles.
+    /// The number of flame rows of each tile group.
     pub flame_rows: Vec<u32>,
 }
 
-/// Replicas beside the one whose lanes a report has.
+/// The relation of the other replicas to the one whose lanes a report has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplicasAlike {
-    /// As many of them do the same, as the simulator has it.
+    /// This many replicas behave identically, according to the simulator.
     Alike(u32),
-    /// As many of them run the same program and wait differently; there are lanes of all.
+    /// This many replicas run the same program and wait differently; the report has lanes of all.
     Differ(u32),
-    /// The same, in files before version 2.4, which have the lanes of replica 0 alone.
+    /// This many replicas differ, but a file before version 2.4 has the lanes of replica 0 alone.
     Unequal(u32),
-    /// Of as many, one was profiled.
+    /// One of this many replicas was profiled.
     OneProfiled(u32),
 }
 
@@ -51,25 +52,31 @@ impl ReplicasAlike {
         origin: ReportOrigin,
         (waits, classes): (&[ReplicaWait], &ReplicaClasses),
     ) -> Option<Self> {
-        // A report may have the lanes of all replicas: those stay as they are.
+        // A report may already have the lanes of all replicas, which stay as they are.
         let one = ipus <= target.ipus_per_replica as usize && target.replicas > 1;
-        one.then_some(match origin {
-            ReportOrigin::Tilescope if classes.differ() => Self::Differ(target.replicas),
-            ReportOrigin::Tilescope if !waits.is_empty() => Self::Unequal(target.replicas),
-            ReportOrigin::Tilescope => Self::Alike(target.replicas),
-            ReportOrigin::Foreign => Self::OneProfiled(target.replicas),
-        })
+        if one {
+            Some(match origin {
+                ReportOrigin::Tilescope if classes.differ() => Self::Differ(target.replicas),
+                ReportOrigin::Tilescope if !waits.is_empty() => Self::Unequal(target.replicas),
+                ReportOrigin::Tilescope => Self::Alike(target.replicas),
+                ReportOrigin::Foreign => Self::OneProfiled(target.replicas),
+            })
+        } else {
+            None
+        }
     }
 
-    /// `4 replicas alike; one is shown`; `in_short` without what sets those apart that differ.
+    /// Describes the replicas: `4 replicas alike; one is shown`. `in_short` omits the differences
+    /// between replicas.
     pub(crate) fn words(self, classes: &ReplicaClasses, unfolded: bool, in_short: bool) -> String {
         let shown = if unfolded { "all are shown" } else { "one is shown" };
         match self {
             Self::Alike(count) => format!("{} identical replicas; {shown}", grouped(count.into())),
             Self::Differ(count) => {
-                let shown = match unfolded {
-                    true => "all are shown, below marks of replica 0",
-                    false => "replica 0 is shown",
+                let shown = if unfolded {
+                    "all are shown, below marks of replica 0"
+                } else {
+                    "replica 0 is shown"
                 };
                 let ways = grouped(classes.classes.len() as u64);
                 let long = sentence(classes).filter(|_| !in_short);
@@ -86,7 +93,7 @@ impl ReplicasAlike {
         }
     }
 
-    /// Replicas whose lanes can be shown.
+    /// The number of replicas whose lanes can be shown.
     pub(crate) fn count(self) -> u32 {
         match self {
             Self::Alike(count) | Self::Differ(count) => count,
@@ -95,43 +102,44 @@ impl ReplicasAlike {
     }
 }
 
-/// Data of the trace that never changes while a report is open.
+/// The data of the trace that does not change while a report is open.
 pub(crate) struct LoadedTrace {
     pub trace: Trace,
     pub labels: ProgramLabels,
-    /// From the first cycle to the last.
+    /// The range from the first cycle to the last.
     pub range: CycleRange,
     pub ipus: Vec<IpuLanes>,
-    /// The same of replicas that differ from replica 0.
+    /// The IPUs of replicas that differ from replica 0.
     pub other_ipus: Vec<IpuLanes>,
-    /// Which replicas are alike, where they differ.
+    /// The classes of alike replicas, if replicas differ.
     pub classes: ReplicaClasses,
-    /// Kinds of marks there are.
+    /// The kinds of marks in the report.
     pub mark_kinds: Vec<MarkKind>,
-    /// Traffic of programs between IPUs.
+    /// The traffic of programs between IPUs.
     pub links: InterIpuTransfers,
     pub target: Arc<Target>,
-    /// Replicas that do what the lanes show, which are those of one.
+    /// The relation of the other replicas to the visible one; `None` with one replica.
     pub alike: Option<ReplicasAlike>,
-    /// Whether anything is copied from or to the host.
+    /// True if anything is copied from or to the host.
     pub host: bool,
-    /// Bytes per cycle that the links of an IPU carry at most, each way, or why that is not drawn;
-    /// nothing where no exchange between IPUs ran.
+    /// The largest number of bytes per cycle that the links of an IPU carry each way, or the reason
+    /// it is not drawn; `None` if no exchange between IPUs ran.
     pub link_limit: Option<Result<f64, &'static str>>,
-    /// Whether it is known how many tiles work in a step.
+    /// True if the number of tiles that work in a step is known.
     pub balance: bool,
-    /// Whether it was measured when each tile began and ended each step.
+    /// True if the start and end of each tile in each step were measured.
     pub measured: bool,
-    /// Where a pixel is as many cycles, nearly all steps are narrower than that.
+    /// The cycles per pixel from which nearly all steps are narrower than a pixel.
     pub narrow_steps: Option<Cycles>,
-    /// Cycles of each tile; read when they are first shown.
+    /// The cycles of each tile, read on first use.
     tile_times: OnceLock<TileWorkTimes>,
     marks: OnceLock<MarkRows>,
     path: OnceLock<Option<CriticalPath>>,
 }
 
 impl LoadedTrace {
-    /// Bytes per cycle that the links of an IPU carry at most, each way, where that is drawn.
+    /// The largest number of bytes per cycle that the links of an IPU carry each way, if that is
+    /// drawn.
     pub(super) fn known_link_limit(&self) -> Option<f64> {
         self.link_limit.and_then(Result::ok)
     }
@@ -141,12 +149,13 @@ impl LoadedTrace {
         self.path.get()?.as_ref()
     }
 
-    /// Finds the critical path: at once, or by going through all steps of a report of an older
-    /// version.
+    /// Finds the critical path. It is stored in newer reports; older ones need a pass over all
+    /// steps.
     pub(crate) fn find_path(&self, report: &Report) -> Result<(), ReportError> {
         if self.path.get().is_none() {
             let path = report.critical_path()?;
-            // Two threads may have found it at once; both found the same, and the first one stays.
+            // Two threads may have found it at once; both results are equal, and the first one
+            // stays.
             self.path.get_or_init(|| path);
         }
         Ok(())
@@ -157,12 +166,13 @@ impl LoadedTrace {
         self.marks.get()
     }
 
-    /// Reads the marks of a run that has too many to wait for.
+    /// Reads the marks of a run that has too many to read up front.
     pub(crate) fn read_marks(&self, report: &Report) -> Result<(), ReportError> {
         if self.marks.get().is_none()
             && let Some(marks) = MarkRows::read(report, &self.ipu_ids(), u64::MAX)?
         {
-            // Two threads may have read them at once; both read the same, and the first ones stay.
+            // Two threads may have read them at once; both results are equal, and the first ones
+            // stay.
             self.marks.get_or_init(|| marks);
         }
         Ok(())
@@ -172,7 +182,7 @@ impl LoadedTrace {
         self.ipus.iter().map(|lanes| lanes.at.ipu).collect()
     }
 
-    /// The lanes of an IPU of some replicas.
+    /// The lanes of an IPU of a replica class.
     pub(crate) fn lanes_at(&self, at: ReplicaIpu) -> Option<&IpuLanes> {
         self.ipus.iter().chain(&self.other_ipus).find(|lanes| lanes.at == at)
     }
@@ -184,23 +194,23 @@ impl LoadedTrace {
         all.filter(|lanes| lanes.at.class == class).collect()
     }
 
-    /// `IPU 1`, or where replicas differ `IPU 1 of replicas 2, 3`.
+    /// `IPU 1`, or `IPU 1 of replicas 2, 3` if replicas differ.
     pub(crate) fn ipu_words(&self, at: ReplicaIpu) -> String {
         ipu_words(&self.classes, at)
     }
 
-    /// What each tile does in each program, once the raster of tiles has asked for it.
+    /// The work of each tile in each program, once the raster of tiles has requested it.
     pub(crate) fn known_tile_times(&self) -> Option<&TileWorkTimes> {
         self.tile_times.get()
     }
 
-    /// What each tile does in each program, read when it is first asked for.
+    /// The work of each tile in each program, read on first use.
     pub(crate) fn tile_times(&self, report: &Report) -> Result<&TileWorkTimes, ReportError> {
         match self.tile_times.get() {
             Some(times) => Ok(times),
             None => {
                 let times = TileWorkTimes::read(report)?;
-                // Two threads may have read it at once; both read the same, and the first one
+                // Two threads may have read it at once; both results are equal, and the first one
                 // stays.
                 Ok(self.tile_times.get_or_init(|| times))
             }
@@ -208,7 +218,7 @@ impl LoadedTrace {
     }
 }
 
-/// Reads what never changes; `None` if nothing was executed.
+/// Reads the constant data; `None` if nothing was executed.
 pub(crate) fn prepare(
     report: &Report,
     progress: &Arc<AtomicU64>,
@@ -224,14 +234,16 @@ pub(crate) fn prepare(
     let labels = ProgramLabels::new(&*report.programs()?);
     let mut mark_kinds = Vec::new();
     for kind in MarkKind::ALL {
-        // One mark is enough to know that its kind needs a row.
+        // One mark is enough to show that its kind needs a row.
         let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: 1 };
         if !report.marks(&filter)?.is_empty() {
             mark_kinds.push(kind);
         }
     }
     let ipus = ipu_lanes(&trace, &labels);
-    let (range, mut host, mut exchanged) = (trace.range(), false, false);
+    let range = trace.range();
+    let mut host = false;
+    let mut exchanged = false;
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
@@ -254,7 +266,7 @@ pub(crate) fn prepare(
         link_limit: exchanged.then(|| links::limit(report)).transpose()?,
         balance: report.has(ReportPart::ActiveTiles),
         measured: report.has_tile_samples(),
-        // Damaged totals by program leave a trace of bars.
+        // With damaged totals by program, the trace shows bars.
         narrow_steps: narrow_step_cycles(&trace).ok(),
         range,
         trace,
@@ -277,13 +289,14 @@ fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
         // Lanes are sorted by IPU, then sub-lane.
         let at = ReplicaIpu { class: lane.class, ipu: lane.ipu };
         if ipus.last().is_none_or(|ipu| ipu.at != at) {
-            let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
+            let sub_lanes = Vec::new();
+            let flame_rows = Vec::new();
             ipus.push(IpuLanes { at, sub_lanes, steps: 0, flame_rows });
         }
         if let Some(ipu) = ipus.last_mut() {
             ipu.sub_lanes.push(lane.sub_lane);
             ipu.steps += lane.steps;
-            // Other tiles than the compute tiles only copy: a parent and its parts.
+            // Tiles other than compute tiles only copy: a parent and its parts.
             let rows = if lane.sub_lane == 0 { labels.rows().clamp(2, MAX_ROWS) } else { 2 };
             ipu.flame_rows.push(rows);
         }
@@ -291,7 +304,7 @@ fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
     ipus
 }
 
-/// Number of rows of each group of tiles.
+/// The number of rows of each tile group.
 pub(crate) fn rows_of(lanes: &IpuLanes, style: TraceLaneStyle) -> Vec<u32> {
     match style {
         TraceLaneStyle::Flame => lanes.flame_rows.clone(),

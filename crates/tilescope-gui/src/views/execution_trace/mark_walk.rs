@@ -1,4 +1,5 @@
-//! Walking from mark to mark by keys, looked up in the background: marks of a long run are read.
+//! Keyboard movement from mark to mark. It runs in the background because marks of a long run are
+//! read from the file.
 
 use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
@@ -7,10 +8,10 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Ve
 use egui::Ui;
 use tilescope_report::{Report, ReportError};
 
-/// A mark, whether the next one is looked for, and what tells one key press from the next.
+/// A mark, true for the direction forwards, and the number of the key press.
 type NeighbourMarkKey = (SelectedMark, bool, u64);
 
-/// The mark that is being walked to.
+/// The mark that is being looked up.
 #[derive(Default)]
 pub(super) struct MarkWalk {
     wanted: Option<NeighbourMarkKey>,
@@ -19,13 +20,13 @@ pub(super) struct MarkWalk {
 }
 
 impl MarkWalk {
-    /// Walks on from a mark.
+    /// Starts to move on from a mark.
     pub(super) fn start(&mut self, from: SelectedMark, forwards: bool) {
         self.presses += 1;
         self.wanted = Some((from, forwards, self.presses));
     }
 
-    /// The mark that was walked to, once it is known; none at the end of a row.
+    /// The mark that was found, once it is known. `None` until then, and at the end of a row.
     pub(super) fn arrived(
         &mut self,
         ui: &Ui,
@@ -44,7 +45,7 @@ impl MarkWalk {
     }
 }
 
-/// As many marks behind or before those of a row.
+/// Returns the same number of marks after or before those of a row.
 fn neighbour(
     report: &Report,
     prepared: &LoadedTrace,

@@ -1,8 +1,7 @@
-//! The raster of tiles of a report of measured tiles: each row shows when its tiles began and ended.
+//! The raster of tiles for measured tiles: each row shows the measured start and end of its tiles.
 //!
-//! A pixel is as bright as the share of its time in which its tiles were measured doing something, in
-//! the colours of what they did. Rows count the tiles that were measured; others leave them as they
-//! are.
+//! The brightness of a pixel is the share of its time in which its tiles were measured working, in
+//! the colours of their activities. Rows count only measured tiles; rows of others stay unchanged.
 
 use super::bar_colours::step_colour;
 use super::layers::tiles::BspRaster;
@@ -14,10 +13,10 @@ use tilescope_report::trace::LaneSpan;
 use tilescope_report::units::{CycleRange, Cycles, StepId, TileId};
 use tilescope_report::{ProgramKind, Report, ReportError, SampleKind, StepActivity};
 
-/// Steps between two that are drawn, up to which they are read together.
+/// The largest distance between two steps whose samples are read in one pass.
 const NEAR: u64 = 32;
 
-/// Draws the samples of all steps that are wide enough to be drawn one by one.
+/// Draws the samples of all steps that are wide enough to be drawn separately.
 pub(super) fn draw(
     report: &Report,
     raster: &BspRaster<'_>,
@@ -46,12 +45,12 @@ pub(super) fn draw(
     Ok(())
 }
 
-/// Shares of the time of each pixel, by what tiles did.
+/// The shares of each pixel's time, by activity of the tiles.
 struct MeasuredShares<'a> {
     raster: &'a BspRaster<'a>,
-    /// By row, column and kind: pixels of tiles.
+    /// By row, column and kind of activity.
     shares: Vec<[f32; SampleKind::ALL.len()]>,
-    /// Which tiles of the IPU were measured.
+    /// For each tile of the IPU, true if it was measured.
     measured: Vec<bool>,
 }
 
@@ -75,8 +74,9 @@ impl<'a> MeasuredShares<'a> {
             return;
         }
         let scale = width as f64 / self.raster.window.length().max(Cycles(1)).as_f64();
-        let column = |cycle: Cycles| (cycle - self.raster.window.start).as_f64() * scale;
-        let (left, right) = (column(shown.start), column(shown.end));
+        let to_column = |cycle: Cycles| (cycle - self.raster.window.start).as_f64() * scale;
+        let left = to_column(shown.start);
+        let right = to_column(shown.end);
         let kind = SampleKind::ALL.into_iter().position(|known| known == kind).unwrap_or(0);
         let (top, bottom) = rows_of_tile(place, self.measured.len(), height);
         let columns = left.floor() as usize..(right.ceil() as usize).min(width);
@@ -136,16 +136,14 @@ mod tests {
     use tilescope_report::units::{IpuId, TileRange};
 
     #[test]
-    fn every_pixel_shows_what_its_tile_was_measured_doing() {
+    fn every_pixel_shows_the_measured_activity_of_its_tile() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("profile.capnp");
         std::fs::write(&path, IpuStackProfile::layers(8, 3).bytes()).unwrap();
         let report = Report::open_with_cache(&path, None).unwrap();
         let trace = report.trace().unwrap().unwrap();
-        let (times, labels) = (
-            TileWorkTimes::read(&report).unwrap(),
-            ProgramLabels::new(&report.programs().unwrap()),
-        );
+        let times = TileWorkTimes::read(&report).unwrap();
+        let labels = ProgramLabels::new(&report.programs().unwrap());
         let window = CycleRange::new(Cycles(0), trace.range().end);
         let width = window.length().0 as usize;
         // A row for each tile and a column for each cycle.
@@ -163,7 +161,8 @@ mod tests {
         let lanes = [(0, spans)];
         let mut image = raster.fill(&lanes);
         draw(&report, &raster, &lanes, &mut image).unwrap();
-        let (mut samples, names) = (0, report.sample_labels().unwrap());
+        let mut samples = 0;
+        let names = report.sample_labels().unwrap();
         let every = StepId(0)..StepId(u64::MAX);
         report
             .visit_tile_samples(every, |_, sample| {
@@ -177,7 +176,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(samples, 8 * 3 * 3);
-        // A tile that was not measured stays as it was.
+        // A tile that was not measured stays unchanged.
         assert!(image.pixels[width..2 * width].iter().all(|pixel| *pixel == LIGHT.lane));
     }
 }

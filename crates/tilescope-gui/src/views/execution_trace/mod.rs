@@ -1,9 +1,9 @@
-//! The execution trace: what every IPU did, cycle by cycle.
+//! The execution trace view: the activity of every IPU, cycle by cycle.
 //!
-//! The view is taken apart into what the user asked to see ([`TraceSettings`], which is saved), what
-//! is read for it ([`TraceQueries`]), a pure layout ([`layout`]) that turns both into places, layers
-//! ([`layers`]) that are painted there, and interaction: pointer, keys and controls say what is to change
-//! as [`TraceEvent`]s, which the settings apply.
+//! The view consists of the settings of the user ([`TraceSettings`], which are saved), the data
+//! read for them ([`TraceQueries`]), a pure layout ([`layout`]) that turns both into positions,
+//! layers ([`layers`]) that are painted there, and interaction: pointer, keys and controls emit
+//! changes as [`TraceEvent`]s, which the settings apply.
 
 pub(super) mod bar_colours;
 mod bar_raster;
@@ -66,7 +66,7 @@ use tilescope_report::ProgramOutcome;
 use tilescope_report::units::{CycleRange, Cycles};
 use toolbar::controls_ui;
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::ExecutionTrace,
     help: include_str!("../../../../../assets/help/execution-trace.md"),
@@ -89,22 +89,22 @@ struct ExecutionTraceView {
     painted: Option<PaintedLanes>,
 }
 
-/// What is being done to the view between two frames.
+/// The state of interactions between two frames.
 #[derive(Default)]
 struct TraceInputState {
     pointer: LanePointer,
     strip_drag: Option<OverviewDrag>,
     strip_has_focus: bool,
-    /// Whether a filter is to be typed next.
+    /// True if the filter takes the focus in the next frame.
     focus_filter: bool,
     /// What the menu of the lanes is about.
     menu: Option<LaneMenuTarget>,
 }
 
-/// Where the lanes were painted, and what.
+/// The position and contents of the lanes in the last frame.
 #[derive(Clone, Copy)]
 struct PaintedLanes {
-    /// Lanes and ruler.
+    /// The rectangle of lanes and ruler.
     rect: Rect,
     /// The cycles of this report.
     run: CycleRange,
@@ -155,7 +155,8 @@ impl ReportView for ExecutionTraceView {
 
 impl TimelineView for ExecutionTraceView {
     fn timeline(&self) -> Option<VisibleTimeline> {
-        let ((axis, limits), painted) = (self.settings.shown()?, self.painted?);
+        let (axis, limits) = self.settings.shown()?;
+        let painted = self.painted?;
         Some(VisibleTimeline { axis, width: limits.width, lanes: painted.rect, run: painted.run })
     }
 
@@ -205,7 +206,7 @@ fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
 }
 
 impl ExecutionTraceView {
-    /// Does what events say, in order: what the user does changes the settings here alone.
+    /// Applies events in order. All user actions change the settings only here.
     fn apply(&mut self, context: &ViewContext<'_>, events: impl IntoIterator<Item = TraceEvent>) {
         for event in events {
             if let TraceEvent::GoToPosition { lane, position } = event {
@@ -226,14 +227,14 @@ impl ExecutionTraceView {
         if self.settings.follow(context.selection) {
             context.commands.push(AppCommand::ZoomToCycles(None));
         }
-        // Above or below another trace, lanes take the room; both have one toolbar.
+        // Above or below another trace, lanes take precedence; both share one toolbar.
         if context.pane.is_none_or(|pane| pane.side == ComparisonSide::Source) {
             self.toolbar_ui(ui, context, prepared);
         }
         if context.pane.is_none() {
             self.panel_ui(ui, context, prepared);
         }
-        // Where two traces share little height, lanes need it more than marks above them.
+        // If two traces share little height, lanes need it more than marks above them.
         let without_marks = context.pane.filter(|pane| pane.low).map(|_| {
             let mut prefs = context.prefs.clone();
             prefs.trace.marks = false;
@@ -247,7 +248,8 @@ impl ExecutionTraceView {
 
     fn toolbar_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &LoadedTrace) {
         let mut events = Vec::new();
-        let (settings, focus_filter) = (&self.settings, &mut self.input.focus_filter);
+        let settings = &self.settings;
+        let focus_filter = &mut self.input.focus_filter;
         toolbar_ui(ui, VIEW.id.name(), |bar| {
             events = controls_ui(bar, context, prepared, settings, focus_filter);
         });
@@ -271,7 +273,7 @@ impl ExecutionTraceView {
     }
 }
 
-/// Identifies parts of this view to egui.
+/// The egui id of a part of this view.
 fn id(ui: &Ui, part: &'static str) -> Id {
     ui.scope_id().with(("execution trace", part))
 }

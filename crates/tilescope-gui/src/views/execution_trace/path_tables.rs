@@ -1,4 +1,4 @@
-//! What the critical path goes through on the screen, and the slack of every IPU, as tables.
+//! The tables of the visible part of the critical path, and of the slack of every IPU.
 
 use super::events::TraceEvent;
 use super::loaded_trace::LoadedTrace;
@@ -17,7 +17,7 @@ use tilescope_analysis::tables::critical_path as columns;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{Report, ReportError};
 
-/// Room from which on both tables stand beside each other.
+/// The width from which both tables are side by side.
 const BESIDE: f32 = 900.0;
 
 /// The path in a window, and the slack of the run.
@@ -36,13 +36,15 @@ pub(super) struct PathTablesPanel {
 
 impl Default for PathTablesPanel {
     fn default() -> Self {
-        let (path, slack) = (TableState::as_given(), TableState::as_given());
+        let path = TableState::as_given();
+        let slack = TableState::as_given();
         Self { found: BackgroundQuery::default(), path, slack }
     }
 }
 
 impl PathTablesPanel {
-    /// Shows what is on the path in the cycles on the screen; the step that was asked for.
+    /// Shows the part of the path in the visible cycles. Returns the selected step, if a row was
+    /// clicked.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -60,7 +62,8 @@ impl PathTablesPanel {
         let texts = QueryTexts { waiting: "Adding up…", failed: "The path cannot be read" };
         let found = context
             .ask(ui, &mut self.found, &window, |report, window| path_tables(report, *window));
-        let (path, slack) = (&mut self.path, &mut self.slack);
+        let path = &mut self.path;
+        let slack = &mut self.slack;
         found.show(ui, texts, |ui, found| {
             if found.totals.rows.is_empty() {
                 empty_state_ui(ui, "No critical path", "No step runs in these cycles.");
@@ -75,7 +78,7 @@ impl PathTablesPanel {
     }
 }
 
-/// Two tables beside each other, or one below the other.
+/// Two tables, side by side or one below the other.
 fn both_ui<T>(
     ui: &mut Ui,
     first: impl FnOnce(&mut Ui) -> Option<T>,
@@ -105,7 +108,7 @@ fn path_ui(
     });
     let row = found.totals.rows.get(chosen.inner?)?;
     let (lane, position) = row.longest;
-    (row.steps > 0).then_some(TraceEvent::GoToPosition { lane, position })
+    if row.steps > 0 { Some(TraceEvent::GoToPosition { lane, position }) } else { None }
 }
 
 fn slack_ui(
@@ -122,7 +125,7 @@ fn slack_ui(
 
 fn path_tables(report: &Report, window: CycleRange) -> Result<PathTables, ReportError> {
     let totals = path_totals(report, Some(window))?.unwrap_or_default();
-    let path = Arc::new(columns::path_table(&totals));
+    let path = Arc::new(columns::path_table(&totals).with_keys(report)?);
     let slack = Arc::new(columns::slack_table(&ipu_slacks(report)?));
     Ok(PathTables { totals, path, slack })
 }

@@ -1,4 +1,4 @@
-//! Places to go to in a run that repeats: a typical iteration or slot, the fastest and the slowest.
+//! The notable places of a repeating run: a typical iteration or slot, the fastest and the slowest.
 
 use super::events::TraceEvent;
 use super::layers::marks::SelectedMark;
@@ -8,7 +8,7 @@ use egui::{Grid, ScrollArea, Ui, vec2};
 use tilescope_analysis::trace::{MarkPeriod, MarkPlace, RepeatedMarks, signed_percent, singular};
 use tilescope_report::units::{CycleRange, Hertz, grouped, seconds};
 
-/// Which one of several marks.
+/// One of several repeated marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RepeatedPlace {
     Typical,
@@ -36,12 +36,12 @@ impl RepeatedPlace {
     }
 }
 
-/// What repeats, the widest first; nothing before the marks are read.
+/// The repeated marks, the widest first; empty before the marks are read.
 pub(crate) fn repeated(prepared: &LoadedTrace) -> &[RepeatedMarks] {
     prepared.known_marks().map_or(&[], |marks| &marks.repeated)
 }
 
-/// Goes to a place of what repeats.
+/// Returns the event that goes to a place.
 pub(crate) fn go(prepared: &LoadedTrace, place: RepeatedPlace) -> Option<TraceEvent> {
     repeated(prepared).first().map(|marks| event(marks, place))
 }
@@ -65,7 +65,7 @@ pub(crate) fn menu_ui(ui: &mut Ui, prepared: &LoadedTrace) -> Option<TraceEvent>
     chosen
 }
 
-/// The places as a table, where nothing is chosen.
+/// The places as a table, shown without a selection.
 pub(crate) fn places_ui(ui: &mut Ui, prepared: &LoadedTrace, clock: Hertz) -> Option<TraceEvent> {
     let mut chosen = None;
     ScrollArea::both().auto_shrink(false).id_salt("places").show(ui, |ui| {
@@ -98,7 +98,7 @@ pub(crate) fn places_ui(ui: &mut Ui, prepared: &LoadedTrace, clock: Hertz) -> Op
     chosen
 }
 
-/// Those places that differ.
+/// The places that differ from each other.
 fn shown(marks: &RepeatedMarks) -> &'static [RepeatedPlace] {
     let some = if marks.all_equal() { 1 } else { RepeatedPlace::ALL.len() };
     &RepeatedPlace::ALL[..some]
@@ -134,7 +134,7 @@ fn title(marks: &RepeatedMarks, place: RepeatedPlace) -> String {
     format!("{} {} {number}", place.title(), singular(marks.kind))
 }
 
-/// Its cycles, and how far they are from the typical ones.
+/// Its cycles, and their difference from the typical ones.
 fn length(marks: &RepeatedMarks, place: RepeatedPlace, clock: Option<Hertz>) -> String {
     let own = place.of(marks);
     let cycles = own.range.length();

@@ -1,5 +1,5 @@
-//! What is read for the view, in the background: the trace itself, the scene on the screen, the
-//! strip above it, and the tables below.
+//! The background queries of the view: the trace itself, the visible scene, the overview strip, and
+//! the tables below.
 
 use super::layers::marks::SelectedMark;
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
@@ -22,7 +22,7 @@ use crate::widgets::split_texture::SplitImage;
 use egui::{Rect, Ui};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::critical_path::{StepOnPath, WhyChain};
 use tilescope_analysis::distribution::ValueStatistics;
 use tilescope_analysis::trace::{
@@ -30,32 +30,32 @@ use tilescope_analysis::trace::{
 };
 use tilescope_report::units::{CycleRange, Cycles, NumberFormat, ReplicaIpu};
 
-/// Points above and below the lanes on the screen whose IPUs are read too, so that scrolling does
-/// not uncover empty lanes.
+/// The distance above and below the screen, in points, within which IPUs are read too, so that
+/// scrolling uncovers no empty lanes.
 const READ_AHEAD: f32 = 200.0;
-/// Bounds the memory of an image, whatever the zoom and the width of the window.
+/// The limit for the width of an image, which bounds its memory at any zoom and window width.
 const MAX_COLUMNS: usize = 32_768;
 
-/// Pixels across, pixels of a row, and the colours.
+/// The width in pixels, the pixels of a row, and the colours.
 pub(super) type TraceOverviewKey = (usize, usize, ColourScheme);
 
-/// Steps, and how numbers in their details are written.
+/// The steps, and the format of numbers in their details.
 pub(super) type StepDetailsKey = (Vec<SelectedStep>, NumberFormat);
 
-/// Questions about the trace and their answers.
+/// The queries about the trace, with their answers.
 #[derive(Default)]
 pub(super) struct TraceQueries {
     pub prepared: BackgroundQuery<(), Option<Versioned<LoadedTrace>>>,
-    /// Per mille of the trace that is indexed.
+    /// The indexed share of the trace, per mille.
     progress: Arc<AtomicU64>,
     pub scene: BackgroundQuery<TraceSceneKey, TraceScene>,
-    /// Whether the marks of a long run are read.
+    /// Reads the marks of a long run.
     marks: BackgroundQuery<(), ()>,
-    /// Whether the critical path is found.
+    /// Finds the critical path.
     path: BackgroundQuery<(), ()>,
-    /// What the path says of the step under the pointer.
+    /// The critical path data of the step under the pointer.
     pub pointed: BackgroundQuery<SelectedStep, Option<StepOnPath>>,
-    /// Why the chosen step takes as long as it does.
+    /// The reasons for the length of the selected step.
     pub why: BackgroundQuery<(SelectedStep, NumberFormat), Option<WhyChain>>,
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
     pub summary: BackgroundQuery<(CycleRange, Vec<ReplicaIpu>), WindowSummary>,
@@ -69,25 +69,25 @@ pub(super) struct TraceQueries {
 }
 
 impl TraceQueries {
-    /// Asks for what never changes.
+    /// Queries the constant data of the trace.
     pub(super) fn ask_prepared(
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
     ) -> QueryState<Option<Versioned<LoadedTrace>>> {
-        // Coming back to this view begins anew.
+        // Returning to this view restarts a cancelled query.
         if self.prepared.is_cancelled() {
             self.prepared.retry();
         }
         let report = context.opened.report.clone();
         let progress = self.progress.clone();
-        let question = move |(): &(), cancelled: &Arc<AtomicBool>| {
+        self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), move |(), cancelled| {
             prepare(&report, &progress, cancelled).map(|found| found.map(Versioned::new))
-        };
-        self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), question)
+        })
     }
 
-    /// Asks for the marks of a run that has too many to wait for; whether they are known.
+    /// Queries the marks of a run that has too many to read up front. Returns true once they are
+    /// known.
     pub(super) fn ask_marks(
         &mut self,
         ui: &Ui,
@@ -101,7 +101,7 @@ impl TraceQueries {
         prepared.known_marks().is_some()
     }
 
-    /// Asks for the critical path; whether it is found.
+    /// Queries the critical path. Returns true once it is found.
     pub(super) fn ask_path(
         &mut self,
         ui: &Ui,
@@ -115,7 +115,7 @@ impl TraceQueries {
         prepared.known_path().is_some()
     }
 
-    /// What to say where the critical path is not there.
+    /// The text shown while the critical path is missing.
     pub(super) fn path_text(&self) -> String {
         match self.path.latest_error() {
             Some(error) => format!("The critical path cannot be read: {error}"),
@@ -123,7 +123,7 @@ impl TraceQueries {
         }
     }
 
-    /// What to say while the trace is read.
+    /// The text shown while the trace is read.
     pub(super) fn progress_text(&self) -> String {
         match self.progress.load(Ordering::Relaxed) as f64 / 1000.0 {
             0.0 => "Reading the trace…".to_owned(),
@@ -131,7 +131,7 @@ impl TraceQueries {
         }
     }
 
-    /// Asks for the image of the whole run.
+    /// Queries the image of the whole run.
     pub(super) fn ask_overview(
         &mut self,
         ui: &Ui,
@@ -140,13 +140,12 @@ impl TraceQueries {
         key: TraceOverviewKey,
     ) -> QueryState<SplitImage> {
         let shared = prepared.clone();
-        let question = move |(width, row, colours): &TraceOverviewKey| {
+        self.overview.ask(ui.ctx(), context.workers, &key, move |(width, row, colours)| {
             overview(&shared, (*width, *row), *colours)
-        };
-        self.overview.ask(ui.ctx(), context.workers, &key, question)
+        })
     }
 
-    /// Asks for the scene that is on the screen, unless it is on its way.
+    /// Queries the visible scene, unless it is already being read.
     pub(super) fn ask_scene(
         &mut self,
         ui: &Ui,
@@ -159,13 +158,13 @@ impl TraceQueries {
             .ask(ui, &mut self.scene, key, move |report, key| build_scene(report, &prepared, key))
     }
 
-    /// What went wrong with what is on the screen.
+    /// The error of the visible scene or strip, if any.
     pub(super) fn latest_error(&self) -> Option<String> {
         let scene = self.scene.latest_error().map(ToString::to_string);
         scene.or_else(|| self.marks.latest_error().map(ToString::to_string))
     }
 
-    /// The cycles of what is chosen, once they are known.
+    /// The cycles of the selection, once they are known.
     pub(super) fn chosen_range(
         &self,
         settings: &TraceSettings,
@@ -173,7 +172,7 @@ impl TraceQueries {
     ) -> Option<CycleRange> {
         let mark = settings.mark.map(|mark| mark.range);
         mark.or(settings.bar.as_ref().map(|bar| bar.range)).or_else(|| {
-            // Answers lag behind the selection: the cycles of another step would be zoomed to.
+            // Answers lag behind the selection: they may hold the cycles of another step.
             let details: &StepDetailReport = self.details.latest()?.last()?;
             selected.filter(|step| step.step == details.step)?;
             Some(details.range)
@@ -181,33 +180,34 @@ impl TraceQueries {
     }
 }
 
-/// How the scene is to look: all that is not a matter of where it is.
+/// The appearance of the scene, independent of its position.
 #[derive(Clone, Copy)]
 pub(super) struct TraceSceneLook<'a> {
     pub prefs: &'a TracePrefs,
     pub selected: Option<SelectedStep>,
     pub filter: &'a str,
     pub colours: ColourScheme,
-    /// Where a pixel is as many cycles, lanes are shown as shares.
+    /// The cycles per pixel from which lanes are shown as shares.
     pub narrow_steps: Option<Cycles>,
-    /// Whether the marks are read.
+    /// True if the marks are read.
     pub marks_known: bool,
-    /// Whether the critical path is found.
+    /// True if the critical path is found.
     pub path_known: bool,
-    /// Physical pixels per point.
+    /// The physical pixels per point.
     pub pixels_per_point: f32,
 }
 
 impl TraceSceneLook<'_> {
-    /// Whether lanes are graphs of shares. By the zoom alone, so that panning changes nothing and
-    /// all lanes look alike. What matches a filter has no place in a sum over all steps.
+    /// Returns true if lanes are graphs of shares. Only the zoom decides, so that panning changes
+    /// nothing and all lanes look alike. A filter switches shares off, because a sum over all steps
+    /// cannot show its matches.
     pub(super) fn shows_shares(&self, axis: PanZoomAxis) -> bool {
         let far_out = is_far_out(self.narrow_steps, axis.scale(), self.pixels_per_point);
         self.prefs.shares && far_out && self.filter.trim().is_empty()
     }
 }
 
-/// The key of the scene that is on the screen.
+/// The key of the visible scene.
 pub(super) fn scene_key(
     layout: &TraceLayout<'_>,
     limits: AxisLimits,
@@ -215,16 +215,16 @@ pub(super) fn scene_key(
 ) -> TraceSceneKey {
     let TraceSceneLook { prefs, selected, filter, colours, pixels_per_point, .. } = look;
     let cycles_per_pixel = layout.axis.scale() / f64::from(pixels_per_point);
-    // More cycles than are on the screen, so that panning does not wait for every frame.
+    // More cycles than are visible, so that panning does not wait for every frame.
     let window = scene_window(layout.axis, limits.width);
     let width = (window.length().as_f64() / cycles_per_pixel).ceil() as usize;
-    // One spelling for what matches the same: a blank typed must not have all read again.
+    // Equivalent filters share one spelling: a typed space must not cause a new query.
     let filter = filter.trim().to_lowercase();
     let mut known = BTreeSet::new();
     let rows_key = |block: &IpuLaneLayout<'_>| IpuRowsKey {
         at: block.lanes.at,
         rows: block.rows.clone(),
-        // Images are made in physical pixels: in points, dense screens would scale them up.
+        // Images are made in physical pixels: in points, high-density screens would scale them up.
         row_height: ((block.row_height * pixels_per_point).round() as usize).max(1),
     };
     TraceSceneKey {
@@ -233,7 +233,7 @@ pub(super) fn scene_key(
         points: (window.length().as_f64() / layout.axis.scale()).ceil() as usize,
         ipus: layout
             .blocks_within(READ_AHEAD)
-            // Replicas that are alike show the same.
+            // Replicas that are alike share one image.
             .filter(|block| known.insert(block.lanes.at))
             .map(rows_key)
             .collect(),
@@ -246,9 +246,10 @@ pub(super) fn scene_key(
         marks: prefs.marks,
         marks_known: look.marks_known,
         arrows: prefs.arrows,
-        path: match look.path_known {
-            true => (layout.regions.path.height() * pixels_per_point).round() as usize,
-            false => 0,
+        path: if look.path_known {
+            (layout.regions.path.height() * pixels_per_point).round() as usize
+        } else {
+            0
         },
         chosen: selected.map(|step| step.step),
         shares: look.shows_shares(layout.axis),
@@ -259,17 +260,18 @@ pub(super) fn scene_key(
             .blocks
             .first()
             .map_or(0, |block| (block.links * pixels_per_point).round() as usize),
-        tiles: match prefs.tiles {
-            true => (f32::from(prefs.tiles_height) * pixels_per_point) as usize,
-            false => 0,
+        tiles: if prefs.tiles {
+            (f32::from(prefs.tiles_height) * pixels_per_point) as usize
+        } else {
+            0
         },
     }
 }
 
-/// The key of the image of the whole run in a strip.
+/// The key of the image of the whole run in the overview strip.
 pub(super) fn overview_key(ui: &Ui, rect: Rect, ipus: usize) -> TraceOverviewKey {
     let ppp = ui.pixels_per_point();
-    // A row needs one row of pixels of its own beside the separator.
+    // A row needs at least one row of pixels beside the separator.
     let row_height = ((rect.height() * ppp) as usize / ipus.max(1)).max(2);
     ((rect.width() * ppp).max(1.0) as usize, row_height, ColourScheme::of(ui))
 }

@@ -1,4 +1,4 @@
-//! The row above the lanes that says how many replicas there are, and folds or unfolds their lanes.
+//! The row above the lanes that shows the number of replicas and folds or unfolds their lanes.
 
 use super::id;
 use super::layout::MARK_HEIGHT;
@@ -10,21 +10,21 @@ use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, FontId, Rect, Sense, Ui, WidgetInfo, pos2};
 
-/// Width of the words that unfold the lanes, and of the space before them.
+/// The width of the link that unfolds the lanes, with the gap before it.
 const LINK: f32 = 60.0;
 
-/// The replicas that a row tells of; beside another trace there is no room for it.
+/// The replicas that a row describes; `None` beside another trace, for lack of space.
 pub(super) fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Option<ReplicasAlike> {
     prepared.alike.filter(|_| context.pane.is_none())
 }
 
-/// Replicas whose lanes are shown.
+/// The number of replicas whose lanes are shown.
 pub(super) fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> u32 {
     let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
     all.map_or(1, ReplicasAlike::count)
 }
 
-/// The row below the marks that says how many replicas there are, and folds or unfolds their lanes.
+/// The row below the marks that shows the number of replicas and folds or unfolds their lanes.
 pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedTrace, marks: Rect) {
     let Some(alike) = replicas(context, prepared) else { return };
     let palette = ThemePalette::for_ui(ui);
@@ -34,12 +34,14 @@ pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedT
     let painter = ui.painter();
     painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
     let at = pos2(row.left() + 2.0, row.center().y - 1.0);
-    let words = |in_short| alike.words(&prepared.classes, context.prefs.trace.replicas, in_short);
-    let (all, short) = (words(false), words(true));
-    let galley = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), palette.text);
-    // Beside a long sentence there would be no room to unfold what it speaks of.
-    let (shown, is_cut) = match galley(&all) {
-        long if at.x + long.size().x + LINK > row.right() => (galley(&short), true),
+    let describe =
+        |in_short| alike.words(&prepared.classes, context.prefs.trace.replicas, in_short);
+    let all = describe(false);
+    let short = describe(true);
+    let lay_out = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), palette.text);
+    // A long sentence would leave no space for the link that unfolds the lanes.
+    let (shown, is_cut) = match lay_out(&all) {
+        long if at.x + long.size().x + LINK > row.right() => (lay_out(&short), true),
         long => (long, false),
     };
     let said = Align2::LEFT_CENTER.anchor_size(at, shown.size());
@@ -53,9 +55,10 @@ pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedT
     if alike.count() < 2 {
         return;
     }
-    let (text, name) = match context.prefs.trace.replicas {
-        true => ("Fold", "Fold replicas"),
-        false => ("Unfold", "Unfold replicas"),
+    let (text, name) = if context.prefs.trace.replicas {
+        ("Fold", "Fold replicas")
+    } else {
+        ("Unfold", "Unfold replicas")
     };
     let at = pos2(said.right() + 12.0, at.y);
     let link = painter.text(at, Align2::LEFT_CENTER, text, font, palette.accent);

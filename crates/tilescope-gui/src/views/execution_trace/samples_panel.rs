@@ -1,4 +1,4 @@
-//! Samples of measured tiles, grouped by what they are of.
+//! The samples of measured tiles, grouped by name.
 
 use crate::theme::spacing;
 use crate::views::ViewContext;
@@ -14,7 +14,7 @@ use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, metadata_na
 /// The tab of samples.
 #[derive(Default)]
 pub(super) struct SamplesPanel {
-    /// Name of what samples are put together by; the first of all at first.
+    /// The name by which samples are grouped; the first one by default.
     by: Option<String>,
     metadata: BackgroundQuery<(), Vec<String>>,
     found: BackgroundQuery<String, Arc<DataTable>>,
@@ -22,7 +22,7 @@ pub(super) struct SamplesPanel {
 }
 
 impl SamplesPanel {
-    /// Shows the samples of the whole run by the chosen name.
+    /// Shows the samples of the whole run, grouped by the selected name.
     pub(super) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let texts = QueryTexts { waiting: "Adding up…", failed: "Samples cannot be read" };
         let names = context.read(ui, &mut self.metadata, metadata_names);

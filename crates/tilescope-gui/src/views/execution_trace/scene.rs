@@ -1,5 +1,5 @@
-//! What is read and drawn in the background for each window: the bars, their image and the marks
-//! above them.
+//! The data that is read and drawn in the background for each window: the bars, their image and the
+//! marks above them.
 
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::layers::links::LinkStrip;
@@ -21,48 +21,48 @@ use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu, StepId};
 use tilescope_report::{MarkKind, Report, ReportError};
 
-/// Pixels of a row of the strip that are enough for a stack of shares.
+/// The height in pixels from which a row of the strip can show a stack of shares.
 const LEAST_SHARES: usize = 6;
-/// Pixels from which on a bar may get a name, were the window shown a little closer.
+/// The width in pixels from which a bar may get a label after zooming in slightly.
 pub(super) const LEAST_WIDE: f64 = 16.0;
 
 /// The query key of a scene.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TraceSceneKey {
-    /// Cycles; more than are on the screen, so that panning finds them there.
+    /// The range of cycles; it extends past the screen for panning.
     pub window: CycleRange,
-    /// Pixels across.
+    /// The width in pixels.
     pub width: usize,
-    /// The same in points.
+    /// The width in points.
     pub points: usize,
-    /// IPUs that are on the screen.
+    /// The visible IPUs and their rows.
     pub ipus: Vec<IpuRowsKey>,
     pub style: TraceLaneStyle,
-    /// Executions and syncs that are shown as one bar.
+    /// The executions and syncs that are shown as one bar.
     pub grouping: TraceStepGrouping,
-    /// Whether bars are shaded by tile balance.
+    /// True if bars are shaded by tile balance.
     pub tile_balance: bool,
-    /// Whether lanes are graphs of shares instead of bars.
+    /// True if lanes are graphs of shares instead of bars.
     pub shares: bool,
-    /// Whether there are rows of marks.
+    /// True if there are rows of marks.
     pub marks: bool,
-    /// Whether the marks in them are read.
+    /// True if the marks in the rows are read.
     pub marks_known: bool,
-    /// Whether there are arrows between IPUs.
+    /// True if there are arrows between IPUs.
     pub arrows: bool,
-    /// Height of the lane of the critical path in pixels; 0 without one.
+    /// The height of the critical path lane in pixels; 0 without one.
     pub path: usize,
-    /// The chosen step, which has arrows however narrow it is.
+    /// The selected step, which has arrows at any width.
     pub chosen: Option<StepId>,
     /// The filter text, in lower case.
     pub filter: String,
-    /// Which colours it is painted in.
+    /// The colours of the image.
     pub colours: ColourScheme,
-    /// Pixels between sub-lanes.
+    /// The gap between sub-lanes in pixels.
     pub gap: usize,
-    /// Height of the strip of links in pixels; 0 without one.
+    /// The height of the strip of links in pixels; 0 without one.
     pub links: usize,
-    /// Height of the raster of tiles in pixels; 0 without one.
+    /// The height of the raster of tiles in pixels; 0 without one.
     pub tiles: usize,
 }
 
@@ -70,15 +70,15 @@ pub(crate) struct TraceSceneKey {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IpuRowsKey {
     pub at: ReplicaIpu,
-    /// Rows of each group of tiles.
+    /// The number of rows of each tile group.
     pub rows: Vec<u32>,
-    /// Height of a row in pixels.
+    /// The height of a row in pixels.
     pub row_height: usize,
 }
 
-/// The cycles of the scene for what is on the screen, with more on both sides: whole blocks, so that
-/// panning inside of one asks for nothing new, and so that what is on the screen has the same pixels
-/// whatever way led there.
+/// The window of the scene for the visible cycles, with a margin on both sides. It consists of
+/// whole blocks, so that panning within a block needs no query, and the visible pixels do not
+/// depend on earlier positions.
 pub(super) fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
     let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
     let block = length.div_ceil(4);
@@ -90,51 +90,51 @@ pub(super) fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
     CycleRange::new(start, end)
 }
 
-/// One IPU in a window.
+/// The data of one IPU in a window.
 pub(crate) struct IpuLaneScene {
-    /// The IPU, and the replicas it is of.
+    /// The IPU and its replicas.
     pub at: ReplicaIpu,
-    /// Bars of its groups of tiles.
+    /// The bars of its tile groups.
     pub lanes: Vec<LaneItemList>,
-    /// Places of the bars among them that may be wide enough for a name, group by group.
+    /// The indices of bars that may be wide enough for a label, by tile group.
     pub labelled_bars: Vec<Vec<u32>>,
-    /// Shares of its groups of tiles; none where bars are shown.
+    /// The shares of its tile groups; empty if bars are shown.
     pub shares: Vec<LaneShares>,
-    /// The bars or shares as an image.
+    /// The image of the bars or shares.
     pub image: SplitImage,
-    /// The raster of tiles as an image.
+    /// The image of the raster of tiles.
     pub tiles: Option<SplitImage>,
-    /// What its links carry.
+    /// The load of its links.
     pub links: Option<LinkStrip>,
-    /// Its stages and updates.
+    /// The stages and updates of the IPU.
     pub marks: Vec<ShownMark>,
 }
 
 impl IpuLaneScene {
-    /// The stage that the compute tiles work on in all of some cycles.
+    /// The stage that the compute tiles work on during the whole range.
     pub(crate) fn stage_in(&self, cycles: CycleRange) -> Option<&ShownMark> {
         let behind = self.marks.partition_point(|mark| mark.block.range.start <= cycles.start);
         let last = self.marks.get(behind.checked_sub(1)?)?;
         let holds = last.block.micro_batch().is_some() && cycles.end <= last.block.range.end;
-        holds.then_some(last)
+        if holds { Some(last) } else { None }
     }
 }
 
-/// A window of the trace, ready to paint.
+/// A window of the trace, ready to be painted.
 pub(crate) struct TraceScene {
     pub key: TraceSceneKey,
     pub ipus: Vec<IpuLaneScene>,
-    /// Marks that concern all IPUs, by kind.
+    /// The marks of all IPUs, by kind.
     pub marks: Vec<(MarkKind, Vec<ShownMark>)>,
-    /// Activity of the host.
+    /// The activity of the host.
     pub host: Vec<(CycleRange, HostActivity)>,
-    /// Data on its way between IPUs of some replicas.
+    /// The transfers between IPUs, by replica class.
     pub arrows: Vec<(ReplicaClassId, FlowArrow)>,
-    /// The critical path.
+    /// The critical path in the window.
     pub path: Option<PathScene>,
 }
 
-/// Reads, arranges and fills a window.
+/// Reads and lays out a window, and fills its images.
 pub(crate) fn build_scene(
     report: &Report,
     prepared: &LoadedTrace,
@@ -147,10 +147,9 @@ pub(crate) fn build_scene(
             text => prepared.labels.matching(text),
         },
     };
-    let lanes_of = |rows: &IpuRowsKey| prepared.lanes_at(rows.at);
     let shown: Vec<(&IpuLanes, &IpuRowsKey)> =
-        key.ipus.iter().filter_map(|rows| Some((lanes_of(rows)?, rows))).collect();
-    // IPUs do not depend on each other, and filling images is most of the work.
+        key.ipus.iter().filter_map(|rows| Some((prepared.lanes_at(rows.at)?, rows))).collect();
+    // IPUs are independent, and filling images is most of the work.
     let ipus: Result<Vec<IpuLaneScene>, ReportError> =
         shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, *lanes)).collect();
     let mut marks = Vec::new();
@@ -159,14 +158,16 @@ pub(crate) fn build_scene(
             marks.push((kind, marks::read(report, prepared, key, MarkRowId::Common(kind))?));
         }
     }
-    let host = match key.marks && prepared.host {
-        true => host_lane(&prepared.trace, key.window, key.width as u32)?,
-        false => Vec::new(),
+    let host = if key.marks && prepared.host {
+        host_lane(&prepared.trace, key.window, key.width as u32)?
+    } else {
+        Vec::new()
     };
     let ipus = ipus?;
-    let arrows = match key.arrows && prepared.ipus.len() > 1 {
-        true => arrows::read(prepared, &ipus, key)?,
-        false => Vec::new(),
+    let arrows = if key.arrows && prepared.ipus.len() > 1 {
+        arrows::read(prepared, &ipus, key)?
+    } else {
+        Vec::new()
     };
     let path = match prepared.known_path() {
         Some(path) if key.path > 0 => Some(path::read(prepared, path, key, &filter)?),
@@ -202,9 +203,10 @@ fn ipu_scene(
     };
     let palette = key.colours.palette();
     let shares = if key.shares { shares(trace, key, shown)? } else { Vec::new() };
-    let image = SplitImage::cut(match key.shares {
-        true => share_raster(&shares, &fill, palette),
-        false => raster(&lanes, labels, &fill, filter, palette),
+    let image = SplitImage::cut(if key.shares {
+        share_raster(&shares, &fill, palette)
+    } else {
+        raster(&lanes, labels, &fill, filter, palette)
     });
     let tiles = match key.tiles {
         0 => None,
@@ -218,14 +220,16 @@ fn ipu_scene(
         }
         _ => None,
     };
-    let marks = match key.marks {
-        true => marks::read(report, prepared, key, MarkRowId::Ipu(shown.at))?,
-        false => Vec::new(),
+    let marks = if key.marks {
+        marks::read(report, prepared, key, MarkRowId::Ipu(shown.at))?
+    } else {
+        Vec::new()
     };
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_WIDE) as u64;
-    let wide = match key.shares {
-        true => Vec::new(),
-        false => lanes.iter().map(|lane| labelled_bars(lane, least)).collect(),
+    let wide = if key.shares {
+        Vec::new()
+    } else {
+        lanes.iter().map(|lane| labelled_bars(lane, least)).collect()
     };
     Ok(IpuLaneScene {
         at: shown.at,
@@ -239,7 +243,7 @@ fn ipu_scene(
     })
 }
 
-/// Shares of the groups of tiles of an IPU.
+/// The shares of the tile groups of an IPU.
 fn shares(
     trace: &Trace,
     key: &TraceSceneKey,
@@ -250,13 +254,13 @@ fn shares(
     lanes.map(|lane| lane_shares(lane, key.window, columns)).collect()
 }
 
-/// Places of the bars of at least so many cycles.
+/// The indices of the bars of at least this many cycles.
 pub(super) fn labelled_bars(lane: &LaneItemList, least: u64) -> Vec<u32> {
     let bars = (0..).zip(&lane.items);
     bars.filter(|(_, item)| item.range.length() >= Cycles(least.max(1))).map(|(at, _)| at).collect()
 }
 
-/// The whole run as a strip: one row per IPU.
+/// The overview strip of the whole run: one row per IPU.
 pub(crate) fn overview(
     prepared: &LoadedTrace,
     (width, row_height): (usize, usize),
@@ -280,7 +284,7 @@ pub(crate) fn overview(
             lanes.map(|lane| lane_shares(lane, *range, columns)).collect();
         return Ok(SplitImage::cut(share_raster(&shares?, &fill, palette)));
     }
-    // Put together, executions would all have the one colour of groups.
+    // Grouped executions would all have the colour of groups.
     let grouping = TraceStepGrouping { executions: false, syncs: false };
     let lanes: Result<Vec<LaneItemList>, ReportError> = ipus
         .par_iter()

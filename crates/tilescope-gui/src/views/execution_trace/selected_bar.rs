@@ -1,4 +1,4 @@
-//! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
+//! The selection in the trace: a step shared by all tabs, or a bar that stands for several steps.
 
 use super::layers::marks::ShownMark;
 use super::loaded_trace::LoadedTrace;
@@ -11,17 +11,17 @@ use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped, percent};
 /// A bar that stands for several steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SelectedBar {
-    /// The IPU, and the replicas it is of.
+    /// The IPU and its replicas.
     #[serde(rename = "ipu")]
     pub at: ReplicaIpu,
-    /// Its group of tiles.
+    /// The tile group of the bar.
     pub sub_lane: u8,
-    /// Row of the bar.
+    /// The row of the bar.
     pub row: u32,
-    /// The cycles it covers.
+    /// The cycles that it covers.
     pub range: CycleRange,
     pub title: String,
-    /// Names and values of its properties.
+    /// The names and values of its properties.
     pub rows: Vec<(String, String)>,
 }
 
@@ -36,11 +36,12 @@ impl SelectedBar {
         let LaneItem { range, row, .. } = *item;
         let mut rows = rows(item, prepared.balance);
         if let Some(stage) = stage {
-            let (pass, number) = (stage.block.pass(), stage.block.numbers.0);
-            let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
-            row("Stage", stage_name(&stage.words, pass).to_owned());
-            pass.iter().for_each(|pass| row("Pass", pass.name().to_owned()));
-            row("Micro-batch", grouped(number));
+            let pass = stage.block.pass();
+            let number = stage.block.numbers.0;
+            let mut add_row = |name: &str, value: String| rows.push((name.to_owned(), value));
+            add_row("Stage", stage_name(&stage.words, pass).to_owned());
+            pass.iter().for_each(|pass| add_row("Pass", pass.name().to_owned()));
+            add_row("Micro-batch", grouped(number));
         }
         let hint = match item.kind {
             LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "are the bars below",
@@ -49,7 +50,7 @@ impl SelectedBar {
             LaneItemKind::Bucket(..) => "zoom in to see them",
         };
         rows.push(("Steps of it".to_owned(), hint.to_owned()));
-        // What lies outside of the window was not read.
+        // Steps outside the window were not read.
         if range.start <= window.start || window.end <= range.end {
             rows.push((
                 "Part".to_owned(),
@@ -76,7 +77,7 @@ pub(crate) fn title(item: &LaneItem, labels: &ProgramLabels) -> String {
     }
 }
 
-/// Names and values about a bar of several steps.
+/// The properties of a bar of several steps.
 fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
     let range = item.range;
     let span = format!("{} : {} - {}", range.length(), range.start, range.end);
@@ -95,15 +96,14 @@ fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
     rows
 }
 
-/// The bar of a scene that shows a step: itself, or what it is a part of.
+/// The bar of a scene that shows a step: the step itself, or a group that contains it.
 pub(crate) fn find<'a>(scene: &'a TraceScene, step: &SelectedStep) -> Option<&'a LaneItem> {
     let ipu = scene.ipus.iter().find(|ipu| ipu.at == step.at)?;
     let lane = ipu.lanes.iter().find(|lane| lane.sub_lane == step.sub_lane)?;
-    let holds = |item: &&LaneItem| {
+    lane.items.iter().find(|item| {
         let first = item.first_position();
         !matches!(item.kind, LaneItemKind::Parent(..))
             && first <= step.position
             && step.position < first + item.steps()
-    };
-    lane.items.iter().find(holds)
+    })
 }

@@ -1,4 +1,4 @@
-//! What the user asked to see: it is saved with bookmarks and links, and changes by events alone.
+//! The settings of the trace. Bookmarks and links store them; only events change them.
 
 use super::events::TraceEvent;
 use super::layers::marks::SelectedMark;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::trace::TileFigure;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaIpu};
 
-/// Most steps that are columns beside each other.
+/// The largest number of steps compared in columns.
 const MAX_COLUMNS: usize = 8;
 
 /// The tables below the lanes.
@@ -26,55 +26,55 @@ pub(super) enum TraceDetailsTab {
     Path,
     Statistics,
     Schedule,
-    /// What tiles do at the cursor.
+    /// The activity of tiles at the cursor.
     Tiles,
-    /// What was measured of tiles.
+    /// The samples of measured tiles.
     Samples,
 }
 
-/// What the user asked to see. Its fields are the names in saved places: they stay readable.
+/// The settings of the user. The field names appear in saved places and must stay readable.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct TraceSettings {
-    /// Which cycles are on the screen; all of them before the first frame.
+    /// The visible cycles; all of them before the first frame.
     pub axis: Option<PanZoomAxis>,
-    /// What that axis was made for.
+    /// The limits that the axis was made for.
     pub limits: Option<AxisLimits>,
     pub bar: Option<SelectedBar>,
     pub mark: Option<SelectedMark>,
-    /// The micro-batch whose path is lit.
+    /// The micro-batch whose path is highlighted.
     pub micro_batch: Option<u64>,
-    /// Whether the critical path is lit.
+    /// True if the critical path is highlighted.
     pub path_lit: bool,
-    /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
+    /// The steps selected in addition to the one shared by all tabs, in the order of selection.
     pub also: Vec<SelectedStep>,
-    /// What the user has marked, in order.
+    /// The ranges marked by the user, in order.
     pub marks: Vec<CycleRange>,
-    /// Cycles that zooming out reaches, where that is more than the run.
+    /// The range that zooming out covers, if it is more than the run.
     pub reach: Option<CycleRange>,
-    /// IPUs that are shown; none stands for all of them.
+    /// The visible IPUs; empty for all of them.
     pub ipus: BTreeSet<IpuId>,
-    /// IPUs that have all of their rows, however many others there are.
+    /// The IPUs that have all of their rows, for any number of others.
     pub enlarged: BTreeSet<IpuId>,
-    /// Heights in points that the user has given to IPUs.
+    /// The heights in points that the user has set for IPUs.
     pub heights: BTreeMap<IpuId, f32>,
     pub filter: String,
     pub tab: TraceDetailsTab,
-    /// What the floor plan shows of tiles.
+    /// The figure that the floor plan shows.
     pub tile_figure: TileFigure,
-    /// Points that the lanes are scrolled down.
+    /// The points that the lanes are scrolled down.
     pub scroll: f64,
-    /// The step of the session that these settings follow already; the session keeps it.
+    /// The step of the session that these settings already follow; the session stores it.
     #[serde(skip)]
     pub followed_step: Option<SelectedStep>,
-    /// An IPU that is to be scrolled to once the lanes are laid out.
+    /// An IPU to scroll to once the lanes are laid out.
     #[serde(skip)]
     pub reveal: Option<ReplicaIpu>,
 }
 
 impl TraceSettings {
-    /// Does what an event says; the command that lets the session know, if it concerns others.
-    /// `selected` is the step that all tabs know.
+    /// Applies an event. Returns the command that informs the session, if others are affected.
+    /// `selected` is the step shared by all tabs.
     pub(super) fn apply(
         &mut self,
         event: TraceEvent,
@@ -86,11 +86,11 @@ impl TraceSettings {
             TraceEvent::ZoomTo(cycles) => self.zoom_to(cycles),
             TraceEvent::ZoomToOrOut(cycles) => self.zoom_to_or_out(cycles),
             TraceEvent::BringIntoView(cycles) => self.bring_into_view(cycles),
-            // How far there is to scroll is known only to the layout, which limits it.
+            // Only the layout knows the scroll range, and limits it.
             TraceEvent::ScrollBy(points) => self.scroll += points,
             TraceEvent::ShowIpus(ipus) => {
                 self.ipus = ipus;
-                // The lanes change their places: the same offset would show any of them.
+                // The lanes change their positions: the old offset would show arbitrary lanes.
                 self.scroll = 0.0;
             }
             TraceEvent::SetFilter(filter) => self.filter = filter,
@@ -99,7 +99,7 @@ impl TraceSettings {
             TraceEvent::ChooseStep { step, add } => {
                 return Some(self.choose_step(step, add, selected));
             }
-            // Which step that is has to be looked up: the view does.
+            // The step has to be looked up first: the view does that.
             TraceEvent::GoToPosition { .. } => {}
             TraceEvent::ChooseBar(bar) => return Some(self.choose_bar(bar)),
             TraceEvent::ChooseMark(mark) => return Some(self.choose_mark(mark)),
@@ -111,7 +111,7 @@ impl TraceSettings {
                 self.marks = vec![mark];
                 self.zoom_to(zoom);
             }
-            // One veil at a time: two of them hide what they are to let through.
+            // One veil at a time: two of them would hide the bars below.
             TraceEvent::FollowMicroBatch(number) => {
                 self.micro_batch = number;
                 self.path_lit &= number.is_none();
@@ -153,13 +153,14 @@ impl TraceSettings {
         None
     }
 
-    /// Shows what was chosen elsewhere, or by a key; whether it zoomed to the cycles of `selection`.
+    /// Shows a selection made elsewhere or by a key. Returns true if it zoomed to the cycles of
+    /// `selection`.
     pub(super) fn follow(&mut self, selection: &Selection) -> bool {
         let zooms = selection.cycles.filter(|_| self.limits.is_some());
         if let Some(cycles) = zooms {
             self.zoom_to(cycles);
         }
-        // Only once per step: the tab that the user turns to afterwards stays.
+        // Only once per step: the tab that the user opens afterwards stays.
         if self.followed_step != selection.step {
             self.followed_step = selection.step;
             self.also.clear();
@@ -173,16 +174,16 @@ impl TraceSettings {
         zooms.is_some()
     }
 
-    /// Shows some cycles where nothing was shown before.
+    /// Shows some cycles as the initial range.
     pub(super) fn open_at(&mut self, cycles: CycleRange, limits: AxisLimits) {
         if self.axis.is_none() && self.limits.is_none() {
             self.axis = Some(zoomed_to(cycles, limits));
         }
     }
 
-    /// Sets the axis up, or fits it to a window of another size.
+    /// Initializes the axis, or fits it to a window of another size.
     pub(super) fn keep_axis(&mut self, limits: AxisLimits) {
-        // Layout jitters by fractions of a point; refitting for that would let the axis drift.
+        // Layout varies by fractions of a point; refitting for that would let the axis drift.
         let resized = self.limits.is_some_and(|old| (old.width - limits.width).abs() > 0.5);
         self.axis = match (self.axis, self.limits) {
             (Some(axis), Some(old)) if resized => {
@@ -194,23 +195,23 @@ impl TraceSettings {
         self.limits = Some(limits);
     }
 
-    /// The axis, once there is one, and what it was made for.
+    /// The axis and its limits, once they are set.
     pub(super) fn shown(&self) -> Option<(PanZoomAxis, AxisLimits)> {
         self.axis.zip(self.limits)
     }
 
-    /// IPUs that are shown: all of them, or those that are chosen.
+    /// The visible IPUs: all of them, or the selected ones.
     pub(super) fn shown_ipus(&self, prepared: &LoadedTrace) -> Vec<IpuId> {
         let all = prepared.ipus.iter().map(|lanes| lanes.at.ipu);
         all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
     }
 
-    /// Every chosen step, the one that all tabs know last.
+    /// All selected steps; the one shared by all tabs is last.
     pub(super) fn chosen_steps(&self, selected: Option<SelectedStep>) -> Vec<SelectedStep> {
         self.also.iter().copied().chain(selected).collect()
     }
 
-    /// From the start of the first mark to the end of the last one.
+    /// The range from the start of the first mark to the end of the last one.
     pub(super) fn marked_range(&self) -> Option<CycleRange> {
         let range = self.marks.iter().copied().reduce(CycleRange::union);
         range.filter(|range| !range.is_empty())
@@ -226,8 +227,7 @@ impl TraceSettings {
         match chosen.iter().position(|known| *known == step) {
             Some(at) if add => drop(chosen.remove(at)),
             _ => {
-                // The table of details has so many columns: the new step takes the last one's
-                // place.
+                // The details table has this many columns: the new step replaces the last one.
                 chosen.truncate(MAX_COLUMNS - 1);
                 chosen.push(step);
             }
@@ -236,13 +236,13 @@ impl TraceSettings {
         self.mark = None;
         self.show_step();
         let last = chosen.pop();
-        // The others are not to be forgotten when the selection changes.
+        // A later change of the selection must not clear the other steps.
         self.followed_step = last;
         self.also = chosen;
         AppCommand::SelectStep(last)
     }
 
-    /// Shows details of a step that was chosen; the floor plan goes with it and stays.
+    /// Shows the details of a selected step. The floor plan follows the step and stays open.
     fn show_step(&mut self) {
         if self.tab != TraceDetailsTab::Tiles {
             self.tab = TraceDetailsTab::Details;
@@ -267,7 +267,7 @@ impl TraceSettings {
         AppCommand::SelectStep(None)
     }
 
-    /// Has an IPU among those that are shown, and scrolls to it.
+    /// Adds an IPU to the visible ones and scrolls to it.
     fn show_ipu(&mut self, at: ReplicaIpu) {
         if !self.ipus.is_empty() {
             self.ipus.insert(at.ipu);
@@ -295,13 +295,13 @@ impl TraceSettings {
         let Some(limits) = self.limits else { return };
         let target = zoomed_to(cycles, limits);
         // Exact comparison is right: the same range gives the same axis, bit by bit.
-        self.axis = (self.axis != Some(target)).then_some(target);
+        self.axis = if self.axis != Some(target) { Some(target) } else { None };
     }
 
     fn bring_into_view(&mut self, cycles: CycleRange) {
         let Some((axis, limits)) = self.shown() else { return };
-        let (left, right) =
-            (axis.x_from_position(cycles.start.0), axis.x_from_position(cycles.end.0));
+        let left = axis.x_from_position(cycles.start.0);
+        let right = axis.x_from_position(cycles.end.0);
         if left < 0.0 || right > limits.width {
             // A step wider than the lanes is shown from its start.
             let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
@@ -310,9 +310,9 @@ impl TraceSettings {
     }
 }
 
-/// The axis that shows a bar with what is around it.
+/// The axis that shows a bar with its surroundings.
 fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
-    // A sixth on both sides; at least one cycle, or a step of no cycles would fill nothing.
+    // A sixth on both sides; at least one cycle, because a step of zero cycles has no length.
     let around = range.length() / 6 + Cycles(1);
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
     fitting_cycles(wider, limits.width).clamped_to(limits)
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_chosen_beside_each_other_and_taken_out_again() {
+    fn steps_are_added_to_and_removed_from_the_selection() {
         let mut settings = shown();
         let first = settings.apply(TraceEvent::ChooseStep { step: step(1), add: false }, None);
         assert_eq!(first, Some(AppCommand::SelectStep(Some(step(1)))));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_chosen_elsewhere_is_followed_once() {
+    fn a_step_selected_elsewhere_is_followed_once() {
         let mut settings = shown();
         settings.also = vec![step(1)];
         let selection = Selection { step: Some(step(3)), ..Selection::default() };
@@ -378,8 +378,9 @@ mod tests {
     }
 
     #[test]
-    fn zooming_to_what_is_shown_already_zooms_out() {
-        let (mut settings, step) = (shown(), cycles(500, 600));
+    fn zooming_to_the_visible_range_zooms_out() {
+        let mut settings = shown();
+        let step = cycles(500, 600);
         settings.apply(TraceEvent::ZoomToOrOut(step), None);
         let near = settings.axis.unwrap();
         assert!(near.x_from_position(500) > 0.0 && near.x_from_position(600) < 1_000.0);
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_beside_the_screen_is_panned_to() {
+    fn a_step_outside_the_screen_is_panned_into_view() {
         let mut settings = shown();
         settings.apply(TraceEvent::ZoomTo(cycles(500, 600)), None);
         let there = settings.axis;
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_kept_or_replaced_and_all_is_cleared_at_once() {
+    fn marks_are_kept_or_replaced_and_cleared_together() {
         let mut settings = shown();
         let mark = |from, to, keep| TraceEvent::Mark { range: Some(cycles(from, to)), keep };
         settings.apply(mark(10, 20, false), None);
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_places_keep_their_names() {
+    fn names_in_saved_places_are_stable() {
         let mut settings = shown();
         settings.bar = Some(SelectedBar {
             at: IpuId(1).into(),

@@ -1,5 +1,5 @@
-//! Lanes far out: each column is a stack of what its cycles are spent on, from the foot up in the
-//! order of the activities. What is left to the top is idle.
+//! Lanes zoomed out: each column is a stack of activities by their share of its cycles, from the
+//! bottom up in the order of the activities. The remainder at the top is idle time.
 
 use super::bar_raster::BarRasterLayout;
 use crate::theme::ThemePalette;
@@ -11,13 +11,13 @@ use tilescope_report::StepActivity;
 use tilescope_report::trace::PerActivity;
 use tilescope_report::units::{CycleRange, Cycles, grouped, percent};
 
-/// Pixels across of a column: in a single one, what alternates from step to step is only noise.
+/// The width of a column in pixels: in a single pixel, alternating steps would only be noise.
 pub(crate) const COLUMN_PIXELS: usize = 2;
 
-/// Smallest share that is not written as 0.0 %.
+/// The smallest share that is not written as 0.0 %.
 const LEAST_SHARE: f64 = 0.0005;
 
-/// Whether nearly all steps are narrower than a pixel where a point has so many cycles.
+/// Returns true if nearly all steps are narrower than a pixel at this many cycles per point.
 pub(crate) fn is_far_out(
     narrow_steps: Option<Cycles>,
     cycles_per_point: f64,
@@ -27,23 +27,23 @@ pub(crate) fn is_far_out(
     narrow_steps.is_some_and(|narrow| cycles_per_pixel >= narrow.max(Cycles(1)).as_f64())
 }
 
-/// A share of some cycles.
+/// An activity's share of some cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeShare {
-    /// What they are spent on; nothing while the IPU is idle.
+    /// The activity; `None` while the IPU is idle.
     pub activity: Option<StepActivity>,
-    /// 0 to 1.
+    /// The share, 0 to 1.
     pub share: f64,
 }
 
-/// Shares of `length` cycles, the largest first; what takes next to none is left out.
+/// The shares of `length` cycles, the largest first, without negligible ones.
 pub(crate) fn time_shares(cycles: &PerActivity<Cycles>, length: Cycles) -> Vec<TimeShare> {
     let idle = (None, length.saturating_sub(cycles.total()));
     let all = cycles.iter().map(|(activity, cycles)| (Some(activity), cycles)).chain([idle]);
     let mut parts: Vec<_> = all.collect();
-    // Stable: equal shares keep the order of the activities.
+    // A stable sort: equal shares keep the order of the activities.
     parts.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
-    // Columns hold whole cycles: rounded, all parts may be a few more than there are.
+    // Columns hold whole cycles: after rounding, the parts may add up to slightly more.
     let whole = length.max(cycles.total()).max(Cycles(1)).as_f64();
     let share =
         |(activity, cycles): (_, Cycles)| TimeShare { activity, share: cycles.as_f64() / whole };
@@ -55,7 +55,7 @@ pub(crate) fn colour(palette: &ThemePalette, share: TimeShare) -> Color32 {
     share.activity.map_or(palette.lane, |activity| palette.activity(activity))
 }
 
-/// All shares in words.
+/// The text of all shares.
 pub(crate) fn all_words(shares: &[TimeShare]) -> String {
     let words: Vec<String> = shares.iter().map(|share| words(*share)).collect();
     words.join(", ")
@@ -65,7 +65,7 @@ fn words(TimeShare { activity, share }: TimeShare) -> String {
     format!("{} {}", activity.map_or("Idle", StepActivity::title), percent(share))
 }
 
-/// A share in as few words as fit beside a lane.
+/// A short text for a share beside a lane.
 pub(crate) fn short_words(TimeShare { activity, share }: TimeShare) -> String {
     let name = match activity {
         Some(StepActivity::Compute) => "compute",
@@ -80,7 +80,7 @@ pub(crate) fn short_words(TimeShare { activity, share }: TimeShare) -> String {
     format!("{name} {:.0} %", share * 100.0)
 }
 
-/// What a column stands for.
+/// Shows the description of a column.
 pub(crate) fn column_tooltip_ui(ui: &mut Ui, column: &ShareColumn, range: CycleRange) {
     let palette = ThemePalette::for_ui(ui);
     let title = match column.steps {
@@ -103,15 +103,16 @@ pub(crate) fn share_raster(
 ) -> ColorImage {
     let mut image = ColorImage::filled([fill.width, fill.height().max(1)], palette.lane);
     for (index, lane) in lanes.iter().enumerate().take(fill.rows.len()) {
-        // The last row of pixels stays the colour of the lane, as below bars.
+        // The last row of pixels keeps the colour of the lane, as below bars.
         let height = fill.rows[index] as usize * fill.row_height - 1;
         let count = lane.columns().len();
         for (at, column) in lane.columns().iter().enumerate() {
             let pixels = at * fill.width / count..(at + 1) * fill.width / count;
             let length = lane.range(at).length().max(Cycles(1)).as_f64();
-            let (mut below, mut foot) = (Cycles::ZERO, 0);
+            let mut below = Cycles::ZERO;
+            let mut foot = 0;
             for (activity, cycles) in column.cycles.iter() {
-                // From the sum, so that rounding never moves what lies above.
+                // From the sum, so that rounding never moves the parts above.
                 below = below.saturating_add(cycles);
                 let top = ((below.as_f64() / length) * height as f64).round() as usize;
                 let colour = palette.activity(activity);
@@ -134,7 +135,7 @@ mod tests {
     use tilescope_report::units::StepId;
 
     #[test]
-    fn a_column_is_a_stack_in_the_order_of_the_activities() {
+    fn share_columns_stack_activities_in_order() {
         let range = CycleRange::new(Cycles(0), Cycles(1_000));
         let mut totals = StepTotals::default();
         totals.cycles[StepActivity::Sync] = Cycles(300);

@@ -1,4 +1,4 @@
-//! Details of the selection: a mark, a bar, a step, or several steps side by side.
+//! The details of the selection: a mark, a bar, a step, or several steps side by side.
 
 use super::events::TraceEvent;
 use super::layers::marks::SelectedMark;
@@ -20,7 +20,8 @@ use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, mark_details
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError, ReportPart};
 
-/// Shows the details of what is chosen, or where to go; what was chosen of that.
+/// Shows the details of the selection, or places to go to without one. Returns the event of a
+/// clicked link.
 pub(super) fn details_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -91,18 +92,17 @@ fn steps_ui(
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
         ([view], [step]) => {
-            let beside = |ui: &mut Ui| {
+            events = details_tables::step_ui(ui, view, &prepared.ipu_words(step.at), |ui| {
                 exchange_link_ui(ui, context, view);
                 why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect()
-            };
-            events = details_tables::step_ui(ui, view, &prepared.ipu_words(step.at), beside);
+            });
         }
         (views, _) => details_tables::steps_ui(ui, views),
     });
     events
 }
 
-/// Where to read what an exchange could take at least.
+/// The link to the lower bound of an exchange.
 fn exchange_link_ui(ui: &mut Ui, context: &ViewContext<'_>, view: &StepDetailReport) {
     let exchange = view.program.filter(|_| view.kind.moves_data());
     let recorded = context.opened.report.has(ReportPart::Exchanges);
@@ -116,7 +116,7 @@ fn exchange_link_ui(ui: &mut Ui, context: &ViewContext<'_>, view: &StepDetailRep
     }
 }
 
-/// Asks why a step takes as long as it does; none until it is known.
+/// Queries the reasons for the length of a step; `None` until they are known.
 fn ask_why(
     ui: &Ui,
     context: &ViewContext<'_>,
@@ -130,7 +130,7 @@ fn ask_why(
     asked.answer().and_then(|found| found.as_ref().cloned())
 }
 
-/// Those of the steps that are in the report.
+/// The details of those steps that are in the report.
 fn views(
     report: &Report,
     steps: &[SelectedStep],

@@ -1,4 +1,4 @@
-//! Statistics of the lengths of steps: between the marks of the user, or on the screen.
+//! Statistics of the lengths of steps, between the user's marks or in the visible range.
 
 use super::loaded_trace::LoadedTrace;
 use super::queries::TraceQueries;
@@ -15,7 +15,7 @@ use tilescope_report::units::{CycleRange, Hertz, IpuId, seconds};
 
 /// The query key of statistics: a window and IPUs.
 pub(crate) type TraceStatisticsKey = (CycleRange, Vec<IpuId>);
-/// Statistics of the steps between the marks, or of those on the screen.
+/// Shows the statistics of the steps between the marks, or of the visible ones.
 pub(super) fn step_statistics_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -25,8 +25,8 @@ pub(super) fn step_statistics_ui(
 ) {
     let Some((axis, limits)) = settings.shown() else { return };
     let marked = settings.marked_range();
-    let shown = || cycles_on_screen(axis, limits.width).intersection(prepared.range);
-    let window = marked.unwrap_or_else(shown);
+    let window =
+        marked.unwrap_or_else(|| cycles_on_screen(axis, limits.width).intersection(prepared.range));
     let key = (window, settings.shown_ipus(prepared));
     let texts = QueryTexts { waiting: "Counting steps…", failed: "The steps cannot be read" };
     let statistics = context.ask(ui, &mut queries.statistics, &key, |report, (window, ipus)| {
@@ -51,7 +51,7 @@ fn lengths_ui(ui: &mut Ui, which: &str, statistics: ValueStatistics) {
     });
 }
 
-/// A number of cycles, and the time they take where the clock is known.
+/// A number of cycles, and their duration if the clock is known.
 pub(super) fn length_text(range: CycleRange, clock: Hertz) -> String {
     let time = range.length().seconds_at(clock);
     let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };

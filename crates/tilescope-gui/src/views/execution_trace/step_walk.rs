@@ -1,5 +1,5 @@
-//! Walking from step to step by keys: the next one and the one before are looked up in the
-//! background, since they may lie far outside of what is shown.
+//! Keyboard movement from step to step. The next and the previous step are looked up in the
+//! background, since they may be far outside the visible range.
 
 use super::loaded_trace::LoadedTrace;
 use super::scene::TraceScene;
@@ -12,45 +12,45 @@ use tilescope_report::ReportError;
 use tilescope_report::trace::{CriticalPath, LaneStep};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId};
 
-/// Which way to walk, and what becomes of the steps chosen before.
+/// The direction of a move, and its effect on the earlier selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct StepMove {
     pub forwards: bool,
-    /// Whether the step is chosen beside what is chosen already.
+    /// True if the step is added to the selection.
     pub add: bool,
-    /// Whether to walk along the critical path, on whichever lane that is.
+    /// True if the move follows the critical path across lanes.
     pub on_path: bool,
 }
 
-/// Where a walk goes on.
+/// The origin of a move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum WalkOrigin {
     Step(SelectedStep),
-    /// Where nothing is chosen: the first step of the critical path from a cycle on.
+    /// Without a selection: the first step of the critical path from a cycle on.
     Cycle(Cycles),
-    /// To a step itself: the position of its lane, and its own on that.
+    /// A given step: the index of its lane, and its position in the lane.
     Position(usize, u64),
 }
 
-/// A step to look up beside another one.
+/// The query key of a neighbouring step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NeighbourStepKey {
     from: WalkOrigin,
     step_move: StepMove,
-    /// Tells one key press from the next.
+    /// The number of the key press, which distinguishes repeated moves.
     press: u64,
 }
 
-/// A step that was walked to.
+/// A step that a move found.
 pub(super) struct StepWalkTarget {
     pub step: SelectedStep,
-    /// Its cycles.
+    /// The cycles of the step.
     pub range: CycleRange,
-    /// Whether it is chosen beside what is chosen already.
+    /// True if the step is added to the selection.
     pub add: bool,
 }
 
-/// The step that is being walked to.
+/// The step being looked up.
 #[derive(Default)]
 pub(super) struct StepWalk {
     wanted: Option<NeighbourStepKey>,
@@ -59,7 +59,7 @@ pub(super) struct StepWalk {
 }
 
 impl StepWalk {
-    /// Walks on from a step.
+    /// Starts to move on from a step.
     pub(super) fn start(&mut self, from: SelectedStep, step_move: StepMove) {
         self.start_from(WalkOrigin::Step(from), step_move);
     }
@@ -69,19 +69,19 @@ impl StepWalk {
         self.wanted = Some(NeighbourStepKey { from, step_move, press: self.presses });
     }
 
-    /// Walks to the critical path, from a cycle on.
+    /// Starts to move to the critical path, from a cycle on.
     pub(super) fn start_on_path(&mut self, from: Cycles) {
         let step_move = StepMove { forwards: true, add: false, on_path: true };
         self.start_from(WalkOrigin::Cycle(from), step_move);
     }
 
-    /// Walks to the step at a position of a lane.
+    /// Starts to move to the step at a position of a lane.
     pub(super) fn start_at(&mut self, lane: usize, position: u64) {
         let step_move = StepMove { forwards: true, add: false, on_path: false };
         self.start_from(WalkOrigin::Position(lane, position), step_move);
     }
 
-    /// The step that was walked to, once it is known; none at the end of a lane.
+    /// The step that was found, once it is known. `None` until then, and at the end of a lane.
     pub(super) fn arrived(
         &mut self,
         ui: &Ui,
@@ -90,8 +90,9 @@ impl StepWalk {
     ) -> Option<Result<StepWalkTarget, BackgroundQueryError>> {
         let wanted = self.wanted?;
         let shared = prepared.clone();
-        let question = move |wanted: &NeighbourStepKey| neighbour(&shared, wanted);
-        let asked = self.neighbour.ask(ui.ctx(), context.workers, &wanted, question);
+        let asked = self
+            .neighbour
+            .ask(ui.ctx(), context.workers, &wanted, move |wanted| neighbour(&shared, wanted));
         let found = asked.finished()?;
         self.wanted = None;
         let add = wanted.step_move.add;
@@ -101,7 +102,7 @@ impl StepWalk {
     }
 }
 
-/// The first single step that begins in a window, of the first lane that has one.
+/// The first single step that begins in a window, in the first lane that has one.
 pub(super) fn first_step_on_screen(scene: &TraceScene, window: CycleRange) -> Option<SelectedStep> {
     let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
     lanes.filter_map(|lane| first_step(lane, window)).next()
@@ -152,7 +153,8 @@ fn neighbour(
     }))
 }
 
-/// The next step of the critical path; from a step beside it, the one at its end or its start.
+/// The next step of the critical path. From a step beside the path, the step at its end or its
+/// start.
 fn on_critical_path(
     prepared: &LoadedTrace,
     from: SelectedStep,
@@ -171,13 +173,14 @@ fn on_critical_path(
     Ok(found.and_then(|found| chosen(path, found)))
 }
 
-/// A step of a lane, by the position of that, as it is chosen.
+/// The selection of a step in a lane, given the index of the lane.
 fn chosen(
     path: &CriticalPath,
     (lane, step): (usize, LaneStep),
 ) -> Option<(SelectedStep, CycleRange)> {
     let info = path.lane_infos().get(lane)?;
     let at = ReplicaIpu { class: info.class, ipu: info.ipu };
-    let (sub_lane, position) = (info.sub_lane, step.position);
+    let sub_lane = info.sub_lane;
+    let position = step.position;
     Some((SelectedStep { at, sub_lane, position, step: step.step }, step.range))
 }

@@ -1,5 +1,5 @@
-//! The floor plan with a time cursor: what every tile does at the cycle under the pointer, or in the
-//! step that was chosen last.
+//! The floor plan with a time cursor: the activity of every tile at the cycle under the pointer, or
+//! in the last selected step.
 
 use super::events::TraceEvent;
 use super::loaded_trace::LoadedTrace;
@@ -18,20 +18,20 @@ use tilescope_analysis::trace::{StepAtCycle, TileFigure, TileSources, TilesAtCyc
 use tilescope_report::ReportError;
 use tilescope_report::units::{Cycles, grouped};
 
-/// Where the cursor is.
+/// The position of the cursor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TileCursor {
-    /// Where the pointer was last.
+    /// The last position of the pointer.
     Cycle(Cycles),
-    /// Where the step begins that was chosen last.
+    /// The start of the last selected step.
     Step(SelectedStep),
 }
 
-/// The cursor, and what was found there.
+/// The cursor, and the activity found there.
 #[derive(Default)]
 pub(super) struct TilesPanel {
     cursor: Option<TileCursor>,
-    /// The step that the cursor followed already.
+    /// The step that the cursor already followed.
     followed: Option<SelectedStep>,
     sources: BackgroundQuery<(), TileSources>,
     found: BackgroundQuery<(TileCursor, TileFigure), TilesAtCycle>,
@@ -39,7 +39,7 @@ pub(super) struct TilesPanel {
 }
 
 impl TilesPanel {
-    /// The cycle of the cursor; of a step, once it is known.
+    /// The cycle of the cursor. The cycle of a step is `None` until it is known.
     pub(super) fn cursor(&self) -> Option<Cycles> {
         match self.cursor? {
             TileCursor::Cycle(cycle) => Some(cycle),
@@ -47,12 +47,12 @@ impl TilesPanel {
         }
     }
 
-    /// Moves the cursor to where the pointer is.
+    /// Moves the cursor to the position of the pointer.
     pub(super) fn point_at(&mut self, cycle: Cycles) {
         self.cursor = Some(TileCursor::Cycle(cycle));
     }
 
-    /// Moves the cursor to a step that was chosen since.
+    /// Moves the cursor to a newly selected step.
     pub(super) fn follow(&mut self, step: Option<SelectedStep>) {
         if step != self.followed {
             self.cursor = step.map(TileCursor::Step).or(self.cursor);
@@ -60,8 +60,8 @@ impl TilesPanel {
         }
     }
 
-    /// Shows what tiles do at the cursor, or in the middle of the screen before there is one; the
-    /// figure that was chosen.
+    /// Shows the activity of tiles at the cursor, or in the middle of the screen without one.
+    /// Returns the figure that the user selected.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -92,7 +92,7 @@ impl TilesPanel {
                 let cycle = cycle_of(&shared, *cursor)?;
                 sources.at(report, (&shared.trace, &shared.labels), cycle, *figure)
             });
-            // Of another figure the colours would mean something else.
+            // With another figure the colours would have another meaning.
             let found = match found {
                 QueryState::Stale { answer, overdue } if answer.figure != figure => {
                     drop(answer);
@@ -102,7 +102,7 @@ impl TilesPanel {
             };
             found.show(ui, texts, |ui, found| self.map_ui(ui, context, prepared, found));
         }
-        (figure != settings.tile_figure).then_some(TraceEvent::ShowTileFigure(figure))
+        if figure != settings.tile_figure { Some(TraceEvent::ShowTileFigure(figure)) } else { None }
     }
 
     fn map_ui(
@@ -149,7 +149,7 @@ impl TilesPanel {
     }
 }
 
-/// The cycle of a cursor; the first one, of a step that is not there any more.
+/// The cycle of a cursor; the first one for a step that no longer exists.
 fn cycle_of(prepared: &LoadedTrace, cursor: TileCursor) -> Result<Cycles, ReportError> {
     match cursor {
         TileCursor::Cycle(cycle) => Ok(cycle),
@@ -161,7 +161,7 @@ fn cycle_of(prepared: &LoadedTrace, cursor: TileCursor) -> Result<Cycles, Report
     }
 }
 
-/// What runs at the cursor, IPU by IPU.
+/// Describes the steps at the cursor, IPU by IPU.
 fn steps_words(steps: &[StepAtCycle]) -> String {
     match steps {
         [] => "no IPU is active".to_owned(),

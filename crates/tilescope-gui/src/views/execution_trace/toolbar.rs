@@ -1,4 +1,4 @@
-//! The strip of controls above the lanes.
+//! The toolbar above the lanes.
 
 use super::events::TraceEvent;
 use super::layers::{host, tiles};
@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use tilescope_analysis::trace::{HostActivity, MarkRows, TraceLaneStyle};
 use tilescope_report::units::{Cycles, Hertz, IpuId, seconds};
 
-/// Shows the controls; what they change of the settings. `focus_filter` asks for a filter to be
-/// typed, and is taken back once it can be.
+/// Shows the controls. Returns the events that change the settings. `focus_filter` requests the
+/// focus for the filter, and is cleared once it has it.
 pub(super) fn controls_ui(
     bar: &mut ToolbarBuilder<'_>,
     context: &ViewContext<'_>,
@@ -31,6 +31,12 @@ pub(super) fn controls_ui(
     let styles = [(TraceLaneStyle::Flame, "Flame"), (TraceLaneStyle::Flat, "Flat")];
     if let Some(style) = bar.choice("View", &styles, prefs.style) {
         prefs.style = style;
+    }
+    if context.opened.target.clock.0 > 0 {
+        let rulers = [(false, "Cycles"), (true, "Time")];
+        if let Some(in_time) = bar.choice("Ruler", &rulers, prefs.ruler_in_time) {
+            prefs.ruler_in_time = in_time;
+        }
     }
     if prepared.ipus.len() > 1 {
         bar.add_choice("IPU", |ui| events.extend(ipus_ui(ui, prepared, settings)));
@@ -98,7 +104,7 @@ fn filter_ui(
     (shown, (filter != settings.filter).then_some(TraceEvent::SetFilter(filter)))
 }
 
-/// The micro-batch that is followed: to read, to drag, or to type.
+/// The followed micro-batch as a number to read, drag or type.
 fn micro_batch_ui(
     bar: &mut ToolbarBuilder<'_>,
     prepared: &LoadedTrace,
@@ -120,7 +126,7 @@ fn micro_batch_ui(
     changed.then_some(TraceEvent::FollowMicroBatch(Some(number)))
 }
 
-/// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
+/// The choice of visible IPUs: a click shows one alone, Shift + click adds or removes it.
 fn ipus_ui(ui: &mut Ui, prepared: &LoadedTrace, settings: &TraceSettings) -> Option<TraceEvent> {
     weak_ui(ui, "IPU".to_owned());
     let mut ipus = settings.ipus.clone();
@@ -160,7 +166,7 @@ fn ipus_title(ipus: &BTreeSet<IpuId>) -> String {
     }
 }
 
-/// How many cycles are on the screen: to read, to drag, or to type.
+/// The number of visible cycles, to read, drag or type.
 fn magnification_ui(
     bar: &mut ToolbarBuilder<'_>,
     (axis, limits): (PanZoomAxis, AxisLimits),

@@ -1,5 +1,5 @@
-//! Why the chosen step takes as long as it does: a chain of answers, each of which leads to the step it
-//! speaks of.
+//! The reasons for the length of the selected step: a chain of answers with links to the steps that
+//! they name.
 
 use super::events::TraceEvent;
 use crate::model::command::{AppCommand, SelectedStep};
@@ -9,10 +9,10 @@ use crate::views::ViewContext;
 use egui::{Label, RichText, Ui};
 use tilescope_analysis::critical_path::{WhyChain, WhyLink, WhyPlace};
 
-/// How much further right each answer stands than the one that it explains.
+/// The indentation of each answer relative to the one that it explains.
 const INDENT: f32 = 14.0;
 
-/// Shows a chain; what to do where one of its steps was clicked on.
+/// Shows a chain. Returns the events of a clicked link.
 pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -> Vec<TraceEvent> {
     let mut events = Vec::new();
     ui.add_space(spacing::S);
@@ -38,7 +38,7 @@ pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -
     events
 }
 
-/// A key of a spec, which leads to What if where the report has its spec.
+/// A key of a spec, with a link to What if if the report has its spec.
 fn option_ui(ui: &mut Ui, context: &ViewContext<'_>, option: &'static str) {
     if context.opened.report.spec().is_none() {
         ui.add(Label::new(option).selectable(true).extend());

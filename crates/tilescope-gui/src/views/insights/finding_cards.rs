@@ -1,4 +1,4 @@
-//! Findings as cards.
+//! The findings as cards.
 
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
@@ -10,12 +10,12 @@ use tilescope_analysis::insights::{
 };
 use tilescope_analysis::view_location::ViewLocation;
 
-/// What was pressed of a finding.
+/// A click on a part of a finding.
 #[derive(Clone, Copy)]
 pub(super) enum FindingClick<'a> {
-    /// Its place.
+    /// The link to its place.
     Show(&'a ViewLocation),
-    /// What it would change.
+    /// The changes that it proposes.
     Apply(&'a SpecChanges),
 }
 
@@ -38,8 +38,8 @@ pub(super) fn findings_ui<'a>(
     clicked
 }
 
-/// One finding: number, what may be gained, the sentence, the advice, the link, what it proposes and
-/// what came of it; what was pressed.
+/// Shows one finding: number, possible gain, sentence, advice, link, proposal and its result.
+/// Returns the click.
 fn finding_ui<'a>(
     ui: &mut Ui,
     finding: &'a InsightFinding,
@@ -98,7 +98,8 @@ fn finding_ui<'a>(
     wanted
 }
 
-/// What a finding proposes, its price, and what came of it; whether it is to be applied.
+/// Shows the proposal of a finding, its price, and its result. Returns true if it should be
+/// applied.
 fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bool {
     let palette = ThemePalette::for_ui(ui);
     let small = |words: String| RichText::new(words).size(text_size::SMALL);

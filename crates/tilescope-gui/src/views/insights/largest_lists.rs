@@ -1,4 +1,4 @@
-//! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
+//! The largest vertices, exchanges and variables of the model, an IPU or the fullest tile.
 
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
@@ -26,11 +26,11 @@ enum LargestListTab {
     Vertices,
     Exchanges,
     Variables,
-    /// Variables that are live at the step with most live bytes.
+    /// The variables that are live at the step with the most live bytes.
     Peak,
 }
 
-/// Where it is listed from.
+/// The scope of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LargestListScope {
@@ -43,10 +43,10 @@ enum LargestListScope {
     Tile,
 }
 
-/// What is listed, from where, and how numbers in words are written.
+/// The kind of list, its scope, and the format of numbers in text.
 type LargestListKey = (LargestListTab, LivenessScope, TileRange, NumberFormat);
 
-/// State of the tables.
+/// The state of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LargestLists {
@@ -62,7 +62,7 @@ pub(crate) struct LargestLists {
     users_state: TableState,
 }
 
-/// Width in which tabs and choice have room beside each other.
+/// The width from which tabs and choices fit on one line.
 const ONE_LINE: f32 = 760.0;
 
 impl LargestLists {
@@ -80,13 +80,14 @@ impl LargestLists {
         if let Some(scope) = choice_ui(ui, "Scope", &scopes, self.scope) {
             self.scope = scope;
         }
-        let is_scope = |name: &str| name == "Scope";
-        if takes_request(ui.ctx(), ViewId::Insights.name(), ControlKind::Strip, is_scope) {
+        if takes_request(ui.ctx(), ViewId::Insights.name(), ControlKind::Strip, |name| {
+            name == "Scope"
+        }) {
             open_choice(ui, "Scope");
         }
     }
 
-    /// The tiles that are asked about.
+    /// The tiles of the query.
     fn tiles(&self, target: &Target, fullest: Option<TileId>) -> TileRange {
         let all = TileRange::first_tiles(target.tiles_per_replica());
         match (self.scope, fullest) {
@@ -161,7 +162,7 @@ impl LargestLists {
         });
     }
 
-    /// Vertex types, and beside the chosen one the compute sets that use it.
+    /// The vertex types, and beside the selected one the compute sets that use it.
     fn vertices_ui(
         &mut self,
         ui: &mut Ui,
@@ -169,8 +170,8 @@ impl LargestLists {
         (generation, table): (u64, &Arc<DataTable>),
         tiles: TileRange,
     ) {
-        let name = |row: &Vec<TableCell>| row.first().map(TableCell::text);
-        let place = table.rows.iter().position(|row| name(row) == self.vertex);
+        let place =
+            table.rows.iter().position(|row| row.first().map(TableCell::text) == self.vertex);
         let Some(vertex) = self.vertex.clone().filter(|_| place.is_some()) else {
             return self.types_ui(ui, context, (generation, table), None);
         };
@@ -202,7 +203,8 @@ impl LargestLists {
         (generation, table): (u64, &Arc<DataTable>),
         chosen: Option<usize>,
     ) {
-        let (state, workers) = (&mut self.states[0], context.workers);
+        let state = &mut self.states[0];
+        let workers = context.workers;
         let clicked = ui.push_id(0, |ui| {
             state.choose_ui(ui, workers, table, generation, "Filter vertices", chosen.as_slice())
         });
@@ -240,7 +242,7 @@ impl LargestLists {
     }
 }
 
-/// Tiles as lists are asked for them: none stand for all of them, which is quicker.
+/// The tiles in the form of list queries: an empty list stands for all of them, which is faster.
 fn listed_tiles(tiles: TileRange, all: u32) -> Vec<TileId> {
     if tiles.count() == all { Vec::new() } else { tiles.iter().collect() }
 }
@@ -250,7 +252,7 @@ fn users(report: &Report, vertex: &str, tiles: &[TileId]) -> Result<Arc<DataTabl
     Ok(Arc::new(columns::compute_sets(&listing, &[])))
 }
 
-/// What is live at the step with most live bytes, always-live variables among it.
+/// The variables live at the step with the most live bytes, including always-live ones.
 fn live_at_peak(report: &Report, source: LivenessScope) -> Result<Arc<DataTable>, ReportError> {
     let peak = curve(report, source)?.and_then(|curve| curve.peak());
     let mut live = always_live(report, source)?;
@@ -280,7 +282,7 @@ fn listed(
     Ok(Arc::new(table))
 }
 
-/// A list with one column of bytes for all tiles that were asked for.
+/// A list with one column of bytes for the sum of all its tiles.
 fn summed(mut listing: MemoryList) -> MemoryList {
     for listed in &mut listing.rows {
         listed.bytes = vec![listed.bytes.iter().sum()];

@@ -1,4 +1,4 @@
-//! The panels about memory: does it fit, which tiles are worst, how are the others.
+//! The panels about memory: does the program fit, which tiles are worst, how full are the others.
 
 use crate::model::command::AppCommand;
 use crate::model::preferences::MemoryPrefs;
@@ -14,17 +14,17 @@ use egui::{
 use tilescope_analysis::insights::{FullestTile, TileMemoryBin, TileMemoryOverview};
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 
-/// Height of a panel.
+/// The height of a panel.
 const HEIGHT: f32 = 138.0;
 /// Share of the memory of a tile below which what is free on the fullest one is worth a warning: the
 /// prediction of memory may be wrong by as much.
 const LITTLE_FREE: f64 = 0.05;
 /// Narrower panels go below each other.
 const LEAST_WIDTH: f32 = 300.0;
-/// At this width, all panels stand beside each other.
+/// The width from which all panels are side by side.
 pub(crate) const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
 
-/// Shows the panels beside or below each other.
+/// Shows the panels, side by side or one below the other.
 pub(crate) fn memory_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
     let columns = ((ui.available_width() / LEAST_WIDTH) as usize).clamp(1, 3);
     let gap = spacing::L;
@@ -118,7 +118,7 @@ fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview
     ui.spacing_mut().item_spacing.y = spacing::XXS;
     for worst in &picture.worst {
         if worst_tile_ui(ui, worst, top, picture.tile_capacity) {
-            // Tiles are ranked with their gaps: the graph must show them the same way.
+            // Tiles are ranked with their gaps: the graph must include them too.
             let prefs = MemoryPrefs { include_gaps: true, ..context.prefs.memory };
             context.commands.push(AppCommand::SetMemoryPrefs(prefs));
             context.commands.push(AppCommand::SelectTiles(vec![worst.tile]));
@@ -127,7 +127,7 @@ fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview
     }
 }
 
-/// One bar; whether it was clicked.
+/// Shows one bar. Returns true if it was clicked.
 fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: Bytes, capacity: Bytes) -> bool {
     let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 21.0), Sense::click());
@@ -199,7 +199,7 @@ fn bucket_ui(ui: &Ui, bucket: &TileMemoryBin, place: Rect, most: u64, index: usi
     response.widget_info(|| WidgetInfo::labeled(Role::GraphicsObject, true, &range));
     ui.ctx().accesskit_node_builder(id, |node| node.set_value(tiles.clone()));
     let share = bucket.tiles as f32 / most as f32;
-    // Few tiles must not vanish beside many.
+    // A small number of tiles must stay visible beside a large one.
     let height = if bucket.tiles == 0 { 0.0 } else { (place.height() * share).max(2.0) };
     let bar = Rect::from_min_max(pos2(place.left() + 1.0, place.bottom() - height), place.max);
     ui.painter().rect_filled(bar, 1.0, palette.memory_line);

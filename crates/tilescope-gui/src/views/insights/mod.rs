@@ -1,4 +1,4 @@
-//! Insights: what is worth doing about this program, and where it shows.
+//! The insights view: possible improvements of the program, with links to the evidence.
 
 mod finding_cards;
 mod largest_lists;
@@ -28,7 +28,7 @@ use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Insights,
     help: include_str!("../../../../../assets/help/insights.md"),
@@ -37,11 +37,11 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<InsightsView>::default(),
 };
 
-/// What the page shows.
+/// The data of the page.
 struct InsightsPageData {
     verdict: InsightVerdict,
     findings: Vec<InsightFinding>,
-    /// Why it is not known what was tried before.
+    /// The error from reading earlier results, if any.
     problem: Option<String>,
     picture: TileMemoryOverview,
 }
@@ -50,7 +50,7 @@ struct InsightsPageData {
 const COLUMN: f32 = 600.0;
 const WIDEST: f32 = 900.0;
 
-/// Which findings are shown.
+/// The filter for findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum InsightsFilter {
@@ -59,15 +59,15 @@ enum InsightsFilter {
     Only(InsightSubject),
 }
 
-/// What the page depends on.
+/// The query key of the page.
 #[derive(Clone, PartialEq)]
 struct InsightsQuestion {
     numbers: NumberFormat,
-    /// What was tried since the report was opened.
+    /// The results of trials since the report was opened.
     tried: Option<Arc<Vec<TriedFinding>>>,
 }
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct InsightsView {
@@ -146,11 +146,10 @@ impl InsightsView {
                     ui.label(RichText::new(problem).color(ThemePalette::for_ui(ui).warning));
                 }
                 let wanted = self.wanted;
-                let holds = |finding: &&InsightFinding| match wanted {
+                let found = shown.findings.iter().filter(|finding| match wanted {
                     InsightsFilter::All => true,
                     InsightsFilter::Only(subject) => finding.subject == subject,
-                };
-                let found = shown.findings.iter().filter(holds);
+                });
                 let (in_vain, found): (Vec<&InsightFinding>, Vec<_>) =
                     found.partition(|finding| finding.was_in_vain());
                 let (first, aside): (Vec<&InsightFinding>, Vec<_>) =
@@ -198,12 +197,12 @@ impl InsightsView {
         }
     }
 
-    /// Chooses what a finding is about and shows it.
+    /// Selects the subject of a finding and shows it.
     fn go(&mut self, context: &ViewContext<'_>, place: &ViewLocation) {
         let Ok(view) = place.view.parse::<ViewId>() else { return };
         context.commands.extend(AppCommand::select_insight_location(place));
         match view {
-            // To the step that the finding speaks of, once that is found.
+            // Goes to the step that the finding names, once it is found.
             ViewId::ExecutionTrace => self.jump.start_at(place.clone()),
             _ => context.commands.push(AppCommand::ShowView(view)),
         }

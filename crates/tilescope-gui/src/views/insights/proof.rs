@@ -1,4 +1,4 @@
-//! Proposals that are tried: `tilescope insights --prove`, asked in the background.
+//! Trials of proposals in the background: `tilescope insights --prove`.
 
 use crate::model::command::ViewAction;
 use crate::theme::ThemePalette;
@@ -7,19 +7,19 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Qu
 use egui::{Button, Label, RichText, Ui};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tilescope_analysis::insights::{InsightFinding, TriedFinding};
+use tilescope_analysis::insights::{InsightFinding, InsightGain, TriedFinding};
 
-/// The part of the page that tries what is proposed.
+/// The part of the page that tries proposals.
 #[derive(Default)]
 pub(super) struct ProofSection {
     asked: bool,
     answer: BackgroundQuery<PathBuf, Arc<Vec<TriedFinding>>>,
-    /// Why the last one that was asked has no answer.
+    /// The error of the last trial.
     failed: Option<String>,
 }
 
 impl ProofSection {
-    /// Goes on with what was asked; what was tried, once that is known.
+    /// Polls the running trial. Returns its results once.
     pub(super) fn update(
         &mut self,
         ui: &Ui,
@@ -56,7 +56,7 @@ impl ProofSection {
         self.asked = true;
     }
 
-    /// The button, or what is under way.
+    /// The button, or the progress of a trial.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -76,11 +76,14 @@ impl ProofSection {
             return;
         }
         ui.horizontal_wrapped(|ui| {
+            let runs = findings.iter().all(|finding| finding.gain != InsightGain::Everything);
             let words = match proposals {
+                _ if !runs => "Find the smallest change that fits".to_owned(),
                 1 => "Try 1 proposal".to_owned(),
                 count => format!("Try {count} proposals"),
             };
-            let button = ui.add_enabled(has_spec && proposals > 0, Button::new(words));
+            let can_try = has_spec && (proposals > 0 || !runs);
+            let button = ui.add_enabled(can_try, Button::new(words));
             let button = button
                 .on_hover_text(
                     "Simulate the spec without changes, with each proposal, and with the best \

@@ -1,4 +1,4 @@
-//! The limits of what is chosen in words: what it could cost at best, and where its cycles go.
+//! The limits of the selection as text: its lower bound, and the use of its cycles.
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
@@ -10,7 +10,7 @@ use egui::{Grid, Label, RichText, ScrollArea, Ui};
 use tilescope_analysis::limits::{LimitsRow, ReportLimits, explain};
 use tilescope_report::units::{fine_percent, grouped, percent};
 
-/// Shows them.
+/// Shows the limits of the selection.
 pub(super) fn details_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,

@@ -1,4 +1,5 @@
-//! Limits: how good each operation and the run is, against what the machine could do.
+//! The limits view: the efficiency of each operation and of the run, relative to the capability of
+//! the machine.
 
 mod details;
 mod waterfall_plot;
@@ -27,7 +28,7 @@ use tilescope_report::units::{IpuId, OperationId};
 use tilescope_report::{Report, ReportError, ReportPart};
 use waterfall_plot::waterfall_ui;
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Limits,
     help: include_str!("../../../../../assets/help/limits.md"),
@@ -36,12 +37,12 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<LimitsView>::default(),
 };
 
-/// Wide enough for both plots beside each other.
+/// The width from which both plots are side by side.
 const TWO_PLOTS: f32 = 620.0;
-/// Share of the width that the waterfall has beside the roofline.
+/// The share of the width for the waterfall beside the roofline.
 const WATERFALL_SHARE: f32 = 0.42;
 
-/// The plots in the upper half.
+/// The plots in the upper half of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LimitPlots {
@@ -51,7 +52,7 @@ enum LimitPlots {
     Waterfall,
 }
 
-/// The tables below them.
+/// The tables in the lower half of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LimitsTab {
@@ -63,7 +64,7 @@ enum LimitsTab {
     Details,
 }
 
-/// Limits of the operations on an IPU, or of all of them, with plots and tables.
+/// The limits of the operations on an IPU or on all of them, with plots and tables.
 struct LimitsData {
     limits: ReportLimits,
     roofline: Roofline,
@@ -81,9 +82,11 @@ impl LimitsData {
         let roofline = roofline(&found.machine, &found.rows, None);
         let cycles = found.run.as_ref().and_then(|run| run.waterfall(ipu)).copied();
         Ok(Self {
-            operations: Arc::new(tables::operations(&found.rows)),
-            classes: Arc::new(tables::classes(&found.rows)),
-            points: Arc::new(tables::roofline(&roofline, &found.rows, &found.machine)),
+            operations: Arc::new(tables::operations(&found.rows).with_keys(report)?),
+            classes: Arc::new(tables::classes(&found.rows).with_keys(report)?),
+            points: Arc::new(
+                tables::roofline(&roofline, &found.rows, &found.machine).with_keys(report)?,
+            ),
             waterfall: Arc::new(tables::waterfall(&cycles.unwrap_or_default())),
             figure: roofline_figure(&found, &roofline),
             roofline,
@@ -91,7 +94,7 @@ impl LimitsData {
         })
     }
 
-    /// The row of an operation, or of programs of that name which belong to none.
+    /// The row of an operation, or of programs with this name that belong to no operation.
     fn place(&self, operation: Option<OperationId>, other: Option<&str>) -> Option<usize> {
         let mut rows = self.limits.rows.iter();
         match operation {
@@ -101,21 +104,21 @@ impl LimitsData {
     }
 }
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct LimitsView {
     #[serde(skip)]
     found: BackgroundQuery<Option<IpuId>, LimitsData>,
-    /// Whose operations are shown; those of all IPUs, if not chosen.
+    /// The IPU whose operations are shown; `None` for all IPUs.
     ipu: Option<IpuId>,
     plots: LimitPlots,
     tab: LimitsTab,
-    /// What is chosen that is no operation of the model, by its name.
+    /// The name of a selected row that is not an operation of the model.
     other: Option<String>,
     tables: [TableState; 4],
     panel: BottomPanel,
-    /// Whether plots are to show everything again.
+    /// True if the plots reset their zoom.
     #[serde(skip)]
     reset: bool,
 }
@@ -134,9 +137,10 @@ impl ReportView for LimitsView {
         }
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let report = report.clone();
-        let question = move |ipu: &Option<IpuId>| LimitsData::read(&report, *ipu);
         let texts = QueryTexts { waiting: "Adding up limits…", failed: "Limits cannot be read" };
-        let found = self.found.ask(ui.ctx(), context.workers, &self.ipu, question);
+        let found = self
+            .found
+            .ask(ui.ctx(), context.workers, &self.ipu, move |ipu| LimitsData::read(&report, *ipu));
         found.show(ui, texts, |ui, found| self.panels_ui(ui, context, found));
     }
 
@@ -183,7 +187,7 @@ impl LimitsView {
         });
     }
 
-    /// The plots; the row of the point that was clicked.
+    /// Shows the plots. Returns the row of the clicked point.
     fn plots_ui(
         &mut self,
         ui: &mut Ui,
@@ -193,38 +197,31 @@ impl LimitsView {
         let run = found.limits.run.as_ref()?;
         let reset = std::mem::take(&mut self.reset);
         let is_wide = ui.available_width() >= TWO_PLOTS;
-        let waterfall = |ui: &mut Ui, view: &Self| {
-            if let Some(cycles) = run.waterfall(view.ipu) {
-                waterfall_ui(ui, cycles, run, view.ipu);
+        let waterfall = run.waterfall(self.ipu);
+        if self.plots == LimitPlots::Waterfall {
+            if let Some(cycles) = waterfall {
+                waterfall_ui(ui, cycles, run, self.ipu);
             }
-        };
-        let look = FigureLook { chosen, chooses: true, zooms: true, reset, path: &[] };
-        let roofline = |ui: &mut Ui| match no_points(run, found) {
-            None => {
-                let margin =
-                    Margin { left: spacing::S as i8, top: spacing::XS as i8, ..Margin::ZERO };
-                let frame = Frame::new().inner_margin(margin);
-                frame.show(ui, |ui| figure_ui(ui, &found.figure, look)).inner
-            }
-            Some(sentence) => {
-                empty_state_ui(ui, "No points", sentence);
-                None
-            }
-        };
-        match self.plots {
-            LimitPlots::Waterfall => {
-                waterfall(ui, self);
-                None
-            }
-            LimitPlots::Both if is_wide => {
-                let width = ui.available_width() * WATERFALL_SHARE;
-                let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-                let panel = Panel::right("waterfall").resizable(false).exact_size(width);
-                panel.frame(frame).show(ui, |ui| waterfall(ui, self));
-                roofline(ui)
-            }
-            LimitPlots::Both | LimitPlots::Roofline => roofline(ui),
+            return None;
         }
+        if self.plots == LimitPlots::Both && is_wide {
+            let width = ui.available_width() * WATERFALL_SHARE;
+            let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+            let panel = Panel::right("waterfall").resizable(false).exact_size(width);
+            panel.frame(frame).show(ui, |ui| {
+                if let Some(cycles) = waterfall {
+                    waterfall_ui(ui, cycles, run, self.ipu);
+                }
+            });
+        }
+        if let Some(sentence) = no_points(run, found) {
+            empty_state_ui(ui, "No points", sentence);
+            return None;
+        }
+        let look = FigureLook { chosen, chooses: true, zooms: true, reset, path: &[] };
+        let margin = Margin { left: spacing::S as i8, top: spacing::XS as i8, ..Margin::ZERO };
+        let frame = Frame::new().inner_margin(margin);
+        frame.show(ui, |ui| figure_ui(ui, &found.figure, look)).inner
     }
 
     fn tables_ui(
@@ -258,9 +255,10 @@ impl LimitsView {
                 return details::details_ui(ui, context, row, &found.limits);
             }
         };
-        let (hint, version) = ("Filter limits", found.version());
+        let hint = "Filter limits";
+        let version = found.version();
         let state = &mut self.tables[index];
-        // Points are some of the rows; steps of the waterfall are none.
+        // Points correspond to some of the rows; steps of the waterfall do not.
         let points = &found.roofline.points;
         let own = match self.tab {
             LimitsTab::Waterfall => {
@@ -281,7 +279,7 @@ impl LimitsView {
         self.choose(context, row.and_then(|row| rows.get(row)), own == Some(clicked));
     }
 
-    /// Chooses a row; or nothing, if it is chosen already.
+    /// Selects a row, or clears the selection if the row is selected already.
     fn choose(&mut self, context: &ViewContext<'_>, row: Option<&LimitsRow>, again: bool) {
         let row = row.filter(|_| !again);
         let operation = row.and_then(|row| row.operation);
@@ -290,7 +288,7 @@ impl LimitsView {
     }
 }
 
-/// Why there is no point to draw, if there is none.
+/// The reason that there are no points to draw, if so.
 fn no_points(run: &RunLimits, found: &LimitsData) -> Option<&'static str> {
     if !found.roofline.points.is_empty() {
         return None;
@@ -302,7 +300,7 @@ fn no_points(run: &RunLimits, found: &LimitsData) -> Option<&'static str> {
     ))
 }
 
-/// The table of this name, as the view has it.
+/// The table of this name, as the view shows it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     let data = LimitsData::read(report, None).unwrap();

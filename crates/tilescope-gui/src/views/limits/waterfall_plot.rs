@@ -1,4 +1,4 @@
-//! The waterfall: from the peak down to what a run achieves, every loss by its name.
+//! The waterfall: from the peak down to the achieved rate, with every loss by name.
 
 use crate::theme::fonts::strong;
 use crate::theme::{spacing, text_size};
@@ -8,7 +8,7 @@ use tilescope_analysis::limits::{RunLimits, WaterfallCycles, WaterfallStep};
 use tilescope_analysis::topics::waterfall_figure;
 use tilescope_report::units::{IpuId, fine_percent};
 
-/// Shows the waterfall of an IPU, or of all of them.
+/// Shows the waterfall of an IPU or of all of them.
 pub(super) fn waterfall_ui(
     ui: &mut Ui,
     cycles: &WaterfallCycles,

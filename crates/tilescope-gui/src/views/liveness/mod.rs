@@ -1,4 +1,4 @@
-//! Liveness: what lives at each step of the compiled program.
+//! The liveness view: the live variables at each step of the compiled program.
 
 mod by_address;
 pub(super) mod tables;
@@ -36,7 +36,7 @@ use tilescope_report::units::{
 };
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Liveness,
     help: include_str!("../../../../../assets/help/liveness.md"),
@@ -45,35 +45,35 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<LivenessView>::default(),
 };
 
-/// Most steps that are columns beside each other.
+/// The largest number of steps compared in columns.
 const MAX_COLUMNS: usize = 8;
 
-/// The curve of a source, ready to be drawn.
+/// The curve of a scope, ready to be drawn.
 struct LivenessGraphData {
     curve: LivenessCurve,
     stack: Versioned<StackedValues>,
-    /// What each step is, in words.
+    /// The description of each step.
     labels: Vec<String>,
     programs: Arc<ProgramNodeTable>,
 }
 
-/// The graph in the upper half.
+/// The graph in the upper half of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LivenessGraphMode {
-    /// Bytes live at each step.
+    /// The live bytes at each step.
     #[default]
     Bytes,
     /// The memory of one tile by address.
     Addresses,
 }
 
-/// A curve, if there is one.
+/// A curve, once it is known.
 type LivenessGraphAnswer = Option<Versioned<LivenessGraphData>>;
-/// A variable's name and the steps it is live in; `None` means always.
+/// The name of a variable and its live steps; `None` if it is always live.
 type VariableLifetime = (String, Option<Range<u32>>);
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct LivenessView {
@@ -86,15 +86,15 @@ struct LivenessView {
     tables: LivenessTables,
     panel: BottomPanel,
     tab: LivenessTab,
-    /// Steps that are chosen, in the order in which they were.
+    /// The selected steps, in the order of selection.
     steps: Vec<u32>,
-    /// The program of the last of them, as the selection knows it.
+    /// The program of the last selected step, as stored in the selection.
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
     lifetime: BackgroundQuery<VariableId, Option<VariableLifetime>>,
     filter: String,
-    /// Steps that the filter finds, by the version of the curve and what is typed.
+    /// The steps that match the filter, by the version of the curve and the filter text.
     #[serde(skip)]
     matching: BackgroundQuery<(u64, String), MatchedPlaces>,
     #[serde(skip)]
@@ -138,7 +138,7 @@ impl ReportView for LivenessView {
     }
 }
 
-/// A source that this report has.
+/// The scope, or another one if this report does not have it.
 fn available_source(source: LivenessScope, context: &ViewContext<'_>) -> LivenessScope {
     let target = &context.opened.target;
     match source {
@@ -155,12 +155,14 @@ fn load_graph(
 ) -> Result<LivenessGraphAnswer, ReportError> {
     let Some(curve) = curve(report, source)? else { return Ok(None) };
     let programs = report.programs()?;
-    let label = |id: &ProgramId| match programs.get(*id) {
-        Some(program) if program.name.is_empty() => program.kind.name().to_owned(),
-        Some(program) => format!("{} ({})", program.kind.name(), program.name),
-        None => "Unknown program".to_owned(),
-    };
-    let labels = curve.programs.iter().map(label).collect();
+    let mut labels = Vec::new();
+    for id in &curve.programs {
+        labels.push(match programs.get(*id) {
+            Some(program) if program.name.is_empty() => program.kind.name().to_owned(),
+            Some(program) => format!("{} ({})", program.kind.name(), program.name),
+            None => "Unknown program".to_owned(),
+        });
+    }
     let below = if always { curve.always } else { Bytes::ZERO };
     let layers = vec![
         StackLayer { title: "Always live".to_owned(), values: vec![below.0; curve.others.len()] },
@@ -175,7 +177,7 @@ fn load_graph(
 }
 
 impl LivenessView {
-    /// A program chosen elsewhere is shown by its step.
+    /// Shows the step of a program selected elsewhere.
     fn notice_selection(&mut self, context: &ViewContext<'_>, curve: &LivenessCurve) {
         let count = curve.others.len() as u32;
         self.steps.retain(|step| *step < count);
@@ -215,8 +217,8 @@ impl LivenessView {
         });
     }
 
-    /// The tile whose memory is shown by address: the source, or the last that is selected; `None`
-    /// for the fullest one.
+    /// The tile whose memory is shown by address: the tile of the scope, or the last selected one;
+    /// `None` for the fullest one.
     fn tile(&self, context: &ViewContext<'_>) -> Option<TileId> {
         match self.source {
             LivenessScope::Tile(tile) => Some(tile),
@@ -248,30 +250,33 @@ impl LivenessView {
         let spans = self.lifetimes(ui, context, shown.curve.others.len());
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
-        let total = |step: usize| shown.stack.total(step);
         let numbers = numbers(ui);
         let flag = |place: usize| GraphAnnotation {
             place,
-            value: total(place),
+            value: shown.stack.total(place),
             words: format!(
                 "Peak {} at step {}",
-                numbers.bytes(total(place)),
+                numbers.bytes(shown.stack.total(place)),
                 grouped(place as u64)
             ),
         };
         let flags: Vec<GraphAnnotation> = peak.map(flag).into_iter().collect();
-        let (value, colour) = (shown.curve.capacity, palette.max_memory);
+        let value = shown.curve.capacity;
+        let colour = palette.max_memory;
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
-        let level = level.then_some(GraphLevelLine { value: value.0, name: "Capacity", colour });
+        let level = if level {
+            Some(GraphLevelLine { value: value.0, name: "Capacity", colour })
+        } else {
+            None
+        };
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let own = [palette.always_live, palette.not_always_live];
         let colours = context.pane.map_or(own, |pane| pane.liveness_colours(ui));
         let always = context.prefs.liveness.always_live;
-        let label = |step: usize| format!("Program step {}", grouped(step as u64));
         let look = StackGraphInput {
             name: "Liveness by program step",
             axis: "Program steps",
-            label: &label,
+            label: &step_label,
             unit: TileCurveUnit::Bytes,
             colours: if always { &colours } else { &colours[1..] },
             chosen: &chosen,
@@ -291,7 +296,7 @@ impl LivenessView {
         }
     }
 
-    /// The lifetime of the chosen variable, as a range of places.
+    /// The lifetime of the selected variable, as a range of places.
     fn lifetimes(
         &mut self,
         ui: &Ui,
@@ -303,7 +308,7 @@ impl LivenessView {
             let found = report.variable(*id)?;
             Ok(found.map(|variable| (variable.name, variable.lifetime)))
         });
-        // The lifetime of another variable, or none: nothing to draw.
+        // A stale answer may be the lifetime of another variable.
         let QueryState::Fresh(found) = found else { return Vec::new() };
         let Some((name, life)) = found.as_ref() else { return Vec::new() };
         let range = match life {
@@ -313,7 +318,8 @@ impl LivenessView {
         vec![(range, name.clone())]
     }
 
-    /// Whether the line of the memory there is is shown: as chosen, or where it is near.
+    /// Returns true if the line of the available memory is shown: as chosen, or if the curve comes
+    /// near it.
     fn max_memory(&self, prefs: LivenessPrefs, curve: &LivenessCurve) -> bool {
         let most = curve.peak().map_or(Bytes::ZERO, |step| curve.total(step));
         let near = prefs.always_live && is_near(curve.capacity.0, most.0);
@@ -411,7 +417,7 @@ impl LivenessView {
         }
     }
 
-    /// What is drawn beside the curve; remembered.
+    /// The choice of lines drawn beside the curve. The choice is stored.
     fn layers_ui(
         &self,
         bar: &mut ToolbarBuilder<'_>,
@@ -439,7 +445,8 @@ impl LivenessView {
         }
     }
 
-    /// The box that finds steps by name, the others are veiled; Enter goes from one to the next.
+    /// The text box that finds steps by name and veils the others. Enter moves from one to the
+    /// next.
     fn filter_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
@@ -457,12 +464,14 @@ impl LivenessView {
         if wanted.is_empty() {
             return;
         }
-        let (shared, key) = (shown.clone(), (shown.version(), wanted));
-        let question = move |(_, wanted): &(u64, String)| {
-            let holds = |label: &String| label.to_lowercase().contains(wanted);
-            MatchedPlaces::new(shared.labels.iter().map(holds))
-        };
-        let asked = self.matching.compute(bar.context(), context.workers, &key, question);
+        let shared = shown.clone();
+        let key = (shown.version(), wanted);
+        let asked =
+            self.matching.compute(bar.context(), context.workers, &key, move |(_, wanted)| {
+                MatchedPlaces::new(
+                    shared.labels.iter().map(|label| label.to_lowercase().contains(wanted)),
+                )
+            });
         let Some(matching) = asked.answer() else { return };
         let text = format!("{} steps", grouped(matching.count().into()));
         bar.add("Found", |ui| weak_ui(ui, text));
@@ -508,6 +517,10 @@ impl LivenessView {
     }
 }
 
+fn step_label(step: usize) -> String {
+    format!("Program step {}", grouped(step as u64))
+}
+
 fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
     let label: String =
         shown.labels.get(step).map_or("", String::as_str).chars().take(160).collect();
@@ -533,7 +546,7 @@ fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
     }
 }
 
-/// Words for a kind of program that runs vertices or moves data.
+/// The label of a kind of program that runs vertices or moves data.
 fn activity_label(kind: ProgramKind) -> &'static str {
     match kind {
         ProgramKind::OnTileExecute => "runs vertices",

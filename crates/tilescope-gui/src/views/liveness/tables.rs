@@ -1,5 +1,5 @@
-//! The tables below the graph: what is live, which vertices run, what they take, where the step is
-//! in the program.
+//! The tables below the graph: the live variables, the vertices, their cycles, and the position of
+//! the step in the program.
 
 use super::{LivenessGraphData, activity_label};
 use crate::model::command::AppCommand;
@@ -26,23 +26,23 @@ use tilescope_report::{Report, ReportError, ReportPart};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LivenessTab {
-    /// Variables that are always live.
+    /// The variables that are always live.
     #[default]
     Always,
-    /// Variables that are live at the chosen steps.
+    /// The variables live at the selected steps.
     Others,
-    /// Vertices of the chosen steps.
+    /// The vertices of the selected steps.
     Vertices,
-    /// Cycles of the chosen steps, tile by tile.
+    /// The cycles of the selected steps by tile.
     Cycles,
-    /// Blocks of one tile that are free at the last of the chosen steps.
+    /// The free blocks of one tile at the last selected step.
     Free,
-    /// Place of the selected steps in the program.
+    /// The position of the selected steps in the program.
     Step,
 }
 
 impl LivenessTab {
-    /// Every table with its title.
+    /// All tables with their titles.
     pub(crate) const ALL: [(Self, &'static str); 6] = [
         (Self::Always, "Always live variables"),
         (Self::Others, "Not always live variables"),
@@ -52,8 +52,7 @@ impl LivenessTab {
         (Self::Step, "Step"),
     ];
 
-    /// Whether it is about steps that have to be chosen: free blocks are those of the fullest step
-    /// until one is.
+    /// Returns true if it needs a selected step. Free blocks default to the fullest step.
     pub(super) fn needs_step(self) -> bool {
         !matches!(self, Self::Always | Self::Free)
     }
@@ -64,17 +63,17 @@ impl LivenessTab {
 pub(crate) struct LivenessTableKey {
     pub tab: LivenessTab,
     pub source: LivenessScope,
-    /// Which steps, one column each.
+    /// The steps, one column each.
     pub steps: Vec<u32>,
 }
 
-/// A table, and the variable of each row where rows are variables.
+/// A table, and the variable of each row if rows are variables.
 struct LivenessTableData {
     table: Arc<DataTable>,
     variables: Vec<VariableId>,
 }
 
-/// State of all tables.
+/// The state of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LivenessTables {
@@ -112,7 +111,7 @@ impl LivenessTables {
     }
 }
 
-/// The table of this name as the view has it.
+/// The table of this name, as the view shows it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     let curve = liveness::curve(report, LivenessScope::Whole).unwrap();
@@ -133,7 +132,9 @@ fn table_ui(
     made: &Versioned<LivenessTableData>,
     hint: &str,
 ) {
-    let (generation, table, variables) = (made.version(), &made.table, &made.variables);
+    let generation = made.version();
+    let table = &made.table;
+    let variables = &made.variables;
     if variables.is_empty() {
         return state.ui(ui, context.workers, table, generation, hint);
     }
@@ -150,7 +151,8 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
     let walk = report.liveness()?;
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
-    let (source, steps) = (key.source, &key.steps);
+    let source = key.source;
+    let steps = &key.steps;
     if key.tab == LivenessTab::Free {
         let table = Arc::new(load_free_blocks(report, source, steps.last().copied())?);
         return Ok(LivenessTableData { table, variables: Vec::new() });
@@ -176,8 +178,8 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
     Ok(LivenessTableData { table: Arc::new(table), variables })
 }
 
-/// The free blocks of the tile that is the source, or else of the fullest one, at a step, or else at
-/// its fullest one.
+/// The free blocks of the scope's tile or of the fullest one, at a step or at the tile's fullest
+/// step.
 fn load_free_blocks(
     report: &Report,
     source: LivenessScope,
@@ -197,7 +199,7 @@ fn ids(rows: &[LiveVariable]) -> Vec<VariableId> {
     rows.iter().filter(|live| columns::holds_bytes(live)).map(|live| live.id).collect()
 }
 
-/// Each chosen step with the programs around it.
+/// Shows each selected step with the programs around it.
 pub(super) fn steps_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,

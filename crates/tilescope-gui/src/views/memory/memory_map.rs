@@ -1,5 +1,5 @@
-//! The memory map: what lies at which address of a tile. What is always live is on top; below it,
-//! what shares addresses over time, each part in a row where it overlaps nothing.
+//! The memory map: the variables of a tile by address. Always-live variables are at the top. Below
+//! it are variables that share addresses over time, packed into rows without overlap.
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
@@ -19,16 +19,16 @@ use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_analysis::memory::fullest_tile;
 use tilescope_report::units::{Bytes, TileId, VariableId, exact_bytes, grouped};
 
-/// Heights of a row, at least and at most.
+/// The smallest and largest height of a row.
 const ROW: (f32, f32) = (9.0, 22.0);
-/// Room for addresses above the rows.
+/// The space for addresses above the rows.
 const RULER: f32 = 20.0;
-/// Narrowest part with a name on it.
+/// The smallest width of a part with a label.
 const LEAST_LABEL: f32 = 34.0;
-/// Room beside the map.
+/// The margin beside the map.
 const SIDE: f32 = spacing::L;
 
-/// State of the map.
+/// The state of the map.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryMapPanel {
@@ -39,7 +39,7 @@ pub(crate) struct MemoryMapPanel {
     scroll: f32,
 }
 
-/// Layout of the memory map in this frame.
+/// The layout of the memory map in this frame.
 struct MemoryMapLayout {
     rect: Rect,
     axis: PanZoomAxis,
@@ -53,7 +53,8 @@ impl MemoryMapLayout {
             let x = self.rect.left() + self.axis.x_from_position(address);
             x.clamp(self.rect.left() - 4.0, self.rect.right() + 4.0)
         };
-        let (left, right) = (x(placed.addresses.start.0), x(placed.addresses.end.0));
+        let left = x(placed.addresses.start.0);
+        let right = x(placed.addresses.end.0);
         let top = self.rect.top() + placed.row as f32 * self.row - self.scroll;
         Rect::from_min_max(pos2(left, top), pos2(right.max(left + 1.0), top + self.row - 1.0))
     }
@@ -64,18 +65,17 @@ impl MemoryMapLayout {
         }
         let row = ((at.y - self.rect.top() + self.scroll) / self.row) as u32;
         let own = map.placed.iter().filter(|part| part.row == row);
-        let distance = |part: &&PlacedVariable| {
+        let measure_distance = |part: &&PlacedVariable| {
             let rect = self.part(part);
             (rect.left() - at.x).max(at.x - rect.right()).max(0.0)
         };
-        let near = own.min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        near.filter(|part| distance(part) <= 2.0)
+        let near = own.min_by(|a, b| measure_distance(a).total_cmp(&measure_distance(b)));
+        near.filter(|part| measure_distance(part) <= 2.0)
     }
 }
 
 impl MemoryMapPanel {
-    /// Shows the tile that was chosen last, or else the fullest one; the variable that was
-    /// clicked.
+    /// Shows the last selected tile, or the fullest one. Returns the clicked variable.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -127,7 +127,7 @@ impl MemoryMapPanel {
             self.limits = Some((end, limits.width));
             self.axis = None;
         }
-        // At first as far as anything lies; all of memory is a turn of the wheel away.
+        // The initial range ends at the highest variable; zooming out shows all memory.
         let used = axis_range_of_addresses((last + last / 16).clamp(Bytes(1), end));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
@@ -137,8 +137,9 @@ impl MemoryMapPanel {
         let response = ui.allocate_rect(area, Sense::click_and_drag());
         let name = format!("Memory map of tile {}", grouped(map.tile.into()));
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, &name));
-        let value = || format!("{} variables in {} rows", map.placed.len(), map.rows);
-        ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value()));
+        ui.ctx().accesskit_node_builder(response.id, |node| {
+            node.set_value(format!("{} variables in {} rows", map.placed.len(), map.rows))
+        });
         paint(ui, map, &places, chosen);
         focus_ui(ui, &response, area);
         self.pointer_ui(ui, &places, limits, &response);
@@ -150,7 +151,7 @@ impl MemoryMapPanel {
         let frame = places.part(part);
         ui.painter_at(rect).rect_stroke(frame, 0.0, stroke, StrokeKind::Outside);
         call_out_ui(&response, part);
-        response.clicked().then_some(part.id)
+        if response.clicked() { Some(part.id) } else { None }
     }
 
     fn pointer_ui(
@@ -191,7 +192,7 @@ impl MemoryMapPanel {
     }
 }
 
-/// The variable that an arrow key leads to: the next one by row and address, or the one before.
+/// The variable that an arrow key moves to: the next one by row and address, or the previous one.
 fn arrows(
     ui: &Ui,
     response: &Response,
@@ -212,14 +213,16 @@ fn arrows(
     Some(map.placed[place].id)
 }
 
-/// Which tile it is, and how full.
+/// The number of the tile, and its fill level.
 fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
-    let (palette, numbers) = (ThemePalette::for_ui(ui), numbers(ui));
+    let palette = ThemePalette::for_ui(ui);
+    let numbers = numbers(ui);
     ui.horizontal_wrapped(|ui| {
         ui.add_space(SIDE);
-        let which = match context.selection.tiles.is_empty() {
-            true => "the fullest tile; select another one to see its map",
-            false => "the last tile selected",
+        let which = if context.selection.tiles.is_empty() {
+            "the fullest tile; select another one to see its map"
+        } else {
+            "the last tile selected"
         };
         ui.label(strong(format!("Tile {}", grouped(map.tile.into()))));
         ui.weak(which);
@@ -266,9 +269,13 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
     inside.add(Shape::mesh(mesh));
     for (part, own, colour) in labels {
         let room = own.intersect(rect).shrink2(vec2(3.0, 0.0));
-        let value = || format!("{} at {}", exact_bytes(bytes(part)), exact_bytes(start(part)));
         let id = ui.scope_id().with(("part", part.id.0));
-        node_ui(ui, id, own.intersect(rect), Role::Cell, || (part.name.clone(), value()));
+        node_ui(ui, id, own.intersect(rect), Role::Cell, || {
+            (
+                part.name.clone(),
+                format!("{} at {}", exact_bytes(bytes(part)), exact_bytes(start(part))),
+            )
+        });
         if room.width() < LEAST_LABEL - 8.0 || own.height() < 13.0 {
             continue;
         }
@@ -309,7 +316,8 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
     }
 }
 
-/// Banks as stripes where they are wide enough, and the ends of non-interleaved memory and of all.
+/// Banks as stripes if they are wide enough, and the ends of non-interleaved memory and of all
+/// memory.
 fn ground(
     painter: &egui::Painter,
     map: &BankMap,
@@ -322,7 +330,8 @@ fn ground(
     if map.bank > Bytes::ZERO && map.bank.as_f64() / places.axis.scale() >= 6.0 {
         let last = window.end.min(map.capacity.0) / map.bank.0;
         for bank in (window.start / map.bank.0..=last).filter(|bank| bank % 2 == 1) {
-            let (left, right) = (x(bank * map.bank.0), x((bank + 1) * map.bank.0));
+            let left = x(bank * map.bank.0);
+            let right = x((bank + 1) * map.bank.0);
             let stripe = Rect::from_x_y_ranges(left..=right, rect.y_range());
             painter.rect_filled(stripe, 0.0, palette.stripe);
         }
@@ -340,7 +349,7 @@ fn axis_range_of_addresses(end: Bytes) -> AxisRange {
     AxisRange::new(0, end.0)
 }
 
-/// Distance between labelled addresses: a power of two.
+/// The distance between labelled addresses, a power of two.
 fn address_step(axis: PanZoomAxis) -> u64 {
     tick_step(axis.scale(), 60.0).next_power_of_two()
 }

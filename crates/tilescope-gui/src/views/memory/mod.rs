@@ -1,4 +1,4 @@
-//! Memory: how full every tile is, and what fills it.
+//! The memory view: the fill level of every tile, and its contents.
 
 mod memory_map;
 pub(super) mod tables;
@@ -35,7 +35,7 @@ use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
 use tilescope_report::units::{VariableId, grouped};
 use tilescope_report::{MemoryCategory, Report, ReportError, ReportPart};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Memory,
     help: include_str!("../../../../../assets/help/memory.md"),
@@ -44,10 +44,10 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<MemoryView>::default(),
 };
 
-/// Most variables that are shown over tiles at once.
+/// The largest number of variables shown over tiles at once.
 const MAX_CHOSEN: usize = 8;
 
-/// The tables below the graph.
+/// The tables in the lower half of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum MemoryTab {
@@ -59,40 +59,40 @@ enum MemoryTab {
     ComputeSets,
 }
 
-/// The graph in the upper half.
+/// The graph in the upper half of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum MemoryGraphMode {
     #[default]
     Total,
-    /// The chosen variables over tiles.
+    /// The selected variables over tiles.
     Variables,
-    /// Memory on the floor plan, all of it or one category.
+    /// Memory on the floor plan, in total or of one category.
     Map(Option<MemoryCategory>),
 }
 
-/// Which variables are shown over tiles, and how tiles stand.
+/// The variables shown over tiles, the order of tiles, and true for one place per IPU.
 type VariableCurvesKey = (Vec<VariableId>, TileAxisOrder, bool);
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct MemoryView {
     #[serde(skip)]
     curves: BackgroundQuery<MemoryCurveKey, StackedTileCurves>,
     show: MemoryGraphMode,
-    /// Variables that are chosen, in the order in which they were.
+    /// The selected variables, in the order of selection.
     variables: Vec<VariableId>,
     #[serde(skip)]
     variable: BackgroundQuery<VariableCurvesKey, StackedTileCurves>,
     #[serde(skip)]
     map: FloorPlanWidget,
-    /// Whether colours of the map go by powers.
+    /// True if the colours of the map use a logarithmic scale.
     powers: bool,
-    /// What is on the map, and the scale of its bytes, as it was last shown.
+    /// The subject of the map and the scale of its bytes in the last frame.
     #[serde(skip)]
     heat_scale: Option<(&'static str, HeatScale)>,
-    /// Bytes of the map's strongest colour; not chosen means: those of the fullest tile.
+    /// The bytes of the strongest colour of the map; `None` for those of the fullest tile.
     strongest: Option<u64>,
     breakdown: MemoryBreakdown,
     order: TileAxisOrder,
@@ -128,11 +128,12 @@ impl ReportView for MemoryView {
         let texts = QueryTexts { waiting: "Reading memory…", failed: "Memory cannot be read" };
         let found = context.ask(ui, &mut self.curves, &key, move |report, key| {
             let total = total_title(key);
-            let title = |layer: TileCurveLayer| match layer {
-                TileCurveLayer::Total => total.to_owned(),
-                layer => layer.title().to_owned(),
-            };
-            curves(report, key).map(|curves| StackedTileCurves::new(curves, title))
+            curves(report, key).map(|curves| {
+                StackedTileCurves::new(curves, |layer| match layer {
+                    TileCurveLayer::Total => total.to_owned(),
+                    layer => layer.title().to_owned(),
+                })
+            })
         });
         found.show(ui, texts, |ui, curves| {
             if curves.curves.max == 0 {
@@ -190,7 +191,7 @@ impl MemoryView {
         tile_graph_ui(ui, context, &mut self.graph, (curves, look));
     }
 
-    /// The bytes of the chosen variables.
+    /// Shows the bytes of the selected variables.
     fn variables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if self.variables.is_empty() {
             let sentence = "Select a variable in the table below to see its tiles; Shift + click \
@@ -213,7 +214,7 @@ impl MemoryView {
         });
     }
 
-    /// Memory on the floor plan.
+    /// Shows memory on the floor plan.
     fn map_ui(
         &mut self,
         ui: &mut Ui,
@@ -227,7 +228,8 @@ impl MemoryView {
         let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
             return hint_ui(ui, "No tile has memory of this kind.");
         };
-        let (values, unit) = (&curve.values[..], curves.unit);
+        let values = &curve.values[..];
+        let unit = curves.unit;
         let own = HeatScale::of(values, self.powers);
         self.heat_scale = Some((layer.title(), own));
         let scale = context.shared_scale(own);
@@ -249,7 +251,7 @@ impl MemoryView {
 }
 
 impl MemoryView {
-    /// From how many bytes on a tile has the strongest colour.
+    /// The control of the bytes from which a tile has the strongest colour.
     fn strongest_ui(&mut self, ui: &mut Ui, most: u64) {
         let mut strongest = self.strongest.unwrap_or(most);
         let drag = egui::DragValue::new(&mut strongest)
@@ -270,7 +272,7 @@ impl MemoryView {
     }
 }
 
-/// How the memory of a report can be split.
+/// The available breakdowns of a report's memory.
 fn breakdowns(report: &Report) -> Vec<(MemoryBreakdown, &'static str)> {
     let all = [
         (MemoryBreakdown::None, "None", None),
@@ -282,7 +284,7 @@ fn breakdowns(report: &Report) -> Vec<(MemoryBreakdown, &'static str)> {
     known.map(|(breakdown, name, _)| (breakdown, name)).collect()
 }
 
-/// Title of the only curve.
+/// The title of a single curve.
 fn total_title(key: &MemoryCurveKey) -> &'static str {
     match (key.per_ipu, key.include_gaps) {
         (false, false) => "Tile memory (without gaps)",
@@ -292,13 +294,14 @@ fn total_title(key: &MemoryCurveKey) -> &'static str {
     }
 }
 
-/// One layer per variable.
+/// The curves of variables, one layer each.
 fn variable_curves(
     report: &Report,
     key: &VariableCurvesKey,
 ) -> Result<StackedTileCurves, ReportError> {
     let (ids, order, per_ipu) = key;
-    let (mut layers, mut titles) = (Vec::new(), Vec::new());
+    let mut layers = Vec::new();
+    let mut titles = Vec::new();
     for (place, id) in (0u8..).zip(ids) {
         let Some(mapping) = mapping(report, MappingSubject::Tensor(*id))? else { continue };
         layers.push(TileCurve { layer: TileCurveLayer::Nth(place), values: mapping.bytes });
@@ -314,7 +317,8 @@ fn variable_curves(
 }
 
 impl MemoryView {
-    /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
+    /// Returns true if the line of a tile's capacity is shown: as chosen, or if a curve comes near
+    /// it.
     fn max_memory(&self, prefs: MemoryPrefs) -> bool {
         let latest = self.curves.latest();
         let near = latest.is_some_and(|shown| is_near(shown.curves.capacity, shown.curves.max));
@@ -354,7 +358,7 @@ impl MemoryView {
         }
     }
 
-    /// Whether variables are a table or a map; remembered.
+    /// The choice between a table and a map of variables. The choice is stored.
     fn variables_look_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let mut prefs = context.prefs.memory;
         ui.horizontal(|ui| {
@@ -370,7 +374,7 @@ impl MemoryView {
         }
     }
 
-    /// A variable chosen elsewhere is the only one.
+    /// Replaces the selected variables by one selected elsewhere.
     fn notice_selection(&mut self, context: &ViewContext<'_>) {
         if context.selection.variable != self.variables.last().copied() {
             self.variables = context.selection.variable.into_iter().collect();

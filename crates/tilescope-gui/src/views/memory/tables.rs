@@ -24,21 +24,21 @@ use tilescope_report::{Report, ReportError, ReportPart};
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
 
-/// A table, the variables of its rows, and whether there are more.
+/// A table, the variables of its rows, and true if there are more rows.
 struct MemoryTableData {
     table: Arc<DataTable>,
     variables: Vec<VariableId>,
     truncated: bool,
 }
 
-/// What fills the tiles, and the table of it for those that were asked about: together, so that
-/// titles never run ahead of figures.
+/// The contents of the selected tiles, and their table. They are kept together so that titles
+/// always match figures.
 struct MemoryTree {
     rows: Vec<MemoryTreeRow>,
     table: DataTable,
 }
 
-/// State of all tables.
+/// The state of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryTables {
@@ -51,8 +51,7 @@ pub(crate) struct MemoryTables {
 }
 
 impl MemoryTables {
-    /// Shows a table; the variable that was clicked, and whether it is to be added to those
-    /// chosen before.
+    /// Shows a table. Returns the clicked variable, and true if it is added to the selected ones.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -80,8 +79,9 @@ impl MemoryTables {
         let listed = context.ask(ui, &mut self.listed, &key, |report, (tab, tiles, numbers)| {
             listed(report, *tab, tiles, *numbers)
         });
-        let (state, workers) = (&mut self.states[index], context.workers);
-        // The table of another tab is no stand-in.
+        let state = &mut self.states[index];
+        let workers = context.workers;
+        // The table of another tab must not stand in.
         let clicked = listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| {
             if listed.truncated {
                 cut_ui(ui);
@@ -113,7 +113,7 @@ impl MemoryTables {
     }
 
     fn tree_ui(&mut self, ui: &mut Ui, MemoryTree { rows, table }: &MemoryTree) {
-        // Depth is seen as the indentation of the part.
+        // Indentation shows the depth of the part.
         let titles: Vec<&str> =
             table.columns.iter().skip(2).map(|column| column.title.as_str()).collect();
         let folded = &mut self.folded;
@@ -146,7 +146,7 @@ impl MemoryTables {
     }
 }
 
-/// Says that not everything is listed.
+/// A note that the list is truncated.
 fn cut_ui(ui: &mut Ui) {
     let most = grouped(memory::MAX_VARIABLES as u64);
     let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
@@ -156,7 +156,7 @@ fn cut_ui(ui: &mut Ui) {
     });
 }
 
-/// The table of variables; the one that was clicked, and whether it is to be added.
+/// Shows the table of variables. Returns the clicked one, and true if it is added.
 fn variables_ui(
     ui: &mut Ui,
     workers: &BackgroundWorkers,
@@ -164,8 +164,8 @@ fn variables_ui(
     listed: &Versioned<MemoryTableData>,
     (hint, chosen): (&str, &[VariableId]),
 ) -> Option<(VariableId, bool)> {
-    let place = |id: &VariableId| listed.variables.iter().position(|own| own == id);
-    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
+    let chosen: Vec<usize> =
+        chosen.iter().filter_map(|id| listed.variables.iter().position(|own| own == id)).collect();
     let row = state.choose_ui(ui, workers, &listed.table, listed.version(), hint, &chosen)?;
     let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
     Some((*listed.variables.get(row)?, add))
@@ -197,7 +197,7 @@ fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
     ui.painter().hline(ui.clip_rect().x_range(), rect.bottom() - 0.5, line);
 }
 
-/// One line of the tree; whether it was clicked to fold or unfold it.
+/// Shows one line of the tree. Returns true if it was clicked to fold or unfold it.
 fn tree_row_ui(
     ui: &mut Ui,
     (row, cells): (&MemoryTreeRow, &[TableCell]),
@@ -256,7 +256,7 @@ fn tree_row_ui(
     clicked
 }
 
-/// The table of this name as the view has it.
+/// The table of this name, as the view shows it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     let tab = match name {

@@ -1,14 +1,14 @@
-//! Which columns of the table of operations are shown.
+//! The visible columns of the operations table.
 
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::tables::operations::{COLUMNS, OperationColumn};
 
-/// Whether a column is shown, given the keys of those that were switched.
+/// Returns true if a column is visible, given the keys of toggled columns.
 pub(crate) fn is_shown(known: &OperationColumn, switched: &[String]) -> bool {
     known.shown != switched.iter().any(|key| key == known.key)
 }
 
-/// The table of this name with all of its columns, as the view has it.
+/// The table of this name with all of its columns, as the view shows it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &tilescope_report::Report, name: &str) -> DataTable {
     use tilescope_analysis::operations::{OperationLayer, operations};
@@ -23,7 +23,7 @@ pub(in crate::views) fn seen(report: &tilescope_report::Report, name: &str) -> D
     shown(tilescope_analysis::tables::operations::operations(&found, report, layer), &switched)
 }
 
-/// A table of operations without the columns that are not shown; the name is always first.
+/// Removes the hidden columns from a table of operations. The name is always first.
 pub(crate) fn shown(table: DataTable, switched: &[String]) -> DataTable {
     table.with_columns(|at| match at.checked_sub(1).and_then(|at| COLUMNS.get(at)) {
         Some(known) => is_shown(known, switched),

@@ -1,5 +1,5 @@
-//! Below the table: the chosen operation in words, its programs, its costs tile by tile, and the
-//! planner's choice.
+//! The panel below the table: the description of the selected operation, its programs, its costs by
+//! tile, and the planner's choice.
 
 use super::OperationsTableData;
 use super::flops_and_debug::{debug_ui, flops_ui};
@@ -34,7 +34,7 @@ use tilescope_report::{
     MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportError, ReportPart,
 };
 
-/// The tables below the table.
+/// The tables of the panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum OperationDetailsTab {
@@ -48,16 +48,16 @@ enum OperationDetailsTab {
     Debug,
 }
 
-/// Costs tile by tile, ready to be drawn.
+/// The costs by tile, ready to be drawn.
 struct OperationTileGraphs {
     cycles: Versioned<StackedValues>,
     code: Versioned<StackedValues>,
 }
 
-/// The operation and the programs that are told about.
+/// The operation and the programs to describe.
 type OperationDebugKey = (Option<OperationId>, Vec<ProgramId>);
 
-/// State of what is below.
+/// The state of the panel.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct OperationDetailsPanel {
@@ -73,9 +73,8 @@ pub(crate) struct OperationDetailsPanel {
 }
 
 impl OperationDetailsPanel {
-    /// Shows it, or its tabs alone where it is not `open`; `row` is the chosen operation of those that are
-    /// shown above. The place of the one that
-    /// is chosen here.
+    /// Shows the panel, or only its tabs if it is not `open`. `row` is the index of the selected
+    /// operation in the table above. Returns the index of the operation selected here.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -253,7 +252,7 @@ fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnO
     });
 }
 
-/// Placeholder of figures that a report does not have.
+/// The placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
 fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
@@ -319,7 +318,7 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
             row_ui(ui, name, value, name);
         }
         let numbers = COLUMNS.iter().filter_map(|known| match known.cell(row, &report, layer) {
-            // Bands of errors are the only figures that are words.
+            // Error bands are the only figures that are text.
             TableCell::Text(band) if known.key.starts_with("errors") && !band.is_empty() => {
                 Some((known, band))
             }
@@ -364,7 +363,7 @@ fn plan_ui(ui: &mut Ui, operations: &[ModelOperation], row: &OpRow) {
     });
 }
 
-/// Whether a line is a sum of others.
+/// Returns true if a line is a sum of others.
 fn is_total(plan: &PlanLine) -> bool {
     plan.line.name.to_lowercase().contains("total")
 }

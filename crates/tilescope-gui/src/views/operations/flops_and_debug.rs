@@ -1,5 +1,5 @@
-//! Two tabs below the table: the operation's floating point work beside that of others, and all
-//! that the report has recorded of it.
+//! Two tabs below the table: the operation's floating point work compared to others, and all
+//! recorded data about it.
 
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::hint_ui;
@@ -12,18 +12,18 @@ use tilescope_analysis::operations::OpRow;
 use tilescope_report::units::{Cycles, grouped, percent};
 
 const ROW: f32 = 21.0;
-/// Room for the name of an operation.
+/// The width of the name of an operation.
 const NAME: f32 = 300.0;
-/// Length of the longest bar.
+/// The length of the longest bar.
 const BAR: f32 = 260.0;
 
-/// FLOPs of all executions, where they are known.
+/// The FLOPs of all executions; 0 if they are unknown.
 fn work(row: &OpRow) -> u64 {
     row.flops.saturating_mul(row.executions.max(1))
 }
 
-/// Operations with the most floating point work, the chosen one standing out; the place of the
-/// one that was clicked.
+/// Shows the operations with the most floating point work, with the selected one highlighted.
+/// Returns the index of the clicked one.
 pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<usize> {
     let total = rows.iter().map(work).fold(0, u64::saturating_add);
     if total == 0 {
@@ -88,7 +88,7 @@ fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen
     response.on_hover_text("FLOPs of one execution x executions in the run").clicked()
 }
 
-/// What was recorded, line by line.
+/// Shows the recorded data, line by line.
 pub(crate) fn debug_ui(ui: &mut Ui, lines: &[JsonLine]) {
     let area = ScrollArea::both().auto_shrink(false).id_salt("debug");
     area.show_rows(ui, ROW - 3.0, lines.len(), |ui, shown| {

@@ -1,4 +1,4 @@
-//! Operations: what each of them costs, and how the planner split it.
+//! The operations view: the cost of each operation, and the planner's partition of it.
 
 pub(crate) mod columns;
 mod details_panel;
@@ -29,7 +29,7 @@ use tilescope_analysis::tables::operations as tables;
 use tilescope_report::units::{OperationId, ProgramId};
 use tilescope_report::{ModelOperation, ProgramKind, ProgramNodeTable, ReportPart};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Operations,
     help: include_str!("../../../../../assets/help/operations.md"),
@@ -38,7 +38,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<OperationsView>::default(),
 };
 
-/// Operations and the table of them, and what the report says about each.
+/// The operations, their table, and the report's data about each.
 struct OperationsTableData {
     layer: OperationLayer,
     rows: Vec<OpRow>,
@@ -49,7 +49,7 @@ struct OperationsTableData {
     table: Arc<DataTable>,
 }
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct OperationsView {
@@ -57,9 +57,9 @@ struct OperationsView {
     #[serde(skip)]
     shown: BackgroundQuery<(OperationLayer, Vec<String>), OperationsTableData>,
     table: TableState,
-    /// The row that is chosen in a layer.
+    /// The selected row in a layer.
     chosen: Option<(OperationLayer, usize)>,
-    /// The operation that was last taken over from the selection.
+    /// The operation last taken over from the selection.
     #[serde(skip)]
     seen: Option<OperationId>,
     lower: OperationDetailsPanel,
@@ -87,7 +87,8 @@ impl ReportView for OperationsView {
             QueryTexts { waiting: "Adding up costs…", failed: "Operations cannot be read" };
         let found = context.ask(ui, &mut self.shown, &key, |report, (layer, switched)| {
             let (found, totals) = operations_with_totals(report, *layer)?;
-            let table = columns::shown(tables::operations(&found, report, *layer), switched);
+            let table = tables::operations(&found, report, *layer).with_keys(report)?;
+            let table = columns::shown(table, switched);
             Ok(OperationsTableData {
                 layer: *layer,
                 rows: found,
@@ -114,12 +115,12 @@ impl ReportView for OperationsView {
 }
 
 impl OperationsView {
-    /// An operation chosen elsewhere is chosen here.
+    /// Selects an operation that was selected elsewhere.
     fn follow(&mut self, context: &ViewContext<'_>, shown: &OperationsTableData) {
         if self.seen != context.selection.operation {
             self.seen = context.selection.operation;
-            let same = |row: &OpRow| row.operation.is_some() && row.operation == self.seen;
-            let row = shown.rows.iter().position(same);
+            let mut rows = shown.rows.iter();
+            let row = rows.position(|row| row.operation.is_some() && row.operation == self.seen);
             self.chosen = row.map(|row| (shown.layer, row));
         }
     }
@@ -201,7 +202,7 @@ impl OperationsView {
                 chosen.as_slice(),
             );
             if let Some(row) = clicked {
-                self.chosen = (chosen != Some(row)).then_some((shown.layer, row));
+                self.chosen = if chosen != Some(row) { Some((shown.layer, row)) } else { None };
                 self.seen = self.chosen.and_then(|(_, row)| shown.rows.get(row)?.operation);
                 context.commands.push(AppCommand::SelectOperation(self.seen));
             }

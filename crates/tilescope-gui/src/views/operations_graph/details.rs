@@ -1,4 +1,4 @@
-//! The chosen operation: what it costs, what it reads, who reads it.
+//! The selected operation: its costs, its inputs, and the operations that read its outputs.
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
@@ -17,21 +17,21 @@ use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_report::units::{Cycles, IpuId, OperationId, grouped};
 use tilescope_report::{Report, ReportError};
 
-/// Most operations that are listed on one side.
+/// The largest number of operations listed on one side.
 const MOST: usize = 40;
-/// Operations that are offered where none is chosen.
+/// The number of operations offered without a selection.
 const LONGEST: usize = 8;
 
-/// What an operation reads, and who reads what it makes.
+/// The inputs of an operation, and the readers of its outputs.
 struct DataDependences {
     reads: Vec<OperationId>,
     readers: Vec<OperationId>,
 }
 
-/// State of the details.
+/// The state of the details.
 #[derive(Default)]
 pub(crate) struct Details {
-    /// By the version of the graph and the operation.
+    /// Keyed by the version of the graph and the operation.
     dependences: BackgroundQuery<(u64, OperationId), DataDependences>,
 }
 
@@ -79,15 +79,17 @@ fn dependences(
 ) -> Result<DataDependences, ReportError> {
     let operations = report.operations()?;
     let reads = operations.get(id.index()).map(|of| of.inputs.clone()).unwrap_or_default();
-    let is_reader = |of: &&OpRow| {
-        let operation = of.operation.and_then(|other| operations.get(other.index()));
-        operation.is_some_and(|operation| operation.inputs.contains(&id))
-    };
-    let readers = graph.rows.iter().filter(is_reader).filter_map(|row| row.operation).collect();
+    let mut readers = Vec::new();
+    for reader in graph.rows.iter().filter_map(|row| row.operation) {
+        let operation = operations.get(reader.index());
+        if operation.is_some_and(|operation| operation.inputs.contains(&id)) {
+            readers.push(reader);
+        }
+    }
     Ok(DataDependences { reads, readers })
 }
 
-/// Where nothing is chosen: what there is on each IPU, and what takes longest.
+/// The overview without a selection: the operations on each IPU, and the longest ones.
 fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
     let mut ipus: BTreeMap<Option<IpuId>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
@@ -114,7 +116,7 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
                     ui.end_row();
                     for (ipu, (count, flops, cycles)) in &ipus {
                         ui.label(ipu.map_or_else(|| "?".to_owned(), |ipu| ipu.to_string()));
-                        // Without a run no operation has cycles of it.
+                        // Without a run no operation has cycles.
                         let cycles = Some(*cycles).filter(|_| !longest.is_empty());
                         for value in [Some(*count), Some(*flops), cycles] {
                             ui.label(value.map_or_else(|| "not recorded".to_owned(), grouped));

@@ -1,4 +1,4 @@
-//! Nodes and arrows on the screen: pan, zoom, choose, fold.
+//! The nodes and arrows on the screen: pan, zoom, select, fold.
 
 use super::Metric;
 use crate::model::preferences::OperationsGraphPrefs;
@@ -9,48 +9,50 @@ use crate::widgets::{focus_ui, legend_ui};
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{
-    Align2, Color32, CornerRadius, CursorIcon, FontId, Key, Label, Painter, Pos2, Rect, Response,
-    RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
+    Align2, Color32, CornerRadius, CursorIcon, FontId, Galley, Key, Label, Painter, Pos2, Rect,
+    Response, RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use tilescope_analysis::operations_graph::{LayoutPoint, OpGraph, OpGraphEdge, OpGraphNode};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{OperationId, grouped};
 
-/// Distance between middles of nodes side by side, and of layers, in points at scale 1.
+/// The distance between the centres of adjacent nodes, and between layers, in points at scale 1.
 const PITCH: Vec2 = vec2(184.0, 74.0);
-/// Size of a node at scale 1.
+/// The size of a node at scale 1.
 const SIZE: Vec2 = vec2(160.0, 42.0);
-/// Room above the first layer, for the names of lanes.
+/// The space above the first layer, for the names of lanes.
 const HEAD: f32 = 34.0;
-/// Smallest and largest scale.
+/// The smallest and largest scale.
 const SCALES: (f32, f32) = (0.02, 2.5);
-/// Below this scale, boxes have no words and arrows no head.
+/// The scale below which boxes have no text and arrows no head.
 const READABLE: f32 = 0.42;
-/// Scale at which a graph is shown first that does not fit.
+/// The initial scale of a graph that does not fit.
 const STARTING: f32 = 0.8;
-/// Arrows from a node that more others read are paler.
+/// The number of readers of a node above which its arrows are paler.
 const MANY_READERS: usize = 8;
-/// Most nodes that readers of the screen get.
+/// The largest number of nodes exposed to screen readers.
 const MAX_NODES: usize = 400;
 
 /// Input of the user on the canvas.
 pub(crate) enum GraphCanvasEvent {
-    /// A node was clicked, or the ground.
+    /// A click on a node, or on the background.
     Select(Option<usize>),
-    /// A node is to be folded or unfolded.
+    /// A request to fold or unfold a node.
     ToggleFold(usize),
 }
 
-/// The nodes and arrows on the screen.
+/// The state of the canvas.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct GraphCanvas {
-    /// Scale, and the point of the graph at the left upper corner; `None` until it is made to fit.
+    /// The scale, and the point of the graph in the upper left corner; `None` until the graph is
+    /// fitted.
     view: Option<(f32, [f32; 2])>,
 }
 
-/// Transform from graph points to screen points.
+/// The transform from graph points to screen points.
 #[derive(Clone, Copy)]
 struct GraphViewport {
     rect: Rect,
@@ -72,19 +74,19 @@ impl GraphViewport {
         Rect::from_center_size(middle, SIZE * self.scale)
     }
 
-    /// The middle of a place in a row.
+    /// The centre of a place in a row.
     fn place(&self, x: f64, row: usize) -> Pos2 {
         self.screen(vec2(x as f32 * PITCH.x, HEAD + (row as f32 + 0.5) * PITCH.y))
     }
 }
 
 impl GraphCanvas {
-    /// Shows all of the graph again.
+    /// Shows the whole graph again.
     pub(crate) fn fit(&mut self) {
         self.view = None;
     }
 
-    /// Shows the graph in the room there is.
+    /// Shows the graph in the available space. Returns the event of the user, if any.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -128,7 +130,8 @@ impl GraphCanvas {
     }
 }
 
-/// The scale at which the graph fits; what would be too small to read starts at the upper left.
+/// The scale at which the graph fits. A graph that would be too small to read starts at the upper
+/// left.
 fn fitting(graph: &OpGraph, rect: Rect) -> (f32, Vec2) {
     let size = vec2(graph.width() as f32 * PITCH.x, HEAD + graph.layers as f32 * PITCH.y + 30.0);
     let size = size.max(vec2(1.0, 1.0));
@@ -157,7 +160,7 @@ fn moved(ui: &Ui, response: &Response, frame: GraphViewport) -> GraphViewport {
     moved
 }
 
-/// Arrow keys go along arrows: up to what a node reads, down to what reads it.
+/// Arrow keys follow arrows: up to the inputs of a node, down to its readers.
 fn keys(
     ui: &Ui,
     response: &Response,
@@ -170,14 +173,19 @@ fn keys(
     let filter = egui::EventFilter { vertical_arrows: true, ..egui::EventFilter::default() };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (up, down) = ui.input(|i| (i.key_pressed(Key::ArrowUp), i.key_pressed(Key::ArrowDown)));
+    if !up && !down {
+        return None;
+    }
     let Some(node) = chosen else {
-        return (up || down)
-            .then_some(GraphCanvasEvent::Select((!graph.nodes.is_empty()).then_some(0)));
+        let first = if graph.nodes.is_empty() { None } else { Some(0) };
+        return Some(GraphCanvasEvent::Select(first));
     };
-    let above = || graph.edges.iter().find(|edge| edge.to == node).map(|edge| edge.from);
-    let below = || graph.edges.iter().find(|edge| edge.from == node).map(|edge| edge.to);
-    let next = if up { above() } else { below() };
-    next.filter(|_| up || down).map(|node| GraphCanvasEvent::Select(Some(node)))
+    let next = if up {
+        graph.edges.iter().find(|edge| edge.to == node)?.from
+    } else {
+        graph.edges.iter().find(|edge| edge.from == node)?.to
+    };
+    Some(GraphCanvasEvent::Select(Some(next)))
 }
 
 fn hit(graph: &OpGraph, frame: GraphViewport, at: Pos2) -> Option<usize> {
@@ -203,13 +211,13 @@ fn paint(
         if lit == Some(edge.from) || lit == Some(edge.to) {
             lit_routes.push(route);
         } else if Rect::from_points(&route).intersects(frame.rect) {
-            // What is read everywhere would cover everything.
+            // Arrows from a value that is read everywhere would cover everything.
             let many = readers[edge.from] > MANY_READERS;
             let width = if many { 0.5 } else { 1.0 };
             arrow(&painter, &route, frame.scale, (palette.edge, width));
         }
     }
-    // On top of the others.
+    // Painted over the others.
     for route in lit_routes {
         arrow(&painter, &route, frame.scale, (palette.accent, 2.0));
     }
@@ -231,12 +239,12 @@ fn paint(
     }
 }
 
-/// What each arrow carries: the shape of the results of the operation it comes from.
+/// The label of each arrow: the shape of the results of the operation it comes from.
 fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(frame.rect);
     for (edge, bends) in graph.edges.iter().zip(&graph.bends) {
-        // The results of a folded block have no one shape.
+        // The results of a folded block have different shapes.
         let [operation] = graph.nodes[edge.from].operations[..] else { continue };
         let shapes = graph.rows.get(operation).map_or("", |row| row.shapes.as_str());
         let Some((_, shape)) = shapes.rsplit_once("->") else { continue };
@@ -268,7 +276,7 @@ fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &The
         }
         painter.rect_stroke(band, 0.0, Stroke::new(1.0, palette.rule), StrokeKind::Inside);
         let Some(ipu) = lane.ipu else { continue };
-        // It stays in sight while its lane does.
+        // The name stays visible while its lane is.
         let top = (band.top() + 8.0 * frame.scale).max(frame.rect.top() + 4.0);
         let at = pos2(band.center().x, top.min(band.bottom() - text_size::SMALL));
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
@@ -276,15 +284,16 @@ fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &The
     }
 }
 
-/// The points that an arrow passes: from an edge of one box, beside the boxes between, to an edge of
-/// the other.
+/// The points of an arrow: from an edge of one box, past the boxes between, to an edge of the
+/// other.
 fn route(
     graph: &OpGraph,
     frame: GraphViewport,
     edge: &OpGraphEdge,
     bends: &[LayoutPoint],
 ) -> Vec<Pos2> {
-    let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
+    let from = frame.node(&graph.nodes[edge.from]);
+    let to = frame.node(&graph.nodes[edge.to]);
     let between = || bends.iter().map(|bend| frame.place(bend.x, bend.row));
     let start = edge_towards(from, between().next().unwrap_or(to.center()));
     let end = edge_towards(to, between().next_back().unwrap_or(from.center()));
@@ -304,17 +313,18 @@ fn edge_towards(node: Rect, point: Pos2) -> Pos2 {
     }
 }
 
-/// A curve through the points of a route, with a head at its end. Between two points it is upright at
-/// both ends, or level where they are side by side.
+/// A curve through the points of a route, with a head at its end. Between two points it is vertical
+/// at both ends, or horizontal if they are side by side.
 fn arrow(painter: &Painter, route: &[Pos2], scale: f32, (colour, width): (Color32, f32)) {
     let stroke = Stroke::new(width, colour);
     let mut arrives = vec2(0.0, 1.0);
     for pair in route.windows(2) {
         let &[start, end] = pair else { continue };
         let across = end - start;
-        let bend = match across.y.abs() < 1.0 {
-            true => vec2(across.x * 0.5, 0.0),
-            false => vec2(0.0, across.y * 0.5),
+        let bend = if across.y.abs() < 1.0 {
+            vec2(across.x * 0.5, 0.0)
+        } else {
+            vec2(0.0, across.y * 0.5)
         };
         arrives = bend.normalized();
         if scale < READABLE {
@@ -345,7 +355,7 @@ fn paint_node(
     let corner = CornerRadius::same((5.0 * scale).clamp(1.0, 8.0) as u8);
     let line = Stroke::new(1.0, mix(colour, palette.text, 0.35));
     if several {
-        // A second edge behind it: there is more inside.
+        // A second edge behind the box shows that there is more inside.
         let behind = rect.translate(vec2(3.0, 3.0) * scale);
         painter.rect(behind, corner, mix(colour, palette.page, 0.4), line, StrokeKind::Inside);
     }
@@ -355,26 +365,19 @@ fn paint_node(
     }
     let ink = palette.label_text_on(colour);
     let room = rect.width() - 8.0;
-    // Words never get smaller than other small words: fewer of them are shown.
-    let words = |text: &str, size: f32| {
-        let font = FontId::proportional((size * scale).clamp(text_size::CAPTION, 22.0));
-        let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x;
-        // The last parts of a name tell most: they are kept whole, as many as fit.
-        let ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
-        let end = ends.into_iter().find(|end| wide(end) <= room);
-        let short = match wide(text) <= room {
-            true => None,
-            false => end.or_else(|| without_middle(painter, text, font.clone(), ink, room)),
-        };
-        painter.layout_no_wrap(short.unwrap_or_else(|| text.to_owned()), font, ink)
-    };
+    // Text never becomes smaller than other small text: less of it is shown.
     let font = FontId::proportional((text_size::BODY * scale).clamp(text_size::CAPTION, 22.0));
-    let fits =
-        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x <= room;
-    // The colour tells the pass, too.
-    let full = node.pass.filter(|_| several).map(|pass| format!("{} {}", node.title, pass.name()));
-    let title = full.filter(|full| fits(full)).unwrap_or_else(|| node.title.clone());
-    let (title, about) = (words(&title, text_size::BODY), words(&node.about, text_size::CAPTION));
+    let small = FontId::proportional((text_size::CAPTION * scale).clamp(text_size::CAPTION, 22.0));
+    // The colour shows the pass too.
+    let mut title = node.title.clone();
+    if several && let Some(pass) = node.pass {
+        let full = format!("{title} {}", pass.name());
+        if width_of(painter, &full, &font, ink) <= room {
+            title = full;
+        }
+    }
+    let title = fitted(painter, &title, (font, ink), room);
+    let about = fitted(painter, &node.about, (small, ink), room);
     let both = title.size().y + about.size().y <= rect.height();
     let tall = title.size().y + if both { about.size().y } else { 0.0 };
     let top = rect.center().y - tall / 2.0;
@@ -393,7 +396,24 @@ fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>) -> Color32 {
     }
 }
 
-/// Pale to strong, as a share of the largest; the root of it, so that small ones can be told apart.
+fn width_of(painter: &Painter, text: &str, font: &FontId, ink: Color32) -> f32 {
+    painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x
+}
+
+/// Lays out a name in `room`. The last parts of a name say most, so as many of them as fit are kept
+/// whole.
+fn fitted(painter: &Painter, text: &str, (font, ink): (FontId, Color32), room: f32) -> Arc<Galley> {
+    let mut shown = text.to_owned();
+    if width_of(painter, text, &font, ink) > room {
+        let mut ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
+        let end = ends.find(|end| width_of(painter, end, &font, ink) <= room);
+        let short = end.or_else(|| without_middle(painter, text, font.clone(), ink, room));
+        shown = short.unwrap_or(shown);
+    }
+    painter.layout_no_wrap(shown, font, ink)
+}
+
+/// Pale to strong, as a share of the largest. The square root makes small shares distinguishable.
 fn heat(palette: &ThemePalette, share: f32) -> Color32 {
     mix(palette.lane, palette.compute, share.clamp(0.0, 1.0).sqrt())
 }
@@ -421,7 +441,7 @@ fn describe_ui(ui: &Ui, graph: &OpGraph, frame: GraphViewport, response: &Respon
     }
 }
 
-/// What colours stand for: shares of the most of a scale, or passes.
+/// The legend of the colours: shares of the maximum of a scale, or passes.
 fn legend(ui: &mut Ui, rect: Rect, scale: Option<HeatScale>) {
     let palette = ThemePalette::for_ui(ui);
     let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);

@@ -1,4 +1,4 @@
-//! The operations graph: the model as nodes and arrows, one lane per IPU.
+//! The operations graph view: the model as nodes and arrows, one lane per IPU.
 
 mod details;
 mod graph_canvas;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tilescope_analysis::operations::OpRow;
 use tilescope_analysis::operations_graph::{OpGraph, OpGraphKey, OpGraphNode, graph};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::OperationsGraph,
     help: include_str!("../../../../../assets/help/operations-graph.md"),
@@ -31,7 +31,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 };
 
 impl Metric {
-    /// Every metric with its words.
+    /// All metrics with their titles.
     const ALL: [(Self, &'static str); 5] = [
         (Self::Pass, "Pass"),
         (Self::Elapsed, "Cycles in the run"),
@@ -40,7 +40,7 @@ impl Metric {
         (Self::Memory, "Memory"),
     ];
 
-    /// The figure of one operation; `None` where the colour is no figure.
+    /// The figure of one operation; `None` if the colour shows no figure.
     fn value(self, row: &OpRow) -> Option<u64> {
         match self {
             Self::Pass => None,
@@ -51,14 +51,14 @@ impl Metric {
         }
     }
 
-    /// Its words and the scale of all nodes; `None` where colours are no figures.
+    /// The title and the scale of all nodes; `None` if colours show no figures.
     fn heat_scale(self, graph: &OpGraph) -> Option<(&'static str, HeatScale)> {
         let name = Self::ALL.into_iter().find(|(metric, _)| *metric == self)?.1;
         let most = graph.nodes.iter().filter_map(|node| self.node_value(graph, node)).max()?;
         Some((name, HeatScale::from_zero(most, false)))
     }
 
-    /// The figure of a node: the sum of its operations'.
+    /// The figure of a node: the sum over its operations.
     fn node_value(self, graph: &OpGraph, node: &OpGraphNode) -> Option<u64> {
         let rows = node.operations.iter().filter_map(|index| graph.rows.get(*index));
         rows.map(|row| self.value(row))
@@ -66,20 +66,20 @@ impl Metric {
     }
 }
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct OperationsGraphView {
     #[serde(skip)]
     graph: BackgroundQuery<OpGraphKey, Option<Versioned<OpGraph>>>,
-    /// Blocks that are unfolded; `None` shows every operation.
+    /// The unfolded blocks; `None` shows every operation.
     open: Option<Vec<String>>,
-    /// Whether blocks have been folded at first.
+    /// True if the initial folding is done.
     folded: bool,
-    /// Whether it has been seen if that hides too much.
+    /// True if the initial folding was checked for hiding too much.
     judged: bool,
     canvas: GraphCanvas,
-    /// What colours stand for, in the last frame.
+    /// The meaning of the colours in the last frame.
     #[serde(skip)]
     heat_scale: Option<(&'static str, HeatScale)>,
     #[serde(skip)]
@@ -87,12 +87,12 @@ struct OperationsGraphView {
     panel: BottomPanel,
 }
 
-/// Fewer blocks than these show nothing of how operations depend on each other.
+/// The number of blocks below which the graph does not show how operations depend on each other.
 const FEW_BLOCKS: usize = 3;
-/// More operations than these are hard to take in at once.
+/// The number of operations above which a graph is hard to read at once.
 const MANY_OPERATIONS: usize = 60;
 
-/// Whether a folded graph is better shown unfolded.
+/// Returns true if a folded graph is better shown unfolded.
 fn hides_too_much(graph: &OpGraph) -> bool {
     let operations: usize = graph.nodes.iter().map(|node| node.operations.len()).sum();
     graph.nodes.len() < FEW_BLOCKS && operations <= MANY_OPERATIONS
@@ -166,17 +166,19 @@ impl OperationsGraphView {
         });
     }
 
-    /// Shows the operations of a block, or the block as one.
+    /// Shows the operations of a block, or folds them into the block.
     fn toggle(&mut self, graph: &OpGraph, node: usize) {
         let Some(block) = graph.nodes.get(node).map(|node| node.block.clone()) else { return };
         if block.is_empty() {
             return;
         }
-        let all = || graph.nodes.iter().map(|node| node.block.clone()).collect::<Vec<_>>();
-        let open = self.open.get_or_insert_with(all);
-        match open.contains(&block) {
-            true => open.retain(|known| *known != block),
-            false => open.push(block),
+        let open = self.open.get_or_insert_with(|| {
+            graph.nodes.iter().map(|node| node.block.clone()).collect::<Vec<_>>()
+        });
+        if open.contains(&block) {
+            open.retain(|known| *known != block)
+        } else {
+            open.push(block)
         }
         open.sort_unstable();
         open.dedup();

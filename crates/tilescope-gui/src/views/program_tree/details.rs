@@ -1,4 +1,4 @@
-//! What is known of the chosen node, and the ways from it to other tabs.
+//! The details of the selected node, and links from it to other views.
 
 use super::tree_rows::kind_colour;
 use crate::model::command::AppCommand;
@@ -15,14 +15,14 @@ use tilescope_analysis::program_tree::{ProgramFact, facts, label};
 use tilescope_report::units::{NumberFormat, OperationId, ProgramId, grouped};
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportPart};
 
-/// State of the details.
+/// The state of the details.
 #[derive(Default)]
 pub(crate) struct ProgramDetailsPanel {
     facts: BackgroundQuery<(ProgramId, NumberFormat), Vec<ProgramFact>>,
 }
 
 impl ProgramDetailsPanel {
-    /// Shows them; where nothing is chosen, how many nodes of each kind the tree has.
+    /// Shows the details, or without a selection the number of nodes of each kind.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -66,7 +66,7 @@ impl ProgramDetailsPanel {
     }
 }
 
-/// A sentence and what there is to choose from.
+/// A sentence, and the kinds of nodes with their counts.
 fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
     ScrollArea::both().auto_shrink(false).id_salt("program tally").show(ui, |ui| {
         ui.add_space(spacing::M);

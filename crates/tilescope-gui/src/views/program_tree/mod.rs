@@ -1,4 +1,4 @@
-//! The program tree: what the compiled program consists of, and what each node does.
+//! The program tree view: the parts of the compiled program, and the purpose of each node.
 
 mod details;
 mod tree_rows;
@@ -28,7 +28,7 @@ use tilescope_analysis::program_tree::{
 use tilescope_report::units::{ProgramId, StepId, grouped};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::ProgramTree,
     help: include_str!("../../../../../assets/help/program-tree.md"),
@@ -37,38 +37,38 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<ProgramTreeView>::default(),
 };
 
-/// In a narrower view the programs are a choice, not a list.
+/// The width below which the programs are a drop-down, not a list.
 const NARROW: f32 = 540.0;
 
-/// All programs, and the trees they make.
+/// All programs, and their trees.
 struct ProgramForest {
     programs: Arc<ProgramNodeTable>,
     groups: Vec<ProgramTreeGroup>,
-    /// How many nodes of each kind each group has.
+    /// The number of nodes of each kind in each group.
     tallies: Vec<Vec<(ProgramKind, u64)>>,
     costs: ProgramTreeTotals,
 }
 
-/// Which lines are shown: a group, without what is below folded nodes; and which of them match.
+/// The query key of the visible lines: a group, the folded nodes, and the filter.
 #[derive(Clone, PartialEq)]
 struct VisibleProgramRowsKey {
     group: usize,
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
-    /// A stream copy that is chosen: it is not hidden among others.
+    /// A selected stream copy, which is not folded into others.
     copy: Option<ProgramId>,
 }
 
-/// Lines, and the places of those that match the filter.
+/// The lines, and the indices of those that match the filter.
 struct VisibleProgramRows {
     rows: Vec<ProgramTreeRow>,
     matches: Vec<usize>,
 }
 
-/// The group a program is in, and what must be unfolded to see it.
+/// The group of a program, and the ancestors to unfold.
 type ProgramTreePath = Option<(usize, Vec<ProgramId>)>;
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct ProgramTreeView {
@@ -86,15 +86,15 @@ struct ProgramTreeView {
     seen: Option<ProgramId>,
     #[serde(skip)]
     found: BackgroundQuery<ProgramId, ProgramTreePath>,
-    /// The step whose program was last taken over.
+    /// The step whose program was last selected.
     #[serde(skip)]
     seen_step: Option<StepId>,
     #[serde(skip)]
     step: BackgroundQuery<StepId, Option<ProgramId>>,
-    /// The program to scroll to, once its line is there.
+    /// The program to scroll to, once its line exists.
     #[serde(skip)]
     wanted: Option<ProgramId>,
-    /// The program whose line is to have the focus.
+    /// The program whose line takes the focus.
     #[serde(skip)]
     focus: Option<ProgramId>,
     #[serde(skip)]
@@ -161,7 +161,7 @@ impl ProgramTreeView {
         self.jump.update(ui.ctx(), context);
     }
 
-    /// Shows what was chosen elsewhere: a step's program, or a program.
+    /// Shows a selection made elsewhere: the program of a step, or a program.
     fn follow(&mut self, ui: &Ui, context: &ViewContext<'_>, forest: &Versioned<ProgramForest>) {
         let step = context.selection.step.map(|step| step.step);
         if let Some(step) = step.filter(|_| step != self.seen_step) {
@@ -179,8 +179,9 @@ impl ProgramTreeView {
             return;
         };
         let shared = forest.clone();
-        let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
-        let found = self.found.compute(ui.ctx(), context.workers, &program, question);
+        let found = self.found.compute(ui.ctx(), context.workers, &program, move |id| {
+            find(&shared.programs, &shared.groups, *id)
+        });
         if let QueryState::Fresh(found) = found {
             self.seen = Some(program);
             if let Some((group, above)) = found.as_ref() {
@@ -207,8 +208,7 @@ impl ProgramTreeView {
             }),
         };
         let forest = forest.clone();
-        let question = move |key: &VisibleProgramRowsKey| lines(&forest, key);
-        self.lines.compute(ui.ctx(), context.workers, &key, question)
+        self.lines.compute(ui.ctx(), context.workers, &key, move |key| lines(&forest, key))
     }
 
     fn controls_ui(
@@ -246,7 +246,7 @@ impl ProgramTreeView {
         }
     }
 
-    /// Which program is shown.
+    /// The choice of the visible program.
     fn group_ui(&mut self, bar: &mut ToolbarBuilder<'_>, forest: &ProgramForest) {
         let titles = forest.groups.iter().map(|group| group.title.as_str()).enumerate();
         let titles: Vec<(usize, &str)> = titles.collect();
@@ -255,7 +255,7 @@ impl ProgramTreeView {
         }
     }
 
-    /// Chooses the next line that matches, after the one that is chosen.
+    /// Selects the next matching line after the selected one.
     fn select_next_match(&mut self, context: &ViewContext<'_>, lines: &VisibleProgramRows) {
         let chosen = context.selection.program;
         let at = lines.rows.iter().position(|row| Some(row.id) == chosen);
@@ -282,7 +282,8 @@ impl ProgramTreeView {
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = context.selection.program.is_some();
         let room = (tables_height(ui, 0.36), LOW);
-        let (details, jump) = (&mut self.details, &mut self.jump);
+        let details = &mut self.details;
+        let jump = &mut self.jump;
         let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
         self.panel = self.panel.ui_when(chosen, ui, "program details", room, |ui, open| {
             if *open {
@@ -327,12 +328,11 @@ impl ProgramTreeView {
                         let room = ui.available_width() - 2.0 * ui.spacing().button_padding.x;
                         let look = (TextStyle::Button.resolve(ui.style()), palette.text);
                         let title = &group.title;
-                        // Looked for only where it is seen: there may be thousands.
-                        let seen = ui.is_rect_visible(ui.available_rect_before_wrap());
-                        let painter = ui.painter();
-                        let short = seen
-                            .then(|| with_difference(painter, title, &titles, look, room))
-                            .flatten();
+                        // Looked up only if visible: there may be thousands.
+                        let mut short = None;
+                        if ui.is_rect_visible(ui.available_rect_before_wrap()) {
+                            short = with_difference(ui.painter(), title, &titles, look, room);
+                        }
                         let shown = short.as_ref().unwrap_or(title);
                         let row = ui.add(Button::selectable(self.group == index, shown));
                         let row = row.accessible_name(title);
@@ -355,7 +355,7 @@ impl ProgramTreeView {
     ) {
         let chosen = context.selection.program;
         let operation = chosen.and_then(|id| forest.programs.get(id)).and_then(|p| p.operation);
-        // A further call of outlined code has no line of its own.
+        // A repeated call of outlined code has no line of its own.
         let chosen = chosen.map(|id| forest.programs.body(id));
         let look = tree_rows::ProgramTreeRowsInput {
             programs: &forest.programs,
@@ -401,18 +401,25 @@ impl ProgramTreeView {
 fn lines(forest: &ProgramForest, key: &VisibleProgramRowsKey) -> VisibleProgramRows {
     let root = forest.groups.get(key.group).and_then(|group| group.root);
     let rows = rows(&forest.programs, root, &key.folded);
-    // Whoever searches wants to see each of them.
+    // A search must show each match separately.
     let rows = match key.filter.as_str() {
         "" => with_folded_copies(&forest.programs, rows, &key.folded, key.copy),
         _ => rows,
     };
-    let holds = |row: &ProgramTreeRow| {
-        let program = forest.programs.get(row.id);
-        program.is_some_and(|program| label(program).to_lowercase().contains(&key.filter))
-    };
     let matches = match key.filter.as_str() {
         "" => Vec::new(),
-        _ => (0..rows.len()).filter(|place| holds(&rows[*place])).collect(),
+        _ => {
+            let mut matching = Vec::new();
+            for (place, row) in rows.iter().enumerate() {
+                let program = forest.programs.get(row.id);
+                if program
+                    .is_some_and(|program| label(program).to_lowercase().contains(&key.filter))
+                {
+                    matching.push(place);
+                }
+            }
+            matching
+        }
     };
     VisibleProgramRows { rows, matches }
 }

@@ -1,4 +1,4 @@
-//! The lines of the tree: only those on the screen are laid out.
+//! The lines of the tree: only the visible ones are laid out.
 
 use crate::model::view_id::ViewId;
 use crate::theme::{ThemePalette, numbers, text_size};
@@ -19,18 +19,18 @@ use tilescope_analysis::program_tree::{
 use tilescope_report::units::{Cycles, OperationId, ProgramId, grouped};
 use tilescope_report::{HostCallPart, ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
 
-/// Height of a line.
+/// The height of a line.
 const HEIGHT: f32 = 22.0;
 /// A column of figures at the right of the lines.
 struct CostColumn {
     title: &'static str,
     width: f32,
     about: fn(&ProgramTreeTotals) -> String,
-    /// The figure of a node, where it has one.
+    /// The figure of a node, if it has one.
     text: fn(&Ui, &ProgramTreeTotals, &ProgramTreeCosts) -> Option<String>,
 }
 
-/// Columns, from left to right; a tree with little room has the first few of them.
+/// The columns, from left to right. A narrow tree has the first few of them.
 const COST_COLUMNS: [CostColumn; 5] = [
     CostColumn { title: "Cycles per IPU", width: 150.0, about: about_cycles, text: cycles_text },
     CostColumn { title: "Bytes moved", width: 90.0, about: about_bytes, text: bytes_text },
@@ -54,42 +54,43 @@ const COST_COLUMNS: [CostColumn; 5] = [
     },
 ];
 
-/// Columns that are always there, and the room from which on there are all of them.
+/// The number of columns that are always visible.
 const FEW_COLUMNS: usize = 2;
+/// The width from which all columns are visible.
 const WIDE_TREE: f32 = 900.0;
-/// Space behind the last column.
+/// The margin after the last column.
 const MARGIN: f32 = 10.0;
-/// Least width of a name beside them.
+/// The smallest width of a name beside the columns.
 const LEAST_NAME: f32 = 120.0;
-/// How far a child is set in.
+/// The indentation of a child.
 const INDENT: f32 = 18.0;
 
-/// What is shown of the lines.
+/// The inputs for the lines.
 pub(crate) struct ProgramTreeRowsInput<'a> {
     pub programs: &'a ProgramNodeTable,
     pub chosen: Option<ProgramId>,
-    /// The operation of the chosen one: its other programs are lit.
+    /// The operation of the selected program, whose other programs are highlighted.
     pub operation: Option<OperationId>,
     pub folded: &'a BTreeSet<ProgramId>,
-    /// Letters to look for, in lower case.
+    /// The text to search for, in lower case.
     pub filter: String,
-    /// Whether ids are shown.
+    /// True if ids are shown.
     pub ids: bool,
-    /// The line that is to have the focus.
+    /// The line that takes the focus.
     pub focus: Option<ProgramId>,
-    /// What nodes took in the run.
+    /// The costs of nodes in the run.
     pub costs: &'a ProgramTreeTotals,
-    /// Whether there is no room for columns of figures.
+    /// True if there is no space for columns of figures.
     pub is_narrow: bool,
 }
 
-/// In a narrower tree, figures stand behind names.
+/// The width below which figures follow names.
 pub(crate) const NARROW_TREE: f32 = 560.0;
 
 pub(crate) enum ProgramTreeRowEvent {
     ToggleFold(ProgramId),
     Select(ProgramId),
-    /// The name above or below the one with the focus, which is to have it next.
+    /// Moves the focus to the name above or below the focused one.
     MoveFocus(ProgramId),
     /// Choose a program and go to a view that shows it.
     Show(ProgramId, ViewId),
@@ -97,7 +98,7 @@ pub(crate) enum ProgramTreeRowEvent {
     Search(String),
 }
 
-/// Shows the lines, and scrolls to one of them.
+/// Shows the lines, and scrolls to one of them. Returns the event of the user, if any.
 pub(crate) fn lines_ui(
     ui: &mut Ui,
     rows: &[ProgramTreeRow],
@@ -153,7 +154,7 @@ fn line_ui(
     let (rect, _) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
     let response = ui.interact(rect, ui.scope_id().with(("line", place)), Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, chosen, &text));
-    // What is folded from the start is among them once it is opened.
+    // For repeated copies, which are folded by default, the set holds the open ones.
     let open = look.folded.contains(&row.id) == (row.copies > 0);
     ui.ctx().accesskit_node_builder(response.id, |node| {
         node.set_level(row.depth as usize + 1);
@@ -203,7 +204,7 @@ fn line_ui(
     let right = ui.clip_rect().right().min(rect.right()) - MARGIN;
     let columns = right - shown.iter().map(|column| column.width).sum::<f32>();
     let end = if look.costs.nodes.is_empty() { rect.right() } else { columns };
-    // Where a name would be nothing beside the columns, the figures stand behind it.
+    // If a name would not fit beside the columns, the figures follow it.
     let cramped = look.is_narrow || end - at.x < LEAST_NAME;
     let room = if cramped { rect.right() - at.x } else { end - at.x } - 6.0;
     let short = without_middle(ui.painter(), &text, font.clone(), colour, room);
@@ -215,10 +216,9 @@ fn line_ui(
         let place = if cramped { CostsPlace::Behind(behind) } else { CostsPlace::Columns(columns) };
         costs_ui(ui, (look.costs, costs), shown, rect, place);
     }
-    let keys = response.has_focus().then(|| {
-        ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
-    });
-    let (fold, unfold) = keys.unwrap_or_default();
+    let has_focus = response.has_focus();
+    let fold = has_focus && ui.input(|input| input.key_pressed(Key::ArrowLeft));
+    let unfold = has_focus && ui.input(|input| input.key_pressed(Key::ArrowRight));
     if folds || (row.parent && ((fold && open) || (unfold && !open))) {
         return (response, Some(ProgramTreeRowEvent::ToggleFold(row.id)));
     }
@@ -281,9 +281,10 @@ fn menu_ui(
 /// The columns that have room and figures.
 fn shown_columns(ui: &Ui, all: &ProgramTreeTotals) -> &'static [CostColumn] {
     let is_known = all.nodes.values().any(|node| node.exposure.is_some());
-    match is_known && ui.available_width() >= WIDE_TREE {
-        true => &COST_COLUMNS,
-        false => &COST_COLUMNS[..FEW_COLUMNS],
+    if is_known && ui.available_width() >= WIDE_TREE {
+        &COST_COLUMNS
+    } else {
+        &COST_COLUMNS[..FEW_COLUMNS]
     }
 }
 
@@ -309,18 +310,18 @@ fn cycles_text(_: &Ui, all: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> Opt
         Cycles::ZERO => "< 1".to_owned(),
         cycles => grouped(cycles.0),
     };
-    (costs.lane_cycles > Cycles::ZERO).then(|| format!("{of}{cycles}"))
+    if costs.lane_cycles > Cycles::ZERO { Some(format!("{of}{cycles}")) } else { None }
 }
 
 fn bytes_text(ui: &Ui, _: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> Option<String> {
-    (costs.bytes.0 > 0).then(|| numbers(ui).bytes(costs.bytes.0))
+    if costs.bytes.0 > 0 { Some(numbers(ui).bytes(costs.bytes.0)) } else { None }
 }
 
 fn path_text(cycles: Cycles) -> Option<String> {
-    (!cycles.is_zero()).then(|| grouped(cycles.0))
+    if !cycles.is_zero() { Some(grouped(cycles.0)) } else { None }
 }
 
-/// Titles of the columns at the right.
+/// The titles of the columns at the right.
 fn heads_ui(ui: &mut Ui, all: &ProgramTreeTotals, columns: &[CostColumn]) {
     let palette = ThemePalette::for_ui(ui);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::hover());
@@ -337,16 +338,16 @@ fn heads_ui(ui: &mut Ui, all: &ProgramTreeTotals, columns: &[CostColumn]) {
     }
 }
 
-/// Where the figures of a node stand.
+/// The position of a node's figures.
 #[derive(Clone, Copy)]
 enum CostsPlace {
-    /// From this place on, behind the name.
+    /// After the name, from this position on.
     Behind(f32),
-    /// In columns, which begin here.
+    /// In columns, which begin at this position.
     Columns(f32),
 }
 
-/// What a node took in the run: behind its name, or in columns at the right of what is seen.
+/// The costs of a node in the run: after its name, or in columns at the right of the visible area.
 fn costs_ui(
     ui: &Ui,
     (all, costs): (&ProgramTreeTotals, &ProgramTreeCosts),
@@ -376,7 +377,7 @@ fn costs_ui(
     }
 }
 
-/// The colour of a node, as the trace paints its steps; what only holds others is green.
+/// The colour of a node, as in the trace. Containers are green.
 pub(crate) fn kind_colour(palette: &ThemePalette, program: &ProgramNode) -> Color32 {
     let external = !program.is_internal_sync();
     match program.kind {

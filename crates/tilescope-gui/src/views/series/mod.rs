@@ -1,4 +1,5 @@
-//! Many reports as one: runs with their figures, a line for each figure, and where it changes.
+//! The series view: the figures of many runs, a plot for each figure, and the runs where it
+//! changes.
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::theme::{ThemePalette, spacing, text_size};
@@ -20,23 +21,24 @@ use tilescope_analysis::series::{
     read_reports,
 };
 
-/// Height of the table of runs.
+/// The height of the table of runs.
 const TABLE: f32 = 300.0;
 
-/// Largest and least width of a plot, and its height.
+/// The largest width of a plot, and its height.
 const PLOT: Vec2 = vec2(520.0, 230.0);
+/// The smallest width of a plot.
 const LEAST_WIDTH: f32 = 360.0;
 
-/// Most figures that have a plot.
+/// The largest number of figures with a plot.
 const MOST_PLOTS: usize = 12;
 
-/// Most lines of words about changes and about runs.
+/// The largest number of lines about changes and about runs.
 const MOST_LINES: usize = 12;
 
-/// Figures that are shown first.
+/// The figures shown by default.
 const FIRST_FIGURES: &str = "cycles, throughput, max_tile, memory";
 
-/// How far reading is: reports that are done, and all of them.
+/// The progress of reading: the number of finished reports, and of all reports.
 #[derive(Default)]
 struct ReadingProgress {
     done: AtomicUsize,
@@ -44,7 +46,7 @@ struct ReadingProgress {
     cancelled: AtomicBool,
 }
 
-/// Reports that are being read; they are not read on when nobody has it any more.
+/// The reports being read. Dropping this stops the reading.
 struct ReadingSeries {
     task: BackgroundTask<Result<ReportSeries, String>>,
     progress: Arc<ReadingProgress>,
@@ -99,12 +101,12 @@ fn read(
     }))
 }
 
-/// What is shown of a series, made once for each way of telling it.
+/// The formatted contents of a series, cached for each choice of figures.
 struct ShownSeries {
     of: (u64, SeriesTelling, String),
     table: Versioned<Arc<DataTable>>,
     plots: Vec<Figure>,
-    /// Plots that there is no room for.
+    /// The number of plots above the limit.
     hidden_plots: usize,
     notes: Vec<String>,
     changes: Vec<String>,
@@ -143,26 +145,26 @@ fn sentences(changes: &DataTable) -> Vec<String> {
     changes.rows.iter().map(sentence).collect()
 }
 
-/// A series of reports, and how it is looked at.
+/// A series of reports, and the state of its display.
 pub(crate) struct SeriesPanel {
     paths: Vec<PathBuf>,
     reading: Option<ReadingSeries>,
     series: Option<Versioned<ReportSeries>>,
     problem: Option<String>,
     telling: SeriesTelling,
-    /// Figures as they are typed.
+    /// The figures as typed.
     figures: String,
-    /// The last ones that are figures.
+    /// The last valid choice of figures.
     choice: FigureChoice,
     figures_problem: Option<String>,
-    /// The run that is looked at.
+    /// The selected run, if any.
     chosen: Option<usize>,
     table: TableState,
     shown: Option<ShownSeries>,
 }
 
 impl SeriesPanel {
-    /// Reports in a directory, or several that are named.
+    /// Creates a series of the reports in a directory, or of several given ones.
     pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
         Self {
             paths,
@@ -179,7 +181,7 @@ impl SeriesPanel {
         }
     }
 
-    /// What it is of.
+    /// The paths of the series.
     pub(crate) fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
@@ -203,7 +205,7 @@ impl SeriesPanel {
         }
     }
 
-    /// Takes in what was read since the last frame.
+    /// Receives the reports read since the last frame.
     fn poll(&mut self, pinned: Option<&Path>) {
         let Some(ended) = self.reading.as_ref().and_then(|reading| reading.task.poll()) else {
             return;
@@ -222,7 +224,7 @@ impl SeriesPanel {
         }
     }
 
-    /// All of it; `pinned` is the report that others are compared with.
+    /// Shows the series. `pinned` is the baseline for comparisons.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -294,7 +296,7 @@ impl SeriesPanel {
         }
     }
 
-    /// Which figures are shown, and per what.
+    /// The choice of figures and of their unit of work.
     fn telling_ui(&mut self, ui: &mut Ui) {
         ui.horizontal_wrapped(|ui| {
             ui.weak("Figures");
@@ -314,7 +316,7 @@ impl SeriesPanel {
         }
     }
 
-    /// Reads the figures that are typed; what is none leaves those before.
+    /// Parses the typed figures. Invalid input keeps the previous choice.
     fn choose_figures(&mut self) {
         let names = self.figures.split(',').map(str::trim).filter(|name| !name.is_empty());
         match FigureChoice::parse(names) {
@@ -323,7 +325,7 @@ impl SeriesPanel {
         }
     }
 
-    /// The run that is looked at, and what can be done with it.
+    /// The selected run, and its buttons.
     fn chosen_ui(
         &mut self,
         ui: &mut Ui,
@@ -348,7 +350,7 @@ impl SeriesPanel {
                 ui.add_enabled(ready && path.is_some(), Button::new(words)).clicked()
             };
             if button(ui, "Open run", true) {
-                // Alone, whatever is pinned: comparing is the button beside it.
+                // Without the pinned baseline: the button beside this one compares.
                 commands.extend(path.clone().map(AppCommand::OpenAlone));
                 commands.push(AppCommand::CloseSeries);
             }
@@ -372,7 +374,7 @@ impl SeriesPanel {
     }
 }
 
-/// The plots, two beside each other where there is room; the run that was clicked.
+/// Shows the plots, two side by side if they fit. Returns the clicked run.
 fn plots_ui(ui: &mut Ui, plots: &[Figure], chosen: Option<usize>) -> Option<usize> {
     let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
     let half = (width - gap) / 2.0;

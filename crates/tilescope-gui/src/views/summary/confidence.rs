@@ -1,10 +1,10 @@
-//! How sure the figures of the run are, as rows of the summary.
+//! The error bands of the run's figures, as rows of the summary.
 
 use super::{SummaryFactRow, derived};
 use tilescope_analysis::confidence::Confidence;
 use tilescope_report::units::percent;
 
-/// The figures to expect, and what the cycles rest on.
+/// The expected figures, and the basis of the cycles.
 pub(super) fn rows(confidence: &Confidence) -> Vec<SummaryFactRow> {
     let formula = "run estimated again with the error of each kind of operation and the error of \
                    published programs; wider for copies between layouts, formulas without measurements, odd row counts, the host and imported operators";

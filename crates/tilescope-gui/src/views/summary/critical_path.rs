@@ -1,4 +1,4 @@
-//! What the run waits for: activities and IPUs on the critical path, exposed and hidden cycles, slack.
+//! The critical path in the summary: its activities and IPUs, exposed and hidden cycles, slack.
 
 use super::SummaryPageData;
 use crate::theme::fonts::strong;
@@ -9,15 +9,15 @@ use tilescope_analysis::critical_path::{
 use tilescope_analysis::summary::ExecutionSummary;
 use tilescope_report::units::{Cycles, percent};
 
-/// Lanes that have a line of their own; those with most of the path.
+/// The largest number of lanes with a line of their own; those with most of the path are shown.
 const MAX_LANES: usize = 16;
 
-/// Why there is nothing to show.
+/// The reason that there is nothing to show.
 const NOT_RUN: &str = "The program was not run, so there is no critical path.";
 const NOT_KNOWN: &str = "Open Execution trace once: it computes the critical path of this report \
                          and stores it.";
 
-/// A figure with what it means.
+/// The title of a figure, and its meaning.
 type Head = (&'static str, &'static str);
 
 const KIND_HEADS: [Head; 4] =
@@ -46,7 +46,7 @@ pub(super) fn critical_path_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
 }
 
-/// The lanes that are shown, in their own order.
+/// The visible lanes, in their own order.
 fn lanes(run: &ExecutionSummary) -> Vec<&IpuSlack> {
     let mut places: Vec<usize> = (0..run.slack.len()).collect();
     places.sort_by_key(|at| std::cmp::Reverse(run.slack[*at].path_cycles));
@@ -69,17 +69,17 @@ fn lane_cells(of: &IpuSlack) -> Vec<String> {
 }
 
 fn on_path(cycles: Cycles, share: f64) -> String {
-    format!("{cycles} ({})", percent(share))
+    format!("{cycles} ({} of the path)", percent(share))
 }
 
-/// Names on the left, figures flush right in their columns.
+/// A grid with names on the left and figures right-aligned in their columns.
 fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<String>>) {
     let grid = Grid::new(("critical path", heads.len())).num_columns(heads.len() + 1);
     grid.min_row_height(18.0).spacing(vec2(18.0, 6.0)).show(ui, |ui| {
         for (title, about) in heads {
             right_ui(ui, strong(*title), about);
         }
-        // The last column is as wide as all the rest: an empty one, so that figures stay together.
+        // The last column takes the remaining width: an empty one keeps the figures together.
         ui.label("");
         ui.end_row();
         for cells in rows {

@@ -1,13 +1,13 @@
-//! The files that a report is made of.
+//! The files of a report.
 
 use super::{SummaryFactRow, SummaryPageData, row, rows_ui};
 use crate::model::open_report::OpenReport;
 use crate::theme::{ThemePalette, spacing};
 use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;
-use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
+use tilescope_report::units::{exact_bytes, format_timestamp};
 
-/// The report and the files beside it, with a tick or a question mark.
+/// The report and the files beside it, each with a tick or a question mark.
 pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
@@ -21,11 +21,12 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
             file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
             for file in &facts.files {
                 let old = facts.written.is_some_and(|written| file.is_older_than(written));
-                let words = |size: Bytes| match old {
-                    true => format!("{}, left over from an earlier run", exact_bytes(size.0)),
-                    false => exact_bytes(size.0),
-                };
-                let size = file.found.map(|(size, _)| words(size));
+                let mut size = file.found.map(|(size, _)| exact_bytes(size.0));
+                if let Some(size) = &mut size
+                    && old
+                {
+                    size.push_str(", left over from an earlier run");
+                }
                 let found = size.is_some();
                 file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("missing"));
             }
@@ -33,15 +34,15 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
     );
     if !facts.meta.is_empty() {
         ui.add_space(spacing::S);
-        // The spec has a block of its own.
+        // The spec has its own block.
         let meta = facts.meta.iter().filter(|(key, _)| !["spec", "onnx"].contains(&key.as_str()));
         let rows: Vec<SummaryFactRow> = meta.map(|(key, value)| row(key, value)).collect();
         rows_ui(ui, "meta", &rows);
     }
 }
 
-/// Bytes of the report, and when it was written as far as the disk knows: reports themselves hold
-/// no time, so that equal programs give equal files.
+/// The bytes of the report, and its time of writing if the disk knows it. Reports hold no time
+/// themselves, so that equal programs give equal files.
 fn written_size(opened: &OpenReport, facts: &SummaryPageData) -> String {
     let size = exact_bytes(opened.report.file_size().0);
     let since = facts.written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
@@ -53,9 +54,10 @@ fn written_size(opened: &OpenReport, facts: &SummaryPageData) -> String {
 
 fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
     let palette = ThemePalette::for_ui(ui);
-    let (mark, colour, text) = match found {
-        true => ("✓", palette.good, palette.text),
-        false => ("?", palette.weak_text, palette.weak_text),
+    let (mark, colour, text) = if found {
+        ("✓", palette.good, palette.text)
+    } else {
+        ("?", palette.weak_text, palette.weak_text)
     };
     ui.label(RichText::new(mark).color(colour).family(crate::theme::fonts::strong_family()));
     ui.label(RichText::new(name).color(text));

@@ -1,4 +1,4 @@
-//! The figures people look for first, as large as they are important.
+//! The key figures, in a size that matches their importance.
 
 use super::SummaryPageData;
 use crate::model::open_report::OpenReport;
@@ -9,21 +9,22 @@ use egui::{Color32, CornerRadius, FontId, Galley, Sense, Stroke, Ui, WidgetInfo,
 use std::sync::Arc;
 use tilescope_analysis::headline::{HeadlineFigure, headline_figures};
 
-/// Narrower than this, figures stand in rows of two.
+/// The width below which figures are in rows of two.
 const ONE_ROW: f32 = 640.0;
-/// Widest that a figure is, where there are few.
+/// The largest width of a figure if there are few.
 const WIDEST: f32 = 420.0;
-/// Height of a figure.
+/// The height of a figure.
 const HEIGHT: f32 = 78.0;
 const GAP: f32 = spacing::L;
 
-/// Shows them side by side.
+/// Shows the key figures side by side.
 pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
-    let (summary, target) = (&facts.summary, &opened.target);
+    let summary = &facts.summary;
+    let target = &opened.target;
     facts_ui(ui, &headline_figures(summary, opened.outcome, target, numbers(ui)));
 }
 
-/// Shows facts side by side, in rows of two where there is little room.
+/// Shows facts side by side, in rows of two if the page is narrow.
 pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
     let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
     let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns.max(1) as f32;
@@ -37,34 +38,42 @@ pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
     }
 }
 
-/// A figure in one line, as large as all of it fits.
+/// A figure in one line, as large as fits.
 fn whole(ui: &Ui, value: &str, colour: Color32, room: f32) -> Arc<Galley> {
     let sizes = [text_size::HEADING, text_size::SUBHEADING, text_size::BODY, text_size::SMALL];
-    let font = |size| FontId::new(size, crate::theme::fonts::strong_family());
-    let line = |size| ui.painter().layout_no_wrap(value.to_owned(), font(size), colour);
-    let fitting = sizes.into_iter().map(line).find(|line| line.size().x <= room);
-    fitting.unwrap_or_else(|| elided(ui.painter(), value, font(text_size::CAPTION), colour, room))
+    let lay_out = |size| ui.painter().layout_no_wrap(value.to_owned(), strong_font(size), colour);
+    let fitting = sizes.into_iter().map(lay_out).find(|line| line.size().x <= room);
+    fitting.unwrap_or_else(|| {
+        elided(ui.painter(), value, strong_font(text_size::CAPTION), colour, room)
+    })
+}
+
+fn strong_font(size: f32) -> FontId {
+    FontId::new(size, crate::theme::fonts::strong_family())
 }
 
 fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
-    let HeadlineFigure { title, value, about, formula, bad } = card;
+    let HeadlineFigure { title, value, about, exact, bad, .. } = card;
     let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("{title}: {value}")));
+    let exactly = if exact.is_empty() { String::new() } else { format!(" ({exact})") };
+    let told = format!("{title}: {value}{exactly}");
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &told));
     let stroke = Stroke::new(1.0, if *bad { palette.error } else { palette.rule });
     let corner = CornerRadius::same(8);
     ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);
     let inner = rect.shrink2(vec2(14.0, 10.0));
     let room = inner.width();
-    let line = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
-    let name = line(title, FontId::proportional(text_size::SMALL), palette.weak_text);
+    let elide = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
+    let name = elide(title, FontId::proportional(text_size::SMALL), palette.weak_text);
     ui.painter().galley(inner.min, name, palette.weak_text);
     let colour = if *bad { palette.error } else { palette.text };
     let figure = whole(ui, value, colour, room);
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
-    let words = line(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
+    let words = elide(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
-    if !formula.is_empty() {
-        response.on_hover_text(*formula);
+    let hint = card.hint();
+    if !hint.is_empty() {
+        response.on_hover_text(hint);
     }
 }

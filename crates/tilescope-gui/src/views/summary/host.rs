@@ -1,5 +1,5 @@
-//! The host: the loader alone, synthetic data and real data side by side, what a call is made of,
-//! and what it takes and returns.
+//! The host in the summary: the loader alone, synthetic data and real data side by side, the parts
+//! of a call, and its inputs and outputs.
 
 use super::{SummaryFactRow, SummaryPageData, derived, row, rows_ui};
 use crate::theme::{numbers, spacing};
@@ -7,7 +7,7 @@ use egui::Ui;
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_report::units::{grouped, percent, seconds};
 
-/// Why there is nothing to show.
+/// The reason that there is nothing to show.
 const ABSENT: &str = "Host activity is not recorded: the report comes from another tool or an \
                       earlier version, the program was not run, or it has no samples.";
 

@@ -1,4 +1,4 @@
-//! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
+//! The summary view: machine, graph, memory, throughput, options, spec and files, block by block.
 
 mod confidence;
 mod critical_path;
@@ -34,7 +34,7 @@ use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::{Hertz, grouped, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportError, ReportPart, SidecarFile, Target};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Summary,
     help: include_str!("../../../../../assets/help/summary.md"),
@@ -43,7 +43,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<SummaryView>::default(),
 };
 
-/// Everything on the page.
+/// The data of the page.
 struct SummaryPageData {
     summary: ReportSummary,
     replicas: ReplicaOverview,
@@ -53,9 +53,9 @@ struct SummaryPageData {
     warnings: Vec<String>,
     spec: Option<String>,
     files: Vec<SidecarFile>,
-    /// When the report was written.
+    /// The time at which the report was written.
     written: Option<SystemTime>,
-    /// What applications and frameworks wrote down, or why it cannot be read.
+    /// The metadata of applications and frameworks, or the error from reading it.
     trees: Vec<(&'static str, Result<Vec<JsonLine>, SidecarJsonError>)>,
     meta: Vec<(String, String)>,
 }
@@ -63,10 +63,10 @@ struct SummaryPageData {
 const TEXTS: QueryTexts<'static> =
     QueryTexts { waiting: "Reading the report…", failed: "The summary cannot be computed" };
 
-/// Files whose contents are shown, if they are there.
+/// The files whose contents are shown if they exist.
 const JSON_FILES: [&str; 2] = ["app.json", "framework.json"];
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SummaryView {
@@ -94,7 +94,7 @@ fn facts(report: &Report) -> Result<SummaryPageData, ReportError> {
     })
 }
 
-/// A JSON file beside the report, line by line; `None` if there is none.
+/// A JSON file beside the report, line by line; `None` if it does not exist.
 fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, SidecarJsonError>> {
     match report.sidecar_text(name) {
         Ok(text) => Some(json::lines(&text?).map_err(SidecarJsonError::from)),
@@ -102,7 +102,7 @@ fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, SidecarJson
     }
 }
 
-/// Why a JSON file beside the report cannot be shown.
+/// An error from showing a JSON file beside the report.
 #[derive(Debug, thiserror::Error)]
 enum SidecarJsonError {
     #[error(transparent)]
@@ -167,7 +167,7 @@ const COLUMN: f32 = 500.0;
 const WIDEST_COLUMN: f32 = 760.0;
 const MOST_COLUMNS: usize = 4;
 
-/// Blocks that can be folded; what is folded is remembered.
+/// The blocks, which can be folded; the folding is stored.
 struct SummaryBlocks<'a, 'b> {
     context: &'a ViewContext<'b>,
 }
@@ -212,7 +212,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
         }
     }
 
-    /// What the report was made from, and what lies beside it.
+    /// The origin of the report, and the files beside it.
     fn inputs_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         if let Some(spec) = &facts.spec {
             self.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
@@ -272,18 +272,19 @@ impl<'b> SummaryBlocks<'_, 'b> {
 }
 
 fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
-    let points = match folded {
-        true => [vec2(-3.0, -5.0), vec2(4.0, 0.0), vec2(-3.0, 5.0)],
-        false => [vec2(-5.0, -3.0), vec2(5.0, -3.0), vec2(0.0, 4.0)],
+    let points = if folded {
+        [vec2(-3.0, -5.0), vec2(4.0, 0.0), vec2(-3.0, 5.0)]
+    } else {
+        [vec2(-5.0, -3.0), vec2(5.0, -3.0), vec2(0.0, 4.0)]
     };
     let points = points.into_iter().map(|offset| centre + offset).collect();
     ui.painter().add(egui::Shape::convex_polygon(points, colour, Stroke::NONE));
 }
 
-/// Letters of a name that is never cut off.
+/// The length up to which a name is never truncated, in characters.
 const LONGEST_NAME: usize = 48;
 
-/// Names on the left, values on the right.
+/// A grid with names on the left and values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
     Grid::new(id)
         .num_columns(2)
@@ -307,7 +308,7 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
 struct SummaryFactRow {
     name: String,
     value: String,
-    /// Its formula; empty for what is read from the report.
+    /// The formula of the value; empty for values read from the report.
     formula: Cow<'static, str>,
 }
 
@@ -319,19 +320,21 @@ fn derived(name: &str, value: impl ToString, formula: &'static str) -> SummaryFa
     SummaryFactRow { name: name.to_owned(), value: value.to_string(), formula: formula.into() }
 }
 
-/// A number that foreign files may not give.
+/// A number that reports of other tools may lack.
 fn known(value: u64, text: impl ToString) -> String {
     if value == 0 { "not recorded".to_owned() } else { text.to_string() }
 }
 
 fn target_ui(ui: &mut Ui, opened: &OpenReport) {
-    let (target, numbers) = (&opened.target, numbers(ui));
+    let target = &opened.target;
+    let numbers = numbers(ui);
     let kind = match target.kind {
         tilescope_report::TargetKind::Ipu => "IPU",
         tilescope_report::TargetKind::IpuModel => "IPU Model",
     };
     let tiles = u64::from(target.tiles_per_ipu);
-    let (ipus, bytes) = (u64::from(target.num_ipus), target.bytes_per_tile.0);
+    let ipus = u64::from(target.num_ipus);
+    let bytes = target.bytes_per_tile.0;
     let architecture = match target.architecture.as_str() {
         "" => "not recorded",
         architecture => architecture,
@@ -370,21 +373,20 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
     rows_ui(ui, "target", &rows);
 }
 
-/// The name of the machine, and what a spec changed of it.
+/// The name of the machine, and the changes that a spec made to it.
 fn machine_row(target: &Target) -> SummaryFactRow {
     let name = match target.name.as_str() {
         "" => "not recorded".to_owned(),
         _ => target.machine_name(),
     };
-    match target.is_changed() {
-        true => {
-            derived("Machine", name, "not a real machine: the spec changed some of its constants")
-        }
-        false => row("Machine", name),
+    if target.is_changed() {
+        derived("Machine", name, "not a real machine: the spec changed some of its constants")
+    } else {
+        row("Machine", name)
     }
 }
 
-/// How finely compute sets were measured, as far as what was recorded tells.
+/// The granularity at which compute sets were measured, inferred from the recorded data.
 fn instrumentation(report: &Report) -> (&'static str, &'static str) {
     if report.has(ReportPart::ComputeSetCycles) {
         ("Tile", "inferred: cycles of each tile in each compute set are recorded")
@@ -397,17 +399,18 @@ fn instrumentation(report: &Report) -> (&'static str, &'static str) {
 
 fn graph_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let graph = &facts.summary.graph;
-    let counted = |count: Option<u64>| {
-        let count = count.unwrap_or(0);
-        known(count, grouped(count))
-    };
     let rows = [
-        row("Number of compute sets", counted(graph.compute_sets)),
-        row("Number of edges", counted(graph.edges)),
-        row("Number of variables", counted(graph.variables)),
-        row("Number of vertices", counted(graph.vertices)),
+        row("Number of compute sets", known_count(graph.compute_sets)),
+        row("Number of edges", known_count(graph.edges)),
+        row("Number of variables", known_count(graph.variables)),
+        row("Number of vertices", known_count(graph.vertices)),
     ];
     rows_ui(ui, "graph", &rows);
+}
+
+fn known_count(count: Option<u64>) -> String {
+    let count = count.unwrap_or(0);
+    known(count, grouped(count))
 }
 
 /// A product with its factors: `10 x 40 = 400`.
@@ -434,7 +437,6 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     if let Some(run) = &facts.summary.execution {
         let formula = "end of the last step - start of the first";
-        rows.push(derived("Total cycles", run.total_cycles, formula));
         if run.seconds > 0.0 {
             let formula = "total cycles / tile clock";
             rows.push(derived("Time on the device", seconds(run.seconds), formula));
@@ -443,6 +445,7 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
             let formula = "samples of all host calls in the run / time on the device";
             rows.push(derived("Samples per second", grouped(rate.round() as u64), formula));
         }
+        rows.push(derived("Total cycles", run.total_cycles, formula));
         let steps: u64 = run.ipus.iter().map(|ipu| ipu.steps).sum();
         rows.push(row("Executed steps, all IPUs", grouped(steps)));
     }
@@ -509,7 +512,7 @@ fn spec_ui(ui: &mut Ui, spec: &str) {
         });
 }
 
-/// Keys and values, set in as deep as they stand.
+/// Keys and values, indented by their depth.
 fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, SidecarJsonError>) {
     let palette = ThemePalette::for_ui(ui);
     let lines = match lines {

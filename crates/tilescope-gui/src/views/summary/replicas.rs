@@ -1,4 +1,5 @@
-//! A picture of the replicas: what they exchange, and which IPUs of each wait for each other.
+//! The picture of the replicas: the data that they exchange, and the IPUs of each that wait for
+//! each other.
 
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::node_ui;
@@ -14,19 +15,20 @@ use tilescope_analysis::replicas::{ReplicaOverview, gs2_rows};
 use tilescope_report::units::{IpuId, grouped};
 use tilescope_report::{ReplicaRing, RingOrder, SyncGroupMembers, Target};
 
-/// Size of the box of a replica, and the space for an arrow between two of them.
+/// The size of a replica's box.
 const REPLICA: (f32, f32) = (92.0, 40.0);
+/// The gap for an arrow between two boxes.
 const ARROW: f32 = 30.0;
-/// Most and least width of an IPU above its groups.
+/// The largest and smallest width of an IPU above its groups.
 const IPU: (f32, f32) = (34.0, 3.0);
-/// Width of an IPU from which on it has a number.
+/// The width from which an IPU shows its number.
 const NUMBERED: f32 = 15.0;
-/// Height of an IPU, and of a row of groups.
+/// The height of an IPU, and of a row of groups.
 const ROW: f32 = 20.0;
-/// Width of the names of groups.
+/// The width of the names of groups.
 const NAMES: f32 = 44.0;
 
-/// The picture, and in words what it shows.
+/// Shows the picture and its description.
 pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
     let weak = |ui: &mut Ui, text: String| {
         ui.add(Label::new(RichText::new(text).weak()).wrap());
@@ -60,7 +62,7 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
     }
 }
 
-/// Names the IPUs of all replicas that wait for each other before these exchange data.
+/// The description of how the IPUs of all replicas wait for each other before an exchange.
 fn joined_words(groups: &SyncGroupMembers) -> &'static str {
     if joins_sides(groups) {
         "Copies between replicas join one side of the ladder, in all replicas."
@@ -69,7 +71,8 @@ fn joined_words(groups: &SyncGroupMembers) -> &'static str {
     }
 }
 
-/// True for two sides of a ladder, each of which copies between replicas join by itself.
+/// Returns true for the two sides of a ladder, each of which copies between replicas join
+/// separately.
 fn joins_sides(groups: &SyncGroupMembers) -> bool {
     groups.gs2.len() == 2 && groups.gs2.iter().any(|part| part.len() > 1)
 }
@@ -109,7 +112,7 @@ fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     of.collectives.iter().map(line).collect()
 }
 
-/// How data go round, and what passes through the replicas.
+/// Describes the path of the data around the ring, and the amounts that pass through the replicas.
 fn ring_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     let numbers = numbers(ui);
     let ring = |ring: &ReplicaRing| format!("Data go {}.", ring_words(ring, &of.target));
@@ -119,7 +122,7 @@ fn ring_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     lines
 }
 
-/// The replicas beside each other, as many as fit.
+/// The replicas side by side, as many as fit.
 fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
     let (width, height) = REPLICA;
     let fit = ((ui.available_width() + ARROW) / (width + ARROW)).max(2.0) as u32;
@@ -174,8 +177,8 @@ fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
     }
 }
 
-/// Arrows along a ring, between replicas that are shown: level ones between neighbours; the others
-/// above the boxes, and the way down an open ladder below them.
+/// The arrows of a ring between visible replicas: horizontal ones between neighbours, the others
+/// above the boxes, and the return path of an open ladder below them.
 fn ring_ui(
     painter: &Painter,
     ring: &ReplicaRing,
@@ -213,8 +216,8 @@ fn ring_ui(
     }
 }
 
-/// Arrows between neighbours, and from the last one to the first, where the report does not say how
-/// data go round.
+/// The arrows between neighbours, and from the last one to the first, for reports that do not
+/// record the ring.
 fn neighbours_ui(painter: &Painter, (boxes, area): (&[Rect], Rect), stroke: Stroke) {
     for pair in boxes.windows(2) {
         level_arrow(painter, (pair[0].right_center(), pair[1].left_center()), true, stroke);
@@ -229,7 +232,7 @@ fn neighbours_ui(painter: &Painter, (boxes, area): (&[Rect], Rect), stroke: Stro
     }
 }
 
-/// The IPUs of a replica among all of the system: replicas lie one behind the other.
+/// The IPUs of a replica in the numbering of the system: replicas follow each other.
 fn ipus_of(target: &Target, replica: u32) -> String {
     let each = target.ipus_per_replica * target.ipus_alike();
     let first = replica * each;
@@ -239,7 +242,7 @@ fn ipus_of(target: &Target, replica: u32) -> String {
     }
 }
 
-/// Replicas beside each other, as many as fit; one place is for those that are left out.
+/// The visible replicas, as many as fit. One place stands for those left out.
 fn places(all: u32, fit: u32) -> Vec<Option<u32>> {
     if all <= fit {
         return (0..all).map(Some).collect();
@@ -247,23 +250,25 @@ fn places(all: u32, fit: u32) -> Vec<Option<u32>> {
     (0..fit.saturating_sub(2)).map(Some).chain([None, Some(all - 1)]).collect()
 }
 
-/// The places of the IPUs of all replicas that are shown.
+/// The positions of the IPUs of all visible replicas.
 struct GroupColumns {
     places: Vec<Option<u32>>,
-    /// Width of an IPU, and of a replica.
+    /// The width of an IPU.
     ipu: f32,
+    /// The width of a replica.
     replica: f32,
 }
 
 impl GroupColumns {
-    /// Columns of so many IPUs each in `width`: folded where IPUs would be too narrow for numbers.
+    /// Columns with this many IPUs each in `width`. Replicas are left out if IPUs would be too
+    /// narrow for numbers.
     fn new(width: f32, replicas: u32, ipus: u32) -> Self {
         let (ipus, width) = (ipus as f32, width - NAMES);
         let fit = ((width + spacing::M) / (ipus * NUMBERED + spacing::M)).max(3.0) as u32;
         let places = places(replicas, fit);
         let gaps = (places.len() - 1) as f32 * spacing::M;
         let ipu = (width - gaps) / (places.len() as f32 * ipus);
-        // The place for those that are left out has to hold words.
+        // The place for the replicas left out must hold text.
         let most = if places.contains(&None) { f32::INFINITY } else { IPU.0 };
         let ipu = ipu.clamp(IPU.1, most);
         Self { places, ipu, replica: ipu * ipus }
@@ -310,7 +315,7 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
     name(0, "IPU");
     name(1, "GS1");
     (0..gs2.len()).for_each(|row| name(row + 2, "GS2"));
-    // Over all replicas.
+    // The rows that span all replicas.
     let joined = if joins_sides(groups) { 2..2 + gs2.len() } else { 1..2 };
     for row in joined.filter(|_| replicas > 1) {
         let ends = [pos2(area.left() + NAMES, y(row)), pos2(area.right(), y(row))];
@@ -365,7 +370,7 @@ fn words(painter: &Painter, at: Pos2, text: &str, colour: Color32) {
     painter.text(at, Align2::CENTER_CENTER, text, font, colour);
 }
 
-/// A level arrow with a head at its end, or at both.
+/// A horizontal arrow with a head at its end, or at both ends.
 fn level_arrow(painter: &Painter, (from, to): (Pos2, Pos2), both: bool, stroke: Stroke) {
     let along = vec2((to.x - from.x).signum(), 0.0);
     let (from, to) = (from + along * 2.0, to - along * 2.0);

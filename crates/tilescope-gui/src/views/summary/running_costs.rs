@@ -1,11 +1,12 @@
-//! The block of energy and cost.
+//! The block of energy and cost in the summary.
 
 use super::{SummaryFactRow, SummaryPageData, rows_ui};
 use egui::Ui;
 use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 
 pub(super) fn running_costs_ui(ui: &mut Ui, facts: &SummaryPageData) {
-    let (energy, cost) = (facts.summary.energy.clone(), facts.summary.cost.clone());
+    let energy = facts.summary.energy.clone();
+    let cost = facts.summary.cost.clone();
     let row = |RunningCostRow { name, value, explanation }| SummaryFactRow {
         name: String::from(name),
         value,

@@ -1,4 +1,4 @@
-//! Tile mapping: which tiles hold which part of a tensor, an operation or a compute set.
+//! The tile mapping view: the tiles that hold each part of a tensor, an operation or a compute set.
 
 mod replicas;
 mod tables;
@@ -34,7 +34,7 @@ use tilescope_analysis::tile_mapping::{
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError, ReportPart};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::TileMapping,
     help: include_str!("../../../../../assets/help/tile-mapping.md"),
@@ -43,24 +43,24 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<TileMappingView>::default(),
 };
 
-/// Everything of a kind, as a table.
+/// All subjects of a kind, as a table.
 struct MappingSubjectList {
     entries: Vec<MappingListEntry>,
     table: Arc<DataTable>,
     whole: bool,
 }
 
-/// What is mapped, where it lies, and how evenly by each measure.
+/// The subject, its placement, and its balance by each measure.
 struct TileMappingData {
     subject: MappingSubject,
     mapping: SubjectTileMapping,
     balances: [TileMappingBalance; 3],
-    /// Which part of it each replica holds, if that is known.
+    /// The part of it that each replica holds, if known.
     share: Option<ReplicaShare>,
     replicas: u32,
 }
 
-/// Narrower than this, there is no room for the list beside the map.
+/// The width below which there is no space for the list beside the map.
 const NARROW: f32 = 640.0;
 
 const MEASURES: [(MappingMeasure, &str); 3] = [
@@ -69,7 +69,7 @@ const MEASURES: [(MappingMeasure, &str); 3] = [
     (MappingMeasure::Cycles, "Cycles"),
 ];
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct TileMappingView {
@@ -77,7 +77,7 @@ struct TileMappingView {
     #[serde(skip)]
     listed: BackgroundQuery<MappingSubjectKind, MappingSubjectList>,
     list: TableState,
-    /// The subject of the map; the largest of the list until something is selected.
+    /// The subject of the map; the largest of the list if nothing is selected.
     subject: Option<MappingSubject>,
     /// The selection of other tabs in the last frame.
     #[serde(skip)]
@@ -88,7 +88,7 @@ struct TileMappingView {
     powers: bool,
     #[serde(skip)]
     maps: [FloorPlanWidget; 2],
-    /// What the maps show, and the scale of it, in the last frame.
+    /// The quantity of the maps and its scale in the last frame.
     #[serde(skip)]
     heat_scale: Option<(&'static str, HeatScale)>,
     tables: TileMappingTables,
@@ -98,7 +98,7 @@ struct TileMappingView {
     picker: TilePicker,
 }
 
-/// What was chosen in any tab, as this view maps it.
+/// The subject for a selection made in any tab.
 fn chosen(selection: &Selection) -> Option<MappingSubject> {
     let operation = selection.operation.map(MappingSubject::Operation);
     selection.variable.map(MappingSubject::Tensor).or(operation)
@@ -190,7 +190,7 @@ fn why_empty(kind: MappingSubjectKind) -> (&'static str, &'static str) {
     }
 }
 
-/// The list of what is called so, as the view has it.
+/// The list of this name, as the view shows it.
 #[cfg(test)]
 pub(super) fn seen(report: &Report, name: &str) -> DataTable {
     let kind = match name {
@@ -258,7 +258,7 @@ impl TileMappingView {
         bar.add_box("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
-    /// Measures that the mapped thing has.
+    /// The measures that the subject has.
     fn measures(&self) -> Vec<(MappingMeasure, &'static str)> {
         let latest = self.mapped.latest().and_then(|answer| answer.as_ref());
         let has = |measure| latest.is_none_or(|mapped| mapped.mapping.has(measure));
@@ -295,9 +295,12 @@ impl TileMappingView {
 
     /// The selected entry, or the largest of the list.
     fn subject_in(&self, listed: &MappingSubjectList) -> Option<MappingSubject> {
-        // Of equals the first, as the table lists them.
-        let largest = || listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
-        self.subject.or_else(|| largest().map(|entry| entry.subject))
+        // The first of equal entries, in table order.
+        if self.subject.is_some() {
+            return self.subject;
+        }
+        let largest = listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size))?;
+        Some(largest.subject)
     }
 
     fn mapping_ui(
@@ -319,7 +322,7 @@ impl TileMappingView {
         });
     }
 
-    /// The map and the tables below it; with the list among them where that is given.
+    /// The map, with the tables below it. If a list is given, it is one of the tables.
     fn mapped_ui(
         &mut self,
         ui: &mut Ui,
@@ -343,7 +346,6 @@ impl TileMappingView {
 
     /// The subject of the map and its balance.
     fn head_ui(&self, ui: &mut Ui, mapped: &TileMappingData) {
-        let weak = |text: String| RichText::new(text).weak().size(text_size::SMALL);
         Frame::new().inner_margin(egui::Margin { left: 12, right: 12, top: 8, bottom: 2 }).show(
             ui,
             |ui| {
@@ -351,14 +353,14 @@ impl TileMappingView {
                 ui.add(egui::Label::new(crate::theme::fonts::strong(name)).truncate());
                 if !mapped.mapping.about.is_empty() {
                     let about: String = mapped.mapping.about.chars().take(400).collect();
-                    ui.add(egui::Label::new(weak(about)).truncate());
+                    ui.add(egui::Label::new(weak_text(about)).truncate());
                 }
                 let balance = mapped.balances[self.measure as usize];
                 let unit = self.measure.unit();
                 ui.horizontal_wrapped(|ui| {
                     ui.spacing_mut().item_spacing.x = spacing::L;
                     for (name, value, hint) in facts(&balance, unit) {
-                        ui.label(weak(format!("{name} {value}"))).on_hover_text(hint);
+                        ui.label(weak_text(format!("{name} {value}"))).on_hover_text(hint);
                     }
                 });
             },
@@ -419,7 +421,7 @@ impl TileMappingView {
         ui.allocate_rect(area, egui::Sense::hover());
     }
 
-    /// The tables; with the list among them where there is no room beside the map.
+    /// The tables. The list is one of them if there is no space beside the map.
     fn tables_ui(
         &mut self,
         ui: &mut Ui,
@@ -452,6 +454,10 @@ impl TileMappingView {
     }
 }
 
+fn weak_text(text: String) -> RichText {
+    RichText::new(text).weak().size(text_size::SMALL)
+}
+
 fn mapped(
     report: &Report,
     subject: MappingSubject,
@@ -477,7 +483,7 @@ fn scale_row_ui(ui: &mut Ui, least: String, most: String) {
     });
 }
 
-/// Name, value and formula of the figures of a map.
+/// The name, value and formula of the figures of a map.
 fn facts(
     balance: &TileMappingBalance,
     unit: tilescope_analysis::tile_curves::TileCurveUnit,

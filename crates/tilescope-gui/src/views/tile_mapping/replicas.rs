@@ -1,4 +1,4 @@
-//! A tensor over the replicas, before and after it is sharded.
+//! The picture of a tensor over the replicas, before and after sharding.
 
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::{hint_ui, node_ui};
@@ -10,15 +10,16 @@ use egui::{
 use tilescope_analysis::tile_mapping::ReplicaShare;
 use tilescope_report::units::grouped;
 
-/// Most replicas that are drawn.
+/// The largest number of replicas that are drawn.
 const MOST: u32 = 16;
-/// Size of a replica, and the space between two.
+/// The size of a replica's box.
 const REPLICA: (f32, f32) = (76.0, 46.0);
+/// The gap between two boxes.
 const GAP: f32 = 6.0;
-/// Width of the words before a row.
+/// The width of the text before a row.
 const TITLE: f32 = 110.0;
 
-/// Draws which part each replica holds, or says why that is not known.
+/// Draws the part that each replica holds, or the reason that it is unknown.
 pub(super) fn replicas_ui(ui: &mut Ui, share: Option<&ReplicaShare>, replicas: u32) {
     let Some(share) = share else {
         return hint_ui(
@@ -50,8 +51,10 @@ pub(super) fn replicas_ui(ui: &mut Ui, share: Option<&ReplicaShare>, replicas: u
 
 /// `4 replicas hold 512 KiB each of 2 MiB: a part of 4`
 fn about(ui: &Ui, share: &ReplicaShare) -> String {
-    let (numbers, replicas) = (numbers(ui), grouped(share.replicas.into()));
-    let (held, whole) = (numbers.bytes(share.held.0), numbers.bytes(share.whole.0));
+    let numbers = numbers(ui);
+    let replicas = grouped(share.replicas.into());
+    let held = numbers.bytes(share.held.0);
+    let whole = numbers.bytes(share.whole.0);
     match share.shards {
         1 => format!(
             "Each of the {replicas} replicas holds all of it: {whole}, {held} on their \
@@ -65,16 +68,22 @@ fn about(ui: &Ui, share: &ReplicaShare) -> String {
     }
 }
 
-/// The replicas beside each other; of `shards` parts each has one filled, and else all of it.
+/// The replicas side by side. With `shards`, each has one of that many parts filled; otherwise all
+/// of it.
 fn row_ui(ui: &mut Ui, share: &ReplicaShare, title: &str, shards: Option<u32>) {
     let palette = ThemePalette::for_ui(ui);
     let shown = share.replicas.min(MOST);
     let width = TITLE + shown as f32 * (REPLICA.0 + GAP) + 60.0;
     let (area, _) = ui.allocate_exact_size(vec2(width, REPLICA.1 + GAP), Sense::hover());
     let painter = ui.painter();
-    let font = || FontId::proportional(text_size::SMALL);
     let at = pos2(area.left() + spacing::L, area.center().y);
-    painter.text(at, Align2::LEFT_CENTER, title, font(), palette.text);
+    painter.text(
+        at,
+        Align2::LEFT_CENTER,
+        title,
+        FontId::proportional(text_size::SMALL),
+        palette.text,
+    );
     for replica in 0..shown {
         let left = area.left() + TITLE + replica as f32 * (REPLICA.0 + GAP);
         let rect = Rect::from_min_size(pos2(left, area.top()), vec2(REPLICA.0, REPLICA.1));
@@ -89,7 +98,8 @@ fn row_ui(ui: &mut Ui, share: &ReplicaShare, title: &str, shards: Option<u32>) {
         painter.rect_filled(bar, CornerRadius::same(2), palette.lane);
         let (part, words) = match shards {
             Some(shards) => {
-                let (own, each) = (share.shard_of(replica), bar.width() / shards as f32);
+                let own = share.shard_of(replica);
+                let each = bar.width() / shards as f32;
                 let left = bar.left() + own as f32 * each;
                 let part = Rect::from_x_y_ranges(left..=left + each.max(2.0), bar.y_range());
                 (part, format!("part {} of {shards}", own + 1))
@@ -105,6 +115,12 @@ fn row_ui(ui: &mut Ui, share: &ReplicaShare, title: &str, shards: Option<u32>) {
     if share.replicas > shown {
         let text = format!("{} more", grouped((share.replicas - shown).into()));
         let at = pos2(area.right() - 54.0, area.center().y);
-        painter.text(at, Align2::LEFT_CENTER, text, font(), palette.weak_text);
+        painter.text(
+            at,
+            Align2::LEFT_CENTER,
+            text,
+            FontId::proportional(text_size::SMALL),
+            palette.weak_text,
+        );
     }
 }

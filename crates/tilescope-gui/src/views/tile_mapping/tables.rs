@@ -18,31 +18,31 @@ use tilescope_report::units::grouped;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TileMappingTab {
-    /// Which tiles hold which part.
+    /// The tiles that hold each part.
     #[default]
     Regions,
     Vertices,
-    /// Layouts before and after data is rearranged.
+    /// The layouts before and after data is rearranged.
     Rearrangements,
     /// The list of subjects.
     List,
-    /// Which part each replica holds.
+    /// The part that each replica holds.
     Replicas,
 }
 
-/// State of the tables.
+/// The state of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TileMappingTables {
     #[serde(skip)]
     made: Option<(u64, [Arc<DataTable>; 3])>,
     states: [TableState; 3],
-    /// The rearrangement that is shown, of which subject.
+    /// The selected rearrangement, and its subject.
     rearrangement: Option<(MappingSubject, usize)>,
 }
 
 impl TileMappingTables {
-    /// The rearrangement that is shown: the chosen one, or the first.
+    /// The visible rearrangement: the selected one, or the first.
     pub(crate) fn rearrangement<'a>(
         &self,
         mapping: &'a SubjectTileMapping,

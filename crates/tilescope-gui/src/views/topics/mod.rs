@@ -1,4 +1,5 @@
-//! Topics: facts, figures and tables of a report, topic by topic, drawn without knowing the topic.
+//! The topics view: facts, figures and tables of a report, topic by topic, drawn without knowledge
+//! of the topic.
 
 use super::summary::facts_ui;
 use super::{ReportView, ViewContext, ViewDescriptor};
@@ -23,7 +24,7 @@ use tilescope_analysis::tables::ReportTable;
 use tilescope_analysis::topics::{TOPICS, Topic, TopicFigure};
 use tilescope_report::{Report, ReportError};
 
-/// This view, for the list.
+/// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     id: ViewId::Topics,
     help: include_str!("../../../../../assets/help/topics.md"),
@@ -32,10 +33,10 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<TopicsView>::default(),
 };
 
-/// Width from which on figures stand two in a row.
+/// The width from which two figures fit in a row.
 const TWO_FIGURES: f32 = 1_100.0;
 
-/// Facts and figures of a topic.
+/// The facts and figures of a topic.
 struct TopicPage {
     facts: Vec<HeadlineFigure>,
     figures: Vec<(&'static TopicFigure, Figure)>,
@@ -47,13 +48,13 @@ impl TopicPage {
     }
 }
 
-/// State of the view.
+/// The state of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct TopicsView {
-    /// The topic that is shown; the first if it is none.
+    /// The visible topic; the first one if there is none of this name.
     topic: String,
-    /// The table of it that is shown; the first if it has none of this name.
+    /// The visible table of the topic; the first one if there is none of this name.
     table: String,
     rows: TableState,
     panel: BottomPanel,
@@ -93,7 +94,7 @@ impl TopicsView {
         TOPICS.iter().find(|topic| topic.id == self.topic).unwrap_or(&TOPICS[0])
     }
 
-    /// Facts and figures.
+    /// Shows the facts and figures of a topic.
     fn page_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, topic: &'static Topic) {
         let texts = QueryTexts { waiting: "Reading…", failed: "The topic cannot be read" };
         let asked = context
@@ -106,7 +107,7 @@ impl TopicsView {
         });
     }
 
-    /// The table that is shown; nothing for a topic without tables.
+    /// The visible table; `None` for a topic without tables.
     fn table(&self) -> Option<&'static ReportTable> {
         let topic = self.topic();
         let chosen = topic.all_tables().find(|table| table.name == self.table);
@@ -122,7 +123,7 @@ impl TopicsView {
         ui.add_space(spacing::XS);
         let key = (table.view, table.name);
         let listed = context
-            .ask(ui, &mut self.listed, &key, move |report, _| (table.read)(report).map(Arc::new));
+            .ask(ui, &mut self.listed, &key, move |report, _| table.keyed(report).map(Arc::new));
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, rows| {
             self.rows.ui(ui, context.workers, rows, rows.version(), "Filter rows");
         });
@@ -168,7 +169,7 @@ fn page_of_topic_ui(ui: &mut Ui, topic: &Topic, page: &TopicPage) {
     }
 }
 
-/// A table as the view has it.
+/// A table as the view shows it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &Report, table: &ReportTable) -> DataTable {
     (table.read)(report).unwrap()

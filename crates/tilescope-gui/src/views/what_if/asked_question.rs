@@ -1,5 +1,5 @@
-//! A question about a spec that takes a while: asked with a button, worked on until somebody stops
-//! it, and answered until another one is asked.
+//! A long-running query about a spec. A button starts it, it can be stopped, and its answer stays
+//! until the next query.
 
 use crate::widgets::background_query::{
     BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState, Versioned,
@@ -9,7 +9,7 @@ use egui::Ui;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What was asked last, and what has come of it.
+/// The last query and its result.
 pub(super) struct AskedQuestion<Q, A> {
     asked: Option<Q>,
     answer: BackgroundQuery<Q, A>,
@@ -26,14 +26,14 @@ where
     Q: Clone + PartialEq + Send + 'static,
     A: Send + Sync + 'static,
 {
-    /// Asks, in place of what is worked on.
+    /// Starts a query in place of the running one.
     pub(super) fn ask(&mut self, question: Q) {
         self.answer.retry();
         self.asked = Some(question);
     }
 
-    /// The answer once it is there, below a line where `is_current` says that it is about another
-    /// spec; until then `waiting` with a button to stop, or why there is none.
+    /// Returns the answer once it is available, and shows a note if `is_current` is false for its
+    /// query. Until then shows `waiting` with a stop button, or the error.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,

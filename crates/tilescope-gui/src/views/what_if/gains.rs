@@ -1,5 +1,5 @@
-//! Gains and losses of changes as bars below each other: a tornado graph. Bars of what is gained go to
-//! the right of a common line, and bars of what is lost to the left.
+//! Gains and losses of changes as bars below each other: a tornado graph. Gains extend to the right
+//! of a common line, and losses to the left.
 
 use crate::widgets::figure::{FigureLook, figure_ui, height_of};
 use egui::{Ui, vec2};
@@ -7,12 +7,12 @@ use tilescope_analysis::figures::{
     Figure, FigureAxis, FigureBar, FigureBarPart, FigureSeries, FigureUnit, Shade,
 };
 
-/// A bar: by which share the run gets longer, below 0 where something is gained. Without a change
+/// A bar for the relative change of the run's length; a negative change is a gain. Without a change
 /// there is nothing to compare.
 pub(super) fn gain_bar(name: impl Into<String>, change: Option<f64>, about: String) -> FigureBar {
     let value = match change {
         None => "—".to_owned(),
-        // No minus in front of what reads as 0.
+        // No minus sign in front of a value that rounds to 0.
         Some(change) if change.abs() < 0.0005 => "0.0 %".to_owned(),
         Some(change) => format!("{:+.1} %", 100.0 * change),
     };
@@ -21,8 +21,8 @@ pub(super) fn gain_bar(name: impl Into<String>, change: Option<f64>, about: Stri
     FigureBar { name: name.into(), parts: vec![part], value, about, ..FigureBar::default() }
 }
 
-/// The most that any bar loses and gains. Graphs that stand on one page share it, so that equal lengths
-/// are equal gains.
+/// The largest loss and the largest gain of any bar. Graphs on one page share them, so that equal
+/// lengths are equal gains.
 pub(super) fn gain_ends(changes: impl Iterator<Item = Option<f64>>) -> [f64; 2] {
     let mut ends = [0.0f64, 0.0f64];
     for change in changes.flatten() {
@@ -31,7 +31,7 @@ pub(super) fn gain_ends(changes: impl Iterator<Item = Option<f64>>) -> [f64; 2] 
     if ends[0] < ends[1] { ends } else { [0.0, 1.0] }
 }
 
-/// Shows the bars, as high as they take; the thing of the one that was clicked.
+/// Shows the bars at their full height. Returns the subject of the clicked one.
 pub(super) fn gains_ui(
     ui: &mut Ui,
     title: &str,
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_a_sign_unless_they_are_none() {
+    fn nonzero_changes_have_a_sign() {
         let number = |change| gain_bar("", change, String::new()).value;
         let numbers = [-0.176, 0.0, 0.0004, 0.021].map(|change| number(Some(change)));
         assert_eq!(numbers, ["-17.6 %", "0.0 %", "0.0 %", "+2.1 %"]);

@@ -1,4 +1,4 @@
-//! Rows of a form: a name, and the control of one key beside it.
+//! The rows of a form: a name, and the control of one key beside it.
 
 use super::spec_draft::SpecAnswers;
 use super::spec_text::quoted;
@@ -10,13 +10,13 @@ use egui::{
 };
 use std::ops::RangeInclusive;
 
-/// Widest a name gets.
+/// The largest width of a name.
 const NAME: f32 = 124.0;
 
-/// Largest size of a dimension, and of other numbers without a bound.
+/// The largest size of a dimension, and of other numbers without a limit.
 pub(super) const MAX_NUMBER: u64 = 1 << 24;
 
-/// Height of the list of a choice.
+/// The height of the list of a choice.
 const CHOICES: f32 = 320.0;
 
 /// A row: its name, then its control.
@@ -40,13 +40,13 @@ pub(super) fn row_ui<R>(
     .inner
 }
 
-/// Words behind a control that say more.
+/// A note after a control.
 pub(super) fn aside_ui(ui: &mut Ui, words: &str) -> Response {
     let words = RichText::new(words).weak().size(text_size::CAPTION);
     ui.add(Label::new(words).truncate())
 }
 
-/// The row of a key; its new value as TOML, if it was changed.
+/// Shows the row of a key. Returns its new value as TOML, if it was changed.
 pub(super) fn key_row_ui(
     ui: &mut Ui,
     answers: &SpecAnswers,
@@ -57,14 +57,13 @@ pub(super) fn key_row_ui(
     row_ui(ui, (name, &key.about), |ui| {
         let changed = match key.kind.as_str() {
             "integer" | "power_of_two" => {
-                let bound = |bound: Option<f64>, without: u64| bound.map_or(without, |b| b as u64);
-                let range = bound(key.min, 0)..=bound(key.max, MAX_NUMBER);
+                let range = whole_or(key.min, 0)..=whole_or(key.max, MAX_NUMBER);
                 number_ui(ui, name, answers.number(path), range).map(|number| number.to_string())
             }
             "flag" => {
                 let mut ticked = answers.value(path) == "true";
                 let tick = ui.checkbox(&mut ticked, "").on_hover_text(&key.about);
-                tick.accessible_name(name).changed().then(|| ticked.to_string())
+                if tick.accessible_name(name).changed() { Some(ticked.to_string()) } else { None }
             }
             _ => {
                 let words: Vec<(&str, &str)> =
@@ -78,17 +77,21 @@ pub(super) fn key_row_ui(
     })
 }
 
-/// A word of a key as the form of a model says it.
+fn whole_or(bound: Option<f64>, without: u64) -> u64 {
+    bound.map_or(without, |bound| bound as u64)
+}
+
+/// The text for a value of a key in the form of a model.
 fn in_words<'a>(path: &str, word: &'a str) -> &'a str {
     match (path, word) {
-        // A file has types of its own.
+        // A file has its own types.
         ("model.precision", "as_is") => "as in the file",
         ("model.loss", "auto") => "that of the file",
         _ => word,
     }
 }
 
-/// A sign behind the control of the key that the check complains about.
+/// A symbol after the control of the key that the check complains about.
 pub(super) fn problem_mark_ui(ui: &mut Ui, answers: &SpecAnswers, path: &str) {
     let Some(problem) = answers.problem().filter(|problem| problem.is_about(path)) else { return };
     let colour = ThemePalette::for_ui(ui).error;
@@ -97,7 +100,7 @@ pub(super) fn problem_mark_ui(ui: &mut Ui, answers: &SpecAnswers, path: &str) {
     mark.on_hover_text(problem.message.as_str());
 }
 
-/// A number; the new one, once it is entered.
+/// Shows a number. Returns the new one, once it is entered.
 pub(super) fn number_ui(
     ui: &mut Ui,
     name: &str,
@@ -105,16 +108,16 @@ pub(super) fn number_ui(
     range: RangeInclusive<u64>,
 ) -> Option<u64> {
     let mut number = current;
-    // Not every figure that is typed on the way is meant.
+    // Intermediate values while typing are not applied.
     let drag = DragValue::new(&mut number).speed(0.2).update_while_editing(false);
-    // What the text of the spec says is for the check to judge.
+    // The check judges the value in the spec's text.
     let drag = drag.range(range).clamp_existing_to_range(false);
     let drag = ui.add_sized(vec2(76.0, ui.spacing().interact_size.y), drag);
     drag.accessible_name(name);
-    (number != current).then_some(number)
+    if number != current { Some(number) } else { None }
 }
 
-/// A choice between words; the value of the new one.
+/// Shows a choice between words. Returns the new value.
 pub(super) fn word_ui(
     ui: &mut Ui,
     (salt, name): (&str, &str),
@@ -136,7 +139,7 @@ pub(super) fn word_ui(
     picked.filter(|value| value != current)
 }
 
-/// Rows of one height, of which only those on the screen are made.
+/// Rows of one height, of which only the visible ones are laid out.
 pub(super) fn many_rows_ui(
     ui: &mut Ui,
     salt: &str,

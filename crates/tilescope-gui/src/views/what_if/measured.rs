@@ -1,5 +1,5 @@
-//! What if, from a measurement: the spec of what was measured, and what a change of it would make of
-//! the measured cycles: `tilescope calibrate --changed`, asked and drawn.
+//! The what-if of a measurement: the spec of the measured program, and the predicted effect of a
+//! spec change on the measured cycles (`tilescope calibrate --changed`).
 
 use super::asked_question::AskedQuestion;
 use super::gains::{gain_bar, gain_ends, gains_ui};
@@ -15,37 +15,37 @@ use std::path::{Path, PathBuf};
 use tilescope_analysis::figures::FigureBar;
 use tilescope_report::units::grouped;
 
-/// Operations that have a bar of their own; the others have one together.
+/// The number of operations with a bar of their own; the others share one.
 const MAX_BARS: usize = 40;
 
-/// A measured report, what it ran, and what that is to be.
+/// A measured report, the spec of its program, and the changed spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MeasuredQuestion {
     pub report: PathBuf,
-    /// Spec of what ran, as text.
+    /// The spec of the measured program, as text.
     pub ran: String,
-    /// The same with a change.
+    /// The changed spec, as text.
     pub changed: String,
 }
 
-/// What the program says of a measured run with a change.
+/// The program's prediction of a changed measured run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct MeasuredPrediction {
-    /// Cycles of all steps on all IPUs.
+    /// The cycles of all steps on all IPUs.
     measured: f64,
     predicted: f64,
-    /// Predicted cycles by what they rest on.
+    /// The predicted cycles by their basis.
     predicted_by_basis: BTreeMap<String, f64>,
     operations: Vec<PredictedOperation>,
 }
 
-/// An operation of a measured run with a change.
+/// An operation of a changed measured run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct PredictedOperation {
     name: String,
     measured: f64,
     predicted: f64,
-    /// By what the measured cycles were multiplied.
+    /// The factor by which the measured cycles were multiplied.
     factor: Option<f64>,
     /// `scaled`, `as measured`, `simulated` or `gone`
     basis: String,
@@ -64,13 +64,13 @@ impl PredictedOperation {
 }
 
 impl MeasuredPrediction {
-    /// A bar for each operation, the one that changes most first, and one for all that are left.
+    /// The bars: one for each operation, the largest change first, and one for all others.
     fn bars(&self) -> Vec<FigureBar> {
         let (own, others) = self.operations.split_at(self.operations.len().min(MAX_BARS));
         let mut bars: Vec<FigureBar> = own.iter().map(|of| of.bar(self.measured)).collect();
         if !others.is_empty() {
-            let sum = |of: fn(&PredictedOperation) -> f64| others.iter().map(of).sum::<f64>();
-            let (measured, predicted) = (sum(|of| of.measured), sum(|of| of.predicted));
+            let measured: f64 = others.iter().map(|of| of.measured).sum();
+            let predicted: f64 = others.iter().map(|of| of.predicted).sum();
             let note = format!("{} -> {} cycles", cycles(measured), cycles(predicted));
             let name = format!("{} other operations in total", grouped(others.len() as u64));
             let change = share(predicted - measured, self.measured);
@@ -79,11 +79,12 @@ impl MeasuredPrediction {
         bars
     }
 
-    /// All operations, and what their prediction rests on.
+    /// The totals over all operations, and the basis of their prediction.
     fn sentences(&self) -> [String; 2] {
         let change = share(self.predicted - self.measured, self.measured);
         let change = change.map_or_else(String::new, |of| format!(" ({:+.1} %)", 100.0 * of));
-        let (measured, predicted) = (cycles(self.measured), cycles(self.predicted));
+        let measured = cycles(self.measured);
+        let predicted = cycles(self.predicted);
         let of = |basis: &str| cycles(self.predicted_by_basis.get(basis).copied().unwrap_or(0.0));
         let basis = format!(
             "{} of these cycles are measured and scaled by the simulation, {} are as measured \
@@ -97,7 +98,7 @@ impl MeasuredPrediction {
 }
 
 fn share(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
+    if whole > 0.0 { Some(part / whole) } else { None }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cycles in words")]
@@ -105,19 +106,19 @@ fn cycles(value: f64) -> String {
     grouped(value.round().max(0.0) as u64)
 }
 
-/// The part of the panel that starts from a measurement.
+/// The part of the panel for measured reports.
 #[derive(Default)]
 pub(super) struct MeasuredSection {
-    /// A path or name that is typed.
+    /// The typed path or name.
     typed: String,
-    /// The one that was taken.
+    /// The accepted path or name.
     taken: Option<String>,
     spec: BackgroundQuery<String, String>,
     prediction: AskedQuestion<MeasuredQuestion, MeasuredPrediction>,
 }
 
 impl MeasuredSection {
-    /// Asks for the spec of what ran; its text once it is there.
+    /// Asks the user for the spec of the measured program. Returns its text once it is loaded.
     pub(super) fn spec_ui(
         &mut self,
         ui: &mut Ui,
@@ -160,7 +161,7 @@ impl MeasuredSection {
         None
     }
 
-    /// The button and what was predicted. Whether another spec is to be named.
+    /// Shows the button and the prediction. Returns true if another spec should be named.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_without_a_bar_are_told_together() {
+    fn operations_without_a_bar_share_one_line() {
         let operation = |number: usize| PredictedOperation {
             name: format!("operation {number}"),
             measured: 10.0,

@@ -1,5 +1,5 @@
-//! What if: the spec of a report beside its views, to be changed and simulated again. The result is
-//! compared with the report it began with, and every variant that was tried is kept in a list.
+//! The what-if panel: the spec of a report beside its views, to be changed and simulated again. The
+//! result is compared with the original report, and a list keeps every variant that was tried.
 
 mod asked_question;
 mod gains;
@@ -35,31 +35,31 @@ use std::path::{Path, PathBuf};
 use tilescope_analysis::calibration::is_measured;
 use variant_list::{SpecVariant, VariantList};
 
-/// A spec that is being changed, and what was tried.
+/// A spec being edited, and the variants that were tried.
 pub struct WhatIfPanel {
-    /// The report it began with.
+    /// The original report.
     base: PathBuf,
-    /// The spec of that report; `None` where none is known.
+    /// The spec of that report; `None` if it is unknown.
     original: Option<String>,
-    /// What starts from a measurement; only for reports of other tools.
+    /// The section for measurements; only for reports of other tools.
     measured: Option<measured::MeasuredSection>,
     draft: SpecDraft,
-    /// The file of its model, where it has one.
+    /// The file of its model, if it has one.
     model: ModelFileRows,
-    /// Where specs and reports of variants are written.
+    /// The directory for the specs and reports of variants.
     directory: PathBuf,
     sensitivity: sensitivity::SensitivitySection,
     history: VariantList,
-    /// Where what was tried is kept.
+    /// The notes that store the variants.
     notes: ReportNotes,
-    /// Whether the spec of what was measured is to be kept.
+    /// True if the spec of the measured program is not stored yet.
     is_spec_new: bool,
-    /// The variant that is being simulated.
+    /// The variant being simulated.
     running: Option<SpecVariant>,
 }
 
 impl WhatIfPanel {
-    /// The spec of a report, to be changed, with what was tried before; variants are written to
+    /// Opens the spec of a report for editing, with the earlier variants. Variants are written to
     /// `directory`, specs that are only checked to `check_directory`.
     pub(crate) fn new(
         opened: &OpenReport,
@@ -69,7 +69,11 @@ impl WhatIfPanel {
     ) -> Self {
         let base = opened.path.as_path();
         let spec = opened.report.spec().or(notes.measured_spec.as_deref());
-        let measured = is_measured(&opened.report).then(measured::MeasuredSection::default);
+        let measured = if is_measured(&opened.report) {
+            Some(measured::MeasuredSection::default())
+        } else {
+            None
+        };
         let history =
             spec.map(|spec| VariantList::new(base, spec, &notes.tried)).unwrap_or_default();
         Self {
@@ -91,7 +95,7 @@ impl WhatIfPanel {
         }
     }
 
-    /// The text as it is now.
+    /// The current text.
     pub fn text(&self) -> &str {
         &self.draft.text
     }
@@ -101,10 +105,10 @@ impl WhatIfPanel {
         self.draft.text = text;
     }
 
-    /// Has the spec read another file as its model. Dimensions that only the old one has go, those
-    /// that only the new one has get a size.
+    /// Makes the spec read another file as its model. Dimensions that only the old file has are
+    /// removed; those that only the new file has get a size.
     pub(crate) fn set_model(&mut self, path: &Path) {
-        // The digest is that of the file that the report was made of.
+        // The digest belongs to the file that the report was made from.
         let text = without_value(&self.draft.text, MODEL_DIGEST);
         self.draft.text = with_value(&text, MODEL_FILE, &quoted(&path.to_string_lossy()));
         self.draft.ask_again();
@@ -116,67 +120,69 @@ impl WhatIfPanel {
         self.draft.text = with_value(&self.draft.text, key, value);
     }
 
-    /// Goes to a key of the spec.
+    /// Moves the cursor to a key of the spec.
     pub(crate) fn go_to(&mut self, key: &'static str) {
         self.draft.go_to(key);
     }
 
-    /// Whether the text was changed, and is none of the specs that were simulated.
+    /// Returns true if the text was changed and equals none of the simulated specs.
     pub(crate) fn is_unsimulated(&self) -> bool {
         self.original.is_some() && !self.history.has_spec(&self.draft.text)
     }
 
-    /// The report it began with.
+    /// The original report.
     pub(crate) fn base(&self) -> &Path {
         &self.base
     }
 
-    /// Name of the report it began with.
+    /// The name of the original report.
     pub(crate) fn report_name(&self) -> String {
         self.base.file_name().unwrap_or(self.base.as_os_str()).to_string_lossy().into_owned()
     }
 
-    /// Whether it is about this report or one of its variants.
+    /// Returns true if the panel belongs to this report, or the report is one of its variants.
     pub(crate) fn is_about(&self, path: &Path) -> bool {
         self.base == path || self.history.has(path)
     }
 
-    /// The text for a file of any directory.
+    /// The text with a path of the model that is valid in any directory.
     pub(crate) fn whole_text(&self) -> String {
         self.draft.whole_text()
     }
 
-    /// Asks what other machines would make of the text.
+    /// Estimates the text on other machines.
     pub(crate) fn try_other_machines(&mut self) {
         self.sensitivity.ask(self.draft.whole_text());
     }
 
-    /// Whether the simulator has found nothing wrong with the text.
+    /// Returns true if the simulator found no error in the text.
     pub fn is_spec_valid(&self) -> bool {
         self.original.is_some() && self.draft.was_valid()
     }
 
-    /// A name for the text as a variant, and the directory to write it and its report to. From here
-    /// on the text names its model in a way that holds there too.
+    /// A name for the text as a variant, and the directory for its spec and report. This makes the
+    /// path of the model in the text valid there too.
     pub(crate) fn next_variant(&mut self) -> (String, &Path) {
         self.draft.text = self.draft.whole_text();
         (self.history.next_name(), &self.directory)
     }
 
-    /// The text is being simulated as a variant of that name; its report will be at `place`.
+    /// Records that the text is being simulated as the named variant; its report will be at
+    /// `place`.
     pub(crate) fn started(&mut self, name: String, place: PathBuf) {
         let original = self.original.as_deref().unwrap_or_default();
         self.running = Some(SpecVariant::new(name, original, &self.draft.text, place));
     }
 
-    /// A simulation has ended with a report: the report to compare it with, if it was a variant.
+    /// Records a simulation that ended with a report. Returns the report to compare it with if it
+    /// was a variant.
     pub(crate) fn finished(&mut self, path: &Path) -> Option<PathBuf> {
         let variant = self.running.take_if(|variant| variant.path == path)?;
         self.history.add(variant);
         Some(self.base.clone())
     }
 
-    /// Keeps what was tried, if that has changed; a message if something is to be told.
+    /// Saves the variants if they have changed. Returns a message for the user, if any.
     pub(crate) fn save_variants(&mut self) -> Option<StatusMessage> {
         let changed = self.history.take_changed();
         let is_spec_new = std::mem::take(&mut self.is_spec_new);
@@ -190,13 +196,13 @@ impl WhatIfPanel {
             Ok(message) => message.map(StatusMessage::warning),
             Err(error) => Some(StatusMessage::error(error.to_string())),
         };
-        // What another window has tried since is among it.
+        // The stored list includes the variants of other windows.
         let original = self.original.as_deref().unwrap_or_default();
         self.history.add_from_notes(original, &self.notes.tried);
         told
     }
 
-    /// Names the spec of what was measured, or takes it back.
+    /// Sets or clears the path of the measured program's spec.
     fn set_measured_spec(&mut self, spec: Option<String>) {
         let text = spec.clone().unwrap_or_default();
         self.history = match &spec {
@@ -209,12 +215,12 @@ impl WhatIfPanel {
         (self.original, self.is_spec_new) = (spec, true);
     }
 
-    /// A simulation has ended without a report.
+    /// Records a simulation that ended without a report.
     pub(crate) fn stopped(&mut self) {
         self.running = None;
     }
 
-    /// The spec and what was tried; `busy` while a simulation is running.
+    /// Shows the spec and the variants. `busy` is true while a simulation is running.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -289,8 +295,8 @@ impl WhatIfPanel {
     }
 }
 
-/// What the path of a model means in the spec of a report: beside the model that it was made from,
-/// else beside the report.
+/// The directory that a model's path in the spec is relative to: that of the model file the report
+/// was made from, or else that of the report.
 fn model_directory(opened: &OpenReport) -> PathBuf {
     let path = opened.absolute_path();
     let beside = if path.extension().is_some_and(|end| end == "pop") {

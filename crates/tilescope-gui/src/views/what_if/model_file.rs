@@ -1,4 +1,4 @@
-//! What the program says about the ONNX file of a model.
+//! The program's description of the ONNX file of a model.
 
 use super::spec_keys::SpecQueries;
 use super::spec_text::{dim_name, model_file};
@@ -9,41 +9,41 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::grouped;
 
-/// The key of the samples of a micro-batch, whatever the file calls that dimension.
+/// The key for the samples of a micro-batch, whatever the file calls that dimension.
 pub(super) const BATCH: &str = "model.batch_size";
 
-/// More dimensions than that are no model that anybody would fill in.
+/// The largest number of open dimensions that a form can show.
 const MOST_SYMBOLS: usize = 200;
 
-/// An ONNX file, as far as it is known: figures need a value for every dimension.
+/// The description of an ONNX file. Its figures need a value for every dimension.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct ModelFile {
     pub opset: u32,
-    /// Name and version of the exporter.
+    /// The name and version of the exporter.
     pub producer: String,
-    /// Tells the file from others, whatever their weights.
+    /// A hash that identifies the file, independent of its weights.
     pub content_hash: String,
-    /// Nodes as written.
+    /// The number of nodes as written.
     pub nodes: u64,
     pub inputs: Vec<ModelTensor>,
-    /// With all their dimensions.
+    /// The outputs with all their dimensions.
     pub outputs: Option<Vec<ModelTensor>>,
-    /// Dimensions that the file leaves open.
+    /// The dimensions that the file leaves open.
     pub symbols: Vec<ModelSymbol>,
-    /// Whether the file says itself what training makes small.
+    /// True if the file contains its own loss.
     pub has_loss: Option<bool>,
-    /// IPUs that its annotations ask for.
+    /// The number of IPUs that its annotations use.
     pub annotated_ipus: Option<u32>,
-    /// Stages that its annotations cut it into.
+    /// The number of stages that its annotations define.
     pub annotated_stages: Option<usize>,
-    /// Weights and biases, in elements.
+    /// The weights and biases, in elements.
     pub parameters: Option<u64>,
-    /// Multiply-accumulates of a forward pass.
+    /// The multiply-accumulates of a forward pass.
     pub macs: Option<u64>,
     pub ops: Vec<ModelOp>,
 }
 
-/// An input or output.
+/// An input or output of the model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct ModelTensor {
     pub name: String,
@@ -52,7 +52,7 @@ pub(crate) struct ModelTensor {
     pub dims: Vec<ModelDim>,
 }
 
-/// A dimension with its size, or with its name.
+/// A dimension, by its size or its name.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ModelDim {
@@ -64,18 +64,18 @@ pub(crate) enum ModelDim {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct ModelSymbol {
     pub name: String,
-    /// Whether it is dimension 0 of all inputs.
+    /// True if it is dimension 0 of all inputs.
     pub is_batch: bool,
     pub places: Vec<SymbolPlace>,
-    /// A size to begin with, guessed by name and place.
+    /// A default size, guessed from the name and place.
     pub suggested: u64,
 }
 
-/// Where a dimension is.
+/// The place of a dimension.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct SymbolPlace {
     pub input: String,
-    /// Counted from 0.
+    /// The index of the axis, from 0.
     pub axis: usize,
 }
 
@@ -86,13 +86,13 @@ pub(crate) struct ModelOp {
     pub count: u64,
     /// `modelled`, `composed`, `folded` or `unknown`.
     pub state: String,
-    /// The first node, of an operator that is not modelled.
+    /// The first node of an operator that is not modelled.
     pub node: Option<String>,
 }
 
 impl ModelFile {
-    /// What a key is where a spec of this file leaves it out, as TOML; `None` where the file does
-    /// not decide.
+    /// The default of a key that a spec of this file omits, as TOML; `None` if it does not depend
+    /// on the file.
     pub(crate) fn default_of(&self, key: &str) -> Option<String> {
         match key {
             BATCH => self.fixed_batch().map(|batch| batch.to_string()),
@@ -103,7 +103,7 @@ impl ModelFile {
         }
     }
 
-    /// Samples of a micro-batch, where the file does not leave them open.
+    /// The samples of a micro-batch, if the file fixes them.
     pub(crate) fn fixed_batch(&self) -> Option<u64> {
         match self.inputs.iter().find_map(|input| input.dims.first())? {
             ModelDim::Size(size) => Some(*size),
@@ -111,7 +111,7 @@ impl ModelFile {
         }
     }
 
-    /// Why nobody could say all that the file leaves open.
+    /// The reason that the file has too many open dimensions, if so.
     pub(crate) fn too_open(&self) -> Option<String> {
         let count = self.symbols.len();
         let words = || {
@@ -121,51 +121,51 @@ impl ModelFile {
         (count > MOST_SYMBOLS).then(words)
     }
 
-    /// The dimension that is the batch, if the file leaves it open.
+    /// The batch dimension, if the file leaves it open.
     pub(crate) fn batch_symbol(&self) -> Option<&ModelSymbol> {
         self.symbols.iter().find(|symbol| symbol.is_batch)
     }
 
-    /// Operators that are not modelled. Before all dimensions have a value that is not known: what
-    /// will be folded looks as if it were not.
+    /// The operators that are not modelled. The result is exact only once all dimensions have a
+    /// value, because operators that will be folded look unmodelled before.
     pub(crate) fn unknown_ops(&self) -> impl Iterator<Item = &ModelOp> {
         self.ops.iter().filter(|op| op.state == "unknown" && self.macs.is_some())
     }
 }
 
-/// So many nodes, in words.
+/// A number of nodes as text.
 pub(crate) fn nodes_in_words(count: u64) -> String {
     if count == 1 { "1 node".to_owned() } else { format!("{} nodes", grouped(count)) }
 }
 
-/// A file, and values of its dimensions by key, as TOML.
+/// A file, and the values of its dimensions by key, as TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelQuestion {
     pub file: PathBuf,
-    /// None: what the file says without them.
+    /// The sizes of dimensions; empty for the file alone.
     pub sizes: BTreeMap<String, String>,
 }
 
-/// The file of the model that a spec names.
+/// The queries about the model file that a spec names.
 #[derive(Default)]
 pub(crate) struct ModelFileQueries {
-    /// What does not depend on sizes: a wrong size does not hide what could be changed.
+    /// The answer without sizes, so that a wrong size does not hide the dimensions.
     written: BackgroundQuery<ModelQuestion, ModelFile>,
-    /// With the sizes of the spec.
+    /// The answer with the sizes of the spec.
     sized: BackgroundQuery<ModelQuestion, ModelFile>,
 }
 
-/// What is known of a file.
+/// The answers about a model file.
 pub(crate) struct ModelFileAnswers {
     pub path: PathBuf,
-    /// What the file says by itself.
+    /// The description of the file alone.
     pub written: QueryState<ModelFile>,
-    /// With the sizes of the spec: figures, outputs, what becomes of operators.
+    /// The description with the sizes of the spec: figures, outputs, treatment of operators.
     pub sized: QueryState<ModelFile>,
 }
 
 impl ModelFileQueries {
-    /// Asks about the file that a spec names; `None` where it names none.
+    /// Queries the file that a spec names; `None` if it names none.
     pub(crate) fn ask(
         &mut self,
         context: &Context,
@@ -189,7 +189,7 @@ impl ModelFileQueries {
         })
     }
 
-    /// Asks once more: the file may have changed.
+    /// Discards the answers, because the file may have changed.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,5 +1,5 @@
-//! The form that makes a spec of an ONNX file: what the file holds, and what is to be chosen before it
-//! can be simulated.
+//! The form that makes a spec from an ONNX file: the contents of the file, and the choices needed
+//! before a simulation.
 
 use super::key_rows::{aside_ui, key_row_ui, many_rows_ui, problem_mark_ui, row_ui, word_ui};
 use super::model_file::{ModelDim, ModelFile, ModelFileAnswers, ModelTensor, nodes_in_words};
@@ -20,48 +20,48 @@ use egui::{CollapsingHeader, Label, RichText, Sense, TextStyle, Ui, vec2};
 use std::path::{Path, PathBuf};
 use tilescope_report::units::grouped;
 
-/// Least width for what is to be chosen beside what the file holds.
+/// The smallest width for the choices beside the contents of the file.
 const TWO_COLUMNS: f32 = 600.0;
-/// Share of the width for what the file holds.
+/// The share of the width for the contents of the file.
 const FILE_COLUMN: f32 = 0.38;
-/// Inputs and outputs that are shown without scrolling.
+/// The number of inputs and outputs shown without scrolling.
 const MOST_TENSORS: usize = 8;
-/// Operators that are not modelled, and are shown without scrolling.
+/// The number of unmodelled operators shown without scrolling.
 const MOST_UNKNOWN: usize = 6;
 
 const IPUS: &str = "target.ipus";
 const TRAINING: &str = "model.training";
 
-/// A spec in the making.
+/// The state of the form.
 pub(crate) struct ModelForm {
     path: PathBuf,
     draft: SpecDraft,
     filled: FilledPart,
 }
 
-/// How much of the spec has been filled in from the file.
+/// The part of the spec that has been filled in from the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FilledPart {
-    /// Its path alone.
+    /// The path of the file alone.
     Path,
-    /// A size for each dimension. Only with them it is known what the file annotates.
+    /// A size for each dimension. The annotations of the file are known only with sizes.
     Sizes,
-    /// All of it.
+    /// The whole spec, including the machine.
     Machine,
 }
 
-/// How far the file is known.
+/// The progress of reading the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormState {
     Reading,
-    /// It cannot be read: there is nothing to simulate.
+    /// The file is unreadable: there is nothing to simulate.
     Unreadable,
-    /// There is a spec.
+    /// The spec is filled in.
     Filled,
 }
 
 impl ModelForm {
-    /// A form for a file; specs that are checked are written to a directory.
+    /// A form for a file. Specs to check are written to `check_directory`.
     pub(crate) fn new(path: PathBuf, check_directory: PathBuf) -> Self {
         let directory = path.parent().map(Path::to_owned).unwrap_or_default();
         let text = format!("[model]\nonnx = {}\n", quoted(&path.to_string_lossy()));
@@ -69,33 +69,34 @@ impl ModelForm {
         Self { path, draft, filled: FilledPart::Path }
     }
 
-    /// The file.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its name without what it ends in.
+    /// The file name without its extension.
     pub(crate) fn name(&self) -> String {
         let name = self.path.file_stem().unwrap_or(self.path.as_os_str());
         name.to_string_lossy().into_owned()
     }
 
-    /// The spec, for a file of any directory.
+    /// The spec with a path of the model that is valid in any directory.
     pub(crate) fn spec(&self) -> String {
         self.draft.whole_text()
     }
 
-    /// Replaces the spec.
+    /// Replaces the text of the spec.
     pub(crate) fn set_spec(&mut self, text: String) {
         self.draft.text = text;
     }
 
-    /// Stops all questions. The file is read anew when it is shown again: it may have changed.
+    /// Stops all queries. The file is read again when the form is next shown, because it may have
+    /// changed.
     pub(crate) fn stop_asking(&mut self) {
         self.draft.ask_again();
     }
 
-    /// Asks everything that is to be known of the file and the spec.
+    /// Starts all queries about the file and the spec.
     pub(crate) fn ask(
         &mut self,
         ui: &Ui,
@@ -113,24 +114,24 @@ impl ModelForm {
                 }
                 FormState::Filled
             }
-            // The path was taken out of the text: the check says so.
+            // The user removed the path from the text: the check reports that.
             None => FormState::Filled,
             _ => FormState::Reading,
         };
         (state, answers)
     }
 
-    /// Fills in what is known of the file and not in the spec yet; whether there was something.
+    /// Fills in known properties of the file that the spec lacks. Returns true if there were any.
     fn fill(&mut self, answers: &SpecAnswers, file: &ModelFile) -> bool {
         let text = &self.draft.text;
         let sized = answers.model.as_ref().map(|model| &model.sized);
         (self.draft.text, self.filled) = match (self.filled, sized) {
             (FilledPart::Path, _) => (with_sizes_of(text, file), FilledPart::Sizes),
-            // What the user has chosen meanwhile counts.
+            // A choice made meanwhile by the user takes precedence.
             (FilledPart::Sizes, _) if answers.values.contains_key(IPUS) => {
                 (text.clone(), FilledPart::Machine)
             }
-            // What fills a pipeline depends on defaults of keys.
+            // The number of micro-batches depends on defaults of keys.
             (FilledPart::Sizes, Some(QueryState::Fresh(sized))) if !answers.keys().is_empty() => {
                 (with_annotated_ipus(text, answers, sized), FilledPart::Machine)
             }
@@ -139,7 +140,7 @@ impl ModelForm {
         true
     }
 
-    /// Everything but what the check says.
+    /// Shows everything except the result of the check.
     pub(crate) fn ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, commands: &CommandQueue) {
         let Some(model) = &answers.model else { return self.spec_ui(ui, answers, true) };
         match &model.written {
@@ -183,7 +184,7 @@ impl ModelForm {
         });
     }
 
-    /// What is to be chosen.
+    /// Shows the choices.
     fn choices_ui(
         &mut self,
         ui: &mut Ui,
@@ -232,7 +233,7 @@ impl ModelForm {
         }
     }
 
-    /// The text of the spec, where everything else can be set.
+    /// Shows the text of the spec, where everything else can be set.
     fn spec_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, open: bool) {
         CollapsingHeader::new("Spec: all other options").default_open(open).show(ui, |ui| {
             self.draft.editor_ui(ui, answers, &VariantList::default());
@@ -245,7 +246,7 @@ fn heading_ui(ui: &mut Ui, words: &str) {
     ui.label(strong(words));
 }
 
-/// Why there is nothing to simulate, and another file.
+/// The error from reading the file, and a button for another file.
 fn unreadable_ui(ui: &mut Ui, words: &str, commands: &CommandQueue) {
     empty_state_ui(ui, "This file cannot be simulated", words);
     ui.add_space(spacing::L);
@@ -258,7 +259,7 @@ fn unreadable_ui(ui: &mut Ui, words: &str, commands: &CommandQueue) {
     ui.add_space(spacing::L);
 }
 
-/// Whether the model is trained.
+/// The choice between training and inference.
 fn task_ui(
     ui: &mut Ui,
     text: &str,
@@ -272,13 +273,13 @@ fn task_ui(
         row_ui(ui, ("Task", about), |ui| word_ui(ui, (TRAINING, "Task"), &choices, current));
     picked.map(|picked| {
         let text = with_value(text, TRAINING, &picked);
-        // Passes there and back take more micro-batches to fill a pipeline.
+        // Training needs more micro-batches to fill a pipeline.
         let stages = compiled.map_or(1, |compiled| compiled.stages.len());
         with_filled_pipeline(&text, answers, stages, picked == "true")
     })
 }
 
-/// The output that the loss reads, where there are several.
+/// The choice of the output that the loss reads, if there are several.
 fn loss_output_ui(
     ui: &mut Ui,
     text: &str,
@@ -303,7 +304,7 @@ fn loss_output_ui(
     picked.map(|picked| with_value(text, PATH, &quoted(&picked)))
 }
 
-/// Operators that are not modelled, and whether to simulate all the same.
+/// The unmodelled operators, and the choice to simulate anyway.
 fn unknown_ui(
     ui: &mut Ui,
     text: &str,
@@ -344,7 +345,7 @@ fn unknown_ui(
     tick.on_hover_text(hint).changed().then(|| with_value(text, PATH, &allowed.to_string()))
 }
 
-/// What the file holds.
+/// The contents of the file.
 fn file_ui(ui: &mut Ui, model: &ModelFileAnswers, file: &ModelFile) {
     let palette = ThemePalette::for_ui(ui);
     heading_ui(ui, "In the file");
@@ -367,7 +368,7 @@ fn file_ui(ui: &mut Ui, model: &ModelFileAnswers, file: &ModelFile) {
     ui.scope(|ui| tensors_ui(ui, "Outputs", outputs.unwrap_or_default()));
 }
 
-/// Figures that need a size for each dimension.
+/// The figures that need a size for each dimension.
 fn figures_ui(ui: &mut Ui, file: &ModelFile) {
     let figures =
         [(file.parameters, "parameters"), (file.macs, "multiply-accumulates in a forward pass")];
@@ -397,7 +398,7 @@ fn figures_ui(ui: &mut Ui, file: &ModelFile) {
     }
 }
 
-/// What becomes of operators.
+/// The treatments of operators.
 const STATES: [(&str, &str); 4] = [
     ("modelled", "Each is one operator of the simulator"),
     ("composed", "Each is several operators of the simulator"),
@@ -405,7 +406,7 @@ const STATES: [(&str, &str); 4] = [
     ("unknown", "Their cost is unknown"),
 ];
 
-/// Operators that are named where a pointer rests.
+/// The largest number of operators named in a tooltip.
 const MOST_NAMED: usize = 40;
 
 fn tensors_ui(ui: &mut Ui, title: &str, tensors: &[ModelTensor]) {
@@ -414,7 +415,7 @@ fn tensors_ui(ui: &mut Ui, title: &str, tensors: &[ModelTensor]) {
     }
     heading_ui(ui, title);
     let palette = ThemePalette::for_ui(ui);
-    // Nothing here is to be clicked: rows are as high as their text.
+    // Nothing here is clickable: rows are as high as their text.
     ui.spacing_mut().interact_size.y = 0.0;
     many_rows_ui(ui, title, tensors.len(), MOST_TENSORS, |ui, at| {
         let tensor = &tensors[at];

@@ -1,4 +1,5 @@
-//! The file of an imported model and the sizes of its dimensions, as rows that change a spec's text.
+//! The rows for the file of an imported model and the sizes of its dimensions, which change a
+//! spec's text.
 
 use super::key_rows::{MAX_NUMBER, aside_ui, many_rows_ui, number_ui, problem_mark_ui, row_ui};
 use super::model_file::{BATCH, ModelFile, ModelFileAnswers, ModelSymbol};
@@ -11,32 +12,33 @@ use egui::{Align, Label, Layout, RichText, Ui};
 use std::collections::BTreeMap;
 use tilescope_report::Report;
 
-/// Most dimensions that are shown without scrolling.
+/// The number of dimensions shown without scrolling.
 const MOST_ROWS: usize = 24;
 
-/// The file of a model in a spec that is being changed.
+/// The model file of a spec being edited.
 #[derive(Default)]
 pub(super) struct ModelFileRows {
-    /// Digest of the file when the report was made.
+    /// The digest of the file when the report was made.
     recorded: Option<String>,
-    /// Whether sizes are to be those of the file, once that is known.
+    /// True if the sizes are to be fitted to the file once it is known.
     fit: bool,
 }
 
 impl ModelFileRows {
-    /// For the spec of a report.
+    /// The rows for the spec of a report.
     pub(super) fn of(report: &Report) -> Self {
         let recorded = report.imported_model().map(|model| model.digest);
         let recorded = recorded.filter(|digest| !digest.is_empty());
         Self { recorded, ..Self::default() }
     }
 
-    /// Gives the dimensions of the file a size, and takes others away, once they are known.
+    /// Requests sizes for the dimensions of the file, and the removal of others, once the file is
+    /// known.
     pub(super) fn fit_sizes(&mut self) {
         self.fit = true;
     }
 
-    /// The file, what is wrong with it, and its dimensions.
+    /// Shows the file, its problems, and its dimensions.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -91,13 +93,13 @@ impl ModelFileRows {
     }
 }
 
-/// The key that gives a dimension its size: the batch has two.
+/// The key that sets the size of a dimension; the batch has two such keys.
 fn size_key(symbol: &ModelSymbol, values: &BTreeMap<String, String>) -> String {
     let own = dim_key(&symbol.name);
     if symbol.is_batch && !values.contains_key(&own) { BATCH.to_owned() } else { own }
 }
 
-/// Rows for the dimensions that a file leaves open; the changed text.
+/// Shows rows for the open dimensions of a file. Returns the changed text.
 pub(super) fn dimensions_ui(
     ui: &mut Ui,
     text: &str,
@@ -123,10 +125,12 @@ pub(super) fn dimensions_ui(
                 changed = Some(with_value(text, &key, &size.to_string()));
             }
             problem_mark_ui(ui, answers, &key);
-            let aside = match symbol.is_batch {
-                true => "the batch: first dimension of all inputs".to_owned(),
-                false if size == symbol.suggested => format!("a guess; {places}"),
-                false => places.clone(),
+            let aside = if symbol.is_batch {
+                "the batch: first dimension of all inputs".to_owned()
+            } else if size == symbol.suggested {
+                format!("a guess; {places}")
+            } else {
+                places.clone()
             };
             aside_ui(ui, &aside).on_hover_text(places.as_str());
         });
@@ -134,7 +138,7 @@ pub(super) fn dimensions_ui(
     changed
 }
 
-/// Where a dimension is: `dimension 1 of input_ids, attention_mask`.
+/// The places of a dimension: `dimension 1 of input_ids, attention_mask`.
 fn places(symbol: &ModelSymbol) -> String {
     const MOST_NAMED: usize = 4;
     let mut words: Vec<String> = Vec::new();
@@ -153,8 +157,8 @@ fn places(symbol: &ModelSymbol) -> String {
     format!("{}{rest}", words.join("; "))
 }
 
-/// The text with a size for each dimension of a file and for no other: those it has, and a guess for
-/// those it lacks.
+/// The text with a size for each dimension of a file and for no other: existing sizes, and guesses
+/// for missing ones.
 pub(super) fn with_sizes_of(text: &str, file: &ModelFile) -> String {
     let known = values(text);
     let is_of_file = |name: &str| file.symbols.iter().any(|symbol| symbol.name == name);
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_in_few_words() {
+    fn dimension_places_have_short_texts() {
         let of = |places: &[(&str, usize)]| super::places(&symbol("s", false, places));
         assert_eq!(of(&[("ids", 1), ("mask", 1)]), "dimension 1 of ids, mask");
         assert_eq!(of(&[("a", 0), ("b", 2)]), "dimension 0 of a; dimension 2 of b");

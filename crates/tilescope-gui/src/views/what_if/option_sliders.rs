@@ -1,4 +1,4 @@
-//! The options that are changed most, without typing.
+//! The controls of the most common options.
 
 use super::spec_draft::SpecAnswers;
 use super::spec_keys::KeySlider;
@@ -6,13 +6,13 @@ use super::spec_text::with_value;
 use super::stage_rows::with_balanced_stages;
 use egui::{Slider, Ui};
 
-/// Room for the number and the name of a slider.
+/// The width of the number and the name of a slider.
 const BESIDE_SLIDER: f32 = 190.0;
 
-/// Shows the sliders; the changed text.
+/// Shows the sliders. Returns the changed text.
 pub(super) fn sliders_ui(ui: &mut Ui, text: &str, answers: &SpecAnswers) -> Option<String> {
     let mut changed = None;
-    // The number and the words beside it are not cut in a narrow panel.
+    // The number and the label beside it must fit in a narrow panel.
     ui.spacing_mut().slider_width = (ui.available_width() - BESIDE_SLIDER).clamp(30.0, 100.0);
     if let Some(key) = answers.key("target.ipus") {
         let ipus = answers.number(&key.path).max(1);
@@ -30,7 +30,8 @@ pub(super) fn sliders_ui(ui: &mut Ui, text: &str, answers: &SpecAnswers) -> Opti
     for key in answers.keys() {
         let Some(KeySlider { label, reach }) = &key.slider else { continue };
         let mut number = answers.value(&key.path).parse::<f64>().unwrap_or(0.0);
-        let (least, most) = (key.min.unwrap_or(0.0), key.max.unwrap_or(*reach).min(*reach));
+        let least = key.min.unwrap_or(0.0);
+        let most = key.max.unwrap_or(*reach).min(*reach);
         let range = least..=most.max(number);
         let slider = Slider::new(&mut number, range).text(label.as_str());
         let slider = if key.kind == "real" {

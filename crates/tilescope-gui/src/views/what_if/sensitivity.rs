@@ -1,4 +1,4 @@
-//! What a better machine would make of the spec: `tilescope sensitivity`, asked and drawn.
+//! The effect of better machines on the spec: `tilescope sensitivity`, queried and drawn.
 
 use super::asked_question::AskedQuestion;
 use super::gains::{gain_bar, gain_ends, gains_ui};
@@ -45,12 +45,12 @@ fn operation_bar(of: &OperationAnswer) -> FigureBar {
 pub(super) struct SensitivitySection(AskedQuestion<String, SensitivityAnswer>);
 
 impl SensitivitySection {
-    /// Asks about a spec, in place of another one that is worked on.
+    /// Queries a spec, in place of a running query.
     pub(super) fn ask(&mut self, spec: String) {
         self.0.ask(spec);
     }
 
-    /// The button and what was found. A click on a machine takes its changes into the spec.
+    /// Shows the button and the results. A click on a machine applies its changes to the spec.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -83,7 +83,7 @@ impl SensitivitySection {
     }
 }
 
-/// What was found; the changes of the machine that was clicked.
+/// Shows the results. Returns the changes of the clicked machine.
 fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecChanges> {
     let run = answer.run.as_ref().map(RunAnswer::words);
     let run = run.unwrap_or_else(|| "does not fit in memory".to_owned());
@@ -105,7 +105,7 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
     clicked.map(|resource| &resource.changes)
 }
 
-/// The graph as a page of its own, for a picture.
+/// The graph as a separate page, for a picture.
 pub(crate) fn sensitivity_page_ui(ui: &mut Ui, name: &str, answer: &SensitivityAnswer) {
     ui.label(strong(format!("{name} on other machines")).size(text_size::TITLE));
     ui.add_space(spacing::S);

@@ -1,4 +1,4 @@
-//! A spec that is being worked on: its text, and what the program says about it.
+//! A spec being edited: its text, and the program's answers about it.
 
 use super::model_file::{ModelFileAnswers, ModelFileQueries};
 use super::spec_editor::SpecEditor;
@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{binary_bytes, grouped};
 
-/// A spec, as text that may be wrong.
+/// A spec as text, which may be invalid.
 pub(crate) struct SpecDraft {
     pub text: String,
-    /// What the path of a model is relative to.
+    /// The directory that the path of a model is relative to.
     base: PathBuf,
-    /// Where specs are written that are only checked: no other window writes there.
+    /// The directory for specs that are only checked. No other window writes there.
     check_directory: PathBuf,
     keys: BackgroundQuery<(), Vec<SpecKeyInfo>>,
     checked: BackgroundQuery<String, CheckedSpec>,
@@ -27,19 +27,19 @@ pub(crate) struct SpecDraft {
     editor: SpecEditor,
 }
 
-/// What is known of a spec while it is shown.
+/// The answers about a visible spec.
 pub(crate) struct SpecAnswers {
-    /// Its keys with their values as TOML.
+    /// The keys of the spec with their values as TOML.
     pub values: BTreeMap<String, String>,
-    /// The keys that there are; none until they are known.
+    /// The keys that specs may have; empty until they are known.
     pub keys: QueryState<Vec<SpecKeyInfo>>,
     pub checked: QueryState<CheckedSpec>,
-    /// The file of the model, where it has one.
+    /// The file of the model, if it has one.
     pub model: Option<ModelFileAnswers>,
 }
 
 impl SpecAnswers {
-    /// The keys that there are.
+    /// The keys that specs may have.
     pub(crate) fn keys(&self) -> &[SpecKeyInfo] {
         self.keys.answer().map_or(&[][..], |keys| keys)
     }
@@ -51,9 +51,15 @@ impl SpecAnswers {
 
     /// The value of a key as TOML, or its default.
     pub(crate) fn value(&self, path: &str) -> String {
-        let of_file = || self.model.as_ref()?.sized.answer()?.default_of(path);
-        let default = || self.key(path).map(|key| key.default.clone()).unwrap_or_default();
-        self.values.get(path).cloned().or_else(of_file).unwrap_or_else(default)
+        if let Some(value) = self.values.get(path) {
+            return value.clone();
+        }
+        let model = self.model.as_ref();
+        let file = model.and_then(|model| model.sized.answer());
+        if let Some(value) = file.and_then(|file| file.default_of(path)) {
+            return value;
+        }
+        self.key(path).map(|key| key.default.clone()).unwrap_or_default()
     }
 
     /// The value of a key that is a word.
@@ -61,19 +67,20 @@ impl SpecAnswers {
         self.value(path).trim_matches('"').to_owned()
     }
 
-    /// The value of a key that is a whole number; 1 where it is none.
+    /// The value of a key that is an integer; 1 if it is not one.
     pub(crate) fn number(&self, path: &str) -> u64 {
         self.value(path).parse().unwrap_or(1)
     }
 
-    /// What is wrong with the text as it is, if that is known.
+    /// The problem of the current text, if known.
     pub(crate) fn problem(&self) -> Option<&SpecProblem> {
         self.checked.answer().and_then(|checked| checked.problem())
     }
 }
 
 impl SpecDraft {
-    /// A text whose model is relative to `base`; what is checked is written to `check_directory`.
+    /// A text whose model path is relative to `base`. Specs to check are written to
+    /// `check_directory`.
     pub(crate) fn new(text: String, base: PathBuf, check_directory: PathBuf) -> Self {
         Self {
             text,
@@ -86,18 +93,17 @@ impl SpecDraft {
         }
     }
 
-    /// Where texts are written to be asked about.
+    /// The directory for texts that are queried.
     pub(crate) fn check_directory(&self) -> &Path {
         &self.check_directory
     }
 
-    /// The text for a file of any directory.
+    /// The text with a path of the model that is valid in any directory.
     pub(crate) fn whole_text(&self) -> String {
         with_whole_path(&self.text, &self.base)
     }
 
-    /// Asks everything that is to be known of the text; whether it can be simulated only if it is
-    /// complete.
+    /// Starts all queries about the text. The check runs only if the text is complete.
     pub(crate) fn ask(
         &mut self,
         ui: &Ui,
@@ -112,44 +118,43 @@ impl SpecDraft {
         let directory = self.check_directory.clone();
         let question =
             move |text: &String, cancelled: &_| (queries.check)(&directory, text, cancelled);
-        let checked = match is_complete {
-            true => {
-                let text = self.whole_text();
-                self.checked.ask_newest(context, workers, &text, question).fresh_only()
-            }
-            false => QueryState::Waiting { overdue: false },
+        let checked = if is_complete {
+            let text = self.whole_text();
+            self.checked.ask_newest(context, workers, &text, question).fresh_only()
+        } else {
+            QueryState::Waiting { overdue: false }
         };
         SpecAnswers { values, keys, checked, model }
     }
 
-    /// What the last check found, whatever was typed since.
+    /// The last check result, even if the text has changed since.
     pub(crate) fn last_checked(&self) -> Option<&Versioned<CheckedSpec>> {
         self.checked.latest()
     }
 
-    /// Whether the last check found nothing wrong.
+    /// Returns true if the last check found no error.
     pub(crate) fn was_valid(&self) -> bool {
         self.last_checked().is_some_and(|checked| checked.compiled().is_some())
     }
 
-    /// Asks everything again that depends on files, which may have changed.
+    /// Repeats all queries that depend on files, which may have changed.
     pub(crate) fn ask_again(&mut self) {
         self.model.forget();
         self.checked = BackgroundQuery::default();
     }
 
-    /// Goes to a key of the text.
+    /// Moves the cursor to a key of the text.
     pub(crate) fn go_to(&mut self, key: &'static str) {
         self.editor.go_to(key);
     }
 
-    /// The text with completion and help; `history` tells what values have cost.
+    /// The text editor with completion and help. `history` provides the costs of values.
     pub(crate) fn editor_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, history: &VariantList) {
         self.editor.ui(ui, &mut self.text, answers.keys(), answers.problem(), history);
     }
 }
 
-/// What the check says, in a line.
+/// The check result in one line.
 pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
     let palette = ThemePalette::for_ui(ui);
     let (icon, colour, words) = match &answers.checked {
@@ -197,7 +202,7 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
         icons::paint(ui.painter(), rect, icon, colour);
         let words = Label::new(RichText::new(words).color(colour)).wrap().selectable(true);
         let id = ui.add(words).id;
-        // Read out when it changes, whatever has the focus.
+        // Screen readers announce changes, whatever has the focus.
         ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
     });
 }

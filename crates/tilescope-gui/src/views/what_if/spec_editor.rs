@@ -1,4 +1,5 @@
-//! The text of the spec: completion, the key under the cursor, the line that is wrong.
+//! The editor of a spec's text: completion, help for the key under the cursor, and a mark on the
+//! line with the error.
 
 use super::spec_keys::{SpecKeyInfo, SpecProblem};
 use super::spec_text::{key_on_line, table_on_line, values, with_value};
@@ -8,36 +9,37 @@ use egui::text::{CCursor, CCursorRange};
 use egui::text_edit::TextEditState;
 use egui::{Color32, Id, Key, Modifiers, Rect, RichText, TextEdit, Ui, pos2};
 
-/// Most words that are offered.
+/// The largest number of completions.
 const MAX_COMPLETIONS: usize = 10;
 
-/// State of the editor.
+/// The state of the editor.
 #[derive(Default)]
 pub(crate) struct SpecEditor {
-    /// Where the cursor was last, in characters.
+    /// The last position of the cursor, in characters.
     cursor: usize,
-    /// The key that was asked about elsewhere, until the cursor moves.
+    /// The key requested by another widget, until the cursor moves.
     asked: Option<&'static str>,
 }
 
-/// What could be typed at the cursor.
+/// The completions at the cursor.
 struct SpecCompletions {
-    /// Characters in front of the cursor that an offer takes the place of.
+    /// The number of characters before the cursor that a completion replaces.
     typed: usize,
     words: Vec<String>,
 }
 
 impl SpecEditor {
-    /// Goes to a key; where the text does not set it, says what it means.
+    /// Moves the cursor to a key. Shows its help if the text does not set it.
     pub(crate) fn go_to(&mut self, key: &'static str) {
         self.asked = Some(key);
     }
 
-    /// Puts the cursor on the key that was asked about, where the text sets it.
+    /// Moves the cursor to the requested key, if the text sets it.
     fn follow(&mut self, ui: &Ui, id: Id, text: &str) {
         let Some(key) = self.asked else { return };
-        let own = |line: &usize| key_on_line(text, *line).as_deref() == Some(key);
-        let Some(line) = (0..text.lines().count()).find(own) else { return };
+        let mut lines = 0..text.lines().count();
+        let line = lines.find(|line| key_on_line(text, *line).as_deref() == Some(key));
+        let Some(line) = line else { return };
         let before: usize = text.lines().take(line).map(|line| line.chars().count() + 1).sum();
         self.asked = None;
         self.put_cursor(ui, id, before);
@@ -51,7 +53,7 @@ impl SpecEditor {
         ui.ctx().memory_mut(|memory| memory.request_focus(id));
     }
 
-    /// Shows the text to be edited.
+    /// Shows the text for editing.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -126,7 +128,7 @@ impl SpecEditor {
                 let mut names: Vec<String> = Vec::new();
                 for key in inside {
                     let Some(name) = key.path.strip_prefix(&format!("{table}.")) else { continue };
-                    // Keys of tables inside this one are offered once their name begins.
+                    // Keys of subtables are offered once their name begins.
                     if !typed.is_empty() || !name.contains('.') {
                         names.push(name.to_owned());
                     }
@@ -156,7 +158,7 @@ impl SpecEditor {
         });
     }
 
-    /// Types a word in the place of what was typed of it.
+    /// Replaces the typed part of a word by the word.
     fn complete(
         &mut self,
         ui: &Ui,
@@ -172,8 +174,8 @@ impl SpecEditor {
         self.put_cursor(ui, id, start + word.chars().count());
     }
 
-    /// What there is to know about the key that was asked about or is under the cursor, and what its
-    /// values have cost so far.
+    /// The help for the requested key or the key under the cursor, and the costs of its values so
+    /// far.
     fn key_ui(&self, ui: &mut Ui, text: &mut String, keys: &[SpecKeyInfo], history: &VariantList) {
         let asked = self.asked.map(str::to_owned);
         let path = asked.or_else(|| key_on_line(text, self.line(text)));
@@ -206,7 +208,7 @@ impl SpecEditor {
     }
 }
 
-/// Values of a key that can be listed, as TOML.
+/// The enumerable values of a key, as TOML.
 fn words(key: &SpecKeyInfo) -> Vec<String> {
     match key.kind.as_str() {
         "flag" => vec!["true".to_owned(), "false".to_owned()],
@@ -219,7 +221,7 @@ fn faint(colour: Color32) -> Color32 {
     colour.gamma_multiply(0.18)
 }
 
-/// The first row on the screen of a line, counted from 1.
+/// The first screen row of a line, counted from 1.
 fn row_of_line(galley: &egui::Galley, line: usize) -> Option<Rect> {
     let mut at = 1;
     for row in &galley.rows {

@@ -1,4 +1,4 @@
-//! What the program says about specs: their keys, and whether one is sane.
+//! The program's answers about specs: their keys, and the validity of a spec.
 
 use super::measured::{MeasuredPrediction, MeasuredQuestion};
 use super::model_file::{ModelFile, ModelQuestion};
@@ -17,44 +17,44 @@ use tilescope_experiments::program_error::ProgramError;
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct SpecKeyInfo {
-    /// Dotted path: `options.gradient_accumulation`.
+    /// The dotted path: `options.gradient_accumulation`.
     pub path: String,
     /// The model it belongs to; `None` for all.
     pub model: Option<String>,
-    /// Its values in words.
+    /// The description of its values.
     pub values: String,
     /// `integer`, `power_of_two`, `real`, `flag`, `word` or `stages`.
     pub kind: String,
-    /// Smallest value of a number.
+    /// The smallest value of a number.
     pub min: Option<f64>,
-    /// Largest value of a number.
+    /// The largest value of a number.
     pub max: Option<f64>,
-    /// Values of a word.
+    /// The values of a word.
     pub words: Vec<String>,
-    /// Value where the user sets none, as TOML.
+    /// The default value, as TOML.
     pub default: String,
     pub about: String,
-    /// Its names in other frameworks.
+    /// The names of the key in other frameworks.
     pub also: String,
-    /// Its slider, where it has one.
+    /// The slider of the key, if it has one.
     pub slider: Option<KeySlider>,
-    /// What its check box says, where it has one.
+    /// The label of its checkbox, if it has one.
     pub check_box: Option<String>,
 }
 
-/// How a key is changed with a slider.
+/// The slider for a key.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct KeySlider {
-    /// What it says.
+    /// The label of the slider.
     pub label: String,
-    /// The largest value it reaches where the key takes more.
+    /// The largest value of the slider if the key accepts larger ones.
     pub reach: f64,
 }
 
-/// What is wrong with a spec, and on which line, counted from 1.
+/// The problem of a spec, and its line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SpecProblem {
-    /// The line, where one is to blame.
+    /// The line, if the problem has one.
     pub line: Option<usize>,
     pub message: String,
 }
@@ -69,33 +69,33 @@ impl fmt::Display for SpecProblem {
 }
 
 impl SpecProblem {
-    /// Whether it is about this key.
+    /// Returns true if the problem concerns this key.
     pub(crate) fn is_about(&self, path: &str) -> bool {
         self.message.strip_prefix(path).is_some_and(|rest| rest.starts_with(':'))
     }
 }
 
-/// A spec that can be simulated, as far as it is known without.
+/// The properties of a valid spec that are known without a simulation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct CompiledSpec {
     pub fit: MemoryFit,
     pub tiles_out_of_memory: u64,
-    /// Bytes that the fullest tile needs.
+    /// The bytes that the fullest tile needs.
     pub fullest_tile_bytes: u64,
-    /// What a tile has.
+    /// The bytes of memory of a tile.
     pub tile_bytes: u64,
-    /// In the order of the forward pass.
+    /// The stages in the order of the forward pass.
     pub stages: Vec<CompiledStage>,
 }
 
-/// Blocks of a model that run on one IPU.
+/// The blocks of a model that run on one IPU.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct CompiledStage {
     pub blocks: Vec<String>,
     pub ipu: u32,
 }
 
-/// What a check of a spec found.
+/// The result of checking a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CheckedSpec {
     Compiled(CompiledSpec),
@@ -103,7 +103,7 @@ pub(crate) enum CheckedSpec {
 }
 
 impl CheckedSpec {
-    /// What is wrong, if anything.
+    /// The problem, if any.
     pub(crate) fn problem(&self) -> Option<&SpecProblem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -111,7 +111,7 @@ impl CheckedSpec {
         }
     }
 
-    /// What came out, if nothing is wrong.
+    /// The compiled spec, if there is no problem.
     pub(crate) fn compiled(&self) -> Option<&CompiledSpec> {
         match self {
             Self::Compiled(compiled) => Some(compiled),
@@ -120,35 +120,36 @@ impl CheckedSpec {
     }
 }
 
-/// Set once nobody waits for an answer any more.
+/// A flag that is set when the answer is no longer needed.
 pub(crate) type Cancelled = Arc<AtomicBool>;
 
-/// How the simulator is asked about specs. It takes its time: not for the UI thread.
+/// The queries to the simulator about specs. They are slow, so not for the UI thread.
 #[derive(Clone, Copy)]
 pub(crate) struct SpecQueries {
-    /// Every key that specs may have.
+    /// Lists every key that specs may have.
     pub keys: fn() -> Result<Vec<SpecKeyInfo>, BackgroundQueryError>,
-    /// Whether a spec can be simulated; a directory takes files that are needed to ask.
+    /// Checks if a spec can be simulated. The directory is for files that the query needs.
     pub check: fn(&Path, &str, &Cancelled) -> Result<CheckedSpec, BackgroundQueryError>,
-    /// What an ONNX file holds.
+    /// Describes an ONNX file.
     pub model: fn(&ModelQuestion, &Cancelled) -> Result<ModelFile, BackgroundQueryError>,
-    /// What other machines would make of a spec; the directory is for the same.
+    /// Estimates a spec on other machines. The directory is for files that the query needs.
     pub sensitivity: fn(&Path, &str, &Cancelled) -> Result<SensitivityAnswer, BackgroundQueryError>,
-    /// The text of a spec by its path, or by its name among those that come with the program.
+    /// Returns the text of a spec, by its path or by the name of a bundled spec.
     pub spec: fn(&str, &Cancelled) -> Result<String, BackgroundQueryError>,
-    /// What a change would make of a measured run; the directory is for the same.
+    /// Predicts the effect of a spec change on a measured run. The directory is for files that the
+    /// query needs.
     pub predict: fn(
         &Path,
         &MeasuredQuestion,
         &Cancelled,
     ) -> Result<MeasuredPrediction, BackgroundQueryError>,
-    /// What a search finds, or a file of results has; told as it is found.
+    /// Runs a search or reads a file of results. Intermediate results are reported.
     pub search: fn(&SearchQuestion, &SearchProgress, &Cancelled) -> SearchOutcome,
-    /// What comes of the proposals of insights into a report.
+    /// Tries the proposals of insights into a report.
     pub prove: fn(&Path, &Cancelled) -> Result<Vec<TriedFinding>, BackgroundQueryError>,
 }
 
-/// The error of a child in what it wrote to stderr; all of that where it ended without one.
+/// The error message in a child's stderr; all of the output if it contains none.
 pub(crate) fn said_problem(said: &str) -> String {
     match ProgramError::find(said) {
         Some(error) => error.text,
@@ -159,7 +160,7 @@ pub(crate) fn said_problem(said: &str) -> String {
     }
 }
 
-/// The error of a child that was asked about the spec in a file.
+/// The error of a child that was run for the spec in a file.
 pub(crate) fn problem(said: &str, file: &Path) -> SpecProblem {
     let name = file.display().to_string();
     let place = ProgramError::find(said).and_then(|error| error.place);

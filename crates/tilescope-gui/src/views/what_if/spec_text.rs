@@ -1,4 +1,5 @@
-//! Reading and changing single keys of a spec's text, so that the rest stays as the user wrote it.
+//! Reading and changing single keys of a spec's text. The rest of the text stays as the user wrote
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,10 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 /// The key of the file of an imported model.
 pub(crate) const MODEL_FILE: &str = "model.onnx";
 
-/// The key of its digest, when it was last simulated.
+/// The key of its digest at the last simulation.
 pub(crate) const MODEL_DIGEST: &str = "model.onnx_digest";
 
-/// What stands before the name of a symbolic dimension in a key. The name may have any characters.
+/// The prefix of a key for a symbolic dimension, whose name may have any characters.
 const DIM_PREFIX: &str = "model.dim.";
 
 /// The key of a symbolic dimension.
@@ -19,12 +20,12 @@ pub(crate) fn dim_key(name: &str) -> String {
     format!("{DIM_PREFIX}{name}")
 }
 
-/// The name of the symbolic dimension that a key is about.
+/// The symbolic dimension that a key refers to.
 pub(crate) fn dim_name(path: &str) -> Option<&str> {
     path.strip_prefix(DIM_PREFIX)
 }
 
-/// The table a line of a text stands in, and its key without the table, where it has one.
+/// The table that contains a line, and the key on the line without the table, if any.
 struct SpecLine {
     table: String,
     key: Option<String>,
@@ -32,29 +33,31 @@ struct SpecLine {
 
 fn lines(text: &str) -> Vec<SpecLine> {
     let mut table = String::new();
-    let line = |line: &str| {
-        let code = outside_quotes(line, '#').map_or(line, |at| &line[..at]);
-        let trimmed = str::trim(code);
-        if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
-            && !name.contains(['[', '"', '='])
-        {
-            table = name.trim().to_owned();
-            return SpecLine { table: table.clone(), key: None };
-        }
-        let key = assignment(trimmed).and_then(|at| plain_key(trimmed[..at].trim()));
-        SpecLine { table: table.clone(), key }
-    };
-    text.lines().map(line).collect()
+    text.lines()
+        .map(|line| {
+            let code = outside_quotes(line, '#').map_or(line, |at| &line[..at]);
+            let trimmed = str::trim(code);
+            if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
+                && !name.contains(['[', '"', '='])
+            {
+                table = name.trim().to_owned();
+                return SpecLine { table: table.clone(), key: None };
+            }
+            let key = assignment(trimmed).and_then(|at| plain_key(trimmed[..at].trim()));
+            SpecLine { table: table.clone(), key }
+        })
+        .collect()
 }
 
-/// Where the `=` of a line is.
+/// The position of the `=` on a line.
 fn assignment(line: &str) -> Option<usize> {
     outside_quotes(line, '=')
 }
 
-/// The first place of a letter that no quotes are around.
+/// The first position of a character outside quotes.
 fn outside_quotes(line: &str, wanted: char) -> Option<usize> {
-    let (mut quote, mut escaped) = (None, false);
+    let mut quote = None;
+    let mut escaped = false;
     for (at, letter) in line.char_indices() {
         match (quote, letter) {
             _ if escaped => escaped = false,
@@ -68,16 +71,17 @@ fn outside_quotes(line: &str, wanted: char) -> Option<usize> {
     None
 }
 
-/// A key as TOML writes it, its parts joined by points: `dim."a b"` is `dim.a b`.
+/// A TOML key with its parts joined by dots: `dim."a b"` is `dim.a b`.
 fn plain_key(written: &str) -> Option<String> {
-    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    if !written.is_empty() && written.chars().all(letter) {
+    if !written.is_empty()
+        && written.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+    {
         return Some(written.to_owned());
     }
     values(&format!("{written} = 0\n")).into_keys().next()
 }
 
-/// A text as TOML writes it, on one line.
+/// A text as a one-line TOML string.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
@@ -105,12 +109,12 @@ pub(crate) fn key_on_line(text: &str, line: usize) -> Option<String> {
     lines(text).get(line)?.path()
 }
 
-/// The table a line stands in.
+/// The table that contains a line.
 pub(crate) fn table_on_line(text: &str, line: usize) -> String {
     lines(text).get(line).map(|line| line.table.clone()).unwrap_or_default()
 }
 
-/// Every key of a spec with its value as TOML; nothing where the text is no TOML.
+/// Every key of a spec with its value as TOML; empty if the text is not valid TOML.
 pub(crate) fn values(text: &str) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     if let Ok(table) = text.parse::<toml::Table>() {
@@ -129,7 +133,8 @@ fn flatten(above: &str, table: &toml::Table, values: &mut BTreeMap<String, Strin
     }
 }
 
-/// The parts of a key; the name of a symbolic dimension is one of them, whatever it has in it.
+/// The parts of a key. The name of a symbolic dimension is a single part, whatever characters it
+/// has.
 fn parts(path: &str) -> Vec<&str> {
     match dim_name(path) {
         Some(name) => vec!["model", "dim", name],
@@ -137,8 +142,8 @@ fn parts(path: &str) -> Vec<&str> {
     }
 }
 
-/// The text with a key set to a value, as TOML writes it; comments, order and layout of everything
-/// else stay. A text that is no TOML gets the key at its end, for the user to see.
+/// The text with a key set to a TOML value. Comments, order and layout of everything else stay. An
+/// invalid text gets the key at its end, where the user sees it.
 pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
     let (Ok(mut document), Ok(value)) = (text.parse::<DocumentMut>(), value.parse::<Value>())
     else {
@@ -149,19 +154,17 @@ pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
     let Some((key, tables)) = parts.split_last() else { return text.to_owned() };
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for (depth, name) in tables.iter().enumerate() {
-        let missing = || {
-            let mut table = Table::new();
-            // Below a table that is written, keys are dotted.
-            table.set_dotted(depth > 0);
-            Item::Table(table)
-        };
-        let below = match table.contains_key(name) {
-            true => table.get_mut(name),
-            false => Some(table.entry(name).or_insert(missing())),
+        let below = if table.contains_key(name) {
+            table.get_mut(name)
+        } else {
+            let mut missing = Table::new();
+            // Below a written table, keys are dotted.
+            missing.set_dotted(depth > 0);
+            Some(table.entry(name).or_insert(Item::Table(missing)))
         };
         match below.and_then(Item::as_table_like_mut) {
             Some(below) => table = below,
-            // The name of a table is that of a value: nothing can be set below it.
+            // The name of a table is taken by a value: nothing can be set below it.
             None => return text.to_owned(),
         }
     }
@@ -176,16 +179,16 @@ pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
     document.to_string()
 }
 
-/// The text with keys set to values, as `--set` takes them.
+/// The text with keys set to values, written as for `--set`.
 pub(crate) fn with_changes(text: &str, changes: &SpecChanges) -> String {
     changes.iter().fold(text.to_owned(), |text, (path, value)| {
-        // Tables of stages are written in another way in TOML than in JSON.
+        // TOML and JSON write tables of stages differently.
         let written = toml::Value::try_from(value).map(|value| value.to_string());
         with_value(&text, path, &written.unwrap_or_else(|_| value.to_string()))
     })
 }
 
-/// The text without a key. Comments above the key stay where that is possible.
+/// The text without a key. Comments above the key stay if possible.
 pub(crate) fn without_value(text: &str, path: &str) -> String {
     let mut expected = values(text);
     if expected.remove(path).is_none() {
@@ -211,21 +214,20 @@ pub(crate) fn without_value(text: &str, path: &str) -> String {
     document.to_string()
 }
 
-/// The file of the model that a spec names, if it names one; relative paths lie in `base`.
+/// The model file that a spec names, if any. Relative paths are relative to `base`.
 pub(crate) fn model_file(values: &BTreeMap<String, String>, base: &Path) -> Option<PathBuf> {
     let written = text_value(values, MODEL_FILE)?;
-    (!written.is_empty()).then(|| base.join(written))
+    if !written.is_empty() { Some(base.join(written)) } else { None }
 }
 
-/// The value of a key that is a text.
+/// The value of a key that is a string.
 pub(crate) fn text_value(values: &BTreeMap<String, String>, path: &str) -> Option<String> {
     let value = values.get(path)?;
     let table: toml::Table = format!("text = {value}").parse().ok()?;
     table.get("text").and_then(toml::Value::as_str).map(str::to_owned)
 }
 
-/// The text for a file of any directory: the path of its model does not depend on where the spec
-/// is. Lines keep their numbers.
+/// The text with an absolute path of its model, valid in any directory. Lines keep their numbers.
 pub(crate) fn with_whole_path(text: &str, base: &Path) -> String {
     match text_value(&values(text), MODEL_FILE) {
         Some(written) if !written.is_empty() && Path::new(&written).is_relative() => {
@@ -235,8 +237,8 @@ pub(crate) fn with_whole_path(text: &str, base: &Path) -> String {
     }
 }
 
-/// The text for a file of this directory: a model that lies there, or below, is named from there, so
-/// that both can be moved together.
+/// The text for a file in this directory. A model in it or below it gets a relative path, so that
+/// both can be moved together.
 pub(crate) fn for_directory(text: &str, directory: &Path) -> String {
     let file = model_file(&values(text), Path::new(""));
     let inside = file.as_deref().and_then(|file| file.strip_prefix(directory).ok());
@@ -246,9 +248,10 @@ pub(crate) fn for_directory(text: &str, directory: &Path) -> String {
     }
 }
 
-/// What is set otherwise than in another spec, in words: `options.num_io_tiles = 32`.
+/// The differences from another spec, as text: `options.num_io_tiles = 32`.
 pub(crate) fn changes(from: &str, to: &str) -> Vec<String> {
-    let (from, to) = (values(from), values(to));
+    let from = values(from);
+    let to = values(to);
     let mut changes = Vec::new();
     for (path, value) in &to {
         if from.get(path) != Some(value) {
@@ -268,7 +271,7 @@ mod tests {
                         stages = [\n  [\"a\"],\n  [\"b\"],\n]\nlocation.weights.on_chip = false\n";
 
     #[test]
-    fn only_the_key_that_is_set_changes() {
+    fn setting_a_key_changes_nothing_else() {
         let cases = [
             ("model.name", "\"bert\""),
             ("model.width", "7"),
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_toml_allows_is_changed_in_its_place() {
+    fn any_toml_syntax_is_changed_in_place() {
         let cases = [
             ("[options] # mine\nnum_io_tiles = 32\n", "options.num_io_tiles", "64"),
             ("[options.host] # c\nloader = \"sync\"\n", "options.host.loader", "\"async\""),
@@ -321,13 +324,13 @@ mod tests {
             expected.remove(path);
             assert_eq!(values(&back), expected, "{path}: {back}");
         }
-        // What is a value cannot be a table.
+        // A value cannot be a table too.
         assert_eq!(with_value("options = 3\n", "options.a", "1"), "options = 3\n");
         assert_eq!(without_value("options = 3\n", "options.a"), "options = 3\n");
     }
 
     #[test]
-    fn keys_are_known_by_their_line() {
+    fn keys_are_found_by_line() {
         assert_eq!(key_on_line(TEXT, 1).as_deref(), Some("model.name"));
         assert_eq!(key_on_line(TEXT, 0), None);
         assert_eq!(key_on_line(TEXT, 8).as_deref(), Some("options.location.weights.on_chip"));
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_in_words() {
+    fn changes_have_texts() {
         let changed = with_value(TEXT, "model.width", "7");
         assert_eq!(changes(TEXT, &changed), ["model.width = 7"]);
         assert_eq!(changes(&changed, TEXT), ["model.width back to its default"]);
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_a_model_stays_right_wherever_its_spec_is() {
+    fn model_paths_stay_valid_when_specs_move() {
         let text = "[model]\n# mine\nonnx = \"nets/a.onnx\" # here\n";
         let whole = with_whole_path(text, Path::new("/home/me"));
         assert_eq!(whole, text.replace("nets/", "/home/me/nets/"));
@@ -381,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_has_no_values_and_can_be_written_on() {
+    fn invalid_text_has_no_values_and_can_be_extended() {
         for text in ["= = =", "[[[", "\"", "[a\nb", "\u{0}"] {
             assert!(values(text).is_empty());
             assert!(with_value(text, "options.num_io_tiles", "0").contains("num_io_tiles = 0"));

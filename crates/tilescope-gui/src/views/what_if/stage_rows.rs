@@ -1,5 +1,5 @@
-//! How a model is divided into stages, as rows that change a spec's text: by itself, as annotations
-//! of its file say, or a list of blocks.
+//! The rows for dividing a model into stages: automatically, by the annotations of its file, or by
+//! a list of blocks. They change the spec's text.
 
 use super::key_rows::{aside_ui, problem_mark_ui, row_ui, word_ui};
 use super::model_file::ModelFile;
@@ -15,24 +15,24 @@ const AUTO_STAGE: &str = "options.auto_stage";
 const BLOCKS: &str = "model.blocks";
 const IPUS: &str = "target.ipus";
 
-/// Stages as annotations of the file say.
+/// The choice of stages by the annotations of the file.
 const ANNOTATED: &str = "annotated";
-/// Stages that the spec lists.
+/// The choice of stages listed in the spec.
 const LISTED: &str = "listed";
-/// Ways to divide a model without a list, as the key has them, and in words.
+/// The ways to divide a model without a list, as values of the key, and as text.
 const AUTOMATIC: [(&str, &str); 3] = [
     ("balanced", "Balanced: the fastest split tested"),
     ("same_as_ipu", "The same number of blocks on each IPU"),
     ("auto_increment", "One stage per block"),
 ];
 
-/// Whether the stages of a spec are those that the file annotates.
+/// Returns true if a spec uses the stages that the file annotates.
 fn are_annotated(answers: &SpecAnswers, file: Option<&ModelFile>) -> bool {
     let has_annotations = file.is_some_and(|file| file.annotated_ipus.is_some());
     has_annotations && ["auto", ANNOTATED].contains(&answers.word(BLOCKS).as_str())
 }
 
-/// The way a spec divides its model.
+/// The way in which a spec divides its model.
 fn choice(answers: &SpecAnswers, file: Option<&ModelFile>) -> String {
     if stages_of(&answers.value(STAGES)).is_none_or(|stages| !stages.is_empty()) {
         return LISTED.to_owned();
@@ -43,8 +43,8 @@ fn choice(answers: &SpecAnswers, file: Option<&ModelFile>) -> String {
     answers.word(AUTO_STAGE)
 }
 
-/// Rows for the stages of a model; `compiled` are those of the last check that went through. The
-/// changed text.
+/// Shows rows for the stages of a model. `compiled` holds those of the last successful check.
+/// Returns the changed text.
 pub(super) fn stages_ui(
     ui: &mut Ui,
     text: &str,
@@ -119,16 +119,17 @@ fn without_list(text: &str, answers: &SpecAnswers) -> String {
     if is_listed { with_value(text, STAGES, "[]") } else { text.to_owned() }
 }
 
-/// The text for a model whose annotations do not count.
+/// The text for a model whose annotations are ignored.
 fn with_blocks_of_nodes(text: &str, answers: &SpecAnswers, file: Option<&ModelFile>) -> String {
-    match are_annotated(answers, file) {
-        true => with_value(text, BLOCKS, &quoted("nodes")),
-        false => text.to_owned(),
+    if are_annotated(answers, file) {
+        with_value(text, BLOCKS, &quoted("nodes"))
+    } else {
+        text.to_owned()
     }
 }
 
-/// The text for another number of IPUs: blocks are split evenly over them, and a pipeline of so many
-/// stages is filled.
+/// The text for another number of IPUs: blocks are split evenly over them, and a pipeline with this
+/// number of stages is filled.
 pub(super) fn with_balanced_stages(text: &str, answers: &SpecAnswers, ipus: u64) -> String {
     let file = answers.model.as_ref().and_then(|model| model.sized.answer()).map(|file| &**file);
     let text = with_blocks_of_nodes(&without_list(text, answers), answers, file);
@@ -136,22 +137,23 @@ pub(super) fn with_balanced_stages(text: &str, answers: &SpecAnswers, ipus: u64)
     with_value(&text, AUTO_STAGE, &quoted("balanced"))
 }
 
-/// The text for the IPUs that annotations of the file ask for; for one where there are none.
+/// The text for the IPUs that the annotations of the file use; one IPU without annotations.
 pub(super) fn with_annotated_ipus(text: &str, answers: &SpecAnswers, file: &ModelFile) -> String {
     let ipus = u64::from(file.annotated_ipus.unwrap_or(1));
     with_ipus_for(text, answers, ipus, file.annotated_stages.unwrap_or(1))
 }
 
-/// The text for so many IPUs and stages, with as many micro-batches as fill a pipeline of them.
+/// The text for this number of IPUs and stages, with enough micro-batches to fill a pipeline of
+/// them.
 pub(super) fn with_ipus_for(text: &str, answers: &SpecAnswers, ipus: u64, stages: usize) -> String {
     let text = with_value(text, IPUS, &ipus.to_string());
     let trains = answers.value("model.training") == "true";
     with_filled_pipeline(&text, answers, stages, trains)
 }
 
-/// The text with at least as many micro-batches as fill a pipeline of so many stages: those of an
-/// accumulation where the model is trained, as PopTorch asks for them, else those of a call, without an
-/// accumulation.
+/// The text with at least the micro-batches that fill a pipeline with this number of stages. For
+/// training they are those of an accumulation, as PopTorch requires; otherwise those of a call,
+/// without accumulation.
 pub(super) fn with_filled_pipeline(
     text: &str,
     answers: &SpecAnswers,
@@ -165,7 +167,8 @@ pub(super) fn with_filled_pipeline(
         return text;
     }
     let stages = stages as u64;
-    let (iterations, accumulation) = (answers.number(ITERATIONS), answers.number(ACCUMULATION));
+    let iterations = answers.number(ITERATIONS);
+    let accumulation = answers.number(ACCUMULATION);
     if !trains {
         if iterations < stages {
             return with_value(&text, ITERATIONS, &stages.to_string());
@@ -173,14 +176,14 @@ pub(super) fn with_filled_pipeline(
         return text;
     }
     let fewest = 2 * stages - 1;
-    // Without accumulation it is never flushed, and a call has to fill it.
+    // Without accumulation the pipeline is never flushed, and a call has to fill it.
     if accumulation >= fewest || accumulation == 1 && iterations >= fewest {
         return text;
     }
     with_value(&text, ACCUMULATION, &fewest.to_string())
 }
 
-/// The text with a list of stages, on as many IPUs as they need.
+/// The text with a list of stages, on the number of IPUs that they need.
 fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> String {
     let needed = stages.iter().map(|stage| u64::from(stage.ipu) + 1).max().unwrap_or(1);
     let text = with_value(text, STAGES, &written(stages));
@@ -188,55 +191,58 @@ fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> S
     with_ipus_for(&text, answers, needed, left)
 }
 
-/// Stages as a spec writes them: on the IPU of their own position unless they say another.
+/// The stages in the form of a spec. A stage runs on the IPU of its position unless it names
+/// another.
 fn written(stages: &[CompiledStage]) -> String {
-    let stage = |(at, stage): (usize, &CompiledStage)| {
+    let mut written = Vec::new();
+    for (at, stage) in stages.iter().enumerate() {
         let blocks: Vec<String> = stage.blocks.iter().map(|block| quoted(block)).collect();
         let blocks = format!("[{}]", blocks.join(", "));
-        match stage.ipu as usize == at {
-            true => blocks,
-            false => format!("{{ blocks = {blocks}, ipu = {} }}", stage.ipu),
-        }
-    };
-    let stages: Vec<String> = stages.iter().enumerate().map(stage).collect();
-    format!("[{}]", stages.join(", "))
+        written.push(if stage.ipu as usize == at {
+            blocks
+        } else {
+            format!("{{ blocks = {blocks}, ipu = {} }}", stage.ipu)
+        });
+    }
+    format!("[{}]", written.join(", "))
 }
 
-/// The stages that a value lists; `None` where it lists none that can be read.
+/// The stages that a value lists; `None` if it lists none or is invalid.
 fn stages_of(value: &str) -> Option<Vec<CompiledStage>> {
     let table: toml::Table = format!("stages = {value}").parse().ok()?;
-    let names = |value: &toml::Value| match value {
+    let mut stages = Vec::new();
+    for (at, value) in table.get("stages")?.as_array()?.iter().enumerate() {
+        let own = u32::try_from(at).ok();
+        let (blocks, ipu) = match value {
+            toml::Value::Table(table) => {
+                let ipu = table.get("ipu").map(|ipu| u32::try_from(ipu.as_integer()?).ok());
+                (block_names(table.get("blocks")?)?, ipu.unwrap_or(own)?)
+            }
+            other => (block_names(other)?, own?),
+        };
+        stages.push(CompiledStage { blocks, ipu });
+    }
+    Some(stages)
+}
+
+fn block_names(value: &toml::Value) -> Option<Vec<String>> {
+    match value {
         toml::Value::String(name) => Some(vec![name.clone()]),
         toml::Value::Array(names) => {
             names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
         }
         _ => None,
-    };
-    let stage = |(at, value): (usize, &toml::Value)| {
-        let own = u32::try_from(at).ok();
-        let (blocks, ipu) = match value {
-            toml::Value::Table(table) => {
-                let ipu = table.get("ipu").map(|ipu| u32::try_from(ipu.as_integer()?).ok());
-                (names(table.get("blocks")?)?, ipu.unwrap_or(own)?)
-            }
-            other => (names(other)?, own?),
-        };
-        Some(CompiledStage { blocks, ipu })
-    };
-    table.get("stages")?.as_array()?.iter().enumerate().map(stage).collect()
+    }
 }
 
-/// A row for each listed stage: where it begins. The changed stages.
+/// Shows a row for each listed stage with its first block. Returns the changed stages.
 fn list_ui(
     ui: &mut Ui,
     listed: &[CompiledStage],
     compiled: &[CompiledStage],
 ) -> Option<Vec<CompiledStage>> {
-    let names = |stages: &[CompiledStage]| -> Vec<String> {
-        stages.iter().flat_map(|stage| stage.blocks.clone()).collect()
-    };
-    let blocks = names(listed);
-    if !compiled.is_empty() && blocks != names(compiled) {
+    let blocks = all_blocks(listed);
+    if !compiled.is_empty() && blocks != all_blocks(compiled) {
         let words = "The list names single operations or leaves blocks out: edit options.stages in \
                      the spec.";
         row_ui(ui, ("", ""), |ui| ui.weak(words));
@@ -252,7 +258,7 @@ fn list_ui(
                 ui.label(here);
                 return;
             }
-            // Each stage keeps a block at least.
+            // Each stage keeps at least one block.
             let first = start - listed[at - 1].blocks.len() + 1;
             let could_be = blocks.get(first..start + stage.blocks.len()).unwrap_or_default();
             let choices: Vec<(&str, &str)> =
@@ -282,7 +288,11 @@ fn list_ui(
     changed
 }
 
-/// The stages with the one at `at` beginning with another block.
+fn all_blocks(stages: &[CompiledStage]) -> Vec<String> {
+    stages.iter().flat_map(|stage| stage.blocks.clone()).collect()
+}
+
+/// The stages with another first block for the stage at `at`.
 fn moved(stages: &[CompiledStage], at: usize, begin: usize, now: usize) -> Vec<CompiledStage> {
     let mut stages = stages.to_vec();
     let before = stages[at - 1].blocks.len();
@@ -294,7 +304,7 @@ fn moved(stages: &[CompiledStage], at: usize, begin: usize, now: usize) -> Vec<C
     stages
 }
 
-/// The stages with the one at `at` and the one before as one. Those behind move up.
+/// The stages with the one at `at` merged into its predecessor. Later stages move up.
 fn joined(stages: &[CompiledStage], at: usize) -> Vec<CompiledStage> {
     let mut stages = stages.to_vec();
     let mut gone = stages.remove(at);
@@ -302,7 +312,7 @@ fn joined(stages: &[CompiledStage], at: usize) -> Vec<CompiledStage> {
     renumbered(stages)
 }
 
-/// The stages with the one at `at` cut in two. Those behind move down.
+/// The stages with the one at `at` split in two. Later stages move down.
 fn cut(stages: &[CompiledStage], at: usize) -> Vec<CompiledStage> {
     let mut stages = stages.to_vec();
     let half = stages[at].blocks.len().div_ceil(2);
@@ -311,7 +321,7 @@ fn cut(stages: &[CompiledStage], at: usize) -> Vec<CompiledStage> {
     renumbered(stages)
 }
 
-/// An IPU for each stage.
+/// The stages with consecutive IPUs, one for each.
 fn renumbered(mut stages: Vec<CompiledStage>) -> Vec<CompiledStage> {
     (0..).zip(&mut stages).for_each(|(ipu, stage)| stage.ipu = ipu);
     stages

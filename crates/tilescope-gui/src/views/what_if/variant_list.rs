@@ -1,5 +1,4 @@
-//! Variants that were tried: what they change and what came out. Any two can be compared, and each
-//! can be saved.
+//! The list of variants: their changes and results. Any two can be compared, and each can be saved.
 
 use super::spec_keys::SpecKeyInfo;
 use super::spec_text::{changes, values};
@@ -19,14 +18,14 @@ use tilescope_report::atomic_file::{AtomicFile, AtomicFileError, write_whole};
 use tilescope_report::units::{binary_bytes, grouped};
 use tilescope_report::{REPORT_FILE, Report};
 
-/// Widest line with what a variant changes, in points; all of it is told by hovering.
+/// The largest width of a variant's changes, in points. A tooltip shows all of them.
 const CHANGES: f32 = 150.0;
 
 /// A spec that was simulated, and its report.
 pub(crate) struct SpecVariant {
     /// `variant 3`
     name: String,
-    /// Its changes, in words.
+    /// The changes of the variant, as text.
     changes: Vec<String>,
     spec: String,
     pub(super) path: PathBuf,
@@ -37,7 +36,7 @@ pub(crate) struct SpecVariant {
 struct VariantFigures {
     cycles: Option<u64>,
     samples_per_second: Option<f64>,
-    /// Bytes of the fullest tile, if memory was recorded.
+    /// The bytes of the fullest tile, if memory was recorded.
     fullest: Option<u64>,
     fits: bool,
 }
@@ -55,18 +54,18 @@ impl VariantFigures {
 }
 
 impl SpecVariant {
-    /// The report that everything began with.
+    /// The original report.
     fn base(path: &Path, spec: &str) -> Self {
         Self::new("original".to_owned(), spec, spec, path.to_owned())
     }
 
-    /// The part of it that is saved.
+    /// The part of it that is stored.
     fn to_saved(&self) -> SimulatedVariant {
         let Self { name, spec, path, .. } = self;
         SimulatedVariant { name: name.clone(), spec: spec.clone(), report: path.clone() }
     }
 
-    /// A spec that changes the original one.
+    /// A variant of the original spec.
     pub(crate) fn new(name: String, original: &str, spec: &str, path: PathBuf) -> Self {
         let changes = changes(original, spec);
         Self { name, changes, spec: spec.to_owned(), path, figures: BackgroundQuery::default() }
@@ -81,16 +80,16 @@ fn bytes_in_words(bytes: Option<u64>) -> String {
 #[derive(Default)]
 pub(crate) struct VariantList {
     variants: Vec<SpecVariant>,
-    /// Places of those that are ticked, at most two.
+    /// The indices of selected variants, at most two.
     ticked: Vec<usize>,
-    /// Path to save a variant to.
+    /// The path to save a variant to.
     save_to: String,
-    /// Whether there is something to be kept.
+    /// True if there are unsaved changes.
     changed: bool,
 }
 
 impl VariantList {
-    /// Everything that began with a report.
+    /// A list that starts with the original report.
     pub(crate) fn new(base: &Path, spec: &str, tried: &[SimulatedVariant]) -> Self {
         let mut history = Self { variants: vec![SpecVariant::base(base, spec)], ..Self::default() };
         history.add_from_notes(spec, tried);
@@ -102,7 +101,7 @@ impl VariantList {
         self.changed = true;
     }
 
-    /// Adds what was tried elsewhere, as changes of the original spec.
+    /// Adds variants that were tried elsewhere, as changes of the original spec.
     pub(crate) fn add_from_notes(&mut self, original: &str, tried: &[SimulatedVariant]) {
         for SimulatedVariant { name, spec, report } in tried {
             if !self.has(report) {
@@ -111,59 +110,63 @@ impl VariantList {
         }
     }
 
-    /// What is to be kept, if that has changed since it was last asked for.
+    /// Returns the list to store, if it has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> Option<Vec<SimulatedVariant>> {
         let changed = std::mem::take(&mut self.changed);
-        changed.then(|| self.variants.iter().skip(1).map(SpecVariant::to_saved).collect())
+        if changed {
+            Some(self.variants.iter().skip(1).map(SpecVariant::to_saved).collect())
+        } else {
+            None
+        }
     }
 
-    /// Takes a variant off the list; its spec and report stay where they are.
+    /// Removes a variant from the list; its spec and report stay on disk.
     fn forget(&mut self, at: usize) {
         self.variants.remove(at);
         self.ticked.clear();
         self.changed = true;
     }
 
-    /// Whether a report is one of them.
+    /// Returns true if a report is one of the variants.
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.variants.iter().any(|variant| variant.path == path)
     }
 
-    /// Whether one of them has exactly this spec.
+    /// Returns true if one of the variants has exactly this spec.
     pub(crate) fn has_spec(&self, spec: &str) -> bool {
         self.variants.iter().any(|variant| variant.spec == spec)
     }
 
-    /// A name that none of them has.
+    /// A name that no variant has.
     pub(crate) fn next_name(&self) -> String {
-        let name = |number: usize| format!("variant {number}");
         let taken = |wanted: &str| self.variants.iter().any(|variant| variant.name == wanted);
-        let last = (1..=self.variants.len()).rev().find(|number| taken(&name(*number)));
+        let last = (1..=self.variants.len()).rev().find(|number| taken(&variant_name(*number)));
         let first = last.map_or(1, |last| last + 1);
-        (first..).map(name).find(|name| !taken(name)).unwrap_or_default()
+        (first..).map(variant_name).find(|name| !taken(name)).unwrap_or_default()
     }
 
-    /// What each value of a key that was tried has cost: cycles and the fullest tile, and how much
-    /// more cycles than as it was.
+    /// The cost of each tried value of a key: cycles and the fullest tile, and the change of cycles
+    /// against the original.
     pub(crate) fn value_costs(&self, key: &SpecKeyInfo) -> Vec<String> {
         let value = |variant: &SpecVariant| values(&variant.spec).remove(&key.path);
         let figures =
             |variant: &SpecVariant| Some(VariantFigures::clone(variant.figures.latest()?));
         let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
-        let line = |variant: &SpecVariant| {
-            let VariantFigures { cycles, fullest, .. } = figures(variant)?;
+        let mut lines = Vec::new();
+        for variant in &self.variants {
+            let Some(VariantFigures { cycles, fullest, .. }) = figures(variant) else { continue };
             let value = value(variant).unwrap_or_else(|| format!("{} (default)", key.default));
             let run = cycles.map_or_else(
                 || "not run".to_owned(),
                 |cycles| format!("{} cycles{}", grouped(cycles), share_text(before, cycles)),
             );
             let fullest = bytes_in_words(fullest);
-            Some(format!("{value}: {run}, fullest tile {fullest} ({})", variant.name))
-        };
-        self.variants.iter().filter_map(line).collect()
+            lines.push(format!("{value}: {run}, fullest tile {fullest} ({})", variant.name));
+        }
+        lines
     }
 
-    /// The list with what can be done; `text` takes the spec that is to be worked on.
+    /// Shows the list with its buttons. `text` receives the spec that the user continues with.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -191,7 +194,7 @@ impl VariantList {
         self.buttons_ui(ui, commands);
     }
 
-    /// A row; whether its variant is to be taken off the list.
+    /// Shows a row. Returns true if its variant should be removed from the list.
     fn row_ui(
         &mut self,
         ui: &mut Ui,
@@ -230,7 +233,7 @@ impl VariantList {
             if open.clicked() {
                 commands.push(AppCommand::Open(variant.path.clone()));
             }
-            // The report itself is no variant that could be forgotten.
+            // The original report is not a variant and cannot be removed.
             let delete = format!("Delete {}", variant.name);
             at > 0 && icon_button_ui(ui, Icon::Close, &delete).clicked()
         });
@@ -277,7 +280,11 @@ impl VariantList {
     }
 }
 
-/// How much more cycles than before: ` (+12.50 %)`.
+fn variant_name(number: usize) -> String {
+    format!("variant {number}")
+}
+
+/// The relative change of cycles: ` (+12.50 %)`.
 fn share_text(before: Option<u64>, cycles: u64) -> String {
     match before.filter(|before| *before > 0 && *before != cycles) {
         Some(before) => {
@@ -301,7 +308,7 @@ fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
     }
 }
 
-/// Why a variant could not be saved.
+/// An error from saving a variant.
 #[derive(Debug, thiserror::Error)]
 enum VariantSaveError {
     #[error(transparent)]
@@ -312,8 +319,8 @@ enum VariantSaveError {
     Copy { from: PathBuf, to: PathBuf, source: io::Error },
 }
 
-/// Writes the spec to a `.toml` file, or the report with its spec into a directory. What is there is
-/// only replaced by something whole.
+/// Writes the spec to a `.toml` file, or the report with its spec into a directory. Existing files
+/// are only replaced as a whole.
 fn save(variant: &SpecVariant, path: &Path) -> Result<(), VariantSaveError> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         return Ok(write_whole(path, variant.spec.as_bytes())?);
@@ -344,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variant_is_saved_as_spec_and_as_report() {
+    fn variants_are_saved_as_specs_and_as_reports() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         std::fs::create_dir(at("report")).unwrap();
@@ -359,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays_where_saving_fails() {
+    fn failed_saves_keep_existing_files() {
         let directory = tempfile::tempdir().unwrap();
         let kept = directory.path().join("kept");
         std::fs::create_dir(&kept).unwrap();

@@ -1,5 +1,5 @@
-//! Bars, one below the other, each with its name before and its number behind it. Those that stand
-//! for something to click are buttons, which the keyboard reaches.
+//! Horizontal bars, each with its name before it and its number after it. Bars with a subject are
+//! buttons that the keyboard can reach.
 
 use super::{MOST_NODES, shade_of};
 use crate::theme::fonts::strong;
@@ -12,25 +12,28 @@ use egui::{
 };
 use tilescope_analysis::figures::{Figure, FigureBar};
 
-/// Height of a row, and the least in which words can be read.
+/// The height of a row.
 const ROW: f32 = 22.0;
+/// The smallest height of a row with readable text.
 const LEAST_ROW: f32 = 15.0;
-/// Most room for names, and its share of the width.
+/// The largest width of names.
 const NAMES: f32 = 260.0;
+/// The largest share of the width for names.
 const NAMES_SHARE: f32 = 0.45;
-/// Room for numbers of bars without an axis.
+/// The width of numbers of bars without an axis.
 const NUMBERS: f32 = 54.0;
-/// Room for notes, and the width from which on they are shown.
+/// The width of notes.
 const NOTES: f32 = 250.0;
+/// The width from which notes are shown.
 const WITH_NOTES: f32 = 640.0;
-/// Room between the parts of a row.
+/// The gap between the parts of a row.
 const GAP: f32 = 8.0;
-/// Room for ticks and the title below them.
+/// The space for ticks and the title below them.
 const FOOT: f32 = 38.0;
-/// Points between two ticks.
+/// The distance between two ticks, in points.
 const TICKS: f32 = 90.0;
 
-/// The height of rows that can be read.
+/// The height at which all rows are readable.
 pub(super) fn height_of(figure: &Figure, bars: usize) -> f32 {
     foot_of(figure) + ROW * bars as f32
 }
@@ -39,7 +42,7 @@ fn foot_of(figure: &Figure) -> f32 {
     if figure.x.is_drawn() { FOOT } else { 0.0 }
 }
 
-/// Where bars begin and end, how wide names are, where notes begin, and how high a row is.
+/// The horizontal positions of names, bars and notes, and the height of a row.
 struct BarLayout {
     area: Rect,
     names: f32,
@@ -62,15 +65,15 @@ impl BarLayout {
             widest
         };
         let most = NAMES.min(rect.width() * NAMES_SHARE);
-        // Without numbers along the axis, bars are compared with those of other figures: they begin
-        // at the same place.
+        // Bars without numbers along the axis are compared with those of other figures, so they
+        // begin at the same position.
         let (names, numbers) = if figure.x.is_drawn() {
             ((widest(&|bar| &bar.name) + 1.0).min(most), widest(&|bar| &bar.value))
         } else {
             (most, NUMBERS)
         };
         let with_notes = rect.width() >= WITH_NOTES && bars.iter().any(|bar| !bar.note.is_empty());
-        let notes = with_notes.then(|| rect.right() - NOTES);
+        let notes = if with_notes { Some(rect.right() - NOTES) } else { None };
         let left = rect.left() + names + GAP;
         let right = notes.unwrap_or(rect.right()) - numbers - 2.0 * GAP;
         let area = Rect::from_x_y_ranges(
@@ -86,7 +89,7 @@ impl BarLayout {
         self.area.left() + share as f32 * self.area.width()
     }
 
-    /// A bar from its least to its largest value.
+    /// The rectangle of a bar from its smallest to its largest value.
     fn bar(&self, bar: &FigureBar, row: usize) -> Rect {
         let ends = bar.parts.iter().flat_map(|part| [part.from, part.to]);
         let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -106,10 +109,11 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
     let rect = rect.shrink2(vec2(GAP / 2.0, 0.0));
     let layout = BarLayout::new(ui, rect, figure);
     ticks_ui(ui, figure, &layout);
-    let (mut clicked, mut focused) = (None, None);
+    let mut clicked = None;
+    let mut focused = None;
     let mut rows = Vec::new();
     let pointer = response.hover_pos().map(|at| (at.y - rect.top()) / layout.row);
-    // Of rows that are too low for words, some have them.
+    // If rows are too low for text, only some of them have it.
     let each = (LEAST_ROW / layout.row).ceil().max(1.0) as usize;
     for (place, bar) in bars.iter().enumerate() {
         let drawn = layout.bar(bar, place);
@@ -124,7 +128,9 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
             }
             focus_ui(ui, &row_response, row);
             focused = neighbour(&row_response, place, bars.len()).or(focused);
-            clicked = row_response.clicked().then_some(of).or(clicked);
+            if row_response.clicked() {
+                clicked = Some(of);
+            }
             rows.push(Some(row_response.on_hover_ui_at_pointer(|ui| words_ui(ui, figure, bar))));
         } else {
             rows.push(None);
@@ -144,7 +150,7 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
     (response, rect, clicked)
 }
 
-/// All that there is to say of a bar, for readers of the accessibility tree.
+/// The complete description of a bar, for screen readers.
 fn label_of(bar: &FigureBar) -> String {
     let about = if bar.about.is_empty() { "" } else { ", " };
     format!("{}: {}{about}{}", bar.name, bar.value, bar.about)
@@ -160,7 +166,7 @@ fn bar_ui(
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter();
     for part in &bar.parts {
-        // A part of less than a pixel is still seen.
+        // A part of less than a pixel stays visible.
         let to = layout.x(part.to).max(layout.x(part.from) + f32::from(part.from < part.to));
         let rect = Rect::from_x_y_ranges(layout.x(part.from)..=to, drawn.y_range());
         painter.rect_filled(
@@ -186,8 +192,8 @@ fn bar_ui(
     }
 }
 
-/// Lines at round numbers, with their words and the title below; the line of 0 alone where numbers
-/// are not drawn.
+/// Lines at round numbers, with their labels and the title below; only the line of 0 if numbers are
+/// not drawn.
 fn ticks_ui(ui: &Ui, figure: &Figure, layout: &BarLayout) {
     let palette = ThemePalette::for_ui(ui);
     let area = layout.area;

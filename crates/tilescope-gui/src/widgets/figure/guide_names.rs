@@ -1,28 +1,29 @@
-//! Names along guides, each where it lies on least.
+//! Names along guides, each placed where it covers the least.
 
 use crate::theme::{ThemePalette, text_size};
 use crate::widgets::plot_marker::RADIUS;
 use egui::epaint::TextShape;
 use egui::{FontId, Pos2, Rect, Ui, Vec2, pos2};
 
-/// Gap between places along a guide that are tried.
+/// The distance between candidate positions along a guide.
 const STEP: f32 = 24.0;
-/// Gap between places of a line that words should not cross.
+/// The distance between points of a line that text should not cover.
 const LINE_STEP: f32 = 8.0;
-/// Gap between words and the edge of the plot, and between words and their guide.
+/// The gap between text and the edge of the plot.
 const MARGIN: f32 = 6.0;
+/// The gap between text and its guide.
 const ABOVE: f32 = 1.0;
-/// How much worse it is to lie on other words than on a point or a guide: words are left out then.
+/// The cost of covering other text, relative to a point or a guide. Text with this cost is omitted.
 const ON_WORDS: u32 = 1 << 20;
 
-/// Something that words would hide, or be hidden by.
+/// A mark that text would hide or be hidden by.
 struct Obstacle {
     at: Pos2,
     radius: f32,
     weight: u32,
 }
 
-/// The part of a guide on the screen.
+/// The visible part of a guide.
 #[derive(Clone, Copy)]
 struct GuideSegment {
     start: Pos2,
@@ -38,30 +39,33 @@ impl GuideSegment {
         Self { start, along: line.normalized(), length: line.length() }
     }
 
-    /// Points up from the line on the screen.
+    /// The unit vector that points up from the line on the screen.
     fn up(&self) -> Vec2 {
         Vec2::new(self.along.y, -self.along.x)
     }
 
     fn places(&self, step: f32) -> impl Iterator<Item = Pos2> {
         let count = (self.length / step) as usize;
-        let (start, along) = (self.start, self.along);
+        let start = self.start;
+        let along = self.along;
         (0..=count).map(move |at| start + along * (at as f32 * step))
     }
 
-    /// How much words of a size lie on that begin so far along the line.
+    /// The cost of text of this size that begins at a distance along the line.
     fn cost(&self, begin: f32, size: Vec2, obstacles: &[Obstacle]) -> u32 {
         let on = obstacles.iter().filter(|obstacle| {
-            let (from, radius) = (obstacle.at - self.start, obstacle.radius);
-            let (along, up) = (from.dot(self.along) - begin, from.dot(self.up()) - ABOVE);
+            let from = obstacle.at - self.start;
+            let radius = obstacle.radius;
+            let along = from.dot(self.along) - begin;
+            let up = from.dot(self.up()) - ABOVE;
             (-radius..=size.x + radius).contains(&along)
                 && (-radius..=size.y + radius).contains(&up)
         });
         on.map(|obstacle| obstacle.weight).sum()
     }
 
-    /// Where words of a size begin that lie on least, as far right as they can; `None` if the line
-    /// is shorter than the words, or they would lie on others.
+    /// The best position for text of this size: the cheapest one, as far right as possible. `None`
+    /// if the line is shorter than the text, or the text would cover other text.
     fn best(&self, size: Vec2, obstacles: &[Obstacle]) -> Option<f32> {
         let last = self.length - size.x - MARGIN;
         let count = (last / STEP).max(0.0) as usize;
@@ -69,11 +73,11 @@ impl GuideSegment {
         let begins = begins.filter(|begin| *begin >= 0.0);
         let costs = begins.map(|begin| (self.cost(begin, size, obstacles), begin));
         let (cost, begin) = costs.min_by_key(|(cost, _)| *cost)?;
-        (cost < ON_WORDS).then_some(begin)
+        if cost < ON_WORDS { Some(begin) } else { None }
     }
 }
 
-/// Draws names of guides, which are given by their ends on the screen, apart from points.
+/// Draws names of guides away from points. Guides are given by their ends on the screen.
 pub(super) fn names_ui(ui: &Ui, frame: Rect, guides: &[(&str, [Pos2; 2])], points: &[Pos2]) {
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter().with_clip_rect(frame);
@@ -85,17 +89,15 @@ pub(super) fn names_ui(ui: &Ui, frame: Rect, guides: &[(&str, [Pos2; 2])], point
         let places = segment.places(LINE_STEP);
         obstacles.extend(places.map(|at| Obstacle { at, radius: 0.0, weight: 1 }));
     }
-    // Level ones first: there is less room above them.
-    let is_level = |ends: &[Pos2; 2]| (ends[0].y - ends[1].y).abs() < 0.5;
-    let is_upright = |ends: &[Pos2; 2]| (ends[0].x - ends[1].x).abs() < 0.5;
+    // Horizontal ones first: they have less space above them.
     let mut order: Vec<_> = guides.iter().filter(|(name, _)| !name.is_empty()).collect();
-    order.sort_by_key(|(_, ends)| !is_level(ends));
+    order.sort_by_key(|(_, ends)| (ends[0].y - ends[1].y).abs() >= 0.5);
     let mut free = frame.left();
     for (name, ends) in order {
         let galley = painter.layout_no_wrap((*name).to_owned(), font.clone(), palette.text);
         let size = galley.size();
-        if is_upright(ends) {
-            // Beside its upper end, unless the name of the one before is there.
+        if (ends[0].x - ends[1].x).abs() < 0.5 {
+            // Beside its upper end, unless the previous name is there.
             let at = pos2(ends[0].x + MARGIN / 2.0, frame.top() + MARGIN / 2.0);
             if at.x >= free && at.x + size.x <= frame.right() {
                 painter.galley(at, galley, palette.text);
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_move_away_from_what_they_would_hide() {
+    fn names_avoid_other_marks() {
         let guide = GuideSegment::new([pos2(0.0, 50.0), pos2(100.0, 50.0)]);
         let size = Vec2::new(20.0, 10.0);
         let right = guide.best(size, &[]).unwrap();

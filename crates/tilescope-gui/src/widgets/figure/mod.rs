@@ -11,21 +11,21 @@ use egui::accesskit::Role;
 use egui::{Color32, Response, Ui, WidgetInfo, vec2};
 use tilescope_analysis::figures::{Figure, Marker, Shade};
 
-/// Nodes of the accessibility tree; a table has the other marks.
+/// The largest number of accessibility nodes; a table lists the other marks.
 const MOST_NODES: usize = 200;
 
-/// How a figure is looked at.
+/// The display options of a figure.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FigureLook<'a> {
-    /// The thing whose points are ringed.
+    /// The subject whose points are highlighted with a ring.
     pub chosen: Option<usize>,
-    /// Heights of a line through what is chosen, at 0, 1, 2, …
+    /// The heights of a line through the selected point, at 0, 1, 2, …
     pub path: &'a [f64],
-    /// True where points are chosen, by a click or with arrow keys.
+    /// True if points can be selected by a click or with arrow keys.
     pub chooses: bool,
-    /// True where the axes are moved and zoomed.
+    /// True if the axes can be panned and zoomed.
     pub zooms: bool,
-    /// Shows all of it again.
+    /// True to reset the zoom.
     pub reset: bool,
 }
 
@@ -53,7 +53,7 @@ fn shade_of(figure: &Figure, series: usize, palette: &ThemePalette) -> Color32 {
     figure.series.get(series).map_or(palette.other, |series| colour(palette, series.shade))
 }
 
-/// The height that a figure takes where there is room for it.
+/// The height of a figure if there is enough space.
 pub(crate) fn height_of(figure: &Figure) -> f32 {
     match figure.marks.bars.len() {
         0 => 260.0,
@@ -61,8 +61,8 @@ pub(crate) fn height_of(figure: &Figure) -> f32 {
     }
 }
 
-/// Draws a figure into all of the room, with its legend above it; the thing whose mark was clicked,
-/// or that a key has led to.
+/// Draws a figure into all of `ui`, with its legend above it. Returns the subject of the mark that
+/// was clicked or reached by a key.
 pub(crate) fn figure_ui(ui: &mut Ui, figure: &Figure, look: FigureLook<'_>) -> Option<usize> {
     legend_ui(ui, figure);
     let (response, frame, clicked) = if figure.marks.bars.is_empty() {
@@ -80,7 +80,7 @@ fn describe_ui(ui: &Ui, figure: &Figure, response: &Response) {
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(figure.words()));
 }
 
-/// Names of series with their colours and markers.
+/// The names of series with their colours and markers.
 fn legend_ui(ui: &mut Ui, figure: &Figure) {
     let palette = ThemePalette::for_ui(ui);
     let legend = figure.legend();

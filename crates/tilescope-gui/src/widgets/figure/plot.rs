@@ -16,39 +16,41 @@ use egui_plot::{
 };
 use std::collections::BTreeSet;
 use tilescope_analysis::figures::{
-    Figure, FigureAxis, FigureMarks, FigurePoint, FigureTick, MarkWeight, Marker, peaks,
+    Figure, FigureAxis, FigureMarks, FigurePoint, MarkWeight, Marker, peaks,
 };
 use tilescope_report::units::grouped;
 
-/// Points between marks of a vertical axis from which on their words are drawn, and from which on in
-/// full: `egui_plot` would fade words that are less than two lines apart, and leaves out by itself what
-/// would overlap.
+/// The distance in points between marks of a vertical axis from which their labels are drawn, and
+/// from which they are fully opaque. `egui_plot` would fade labels that are less than two lines
+/// apart, and omits overlapping ones itself.
 const WORDS_SPACING: Rangef = Rangef { min: 12.0, max: 14.0 };
-/// Points between two ticks of each axis, and between two names.
+/// The distance in points between two ticks of each axis.
 const TICKS: [f32; 2] = [90.0, 40.0];
+/// The distance in points between two names on an axis.
 const NAMES: f32 = 84.0;
-/// Width of a letter of a name, with what is between two names.
+/// The width of a character of a name, including the gap between names.
 const LETTER: f32 = 8.0;
-/// Room beside values of an axis without ends of its own, as a share of what is between them.
+/// The margin beside the values of an axis without its own ends, as a share of the distance between
+/// them.
 const EDGE: f64 = 0.05;
-/// Share of the width that points have which are infinitely far to the right.
+/// The share of the width for points that are infinitely far to the right.
 const STRIP: f64 = 0.06;
-/// How near the pointer has to come to a point.
+/// The largest distance at which the pointer hits a point.
 const REACH: f32 = 14.0;
-/// Most points that names of guides keep clear of: the first ones.
+/// The number of points that names of guides avoid: the first ones.
 const MOST_CLEAR: usize = 400;
-/// Points from the middle of a mark to the ground of its label.
+/// The distance from the centre of a mark to the background of its label, in points.
 const LABEL_GAP: f64 = 6.0;
-/// How opaque the ground of labels is.
+/// The opacity of the background of labels.
 const LABEL_GROUND: f32 = 0.85;
 
 /// A figure with the positions of its axes.
 struct PlotScene<'a> {
     figure: &'a Figure,
     look: FigureLook<'a>,
-    /// Positions at the ends of both axes.
+    /// The positions at the ends of both axes.
     ends: [(f64, f64); 2],
-    /// Where points end that are not infinitely far to the right, if others are.
+    /// The right end of finite points, if others are infinitely far to the right.
     strip: Option<f64>,
 }
 
@@ -56,12 +58,13 @@ impl<'a> PlotScene<'a> {
     fn new(figure: &'a Figure, look: FigureLook<'a>) -> Self {
         let mut ends = [(&figure.x, 0), (&figure.y, 1)].map(|(axis, at)| {
             let (low, high) = figure.bounds(at);
-            let (low, high) = (axis.position(low), axis.position(high));
+            let low = axis.position(low);
+            let high = axis.position(high);
             let is_plain = axis.ends.is_none() && figure.marks.layers.is_empty();
             let room = if is_plain { (high - low).max(f64::MIN_POSITIVE) * EDGE } else { 0.0 };
             (low - if low == 0.0 { 0.0 } else { room }, high + room)
         });
-        let strip = figure.has_strip().then_some(ends[0].1);
+        let strip = if figure.has_strip() { Some(ends[0].1) } else { None };
         if strip.is_some() {
             ends[0].1 += (ends[0].1 - ends[0].0) * STRIP;
         }
@@ -83,7 +86,7 @@ impl<'a> PlotScene<'a> {
         screen(transform, self.place(point))
     }
 
-    /// Radius of points of a series: less where there is no room for all of them side by side.
+    /// The radius of the points of a series, smaller if they do not fit side by side.
     fn radius(&self, series: usize, width: f32) -> f32 {
         let weight = self.figure.series.get(series).map_or(MarkWeight::Regular, |of| of.weight);
         let radius = match weight {
@@ -95,8 +98,8 @@ impl<'a> PlotScene<'a> {
         radius.min((0.35 * width / names).max(1.5))
     }
 
-    /// True where each point is the only one of its name, so that a pointer anywhere in its column
-    /// means it.
+    /// Returns true if each point is the only one of its name, so that a pointer anywhere in its
+    /// column selects it.
     fn has_columns(&self) -> bool {
         let FigureMarks { lines, points, .. } = &self.figure.marks;
         let is_one = lines.iter().all(|line| line.series == lines[0].series);
@@ -104,7 +107,7 @@ impl<'a> PlotScene<'a> {
         !self.figure.x.names.is_empty() && !lines.is_empty() && is_one && at_names
     }
 
-    /// The point next to a place on the screen.
+    /// The point closest to a screen position.
     fn nearest(&self, transform: &PlotTransform, pointer: Pos2) -> Option<&'a FigurePoint> {
         let mut found: Option<(f32, &FigurePoint)> = None;
         let has_columns = self.has_columns();
@@ -154,7 +157,7 @@ pub(super) fn plot_ui(
     if let Some(pointer) = response.hover_pos() {
         if let Some(point) = scene.nearest(transform, pointer) {
             point_words_ui(&response, &scene, transform, point);
-            clicked = (look.chooses && response.clicked()).then_some(point.id);
+            clicked = if look.chooses && response.clicked() { Some(point.id) } else { None };
         }
         let x = transform.value_from_position(pointer).x;
         layer_words_ui(&response, figure, x);
@@ -163,7 +166,7 @@ pub(super) fn plot_ui(
     (response, frame, clicked)
 }
 
-/// Positions that are on the screen.
+/// The visible positions.
 fn seen(transform: &PlotTransform) -> [(f64, f64); 2] {
     let bounds = transform.bounds();
     [0, 1].map(|axis| (bounds.min()[axis], bounds.max()[axis]))
@@ -182,16 +185,18 @@ fn plot_of<'a>(ui: &Ui, scene: &PlotScene<'_>) -> Plot<'a> {
     let x_axis = titled_x_axis(ui, figure.x.title.clone());
     let y_axis = y_axis_for(ui, &figure.y.title, words).label_spacing(WORDS_SPACING);
     let far = strip.map(|left| (left + ends[0].1) / 2.0);
-    let (x, y) = (figure.x.clone(), figure.y.clone());
+    let x = figure.x.clone();
+    let y = figure.y.clone();
     let x_words = move |mark: GridMark| match far {
         Some(place) if mark.value == place => "∞".to_owned(),
         _ => shortened(&mark_words(&x, mark), letters),
     };
     let axes = |axis: AxisHints<'a>| axis.tick_label_color(palette.weak_text);
-    let (x, of_y) = (figure.x.clone(), figure.y.clone());
+    let x = figure.x.clone();
+    let of_y = figure.y.clone();
     let bounds = ends.map(|(low, high)| (low.to_bits(), high.to_bits()));
     let drawn = Vec2b::new(figure.x.is_drawn(), figure.y.is_drawn());
-    // A plot keeps the bounds that it began with: other bounds are another plot.
+    // A plot keeps its initial bounds, so other bounds need another plot id.
     let mut plot = Plot::new((figure.title.as_str(), bounds))
         .custom_x_axes(vec![axes(x_axis.formatter(move |mark, _| x_words(mark)))])
         .custom_y_axes(vec![axes(y_axis.formatter(move |mark, _| mark_words(&y, mark)))])
@@ -220,7 +225,7 @@ fn plot_of<'a>(ui: &Ui, scene: &PlotScene<'_>) -> Plot<'a> {
     if look.reset { plot.reset() } else { plot }
 }
 
-/// Marks of an axis at its ticks; `egui_plot` puts words at those that are a step apart.
+/// The marks of an axis at its ticks. `egui_plot` labels those that are a step apart.
 fn marks(axis: &FigureAxis, input: GridInput, most: usize) -> Vec<GridMark> {
     let (low, high) = input.bounds;
     let value = |position: f64| if axis.logarithmic { 10f64.powf(position) } else { position };
@@ -229,15 +234,16 @@ fn marks(axis: &FigureAxis, input: GridInput, most: usize) -> Vec<GridMark> {
         [one, other, ..] => other.value - one.value,
         _ => high - low,
     };
-    let mark = |tick: FigureTick| {
+    let mut marks = Vec::new();
+    for tick in ticks {
         let fine = if tick.label.is_empty() { 0.1 } else { 1.0 };
         let step_size = if axis.logarithmic { fine } else { step };
-        GridMark { value: axis.position(tick.value), step_size }
-    };
-    ticks.into_iter().map(mark).collect()
+        marks.push(GridMark { value: axis.position(tick.value), step_size });
+    }
+    marks
 }
 
-/// The words of a mark: none between powers of ten.
+/// The label of a mark; empty between powers of ten.
 fn mark_words(axis: &FigureAxis, mark: GridMark) -> String {
     if !axis.names.is_empty() {
         return axis.names.get(mark.value.max(0.0) as usize).cloned().unwrap_or_default();
@@ -282,7 +288,7 @@ fn draw(
         let drawn = style(drawn.width(width), series.is_some_and(|of| of.dashed));
         plot.line(drawn.allow_hover(false));
     }
-    // A cell is a pixel: more points on it could not be told apart.
+    // A cell is a pixel: more points on it would be indistinguishable.
     let pixel = [frame.x, frame.y];
     let pixel = [0, 1].map(|at| (ends[at].1 - ends[at].0) / f64::from(pixel[at].max(1.0)));
     let points = thinned(scene, pixel, 2 * frame.x.max(1.0) as usize);
@@ -317,7 +323,8 @@ fn draw(
     for label in &figure.labels {
         let [x, y] = scene.at(label.at);
         // Beside the mark of a point.
-        let (x, y) = (x + LABEL_GAP * pixel[0], y + LABEL_GAP / 2.0 * pixel[1]);
+        let x = x + LABEL_GAP * pixel[0];
+        let y = y + LABEL_GAP / 2.0 * pixel[1];
         let words = RichText::new(format!(" {} ", label.text));
         let words = words.size(text_size::SMALL).background_color(ground);
         let text = Text::new("", PlotPoint::new(x, y), words).color(palette.text);
@@ -329,7 +336,7 @@ fn style(line: Line<'_>, dashed: bool) -> Line<'_> {
     if dashed { line.style(LineStyle::dashed_loose()) } else { line }
 }
 
-/// Areas that stand on each other; a column of pixels that holds several places shows the fullest.
+/// Stacked areas. A column of pixels that covers several places shows the fullest one.
 fn draw_layers(plot: &mut PlotUi<'_>, figure: &Figure, palette: &ThemePalette, width: f32) {
     let (each, places) = figure.columns(width.max(1.0) as usize);
     let mut feet = vec![0.0; 2 * places.len()];
@@ -351,7 +358,7 @@ fn draw_layers(plot: &mut PlotUi<'_>, figure: &Figure, palette: &ThemePalette, w
     }
 }
 
-/// The first points of each cell; of larger cells, where they are too many.
+/// The first points of each cell. Cells are enlarged if there are too many points.
 fn thinned<'a>(scene: &PlotScene<'a>, mut cell: [f64; 2], most: usize) -> Vec<&'a FigurePoint> {
     loop {
         let mut taken = BTreeSet::new();
@@ -389,7 +396,7 @@ fn point_words_ui(
     });
 }
 
-/// The values of a place of layers, from the top to the lowest.
+/// The values of a place of layers, from the top down.
 fn layer_words_ui(response: &Response, figure: &Figure, x: f64) {
     let place = x.max(0.0) as usize;
     let layers = &figure.marks.layers;
@@ -406,16 +413,16 @@ fn layer_words_ui(response: &Response, figure: &Figure, x: f64) {
     });
 }
 
-/// The thing that an arrow key leads to, from the left to the right.
+/// The subject that an arrow key moves to, from left to right.
 fn stepped(response: &Response, scene: &PlotScene<'_>) -> Option<usize> {
     if !scene.look.chooses || !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |keys: [Key; 2]| {
+    let is_any_pressed = |keys: [Key; 2]| {
         response.ctx.input(|input| keys.into_iter().any(|key| input.key_pressed(key)))
     };
-    let forward = pressed([Key::ArrowRight, Key::ArrowUp]);
-    let back = pressed([Key::ArrowLeft, Key::ArrowDown]);
+    let forward = is_any_pressed([Key::ArrowRight, Key::ArrowUp]);
+    let back = is_any_pressed([Key::ArrowLeft, Key::ArrowDown]);
     if forward == back {
         return None;
     }
@@ -441,7 +448,8 @@ mod tests {
     #[test]
     fn points_on_one_pixel_are_drawn_once_and_never_too_many() {
         let point = |id: usize| {
-            let (name, about) = (String::new(), String::new());
+            let name = String::new();
+            let about = String::new();
             FigurePoint { x: id as f64 / 10.0, y: 0.0, series: 0, id, name, about }
         };
         let figure = Figure {

@@ -1,8 +1,7 @@
-//! A graph of values that stand on each other, place by place: bytes over program steps or tiles,
-//! cycles over tiles.
+//! A graph of stacked values by place: bytes over program steps or tiles, cycles over tiles.
 //!
-//! Place `n` takes the room from `n` to `n + 1` of the axis, and its label stands below its
-//! middle. A column of pixels that holds several places shows the largest of them.
+//! Place `n` covers the axis from `n` to `n + 1`, and its label is below its middle. A column of
+//! pixels that covers several places shows the largest of them.
 
 mod paint;
 mod values;
@@ -26,44 +25,44 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
 use tilescope_analysis::tile_curves::TileCurveUnit;
 
-/// Height of the strip above the graph.
+/// The height of the strip above the graph.
 const STRIP: f32 = 30.0;
-/// Height of the legend below it.
+/// The height of the legend below it.
 const LEGEND: f32 = 24.0;
-/// Room for the names of values.
+/// The width of the labels of values.
 const AXIS_WIDTH: f32 = 74.0;
-/// Room for the numbers and the title below the graph.
+/// The space for the numbers and the title below the graph.
 const FOOT: f32 = 36.0;
-/// Most places that get a node of their own for readers of the screen.
+/// The largest number of places that have separate nodes for screen readers.
 const MAX_NODES: usize = 256;
-/// About as many nodes as there are where neighbours share one.
+/// The approximate number of nodes if neighbours share them.
 const SHARED_NODES: usize = 64;
 
-/// How a graph looks and what stands on it.
+/// The appearance of a graph and its marks.
 pub(crate) struct StackGraphInput<'a> {
-    /// Name for readers of the screen.
+    /// The name for screen readers.
     pub name: &'a str,
-    /// Title of the axis along the foot: `Program steps`.
+    /// The title of the horizontal axis: `Program steps`.
     pub axis: &'a str,
-    /// What a place is called: `Step 7`.
+    /// The name of a place: `Step 7`.
     pub label: &'a dyn Fn(usize) -> String,
     pub unit: TileCurveUnit,
-    /// One colour per layer.
+    /// The colours, one per layer.
     pub colours: &'a [Color32],
-    /// Places that are chosen.
+    /// The selected places.
     pub chosen: &'a [usize],
-    /// Places that something covers, with its name.
+    /// Ranges of places with names.
     pub spans: &'a [(Range<usize>, String)],
-    /// Places with words beside them.
+    /// Places with text beside them.
     pub annotations: &'a [GraphAnnotation],
     pub levels: &'a [GraphLevelLine],
-    /// A value that the axis reaches up to, however small the values are.
+    /// A value that the axis always includes.
     pub least_top: u64,
-    /// Places that stay bright while the others are veiled; `None` veils nothing.
+    /// The places that stay bright while the others are veiled; `None` veils nothing.
     pub matching: Option<&'a MatchedPlaces>,
 }
 
-/// A point of the graph with words beside it.
+/// A point of the graph with text beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GraphAnnotation {
     pub place: usize,
@@ -71,30 +70,30 @@ pub(crate) struct GraphAnnotation {
     pub words: String,
 }
 
-/// A line across the graph.
+/// A horizontal line across the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GraphLevelLine {
     pub value: u64,
-    /// What it stands for.
+    /// The meaning of the line.
     pub name: &'static str,
     pub colour: Color32,
 }
 
-/// Whether a line at `capacity` is near values of which `most` is the highest: where it is far above
-/// them, it would only flatten the graph.
+/// Returns true if a line at `capacity` is near values with the maximum `most`. A line far above
+/// them would only flatten the graph.
 pub(crate) fn is_near(capacity: u64, most: u64) -> bool {
     most.saturating_mul(5) > capacity.saturating_mul(2)
 }
 
-/// Places that match something, counted so that a column of pixels knows at once if it has any.
+/// The matching places, counted so that any range can be tested in constant time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MatchedPlaces {
-    /// Number of matches before each place.
+    /// The number of matches before each place.
     before: Vec<u32>,
 }
 
 impl MatchedPlaces {
-    /// Of places in order, for each whether it matches.
+    /// Counts matches, given for each place in order if it matches.
     pub(crate) fn new(places: impl Iterator<Item = bool>) -> Self {
         let mut before = vec![0];
         let mut count = 0;
@@ -109,35 +108,35 @@ impl MatchedPlaces {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Whether any of the places matches.
+    /// Returns true if any of the places matches.
     fn any(&self, places: Range<usize>) -> bool {
         let count = |place: usize| self.before.get(place).copied().unwrap_or(self.count());
         count(places.start) < count(places.end)
     }
 
-    /// The first match behind a place, or the first of all.
+    /// The first match after a place, or the first of all.
     pub(crate) fn next(&self, after: Option<usize>) -> Option<usize> {
         let from = after.map_or(0, |place| place + 1);
         let known = self.before.get(from).copied().unwrap_or(self.count());
-        // A match is the place at which the count goes up.
+        // A match is the place at which the count increases.
         let nth = if known < self.count() { known } else { 0 };
         let place = self.before.partition_point(|count| *count <= nth);
         // No underflow: `before` starts with 0, which is never above `nth`.
-        (self.count() > 0).then(|| place - 1)
+        if self.count() > 0 { Some(place - 1) } else { None }
     }
 }
 
-/// What the user did.
+/// The user's interaction with the graph.
 pub(crate) struct StackGraphResponse {
-    /// The graph, for call-outs.
+    /// The response of the graph, for call-outs.
     pub response: Response,
-    /// Place under the pointer.
+    /// The place under the pointer.
     pub hovered: Option<usize>,
-    /// Place that was clicked, and whether it is to be added to those chosen before.
+    /// The clicked place, and true if it is added to the selected ones.
     pub clicked: Option<(usize, bool)>,
 }
 
-/// What is zoomed to, and what is drawn already.
+/// The zoom state of the graph.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct StackGraph {
@@ -153,7 +152,7 @@ pub(crate) struct StackGraph {
 }
 
 impl Serialize for StackGraph {
-    /// A graph that shows all places is the same place before and after it is drawn.
+    /// A graph that shows all places serializes the same before and after it is drawn.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let limits = self.limits.filter(|_| !self.is_whole());
         let mut kept = serializer.serialize_struct("StackGraph", 2)?;
@@ -163,7 +162,7 @@ impl Serialize for StackGraph {
     }
 }
 
-/// Where things are in this frame.
+/// The layout of this frame.
 struct StackGraphLayout<'a> {
     stack: &'a StackedValues,
     frame: Rect,
@@ -184,12 +183,12 @@ impl StackGraphLayout<'_> {
     fn place(&self, at: Pos2) -> Option<usize> {
         let place = self.axis.position_from_x(at.x - self.frame.left());
         let place = usize::try_from(place).ok()?;
-        (self.frame.contains(at) && place < self.stack.places()).then_some(place)
+        if self.frame.contains(at) && place < self.stack.places() { Some(place) } else { None }
     }
 
     fn window(&self) -> Range<usize> {
         let window = self.axis.window(self.frame.width());
-        // The axis shows a little air behind the last place.
+        // The axis shows a small margin after the last place.
         let end = (window.end as usize).min(self.stack.places());
         (window.start as usize).min(end)..end
     }
@@ -201,17 +200,17 @@ impl StackGraph {
         self.axis = None;
     }
 
-    /// The highest value that it showed in the last frame, lines across it included.
+    /// The highest value of the last frame, including the lines across the graph.
     pub(crate) fn highest(&self) -> Option<u64> {
         self.highest
     }
 
-    /// Whether all places are shown.
+    /// Returns true if all places are visible.
     pub(crate) fn is_whole(&self) -> bool {
         self.axis.is_none()
     }
 
-    /// Shows the graph in the room there is.
+    /// Shows the graph in the available space.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -228,7 +227,7 @@ impl StackGraph {
             Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
         let limits = AxisLimits { range: axis_range_of_places(stack.places()), width };
         self.keep_axis(limits);
-        // Before the graph, which then shows in this very frame what strip and count moved to.
+        // Before the graph, which then shows changes of strip and count in the same frame.
         self.strip_ui(ui, stack, strip, limits);
         let beside = Rect::from_x_y_ranges(area.left() + 6.0..=left - 6.0, strip.y_range());
         self.count_ui(ui, beside, limits, look.axis);
@@ -237,7 +236,7 @@ impl StackGraph {
         let levels = look.levels.iter().map(|level| level.value);
         let highest = levels.fold(stack.highest(places.window()), u64::max);
         self.highest = Some(highest);
-        // Only what is in sight sets the scale, so that zooming in makes small values readable.
+        // Only visible values set the scale, so that zooming in makes small values readable.
         places.top = highest.max(look.least_top).max(1) as f64 * 1.08;
         let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
         paint(ui, &places, look);
@@ -249,7 +248,7 @@ impl StackGraph {
     }
 
     fn keep_axis(&mut self, limits: AxisLimits) {
-        // Another number of places is another graph: its axis would point anywhere.
+        // Another number of places means another graph, for which the old axis is meaningless.
         let known = self.limits.filter(|old| old.range == limits.range);
         self.axis = match (self.axis, known) {
             (Some(axis), Some(old)) if (old.width - limits.width).abs() < 0.5 => Some(axis),
@@ -295,7 +294,7 @@ impl StackGraph {
         }
     }
 
-    /// How many places are on the screen.
+    /// The number of visible places.
     fn count_ui(&mut self, ui: &mut Ui, rect: Rect, limits: AxisLimits, places: &str) {
         let axis =
             self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
@@ -305,7 +304,7 @@ impl StackGraph {
         let shown = shown.accessible_name(&name);
         if shown.on_hover_text(format!("{name}: drag or type a number")).changed() {
             let whole = count >= limits.range.length();
-            self.axis = (!whole).then(|| axis.with_visible_count(count, limits));
+            self.axis = if !whole { Some(axis.with_visible_count(count, limits)) } else { None };
         }
     }
 
@@ -317,7 +316,8 @@ impl StackGraph {
         limits: AxisLimits,
         response: &Response,
     ) -> (Option<usize>, Option<(usize, bool)>) {
-        let (mut hovered, mut clicked) = (None, None);
+        let mut hovered = None;
+        let mut clicked = None;
         let at = response.hover_pos().filter(|at| places.frame.contains(*at));
         if !response.dragged() {
             hovered = at.and_then(|at| places.place(at));
@@ -350,27 +350,27 @@ impl StackGraph {
             }
         }
         if moved != places.axis {
-            // `None` stands for all places: that still shows all of them once the window is wider.
+            // `None` stands for all places: all of them stay visible in a wider window.
             let whole = moved.window(limits.width).length() >= limits.range.length();
-            self.axis = (!whole).then(|| moved.clamped_to(limits));
+            self.axis = if !whole { Some(moved.clamped_to(limits)) } else { None };
         }
         (hovered, clicked)
     }
 }
 
-/// The axis of a graph of so many places; one place wide if there are none.
+/// The axis of a graph of this many places; one place wide if there are none.
 fn axis_range_of_places(places: usize) -> AxisRange {
     AxisRange::new(0, places.max(1) as u64)
 }
 
-/// The place that an arrow key leads to from the last one chosen.
+/// The place that an arrow key moves to from the last selected one.
 fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Option<(usize, bool)> {
     if places == 0 || !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
     let (left, right, add) = ui.input(|input| {
-        let pressed = |key| input.key_pressed(key);
-        (pressed(Key::ArrowLeft), pressed(Key::ArrowRight), input.modifiers.shift)
+        let is_pressed = |key| input.key_pressed(key);
+        (is_pressed(Key::ArrowLeft), is_pressed(Key::ArrowRight), input.modifiers.shift)
     });
     let from = chosen.last().copied();
     let place = match (left, right) {
@@ -381,7 +381,7 @@ fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Opti
     Some((place, add))
 }
 
-/// The graph and its places for readers of the screen.
+/// The graph and its places for screen readers.
 fn nodes_ui(
     ui: &Ui,
     places: &StackGraphLayout<'_>,
@@ -398,7 +398,7 @@ fn nodes_ui(
         ("Top of the axis".to_owned(), look.unit.exact(places.top as u64))
     });
     let window = places.window();
-    // Where there are too many of them, neighbours share a node.
+    // If there are too many places, neighbours share a node.
     let shared = if window.len() > MAX_NODES { window.len().div_ceil(SHARED_NODES) } else { 1 };
     for first in window.clone().step_by(shared) {
         let end = (first + shared).min(window.end);
@@ -438,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matches_are_found_one_after_the_other() {
+    fn matches_are_visited_in_order() {
         let places = [false, true, false, true, true, false];
         let matching = MatchedPlaces::new(places.into_iter());
         assert_eq!(matching.count(), 3);

@@ -1,4 +1,4 @@
-//! How a graph of stacked values is painted.
+//! Painting of a graph of stacked values.
 
 use super::values::{StackedValues, mark_step};
 use super::{GraphAnnotation, MatchedPlaces, StackGraphInput, StackGraphLayout};
@@ -8,29 +8,29 @@ use crate::widgets::pan_zoom_axis::tick_step;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
 use tilescope_report::units::grouped;
 
-/// Width of the line along the top of a layer.
+/// The width of the line along the top of a layer.
 const LINE: f32 = 1.3;
-/// Most columns of each of many layers that have a line along their top.
+/// The largest number of columns at which many layers have a line along their top.
 const MOST_OUTLINED: usize = 400;
 
-/// Paints the graph and what stands on it.
+/// Paints the graph and its marks.
 pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>) {
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter();
-    // The grid below the layers, which stand on the line that is painted last.
+    // The grid is below the layers; the axis line that they rest on is painted last.
     grid(ui, painter, places, look, palette);
     let inside = ui.painter_at(places.frame);
     let ground = columns(places, None);
     let mut below = ground.clone();
     let count = places.stack.titles().len();
-    // A few layers are pale with a line along their top; many are told apart by their colours.
+    // A few layers are pale with a line along their top; many are distinguished by their colours.
     let paleness = [0.85, 0.75].get(count.saturating_sub(1)).copied().unwrap_or(0.25);
     for (index, colour) in look.colours.iter().enumerate().take(count) {
         let above = columns(places, Some(index));
         if places.stack.is_overlaid() {
-            // What is behind shines through.
+            // Layers behind it stay visible.
             fill(&inside, places, &ground, &above, colour.gamma_multiply(0.16));
-            // Of two that are the same, the one behind shows on both sides.
+            // If two are equal, the one behind shows on both sides.
             let width = if index < count / 2 { 3.0 } else { LINE };
             outline(&inside, places, &above, Stroke::new(width, *colour));
             continue;
@@ -46,7 +46,8 @@ pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInp
     }
     spans(&inside, places, look, palette);
     for place in look.chosen {
-        let (from, to) = (places.x(*place), places.x(place + 1));
+        let from = places.x(*place);
+        let to = places.x(place + 1);
         let middle = (from + to) / 2.0;
         if to - from > 3.0 {
             let band = Rect::from_x_y_ranges(from..=to, places.frame.y_range());
@@ -59,18 +60,18 @@ pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInp
         inside.hline(places.frame.x_range(), places.y(level.value), line);
     }
     for (index, flag) in look.annotations.iter().enumerate() {
-        // Two of them may be at one place: their words stand on either side.
+        // Two of them may be at one place: their texts are on opposite sides.
         paint_flag(&inside, places, flag, index % 2 == 1, palette);
     }
     painter.hline(places.frame.x_range(), places.frame.bottom(), Stroke::new(1.0, palette.outline));
 }
 
-/// Left edge, right edge and height of each column of pixels, or of each place where those are
+/// The left edge, right edge and height of each column of pixels, or of each place if places are
 /// wider.
 fn columns(places: &StackGraphLayout<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
     let window = places.window();
-    // At most one column per point, however many tiles there are; each shows its highest place, so
-    // that a single full tile among thousands stays visible.
+    // At most one column per point, for any number of tiles. Each shows its highest place, so that
+    // a single full tile among thousands stays visible.
     let per_column = window.len().div_ceil((places.frame.width() as usize).max(1)).max(1);
     let mut found: Vec<(f32, f32, f32)> = Vec::with_capacity(window.len() / per_column + 1);
     let mut first = window.start;
@@ -90,7 +91,7 @@ fn fill(
     above: &[(f32, f32, f32)],
     colour: Color32,
 ) {
-    // One mesh: egui feathers the edges of single shapes, so neighbours would show seams.
+    // One mesh: egui feathers the edges of single shapes, which would leave seams.
     let mut mesh = Mesh::default();
     let mut run: Option<(f32, f32, f32, f32)> = None;
     for ((left, right, bottom), (_, _, top)) in below.iter().zip(above) {
@@ -98,8 +99,8 @@ fn fill(
             break;
         }
         match &mut run {
-            // Neighbours of the same height are one rectangle.
-            // Equal values give equal bits, so comparing floats is safe.
+            // Neighbours of the same height are one rectangle. Equal values give equal bits, so
+            // comparing floats is safe.
             Some((_, end, low, high)) if *low == *bottom && *high == *top => *end = *right,
             _ => {
                 quad(&mut mesh, run.replace((*left, *right, *bottom, *top)), colour);
@@ -116,14 +117,15 @@ fn quad(mesh: &mut Mesh, run: Option<(f32, f32, f32, f32)>, colour: Color32) {
     mesh.add_colored_rect(Rect::from_min_max(pos2(left, top), pos2(right, bottom)), colour);
 }
 
-/// Covers the columns of pixels that hold no match.
+/// Veils the columns of pixels without a match.
 fn veil(
     painter: &Painter,
     places: &StackGraphLayout<'_>,
     matching: &MatchedPlaces,
     colour: Color32,
 ) {
-    let (window, frame) = (places.window(), places.frame);
+    let window = places.window();
+    let frame = places.frame;
     let per_column = window.len().div_ceil((frame.width() as usize).max(1)).max(1);
     let mut mesh = Mesh::default();
     let mut run: Option<(f32, f32, f32, f32)> = None;
@@ -154,15 +156,15 @@ fn outline(
 ) {
     let mut points = Vec::with_capacity(above.len() * 2);
     for (left, right, y) in above {
-        // Cut just outside of the frame, where the clip hides it: far out floats are coarse.
+        // Cut just outside the frame, where the clip hides it: large floats are coarse.
         points.push(pos2(left.max(places.frame.left() - 2.0), *y));
         points.push(pos2(right.min(places.frame.right() + 2.0), *y));
     }
-    // What lies on a straight line needs no points of its own.
+    // Points on a straight line are redundant.
     points.dedup();
     let mut kept: Vec<egui::Pos2> = Vec::with_capacity(points.len());
     for point in points {
-        // Fewer points matter: egui tessellates every one of them into several triangles.
+        // Fewer points matter: egui tessellates each of them into several triangles.
         if let [.., a, b] = kept[..]
             && a.y == b.y
             && b.y == point.y
@@ -197,7 +199,7 @@ fn grid(
         let at = pos2(frame.left() - 8.0, y);
         painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
     }
-    // At least 1, as `tick_step` promises, or the loop below would not end.
+    // At least 1, as `tick_step` guarantees, or the loop below would not end.
     let step = tick_step(places.axis.scale(), 80.0) as usize;
     let window = places.window();
     let mut place = window.start.div_ceil(step) * step;
@@ -225,7 +227,7 @@ fn grid(
     );
 }
 
-/// What covers a part of the axis: bars along the top, each with its name.
+/// The named ranges of the axis: bars along the top, each with its name.
 fn spans(
     painter: &Painter,
     places: &StackGraphLayout<'_>,
@@ -233,14 +235,15 @@ fn spans(
     palette: &ThemePalette,
 ) {
     for (index, (covered, name)) in look.spans.iter().enumerate() {
-        let (left, right) = (places.x(covered.start), places.x(covered.end));
+        let left = places.x(covered.start);
+        let right = places.x(covered.end);
         let right = right.max(left + 2.0);
         let area = Rect::from_x_y_ranges(left..=right, places.frame.y_range());
         painter.rect_filled(area, 0.0, palette.accent.gamma_multiply(0.10));
         let top = places.frame.top() + 4.0 + index as f32 * 18.0;
         let bar = Rect::from_min_max(pos2(left, top), pos2(right, top + 4.0));
         painter.rect_filled(bar, 2.0, palette.accent);
-        // The name stays in the frame where its span begins left of it; the inner `max` keeps the
+        // The name stays in the frame if its range begins left of it; the inner `max` keeps the
         // bounds of `clamp` in order in a narrow graph.
         let from = left.clamp(
             places.frame.left() + 2.0,
@@ -280,14 +283,15 @@ fn paint_flag(
         FontId::proportional(text_size::CAPTION),
         palette.text,
     );
-    let (before, behind) = (x - 8.0 - text.size().x, x + 8.0);
+    let before = x - 8.0 - text.size().x;
+    let behind = x + 8.0;
     let fits_before = before >= places.frame.left();
     let fits_behind = behind + text.size().x <= places.frame.right();
     let left = match (fits_before, fits_behind) {
         (true, true) if words_left => before,
         (_, true) => behind,
         (true, false) => before,
-        // In a narrow graph they stand where there is most room.
+        // In a narrow graph they are placed where there is most space.
         (false, false) => (x - text.size().x / 2.0)
             .min(places.frame.right() - text.size().x)
             .max(places.frame.left()),
@@ -308,12 +312,12 @@ pub(super) fn silhouette(
     let places = stack.places().max(1);
     let highest = stack.highest(0..places).max(1) as f64;
     let lowest = (0..places).map(|place| stack.total(place)).min().unwrap_or(0) as f64;
-    // What is the same everywhere would hide what differs.
+    // A large common part would hide the differences.
     let base = if lowest * 2.0 > highest { lowest - (highest - lowest) * 0.2 } else { 0.0 };
-    // A little air above the highest place.
+    // A small margin above the highest place.
     let top = (highest - base).max(1.0) * 1.06;
     for x in 0..width {
-        // Rounded down and up: every place is in a column, however many there are.
+        // Rounded down and up: every place is in a column, for any number of places.
         let first = x * places / width;
         let end = ((x + 1) * places).div_ceil(width).max(first + 1);
         let value = stack.highest(first..end) as f64 - base;

@@ -1,22 +1,22 @@
-//! Values that stand on each other, and their greatest sums over any range of places.
+//! Stacked values, and their maximum sums over any range of places.
 
 use crate::widgets::pan_zoom_axis::tick_step;
 use std::ops::Range;
 use tilescope_analysis::tile_curves::TileCurveUnit;
 
-/// Places that one value of the next level stands for.
+/// The number of values that one value of the next level covers.
 const FANOUT: usize = 8;
 
-/// Values of one meaning, by place.
+/// Values with one meaning, by place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackLayer {
     pub title: String,
-    /// One value per place.
+    /// The values, one per place.
     pub values: Vec<u64>,
 }
 
-/// Values whose maximum over any range takes O(log n): level `k` holds the greatest of each
-/// `FANOUT`^k neighbours. All levels together take a seventh of the values' room.
+/// Values whose maximum over any range takes O(log n): level `k` holds the maximum of each
+/// `FANOUT`^k neighbours. All levels together take a seventh of the values' memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct RangeMaxima {
     levels: Vec<Vec<u64>>,
@@ -41,8 +41,8 @@ impl RangeMaxima {
         let mut start = places.start.min(end);
         let mut highest = 0;
         for level in &self.levels {
-            // The ragged ends are looked at value by value; what is left are whole groups of the
-            // next level.
+            // The partial groups at the ends are checked value by value; the rest are whole groups
+            // of the next level.
             while start < end && !start.is_multiple_of(FANOUT) {
                 highest = highest.max(level[start]);
                 start += 1;
@@ -57,19 +57,19 @@ impl RangeMaxima {
     }
 }
 
-/// Layers with their sums.
+/// The layers with their sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackedValues {
     titles: Vec<String>,
-    /// How high each layer reaches, place by place.
+    /// The top of each layer, by place.
     sums: Vec<RangeMaxima>,
     places: usize,
-    /// Whether all layers stand on the ground instead of on each other.
+    /// True if all layers start at zero instead of on top of each other.
     overlaid: bool,
 }
 
 impl StackedValues {
-    /// Layers from the bottom to the top.
+    /// Stacks layers from the bottom to the top.
     pub(crate) fn new(layers: Vec<StackLayer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
         let mut sum = vec![0u64; places];
@@ -84,8 +84,8 @@ impl StackedValues {
         stack
     }
 
-    /// Layers that all stand on the ground, one behind the other: the values of several things that
-    /// are compared, not the parts of one.
+    /// Layers that all start at zero, one behind the other: the values of several compared objects,
+    /// not the parts of one.
     pub(crate) fn overlaid(layers: Vec<StackLayer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
         let titles = layers.iter().map(|layer| layer.title.clone()).collect();
@@ -93,7 +93,7 @@ impl StackedValues {
         Self { titles, sums, places, overlaid: true }
     }
 
-    /// Whether all layers stand on the ground.
+    /// Returns true if all layers start at zero.
     pub(super) fn is_overlaid(&self) -> bool {
         self.overlaid
     }
@@ -102,24 +102,23 @@ impl StackedValues {
         self.places
     }
 
-    /// What the layers are, from the bottom to the top.
+    /// The titles of the layers, from the bottom to the top.
     pub(crate) fn titles(&self) -> &[String] {
         &self.titles
     }
 
-    /// How high the layers reach at a place: their sum, or the largest of those that are compared.
+    /// The height of all layers at a place: their sum, or the maximum of compared layers.
     pub(crate) fn total(&self, place: usize) -> u64 {
         self.topmost_layers().iter().map(|sums| sums.get(place)).max().unwrap_or(0)
     }
 
-    /// The layers that reach highest: the last one of those that stand on each other, any of those
-    /// that do not.
+    /// The layers that may reach highest: the last one of stacked layers, any of compared ones.
     fn topmost_layers(&self) -> &[RangeMaxima] {
         let first = if self.overlaid { 0 } else { self.sums.len().saturating_sub(1) };
         self.sums.get(first..).unwrap_or_default()
     }
 
-    /// Value of one layer at a place.
+    /// The value of one layer at a place.
     pub(crate) fn value(&self, layer: usize, place: usize) -> u64 {
         let upto = |layer: usize| self.sums.get(layer).map_or(0, |sums| sums.get(place));
         let below = layer.checked_sub(1).filter(|_| !self.overlaid);
@@ -127,18 +126,18 @@ impl StackedValues {
         upto(layer) - below.map_or(0, upto)
     }
 
-    /// How high the layers reach in a range of places.
+    /// The highest top of all layers in a range of places.
     pub(crate) fn highest(&self, places: Range<usize>) -> u64 {
         self.topmost_layers().iter().map(|sums| sums.highest(places.clone())).max().unwrap_or(0)
     }
 
-    /// How high one of the layers reaches in a range of places.
+    /// The highest top of one layer in a range of places.
     pub(super) fn highest_upto(&self, layer: usize, places: Range<usize>) -> u64 {
         self.sums.get(layer).map_or(0, |sums| sums.highest(places))
     }
 }
 
-/// Distance between marks for about `count` of them up to `top`: powers of two for bytes, round
+/// The distance between marks for about `count` of them up to `top`: powers of two for bytes, round
 /// numbers for everything else.
 pub(super) fn mark_step(unit: TileCurveUnit, top: f64, count: f64) -> f64 {
     let least = (top / count).max(1.0);
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_stand_on_each_other() {
+    fn layers_are_stacked() {
         let layer = |values: &[u64]| StackLayer { title: String::new(), values: values.to_vec() };
         let stack = StackedValues::new(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1])]);
         assert_eq!(stack.places(), 3);
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_beside_each_other_keep_their_own_values() {
+    fn overlaid_layers_keep_their_own_values() {
         let layer = |values: &[u64]| StackLayer { title: String::new(), values: values.to_vec() };
         let stack = StackedValues::overlaid(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1, 2])]);
         assert_eq!(stack.places(), 4);
@@ -176,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_of_any_range_is_that_of_its_values() {
-        // Whole groups on every level are as much a case as ragged ones.
+    fn the_maximum_of_any_range_is_that_of_its_values() {
+        // Covers whole groups on every level as well as partial ones.
         for count in [0, 1, 7, 8, 9, 64, 65, 512, 700u64] {
             let values: Vec<u64> = (0..count).map(|at| at * 7919 % 1009 + 1).collect();
             let maxima = RangeMaxima::new(values.clone());

@@ -1,36 +1,51 @@
-//! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
-//! out; sorting and filtering happen off the UI thread.
+//! Tables: sortable columns, a filter box, groups of rows, a row of totals. Only the rows on the screen
+//! are laid out; sorting, filtering and grouping happen off the UI thread.
 
 mod row_menu;
 mod row_order;
 
 use super::elided_text::without_middle;
-use super::{hint_ui, neighbour, search_ui};
+use super::{choice_ui, hint_ui, neighbour, search_ui};
 use crate::theme::fonts::{strong, strong_family};
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
-use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
+use egui::{
+    Align, CornerRadius, FontId, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui,
+    WidgetInfo, vec2,
+};
 use egui_extras::{Column as Width, TableBuilder};
 use row_menu::{RowMenu, RowMenuChoice};
 use row_order::{TableRowOrder, order};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, TableColumn};
-use tilescope_report::units::{Bytes, grouped};
+use tilescope_analysis::grouping::GroupKey;
+use tilescope_report::units::{Bytes, grouped, percent};
 
 const ROW_HEIGHT: f32 = 24.0;
 const WORDS_WIDTH: f32 = 120.0;
-/// The same of the only column of words, in which alone rows differ by name.
+/// The smallest width of a single text column, because only its names distinguish rows.
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
+/// Of the bars of shares, with their number.
+const SHARE_WIDTH: f32 = 120.0;
+/// Room for the number of a share beside its bar.
+const SHARE_NUMBER: f32 = 54.0;
+/// As wide as bytes are where three figures are enough.
+const WIDEST_BYTES: &str = "+1023 KiB";
+/// Name of the choice of groups.
+const GROUP_BY: &str = "Group by";
 const BETWEEN: f32 = 12.0;
-/// Behind the head of the column that rows are sorted by.
+/// The sign after the title of a column sorted in descending order.
 const DESCENDING: &str = " ▼";
+/// The sign after the title of a column sorted in ascending order.
 const ASCENDING: &str = " ▲";
 
-/// Narrowest that a column can be read in, where `widest` is its widest number: of numbers all
-/// digits are shown, or they are others; and all of their head, sorted or not.
+/// The smallest readable width of a column with the widest number `widest`. All digits of numbers
+/// are shown, because truncated ones look like other numbers, and the whole title with its sort
+/// sign.
 fn least_width(
     ui: &Ui,
     (column, words_width): (&TableColumn, f32),
@@ -43,34 +58,44 @@ fn least_width(
     }
     let colour = ui.visuals().text_color();
     let width = |text: String, font: FontId| {
-        // Signs are not all as wide as each other.
+        // Signs differ in width.
         ui.painter().layout_no_wrap(text, font, colour).size().x.ceil() + 4.0
     };
     let head =
         width(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
-    // As totals are written.
+    // In the font of the totals.
     let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
-    let number = widest.map_or(0.0, |cell| width(cell.text(), font));
-    head.max(number).max(SHORT_WIDTH)
+    let number = widest.map_or(0.0, |cell| width(cell.text_in(numbers(ui)), font.clone()));
+    let is_bytes = |cell: &&TableCell| {
+        matches!(cell, TableCell::Bytes(_) | TableCell::Change { bytes: true, .. })
+    };
+    // The largest of bytes has few letters where it is a round number of MiB.
+    let bytes = widest.filter(is_bytes).map_or(0.0, |_| width(WIDEST_BYTES.to_owned(), font));
+    head.max(number).max(bytes).max(SHORT_WIDTH)
 }
 
-/// Whether a column takes the room that is left.
+/// Returns true if a column takes the remaining width.
 fn is_wide(column: &TableColumn) -> bool {
     column.alignment == ColumnAlignment::Left
 }
 
-/// How the user looks at a table.
+/// The user's settings of a table.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TableState {
     filter: String,
-    /// Whether rows stay as they are given until the user sorts them.
+    /// True if rows keep their given order until the user sorts them.
     as_given: bool,
-    /// Column and direction; without it, by the first column of numbers, largest first.
+    /// The column and direction; `None` sorts by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
+    /// What rows are grouped by; not chosen yet at first: a long table is grouped by itself.
+    group_by: ChosenGroups,
+    /// Paths of groups whose rows are shown.
     #[serde(skip)]
-    order: BackgroundQuery<(u64, usize, bool, String), TableRowOrder>,
-    /// The row that a key has led to, until it has the focus.
+    open: BTreeSet<String>,
+    #[serde(skip)]
+    order: BackgroundQuery<TableQuestion, TableRowOrder>,
+    /// The line that a key has led to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
     /// What the menu of a row offers beside copying and filtering.
@@ -81,14 +106,39 @@ pub(crate) struct TableState {
     entered: Option<(usize, usize)>,
 }
 
-/// Which rows of a table can be chosen, which are, and where a key leads to.
+/// What the user groups rows by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ChosenGroups {
+    /// What tells most of a long table; nothing for a short one.
+    #[default]
+    ByItself,
+    Nothing,
+    By(GroupKey),
+}
+
+impl ChosenGroups {
+    fn key(self, table: &DataTable) -> Option<GroupKey> {
+        let keys = table.keys.as_ref()?;
+        match self {
+            Self::ByItself => keys.at_first(table.rows.len()),
+            Self::Nothing => None,
+            // A saved choice may be of another report.
+            Self::By(key) => Some(key).filter(|key| keys.count(*key) > 1),
+        }
+    }
+}
+
+/// Which rows of a table can be chosen and which are, which groups are open, and where a key leads to.
 struct TableRowSelection<'a> {
-    chosen: &'a [usize],
+    /// `None` where rows cannot be chosen.
+    chosen: Option<&'a [usize]>,
     focus: &'a mut Option<usize>,
+    open: &'a mut BTreeSet<String>,
 }
 
 impl TableState {
-    /// Rows stay as they are given until the user sorts them.
+    /// A state whose rows keep their given order until the user sorts them.
     pub(crate) fn as_given() -> Self {
         Self { as_given: true, ..Self::default() }
     }
@@ -115,7 +165,7 @@ impl TableState {
         self.shown_ui(ui, workers, table, generation, hint, None);
     }
 
-    /// Shows a table of which rows may be chosen; the row that was clicked.
+    /// Shows a table with selectable rows. Returns the clicked row.
     pub(crate) fn choose_ui(
         &mut self,
         ui: &mut Ui,
@@ -144,31 +194,33 @@ impl TableState {
         ui.horizontal(|ui| {
             ui.add_space(spacing::S);
             search_ui(ui, &mut self.filter, hint, 220.0);
+            self.group_by_ui(ui, table);
             self.count_ui(ui, table);
         });
         ui.add_space(spacing::XS);
         let first_number = table.columns.iter().position(|column| !is_wide(column)).unwrap_or(0);
-        // Behind the last column all rows are alike.
+        // After the last column all rows are equal.
         let unsorted = if self.as_given { table.columns.len() } else { first_number };
         let (column, descending) = self.sort.unwrap_or((unsorted, true));
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
-        // A saved place may sort by a column that this table does not have.
-        let key = (generation, column.min(table.columns.len()), descending, filter);
-        let asked = self.order.compute(
-            ui.ctx(),
-            workers,
-            &key,
-            move |(generation, column, descending, text)| TableRowOrder {
-                generation: *generation,
-                ..order(&shared, *column, *descending, text)
-            },
-        );
+        let question = TableQuestion {
+            generation,
+            // A saved place may sort by a column that this table does not have.
+            column: column.min(table.columns.len()),
+            descending,
+            filter,
+            group_by: self.group_by.key(table),
+            open: self.open.clone(),
+        };
+        let compute = move |question: &TableQuestion| order(&shared, question);
+        let asked = self.order.compute(ui.ctx(), workers, &question, compute);
         // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let mut menu = RowMenu { entries: self.entries, chosen: None };
         let sort = &mut self.sort;
-        let choice = choice.map(|chosen| TableRowSelection { chosen, focus: &mut self.focus });
+        let (focus, open) = (&mut self.focus, &mut self.open);
+        let choice = TableRowSelection { chosen: choice, focus, open };
         let frame = egui::Frame::new().inner_margin(egui::Margin {
             left: 14,
             right: 8,
@@ -184,13 +236,16 @@ impl TableState {
                 let widths = columns
                     .map(|(column, widest)| least_width(ui, (column, words), widest.as_ref()));
                 let widths: Vec<f32> = widths.collect();
-                let needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
+                let mut needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
+                if order.shares.is_some() {
+                    needed += SHARE_WIDTH + BETWEEN;
+                }
                 if needed <= ui.available_width() {
                     return rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu);
                 }
                 let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
                 area.show(ui, |ui| {
-                    // Columns keep their least width and the table scrolls, instead of squeezing
+                    // Columns keep their smallest width and the table scrolls, instead of squeezing
                     // numbers.
                     ui.set_width(needed);
                     rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu)
@@ -209,14 +264,34 @@ impl TableState {
         clicked
     }
 
+    /// The choice of what rows are grouped by, where that tells them apart.
+    fn group_by_ui(&mut self, ui: &mut Ui, table: &DataTable) {
+        let Some(keys) = &table.keys else { return };
+        let useful = keys.useful().map(|key| (Some(key), key.title()));
+        let choices: Vec<_> = std::iter::once((None, "No groups")).chain(useful).collect();
+        if choices.len() == 1 {
+            return;
+        }
+        if let Some(chosen) = choice_ui(ui, GROUP_BY, &choices, self.group_by.key(table)) {
+            self.group_by = chosen.map_or(ChosenGroups::Nothing, ChosenGroups::By);
+            self.open.clear();
+        }
+    }
+
     fn count_ui(&self, ui: &mut Ui, table: &DataTable) {
-        // The last count stays while a filter is worked on: numbers would flicker at every letter.
+        // The last count stays while a filter is being applied: numbers would flicker at every
+        // letter.
         let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
         let all = table.rows.len();
         let text = if shown == all {
             format!("{} rows", grouped(all as u64))
         } else {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
+        };
+        let groups = self.order.latest().map_or(0, |order| order.groups_at_top());
+        let text = match groups {
+            0 => text,
+            groups => format!("{} groups, {text}", grouped(groups as u64)),
         };
         ui.weak(text);
     }
@@ -233,36 +308,44 @@ fn rows_ui(
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
-    let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
+    let reacts = choice.chosen.is_some() || !order.groups.is_empty();
+    let sense = if reacts { Sense::click() } else { Sense::hover() };
     let builder = TableBuilder::new(ui)
         .striped(true)
         .vscroll(true)
         .auto_shrink(false)
-        // A panel may be lower than a table would like to be.
+        // A panel may be lower than the default minimum height of a table.
         .min_scrolled_height(0.0);
-    // From left to right, so that what a cell holds does not make its row higher.
+    // From left to right, so that the contents of a cell do not make its row higher.
     let across = Layout::left_to_right(Align::Center);
     let mut builder = builder.sense(sense).cell_layout(across);
-    for (column, width) in table.columns.iter().zip(widths) {
+    let name = table.name_column();
+    for (at, (column, width)) in table.columns.iter().zip(widths).enumerate() {
         builder = builder.column(match (is_wide(column), column.short) {
             (true, true) => Width::exact(*width).clip(true),
             (true, false) => Width::remainder().at_least(*width).clip(true),
             (false, _) => Width::exact(*width),
         });
+        if at == name && order.shares.is_some() {
+            builder = builder.column(Width::exact(SHARE_WIDTH).clip(true));
+        }
     }
-    let wanted = choice.as_ref().and_then(|choice| *choice.focus);
-    if let Some(index) = wanted.and_then(|place| order.place_of(place)) {
-        builder = builder.scroll_to_row(index + totals, None);
+    let wanted = *choice.focus;
+    if let Some(line) = wanted.filter(|line| *line < order.lines.len()) {
+        builder = builder.scroll_to_row(line + totals, None);
     }
     // Text that can be selected takes the clicks that are to choose its row.
-    let choosing = choice.is_some();
+    let selectable = !reacts;
     let header = builder.header(26.0, |mut row| {
         for (index, column) in table.columns.iter().enumerate() {
             row.col(|ui| header_ui(ui, column, index, sorted, sort));
+            if let Some((of, _)) = order.shares.as_ref().filter(|_| index == name) {
+                row.col(|ui| share_header_ui(ui, &table.columns[*of]));
+            }
         }
     });
     header.body(|body| {
-        body.rows(ROW_HEIGHT, order.rows.len() + totals, |mut row| {
+        body.rows(ROW_HEIGHT, order.lines.len() + totals, |mut row| {
             let index = row.index();
             if totals == 1 && index == 0 {
                 for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
@@ -277,11 +360,24 @@ fn rows_ui(
                 }
                 return;
             }
-            let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
-                return;
+            let line = index - totals;
+            let (cells, depth, group) = match order.lines.get(line) {
+                Some(TableLine::Group(at)) => {
+                    let Some(shown) = order.groups.get(*at) else { return };
+                    (&shown.group.cells, shown.depth, Some(shown))
+                }
+                // `row` is in range: orders of other tables were turned away by their generation.
+                Some(TableLine::Row { row, depth }) => (&table.rows[*row], *depth, None),
+                None => return,
             };
-            // `place` is in range: orders of other tables were turned away by their generation.
-            let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
+            let is_chosen = |place: &usize| match (group, order.lines.get(line)) {
+                (Some(shown), _) => {
+                    !shown.is_open && shown.group.rows.iter().any(|row| *row as usize == *place)
+                }
+                (None, Some(TableLine::Row { row, .. })) => row == place,
+                (None, _) => false,
+            };
+            let chosen = choice.chosen.is_some_and(|chosen| chosen.iter().any(is_chosen));
             row.set_selected(chosen);
             let mut pointed: Option<egui::Response> = None;
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
@@ -309,11 +405,27 @@ fn rows_ui(
                     *choice.focus = None;
                     response.request_focus();
                 }
-                let next = neighbour(&response, index - totals, order.rows.len());
-                if let Some(next) = next.map(|next| order.rows[next] as usize) {
-                    *choice.focus = Some(next);
-                    clicked = Some(next);
+                None => {
+                    // Not every program has a name: its kind stands in for it.
+                    let mut names = cells.iter().map(TableCell::text);
+                    let name = names.find(|text| !text.is_empty()).unwrap_or_default();
+                    name_row(&response, chosen, &name);
                 }
+            }
+            let place = |line: usize| match order.lines.get(line) {
+                Some(TableLine::Row { row, .. }) if choice.chosen.is_some() => Some(*row),
+                _ => None,
+            };
+            clicked = place(line).filter(|_| response.clicked()).or(clicked);
+            // Rows off the screen do not exist: one that a key leads to is scrolled to first,
+            // and takes the focus in the frame that lays it out.
+            if *choice.focus == Some(line) {
+                *choice.focus = None;
+                response.request_focus();
+            }
+            if let Some(next) = neighbour(&response, line, order.lines.len()) {
+                *choice.focus = Some(next);
+                clicked = place(next).or(clicked);
             }
         });
     });
@@ -340,8 +452,8 @@ fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) 
     .inner
 }
 
-/// A path of names without its middle, if all of it does not fit: names of one operation begin
-/// alike, and their ends tell them apart.
+/// Omits the middle of a path of names if all of it does not fit. Names of one operation begin
+/// alike and differ at their ends.
 fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
     text.contains('/').then_some(())?;
     let font = TextStyle::Body.resolve(ui.style());
@@ -378,7 +490,7 @@ fn header_ui(
             about => format!("{about}\nSort by this column"),
         };
         if response.on_hover_text(hint).interact(Sense::click()).clicked() {
-            // Numbers are sought from the largest, words from the first.
+            // Numbers sort from the largest at first, text from the beginning of the alphabet.
             let first = !is_wide(column);
             *sort = Some((index, if chosen { !descending } else { first }));
         }

@@ -1,12 +1,11 @@
-//! How good the program is: from the peak down to what the run achieves, and operations below what
-//! the machine allows.
+//! The efficiency of the program: from the peak down to the achieved rate, and operations below the
+//! machine's limits.
 
 use super::{NOT_RUN, PageFacts, SectionEntry};
 use crate::block::Block;
 use crate::names::prose;
 use crate::svg::figure::{block, colour};
 use crate::table::{BarPart, HtmlTable};
-use tilescope_analysis::figures::FigureBarPart;
 use tilescope_analysis::limits::{RunLimits, UnknownUtilisation, roofline};
 use tilescope_analysis::tables::limits::{operations, waterfall};
 use tilescope_analysis::topics::{roofline_figure, waterfall_figure};
@@ -44,27 +43,29 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// What is lost from the peak down, each row with a bar below that of the row before.
+/// The losses from the peak down, each row with a bar below that of the previous row.
 fn waterfall_table(run: &RunLimits) -> HtmlTable {
     let figure = waterfall_figure(&run.all, None);
     // The table has no row of the peak.
-    let bar = |at: usize| {
+    let make_bar = |at: usize| {
         let parts = figure.marks.bars.get(at + 1).map_or(&[][..], |row| &row.parts);
-        let part = |part: &FigureBarPart| BarPart {
-            from: part.from,
-            to: part.to,
-            colour: colour(figure.series[part.series].shade),
-        };
-        parts.iter().map(part).collect::<Vec<_>>()
+        parts
+            .iter()
+            .map(|part| BarPart {
+                from: part.from,
+                to: part.to,
+                colour: colour(figure.series[part.series].shade),
+            })
+            .collect::<Vec<_>>()
     };
     let data = waterfall(&run.all);
-    // What goes into each step is in its words; the column would leave no room for bars.
+    // The contents of each step are in its text; the column would leave no space for bars.
     let data = data.with_columns(|column| column < 3);
     HtmlTable::with_bars(
         "limits/waterfall",
         "From the peak down",
         &data,
-        bar,
+        make_bar,
         "0 to 100 % of the peak",
     )
 }

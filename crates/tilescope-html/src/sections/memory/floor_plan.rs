@@ -1,4 +1,5 @@
-//! How full each tile is, as tiles lie on their chips: an image for each theme, a pixel for each tile.
+//! The memory use of each tile at its place on the chip: an image for each theme, a pixel for each
+//! tile.
 
 use super::needed_by_tile;
 use crate::block::{Block, LegendEntry};
@@ -12,15 +13,15 @@ use tilescope_report::ReportError;
 use tilescope_report::units::{TileId, binary_bytes};
 
 const WIDTH: f64 = 1080.0;
-/// Room for the name of a chip.
+/// Height of the name of a chip.
 const TITLE: f64 = 18.0;
 const GAP: f64 = 12.0;
-/// Widest chip, and most chips beside each other.
+/// Widest chip, and most chips side by side.
 const WIDEST: f64 = 340.0;
 const MOST_BESIDE: usize = 8;
-/// Chips that are drawn: those of the largest pod.
+/// The most chips drawn: those of the largest pod.
 const MAX_CHIPS: u32 = 256;
-/// Colours of an image: a scale of 254, one for no tile, one for too full.
+/// Colours of an image: a scale of 254, one for no tile, one for overfull tiles.
 const SCALE: u8 = 253;
 const TOO_FULL: u8 = 254;
 const NO_TILE: u8 = 255;
@@ -65,19 +66,19 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 struct FloorPlanPicture<'a> {
     plan: ChipFloorPlan,
     values: &'a [u64],
-    /// What the strongest colour stands for.
+    /// The value of the strongest colour.
     full: u64,
     chips: u32,
 }
 
 impl FloorPlanPicture<'_> {
-    /// The picture; nothing where an image cannot be made.
+    /// The picture; `None` if no image can be made.
     fn draw(&self) -> Option<String> {
         let (columns, rows) = (self.plan.columns_per_ipu(), self.plan.rows as usize);
         let beside = (self.chips as usize).min(MOST_BESIDE);
         let room = (WIDTH - GAP * (beside as f64 - 1.0)) / beside as f64;
         let width = room.min(WIDEST);
-        // Tiles are drawn as squares, but no chip higher than wide.
+        // Tiles are drawn as squares, but no chip is higher than wide.
         let height = (width / columns.max(1) as f64 * rows as f64).clamp(width * 0.4, width * 1.25);
         let lines = (self.chips as usize).div_ceil(beside);
         let mut svg = Svg::new(WIDTH, (height + TITLE + GAP) * lines as f64);
@@ -108,7 +109,7 @@ impl FloorPlanPicture<'_> {
         Some(svg.finish(&label))
     }
 
-    /// The places of the colours of a chip, row by row.
+    /// The palette indices of a chip, row by row.
     fn pixels(&self, chip: u32) -> Vec<u8> {
         let columns = self.plan.columns_per_ipu();
         let first = chip as usize * (columns + 1);
@@ -133,7 +134,7 @@ impl FloorPlanPicture<'_> {
     }
 }
 
-/// An image of places of colours.
+/// An image of palette indices.
 fn png(pixels: &[u8], (width, height): (usize, usize), theme: usize) -> Option<Vec<u8>> {
     let mut palette = Vec::with_capacity(3 * 256);
     for place in 0..=SCALE {

@@ -1,4 +1,4 @@
-//! Memory: what fills the tiles, tile by tile, and as they lie on the chips.
+//! Memory: the contents of tiles, tile by tile and as a map of the chips.
 
 mod floor_plan;
 
@@ -16,9 +16,9 @@ use tilescope_report::{MemoryCategory, MemoryRegion, ReportError, ReportPart};
 
 pub(super) const SECTION: SectionEntry = SectionEntry { id: "memory", title: "Memory", build };
 
-/// Tiles that are listed as the fullest.
+/// Number of tiles in the list of the fullest.
 const FULLEST: usize = 10;
-/// Variables that are listed as the largest.
+/// Number of variables in the list of the largest.
 const LARGEST: usize = 200;
 
 const NOT_RECORDED: &str = "Memory per tile was not recorded.";
@@ -46,7 +46,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// Bytes by category, or by region where categories were not recorded.
+/// Bytes by category, or by region if categories were not recorded.
 fn parts_table(facts: &PageFacts<'_>) -> Block {
     let memory = facts.summary.memory.as_ref();
     let categories = MemoryCategory::ALL.into_iter().filter_map(|category| {
@@ -67,41 +67,45 @@ fn parts_table(facts: &PageFacts<'_>) -> Block {
     parts.retain(|(_, _, bytes)| *bytes > Bytes::ZERO);
     parts.sort_by_key(|(_, _, bytes)| std::cmp::Reverse(*bytes));
     let total: Bytes = parts.iter().map(|(_, _, bytes)| *bytes).sum();
-    let share = |bytes: Bytes| bytes.as_f64() / total.as_f64().max(1.0);
-    let most = parts.first().map_or(1.0, |(_, _, bytes)| share(*bytes)).max(f64::MIN_POSITIVE);
-    let (name, caption) = match by_category {
-        true => ("Category", "Memory over all tiles of a replica, by category"),
-        false => (
-            "Region",
-            "Memory over all tiles of a replica, by region: categories were not recorded",
-        ),
+    let get_share = |bytes: Bytes| bytes.as_f64() / total.as_f64().max(1.0);
+    let most = parts.first().map_or(1.0, |(_, _, bytes)| get_share(*bytes)).max(f64::MIN_POSITIVE);
+    let (name, caption) = if by_category {
+        ("Category", "Memory over all tiles of a replica, by category")
+    } else {
+        ("Region", "Memory over all tiles of a replica, by region: categories were not recorded")
     };
     let data = table! { &parts, |(part, _, bytes)|
         text name => part;
         bytes "Size" => *bytes;
-        share "Share" => share(*bytes);
+        share "Share" => get_share(*bytes);
     };
     let data = data.with_totals();
-    let bar = |at: usize| {
-        let (_, colour, bytes) = &parts[at];
-        stacked([(*colour, share(*bytes) / most)])
-    };
     Block::Table {
-        table: HtmlTable::with_bars("memory/categories", caption, &data, bar, "Of the largest"),
+        table: HtmlTable::with_bars(
+            "memory/categories",
+            caption,
+            &data,
+            |at| {
+                let (_, colour, bytes) = &parts[at];
+                stacked([(*colour, get_share(*bytes) / most)])
+            },
+            "Of the largest",
+        ),
     }
 }
 
-/// The tiles that need most.
+/// The tiles with the highest need.
 fn fullest(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
     let memory = facts.report.tile_memory()?;
     let capacity = facts.target.bytes_per_tile;
-    let share = |bytes: Bytes| (!capacity.is_zero()).then(|| bytes.as_f64() / capacity.as_f64());
+    let get_share =
+        |bytes: Bytes| (!capacity.is_zero()).then(|| bytes.as_f64() / capacity.as_f64());
     let rows = fullest_tiles(&memory, FULLEST).into_iter();
     let data = table! { rows.map(|(tile, bytes)| (tile, bytes, memory.get(tile))), |(tile, bytes, own)|
         text "Tile" => tile;
         id "IPU" => facts.target.ipu_of_tile(tile);
         bytes "Including gaps" => bytes;
-        share "Of its memory" => share(bytes);
+        share "Of its memory" => get_share(bytes);
         bytes "Always live" => own.map(|memory| memory.always_live);
         bytes "Peak of not always live" => own.map(|memory| memory.peak_not_always_live);
         bytes "Overflowed" => own.map(|memory| memory.overflowed);
@@ -119,7 +123,7 @@ fn details(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
     Ok(Block::Table { table: HtmlTable::new("memory/tree", caption, &data).folded() })
 }
 
-/// The variables with most bytes over all tiles.
+/// The variables with the most bytes over all tiles.
 fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError> {
     if !facts.report.has(ReportPart::Variables) {
         return Ok(Some(Block::note("Variables were not recorded.")));
@@ -132,23 +136,24 @@ fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError
             format!("The report has {}, too many for a page.", super::counted(all, "variable"));
         return Ok(Some(Block::note(text)));
     }
-    let size = |row: &Vec<TableCell>| row.get(2).and_then(TableCell::number).unwrap_or(0.0);
-    data.rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let get_size = |row: &Vec<TableCell>| row.get(2).and_then(TableCell::number).unwrap_or(0.0);
+    data.rows.sort_by(|a, b| get_size(b).total_cmp(&get_size(a)));
     data.rows.truncate(LARGEST);
     data.totals = false;
-    let caption = match data.rows.len() as u64 == all {
-        true => "Variables over all tiles, the largest first".to_owned(),
-        false => format!(
+    let caption = if data.rows.len() as u64 == all {
+        "Variables over all tiles, the largest first".to_owned()
+    } else {
+        format!(
             "The {} largest of {}, over all tiles",
             data.rows.len(),
             super::counted(all, "variable")
-        ),
+        )
     };
     let table = HtmlTable::new("memory/largest-variables", caption, &data).folded();
-    Ok((table.count > 0).then_some(Block::Table { table }))
+    Ok(if table.count > 0 { Some(Block::Table { table }) } else { None })
 }
 
-/// A tile's bytes as a share of what it has, in words.
+/// A tile's bytes as a share of its memory, as text.
 fn of_capacity(bytes: u64, capacity: u64) -> String {
     match capacity {
         0 => "the memory of a tile is not known".to_owned(),

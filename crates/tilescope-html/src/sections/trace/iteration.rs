@@ -1,4 +1,4 @@
-//! A typical iteration: which stage works on which micro-batch when.
+//! A typical iteration: stages and micro-batches over time.
 
 use super::{
     AXIS, MAX_LANES, NAMES, PLOT, PageFacts, WIDTH, cycle_axis, lane_name, more_lanes, name_row,
@@ -15,7 +15,7 @@ use tilescope_report::trace::{LaneInfo, Trace};
 use tilescope_report::units::{CycleRange, IpuId, grouped};
 use tilescope_report::{MarkKind, ReportError, ReportPart, TrainingPass};
 
-/// Marks that are read: of longer runs those of the first iterations.
+/// The most marks that are read; of a longer run, those of the first iterations.
 const MAX_MARKS: u64 = 1 << 16;
 const HEADING: &str = "Stages and micro-batches";
 const ROW: f64 = 20.0;
@@ -87,11 +87,11 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     Ok(blocks)
 }
 
-/// Slots that are shown of an iteration that has many more.
+/// Number of slots shown of an iteration with many more.
 const SLOTS: u64 = 16;
 
-/// The cycles of a typical iteration, or else of what there is; where they have too many slots to be
-/// told apart, those around a typical one.
+/// The cycles of a typical iteration, or of the whole if there is none. If these have too many
+/// slots to be distinguishable, the cycles around a typical slot.
 fn window(rows: &MarkRows) -> Option<(CycleRange, String)> {
     let repeated = |kind| rows.repeated.iter().find(|of| of.kind == kind);
     let whole = |kind| rows.row(MarkRowId::Common(kind))?.whole().map(|block| block.range);
@@ -127,7 +127,7 @@ impl IterationPicture<'_> {
             let scale = self.window.length().as_f64() / PLOT;
             self.rows.shown(self.facts.report, id, self.window, scale)
         };
-        // The run and the iteration are all of the window.
+        // The run and the iteration fill the window.
         let narrow = COMMON_MARKS
             .into_iter()
             .filter(|kind| ![MarkKind::Run, MarkKind::Iteration].contains(kind));
@@ -166,7 +166,7 @@ impl IterationPicture<'_> {
         Ok(svg.finish(&label))
     }
 
-    /// A mark, or a block of counted ones: each pass has its share of the block.
+    /// Draws a mark, or a block of counted ones: each pass has its share of the block.
     fn mark(&self, svg: &mut Svg, id: MarkRowId, block: &MarkBlock, (y, height): (f64, f64)) {
         let scale = scale_of(self.window);
         let range = block.range.intersection(self.window);

@@ -18,14 +18,14 @@ use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu};
 pub(super) const SECTION: SectionEntry =
     SectionEntry { id: "execution-trace", title: "Execution trace", build };
 
-/// Width of pictures, and of the names on their left.
+/// Width of pictures, and of the names at their left.
 const WIDTH: f64 = 1080.0;
 const NAMES: f64 = 120.0;
-/// Width of what is drawn beside the names.
+/// Width of the plot beside the names.
 const PLOT: f64 = WIDTH - NAMES;
 /// Height of an axis.
 const AXIS: f64 = 24.0;
-/// Lanes that are drawn; tables have those beyond.
+/// The most lanes drawn; tables have the others.
 const MAX_LANES: usize = 256;
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
@@ -36,7 +36,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// A lane of the trace.
+/// The IPU of a lane.
 fn place(lane: &LaneInfo) -> ReplicaIpu {
     ReplicaIpu { class: lane.class, ipu: lane.ipu }
 }
@@ -47,19 +47,20 @@ fn lane_name(facts: &PageFacts<'_>, lane: &LaneInfo) -> String {
     if lane.sub_lane == 0 { name } else { format!("{name}, I/O") }
 }
 
-/// Writes the name of a row, in the middle of its height.
+/// Writes the name of a row, vertically centred.
 fn name_row(svg: &mut Svg, name: &str, y: f64, height: f64) {
     let at = (NAMES - 8.0, y + height / 2.0 + 4.0);
     svg.fitted_text(at, (Anchor::End, "weak"), name, NAMES - 10.0);
 }
 
-/// Places of cycles in a picture.
+/// The horizontal scale of cycles in a picture.
 fn scale_of(window: CycleRange) -> Scale {
-    let (start, end) = (window.start.as_f64(), window.end.as_f64());
+    let start = window.start.as_f64();
+    let end = window.end.as_f64();
     Scale::new((start, end), (NAMES, WIDTH))
 }
 
-/// An axis of the cycles of a window, from its first one on.
+/// Draws an axis of the cycles of a window, starting at its first one.
 fn cycle_axis(svg: &mut Svg, window: CycleRange, (top, bottom): (f64, f64)) {
     let length = window.length().as_f64();
     let title = match window.start {
@@ -70,7 +71,7 @@ fn cycle_axis(svg: &mut Svg, window: CycleRange, (top, bottom): (f64, f64)) {
     PlacedAxis::new(&axis, (0.0, length), (NAMES, WIDTH)).draw_bottom(svg, (top, bottom));
 }
 
-/// What is to be said of lanes that are not drawn; nothing where all are.
+/// A note about lanes that are not drawn; `None` if all are.
 fn more_lanes(lanes: usize) -> Option<Block> {
     let more = lanes.checked_sub(MAX_LANES).filter(|more| *more > 0)?;
     let text = format!("{} more are in the table only.", counted(more as u64, "lane"));

@@ -1,5 +1,5 @@
-//! Single steps where the critical path spends most: the lane that it is on by the parts of names,
-//! the others beside it.
+//! Single steps where the critical path spends most: its lane split by the parts of names, with the
+//! other lanes beside it.
 
 use super::{
     AXIS, MAX_LANES, NAMES, PLOT, PageFacts, WIDTH, cycle_axis, lane_name, more_lanes, name_row,
@@ -20,19 +20,19 @@ use tilescope_report::ReportError;
 use tilescope_report::trace::{CriticalPath, LaneInfo, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, percent};
 
-/// Steps of the lane that are shown before and behind the longest one.
+/// Number of steps of the lane before and after the longest one.
 const STEPS_AROUND: u64 = 30;
-/// How many times the longest step is shown before and behind it, at most.
+/// The most time shown before and after the longest step, in multiples of it.
 const REACH: u64 = 4;
 const BAR: f64 = 19.0;
 const FLAT: f64 = 15.0;
 const GAP: f64 = 2.0;
 
-/// What is shown: a lane of the run, and a window around one of its steps.
+/// A lane of the run, and a window around one of its steps.
 struct StepWindow {
     lane: LaneInfo,
     window: CycleRange,
-    /// What the path spends most on there.
+    /// The row of the path with the most cycles there.
     row: PathRow,
 }
 
@@ -68,24 +68,20 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     Ok(blocks)
 }
 
-/// The lane and the window to look at.
+/// The lane and the window to show.
 fn step_window(facts: &PageFacts<'_>) -> Result<Option<StepWindow>, ReportError> {
-    let (Some(path), Some(totals)) =
-        (facts.report.critical_path()?, path_totals(facts.report, None)?)
-    else {
-        return Ok(None);
-    };
+    let Some(path) = facts.report.critical_path()? else { return Ok(None) };
+    let Some(totals) = path_totals(facts.report, None)? else { return Ok(None) };
     let own = totals.rows.into_iter().find(|row| row.kind != PathKind::Idle);
     let Some(row) = own else { return Ok(None) };
     let (at, position) = row.longest;
-    let (Some(lane), Some(info)) = (path.lane_at(at), path.lane_infos().get(at).copied()) else {
-        return Ok(None);
-    };
+    let Some(lane) = path.lane_at(at) else { return Ok(None) };
+    let Some(info) = path.lane_infos().get(at).copied() else { return Ok(None) };
     let window = window_around(facts, &path, &lane, (info, position))?;
     Ok(window.map(|window| StepWindow { lane: info, window, row }))
 }
 
-/// Some steps before and behind one, within its stage.
+/// The window of some steps before and after one, within its stage.
 fn window_around(
     facts: &PageFacts<'_>,
     path: &CriticalPath,
@@ -97,14 +93,14 @@ fn window_around(
     let last = lane.step((position + STEPS_AROUND).min(info.steps.saturating_sub(1)))?;
     let start = first.map_or(step.range.start, |first| first.range.start);
     let end = last.map_or(step.range.end, |last| last.range.end);
-    // What is far longer, as waits are, would leave nothing to see of the rest.
+    // A much longer step, such as a wait, would hide the others.
     let reach = step.range.length() * REACH;
     let near = CycleRange::new(step.range.start.saturating_sub(reach), step.range.end + reach);
     let window = CycleRange::new(start, end).intersection(near);
     let stage = stage_at(facts.report, place(&info), step.range)?;
     let window = stage.map_or(window, |stage| window.intersection(stage.cycles));
     let window = window.intersection(path.range());
-    Ok((!window.is_empty()).then_some(window))
+    Ok(if window.is_empty() { None } else { Some(window) })
 }
 
 struct StepPicture<'a> {
@@ -115,17 +111,17 @@ struct StepPicture<'a> {
 }
 
 impl StepPicture<'_> {
-    /// The picture, its legend, and how many other lanes there are.
+    /// The picture, its legend, and the number of other lanes.
     fn draw(&self) -> Result<(String, Vec<LegendEntry>, usize), ReportError> {
         let own = self.items(&self.found.lane, TraceLaneStyle::Flame)?;
         let classes: Vec<Trace> = self.trace.classes().collect();
-        let same = |lane: &LaneInfo| {
+        let is_same = |lane: &LaneInfo| {
             (place(lane), lane.sub_lane) == (place(&self.found.lane), self.found.lane.sub_lane)
         };
         let others: Vec<LaneInfo> = classes
             .iter()
             .flat_map(|trace| trace.lanes())
-            .filter(|lane| !same(lane))
+            .filter(|lane| !is_same(lane))
             .copied()
             .collect();
         let lanes = others.len();
@@ -167,14 +163,14 @@ impl StepPicture<'_> {
             TraceLaneStyle::Flame => TraceStepGrouping { executions: false, syncs: true },
             TraceLaneStyle::Flat => TraceStepGrouping { executions: true, syncs: true },
         };
-        // A bar narrower than two pixels has neither words nor a colour that anybody sees.
+        // A bar narrower than two pixels has no text, and its colour is hardly visible.
         let pixels = PLOT as u32 / 2;
         let at = (place(lane), lane.sub_lane);
         let window = self.found.window;
         Ok(lane_items(self.trace, self.labels, at, window, pixels, (style, grouping))?.items)
     }
 
-    /// Draws a bar, and gives its colour.
+    /// Draws a bar. Returns its colour.
     fn bar(
         &self,
         svg: &mut Svg,
@@ -185,7 +181,8 @@ impl StepPicture<'_> {
         let colour = colours::bar(item, self.labels);
         let range = item.range.intersection(self.found.window);
         let scale = scale_of(self.found.window);
-        let (x, end) = (scale.at(range.start.as_f64()), scale.at(range.end.as_f64()));
+        let x = scale.at(range.start.as_f64());
+        let end = scale.at(range.end.as_f64());
         let rect = PxRect { x, y, width: (end - x - 0.4).max(0.4), height: height - 1.0 };
         let words = item.text(self.labels);
         let balance = item.tile_balance().filter(|_| item.steps() == 1);
@@ -200,7 +197,7 @@ impl StepPicture<'_> {
     }
 }
 
-/// What colours of bars stand for.
+/// The meanings of the colours of bars.
 const LEGEND: [(&str, &str); 12] = [
     ("compute", "Compute"),
     ("group", "Part of a name"),

@@ -1,4 +1,4 @@
-//! The whole run: what every column of cycles is spent on, lane by lane.
+//! The whole run: the activities in every column of cycles, lane by lane.
 
 use super::{
     AXIS, MAX_LANES, NAMES, PLOT, PageFacts, WIDTH, cycle_axis, lane_name, more_lanes, name_row,
@@ -12,7 +12,7 @@ use tilescope_report::trace::{PerActivity, Trace};
 use tilescope_report::units::{CycleRange, Cycles, Quantity, percent};
 use tilescope_report::{ReportError, StepActivity};
 
-/// Columns of all lanes together: what a page has room for.
+/// The most columns over all lanes, to bound the size of a page.
 const MAX_COLUMNS: f64 = 12_000.0;
 /// Height of the row of the critical path.
 const PATH_HEIGHT: f64 = 24.0;
@@ -37,7 +37,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     Ok(blocks)
 }
 
-/// What IPUs do, in the mean over them.
+/// The activities of IPUs, as a mean over them, in words.
 fn activity_words(facts: &PageFacts<'_>) -> String {
     let ipus = facts.summary.execution.as_ref().map_or(&[][..], |run| &run.ipus);
     let mut sums: Vec<(&str, f64)> = Vec::new();
@@ -60,7 +60,7 @@ fn activity_words(facts: &PageFacts<'_>) -> String {
     }
 }
 
-/// Activities that the run has.
+/// The activities that occur in the run.
 fn legend(facts: &PageFacts<'_>) -> Vec<LegendEntry> {
     let ipus = facts.summary.execution.as_ref().map_or(&[][..], |run| &run.ipus);
     let has = |name: &str| {
@@ -91,7 +91,7 @@ fn picture(
         17..=64 => 18.0,
         _ => 12.0,
     };
-    // Whole pixels, so that columns do not blur.
+    // Whole pixels, so that columns are sharp.
     let column = (PLOT * (lanes.len() + 1) as f64 / MAX_COLUMNS).ceil().max(2.0);
     let columns = (PLOT / column) as usize;
     let path = facts.report.known_critical_path()?;
@@ -125,7 +125,7 @@ fn picture(
     Ok(svg.finish(&label))
 }
 
-/// Columns of a lane, each a stack of activities from the foot up.
+/// Draws columns of a lane, each a stack of activities from bottom to top.
 fn draw_columns(
     svg: &mut Svg,
     lane: PxRect,
@@ -143,7 +143,7 @@ fn draw_columns(
             let part = (cycles[*activity].as_f64() / length * lane.height).min(lane.height - below);
             if part >= 0.05 {
                 let foot = lane.y + lane.height - below;
-                // Writing into a text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(path, "M{} {}v{}", Px(x), Px(foot), Px(-part));
                 below += part;
             }

@@ -1,4 +1,4 @@
-//! What programs say of their code, against what tiles hold of it; and the steps that use variables.
+//! Code of programs compared with the code on tiles, and the steps that use variables.
 
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
@@ -7,7 +7,7 @@ use crate::units::{Bytes, TileRange, TileRuns, VertexTypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Bytes of code that programs have on each tile, by the category that holds them.
+/// Bytes of code of programs on each tile, by category.
 struct CodeOfPrograms {
     tiles: usize,
     by_category: BTreeMap<MemoryCategory, Vec<Bytes>>,
@@ -17,7 +17,7 @@ impl CodeOfPrograms {
     fn add(&mut self, category: MemoryCategory, tiles: TileRange, bytes: Bytes) {
         let sums =
             self.by_category.entry(category).or_insert_with(|| vec![Bytes::ZERO; self.tiles]);
-        // Tiles that are not there are another law's.
+        // Another check covers tiles that do not exist.
         let sums = sums.get_mut(tiles.indices()).into_iter().flatten();
         sums.for_each(|sum| *sum = sum.saturating_add(bytes));
     }
@@ -28,8 +28,8 @@ impl CodeOfPrograms {
 }
 
 impl Report {
-    /// No tile holds less code than its programs have there. It may hold more: what belongs to no
-    /// program, and what programs before version 2.3 did not tell apart.
+    /// Checks that no tile holds less code than its programs have there. It may hold more: code
+    /// that belongs to no program, and code that programs before version 2.3 did not distinguish.
     pub(super) fn verify_code(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -43,11 +43,13 @@ impl Report {
         let held = self.bytes_by_category(tiles)?;
         let mut law = InvariantCheck::new("code_is_held", found);
         for (category, claimed) in &code.by_category {
-            // A category that no tile has was not told apart.
+            // A category that no tile has was not distinguished.
             let Some(held) = held.get(category) else { continue };
             for (tile, (claimed, held)) in claimed.iter().zip(held).enumerate() {
                 law.check(claimed <= held, || {
-                    let (claimed, held, name) = (claimed.0, held.0, category.name());
+                    let claimed = claimed.0;
+                    let held = held.0;
+                    let name = category.name();
                     format!("tile {tile}: programs have {claimed} B of {name}, the tile {held} B")
                 });
             }
@@ -70,7 +72,7 @@ impl Report {
         Ok(())
     }
 
-    /// Each vertex type once on each tile that has any of its vertices.
+    /// Adds each vertex type once on each tile that has any of its vertices.
     fn add_vertex_code(&self, code: &mut CodeOfPrograms) -> Result<(), ReportError> {
         let types = self.vertex_types()?;
         let owners = code_owners(&types);
@@ -85,7 +87,7 @@ impl Report {
         }
         for (owner, ranges) in users {
             let Some(kind) = types.get(owner.index()) else { continue };
-            // Ranges come in the order of their first tiles and may overlap: a tile counts once.
+            // Ranges are sorted by their first tiles and may overlap: a tile counts once.
             let mut next = TileRange::first_tiles(0).end;
             for range in ranges {
                 if range.end > next {
@@ -98,7 +100,7 @@ impl Report {
         Ok(())
     }
 
-    /// Bytes that each tile holds of each category that any tile has.
+    /// Bytes that each tile holds of each category in use.
     fn bytes_by_category(
         &self,
         tiles: usize,
@@ -110,7 +112,7 @@ impl Report {
         Ok(held.by_category)
     }
 
-    /// Steps that use a variable are among those in which it lives, in order, and apart.
+    /// Checks that the steps that use a variable are within its lifetime, ordered, and disjoint.
     pub(super) fn verify_variable_uses(
         &self,
         lifetimes: &BTreeMap<u32, Option<Range<u32>>>,
@@ -121,7 +123,8 @@ impl Report {
         let mut law = InvariantCheck::new("variables_live_while_used", found);
         let mut before: Option<(u32, u32)> = None;
         for used in uses {
-            let (variable, Range { start, end }) = (used.variable.0, used.steps);
+            let variable = used.variable.0;
+            let Range { start, end } = used.steps;
             let follows = before.is_none_or(|before| before <= (variable, start));
             before = Some((variable, end));
             let lives = match lifetimes.get(&variable) {

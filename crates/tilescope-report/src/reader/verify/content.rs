@@ -1,4 +1,4 @@
-//! The rows of our own files against the checksums they were written with.
+//! The rows of our own files compared with their stored checksums.
 
 use super::{InvariantCheck, InvariantViolation, Report, ReportOrigin};
 use crate::database::SelectQuery;
@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 type Checksums = BTreeMap<(String, TablePart), RowSum>;
 
 impl Report {
-    /// Every table has the rows that it was written with.
+    /// Checks that every table has the rows that were written.
     pub(super) fn verify_content(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -22,14 +22,17 @@ impl Report {
             return Ok(());
         }
         law.check(self.db.has_rows(schema::CHECKSUMS), || "there are no checksums".to_owned());
-        let (written, now) = (self.written_checksums()?, self.checksums_now()?);
+        let written = self.written_checksums()?;
+        let now = self.checksums_now()?;
         for ((table, part), written) in &written {
             let now = now.get(&(table.clone(), part.clone())).copied().unwrap_or_default();
             law.check(now == *written, || {
-                let (before, now) = (written.rows, now.rows);
-                let rows = match before == now {
-                    true => format!("rows of part {part} have changed, {now} as before"),
-                    false => format!("part {part} has {now} rows, {before} were written"),
+                let before = written.rows;
+                let now = now.rows;
+                let rows = if before == now {
+                    format!("rows of part {part} have changed, {now} as before")
+                } else {
+                    format!("part {part} has {now} rows, {before} were written")
                 };
                 format!("{table} is not as it was written: {rows}")
             });
@@ -55,7 +58,7 @@ impl Report {
 
     fn checksums_now(&self) -> Result<Checksums, ReportError> {
         let mut sums = TableChecksums::default();
-        // Rows that are compressed columns are summed as what they are: rows of another table.
+        // Rows in compressed columns are summed as rows of the table that they belong to.
         let is_summed = |name: &str| name != schema::CHECKSUMS && self.db.has_table(name);
         for table in schema::TABLES.iter().filter(|table| is_summed(table.name)) {
             // A file has the columns of its own version.

@@ -1,5 +1,5 @@
-//! Causality: what a step reads was written by an earlier one, and whoever exchanges data has
-//! synced. Where replicas differ, each class of them is followed by itself, and those that meet wait
+//! Causality: data that a step reads were written by an earlier one, and steps that exchange data
+//! have synced. If replicas differ, each class is followed by itself, and replicas that meet wait
 //! for each other.
 
 use super::replica_links::ReplicaLinkCheck;
@@ -15,63 +15,63 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
-/// Data in a buffer, or on their way from one to another.
+/// Data in a buffer, or in transit between buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HeldData {
-    /// Which of the micro-batches that the host sent; none for weights and state.
+    /// Number of the micro-batch, as the host sent them; `None` for weights and state.
     micro_batch: Option<u64>,
-    /// Cycle at which they are there.
+    /// The cycle at which they become available.
     since: Cycles,
 }
 
-/// What a buffer holds.
+/// The content of a buffer.
 #[derive(Debug, Default)]
 struct BufferState {
-    /// What was written last.
+    /// The data written last.
     now: Option<HeldData>,
-    /// What was put into a stash, the oldest first.
+    /// The data in a stash, the oldest first.
     stashed: VecDeque<HeldData>,
     /// The last step that read it, and its end.
     last_read: (StepId, Cycles),
-    /// End of the last step before that one that read it.
+    /// End of the last earlier step that read it.
     read_until: Cycles,
-    /// Micro-batches that the host sent so far, or was sent.
+    /// Micro-batches that the host has sent or received so far.
     sent: u64,
 }
 
-/// What an operation or a copy has read so far.
+/// The data that an operation or a copy has read so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenFlow {
     micro_batch: Option<u64>,
-    /// Whether it copies where there are no data yet.
+    /// True if it copies although there are no data yet.
     is_empty: bool,
-    /// Whether it loads from streaming memory.
+    /// True if it loads from streaming memory.
     is_load: bool,
 }
 
-/// What matters of a program.
+/// The properties of a program that the check uses.
 #[derive(Clone, Debug, Default)]
 struct ProgramRole {
-    /// Its accesses, in [`DataFlowCheck::accesses`].
+    /// Range of its accesses in [`DataFlowCheck::accesses`].
     accesses: Range<usize>,
     is_external_sync: bool,
-    /// Whether it has to come right behind an external sync.
+    /// True if it must directly follow an external sync.
     needs_sync: bool,
-    /// Whether its step on an IPU is looked at when other IPUs, or replicas, have come to it.
+    /// True if its step on an IPU is checked when the other IPUs, or replicas, have reached it.
     is_joint: bool,
-    /// Whether it is one step of several IPUs of a replica.
+    /// True if it is one step of several IPUs of a replica.
     is_between_ipus: bool,
     /// True for a step of a collective, of each IPU by itself.
     is_collective: bool,
     /// True if replicas that differ meet in it.
     meets_replicas: bool,
-    /// Whether all replicas leave it at once.
+    /// True if all replicas leave it at once.
     joins_replicas: bool,
-    /// Whether it goes over links between replicas.
+    /// True if it uses links between replicas.
     uses_links: bool,
 }
 
-/// An access, and whether it is the first of its flow.
+/// An access, with a flag for the first of its flow.
 #[derive(Clone, Copy, Debug)]
 struct ProgramAccess {
     access: DataAccess,
@@ -82,23 +82,23 @@ struct ProgramAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ExternalSync {
     step: StepId,
-    /// Whether all replicas wait for each other in it.
+    /// True if all replicas wait for each other in it.
     joins_replicas: bool,
-    /// True if it joins all IPUs that have to wait before one of them copies to other replicas.
+    /// True if it joins all IPUs that must wait before one of them copies to other replicas.
     joins_group: bool,
 }
 
-/// Where the replicas of a class stand.
+/// The progress of the replicas of a class.
 #[derive(Debug, Default)]
 struct ReplicaState {
     buffers: Vec<BufferState>,
     flows: Vec<OpenFlow>,
-    /// By IPU: the external sync that was its last step, if it was one.
+    /// By IPU: its last step, if that was an external sync.
     synced: Vec<Option<ExternalSync>>,
 }
 
 impl ReplicaState {
-    /// The sync that an IPU has just come out of.
+    /// The sync that an IPU has just left.
     fn sync_of(&mut self, ipu: IpuId) -> Option<&mut Option<ExternalSync>> {
         if self.synced.len() <= ipu.index() {
             self.synced.resize(ipu.index() + 1, None);
@@ -107,7 +107,7 @@ impl ReplicaState {
     }
 }
 
-/// Follows data from buffer to buffer while the steps go by.
+/// Follows data from buffer to buffer through the steps.
 pub(super) struct DataFlowCheck<'a> {
     programs: &'a ProgramNodeTable,
     buffers: &'a [DataBuffer],
@@ -115,9 +115,9 @@ pub(super) struct DataFlowCheck<'a> {
     accesses: Vec<ProgramAccess>,
     /// By class of replicas.
     replicas: Vec<ReplicaState>,
-    /// Who waits for whom; none where that was not recorded.
+    /// Groups of IPUs that wait for each other; `None` if they were not recorded.
     groups: Option<&'a SyncGroupMembers>,
-    /// What goes over the links between replicas.
+    /// The check of the links between replicas.
     pub(super) links: ReplicaLinkCheck<'a>,
     unsynced: Findings,
     ungrouped: Findings,
@@ -127,7 +127,7 @@ pub(super) struct DataFlowCheck<'a> {
 }
 
 impl<'a> DataFlowCheck<'a> {
-    /// A check of a run of `programs`, on so many classes of replicas; `flows` may be empty.
+    /// A check of a run of `programs`, on this number of classes of replicas; `flows` may be empty.
     pub(super) fn new(
         programs: &'a ProgramNodeTable,
         flows: &'a DataFlows,
@@ -135,16 +135,17 @@ impl<'a> DataFlowCheck<'a> {
         (classes, count): (&ReplicaClasses, usize),
         links: ReplicaLinkCheck<'a>,
     ) -> Self {
-        let at_start = || ReplicaState {
-            buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
-            ..ReplicaState::default()
-        };
         let mut found = Self {
             programs,
             buffers: &flows.buffers,
             roles: Vec::new(),
             accesses: Vec::with_capacity(flows.accesses.len()),
-            replicas: (0..count.max(1)).map(|_| at_start()).collect(),
+            replicas: (0..count.max(1))
+                .map(|_| ReplicaState {
+                    buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
+                    ..ReplicaState::default()
+                })
+                .collect(),
             groups,
             links,
             unsynced: Findings::default(),
@@ -153,7 +154,7 @@ impl<'a> DataFlowCheck<'a> {
             acausal: Findings::default(),
             apart: Findings::default(),
         };
-        // Files without flows promise nothing.
+        // Files without flows make no claims.
         if !flows.accesses.is_empty() {
             found.list_roles(&flows.accesses, classes);
         }
@@ -162,7 +163,8 @@ impl<'a> DataFlowCheck<'a> {
 
     fn list_roles(&mut self, accesses: &[DataAccess], classes: &ReplicaClasses) {
         let mut of_programs: BTreeMap<ProgramId, Vec<ProgramAccess>> = BTreeMap::new();
-        let (mut before, mut flows) = (None, 0);
+        let mut before = None;
+        let mut flows = 0;
         for access in accesses {
             let begins = before != Some(access.flow);
             before = Some(access.flow);
@@ -179,7 +181,7 @@ impl<'a> DataFlowCheck<'a> {
             self.accesses.extend(of_programs.remove(&id).unwrap_or_default());
             let is_global = node.kind == ProgramKind::GlobalExchange;
             let is_external_sync = node.is_external_sync();
-            // Between IPUs of a replica it is one step of them; between replicas each has its own.
+            // Between IPUs of a replica it is one joint step; between replicas each has its own.
             let is_between_ipus = is_global && node.ipu.is_none();
             let is_collective = is_global && node.ipu.is_some();
             let meets_replicas = differ && is_collective;
@@ -201,12 +203,14 @@ impl<'a> DataFlowCheck<'a> {
         }
     }
 
-    /// Tells what was found, once all steps have gone by; what is left to check are the links.
+    /// Reports the findings after all steps. Returns the check of the links, which remains to be
+    /// done.
     pub(super) fn finish(mut self, found: &mut Vec<InvariantViolation>) -> ReplicaLinkCheck<'a> {
         let states = self.replicas.iter().flat_map(|of| self.buffers.iter().zip(&of.buffers));
         for (buffer, state) in states {
             if !state.stashed.is_empty() {
-                let (count, name) = (state.stashed.len(), &buffer.name);
+                let count = state.stashed.len();
+                let name = &buffer.name;
                 self.acausal.add(|| format!("{count} micro-batches of {name} are never restored"));
             }
         }
@@ -222,17 +226,18 @@ impl<'a> DataFlowCheck<'a> {
         self.roles.get(self.programs.place(program?)?)
     }
 
-    /// Words for a step.
+    /// The description of a step.
     fn words(&self, at: ReplicaIpu, record: &StepRecord) -> StepWords<'a> {
         StepWords { programs: self.programs, at, step: record.step, program: record.program }
     }
 
-    /// The sync that an IPU has just come out of.
+    /// The sync that an IPU has just left.
     fn sync_of(&mut self, at: ReplicaIpu) -> Option<&mut Option<ExternalSync>> {
         self.replicas.get_mut(at.class.index())?.sync_of(at.ipu)
     }
 
-    /// Notes the IPUs of a replica that wait for each other in a step; they are of one group.
+    /// Records the IPUs of a replica that wait for each other in a step, and checks that they
+    /// belong to one group.
     fn sync_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)], joins_replicas: bool) {
         let ipus: Vec<IpuId> = on_ipus.iter().map(|(at, _)| at.ipu).collect();
         let joins_group = self.groups.is_none_or(|groups| groups.may_join_replicas(&ipus));
@@ -244,7 +249,7 @@ impl<'a> DataFlowCheck<'a> {
         if self.groups.is_some_and(|groups| groups.gs1.len() == ipus.len()) {
             self.links.all_met();
         }
-        // Reports before version 2.3 do not say who is in which group.
+        // Reports before version 2.3 do not record the groups.
         let is_grouped = self.groups.is_none_or(|groups| groups.may_sync(&ipus));
         if !is_grouped && let Some((at, record)) = on_ipus.first() {
             let words = self.words(*at, record);
@@ -253,7 +258,7 @@ impl<'a> DataFlowCheck<'a> {
         }
     }
 
-    /// All replicas come to a step, and begin or leave it at once.
+    /// Checks that all replicas reach a step, and begin or leave it at once.
     fn check_meeting(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)], role: &ProgramRole) {
         let Some((at, first)) = on_ipus.first() else { return };
         let words = self.words(*at, first);
@@ -263,9 +268,10 @@ impl<'a> DataFlowCheck<'a> {
             self.apart
                 .add(|| format!("{words} joins replicas; {came} of {all} classes come to it"));
         }
-        let mut check = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
+        let mut check_cycles = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
             let cycles = on_ipus.iter().map(|(_, record)| cycle(record));
-            let (least, most) = (cycles.clone().min(), cycles.max());
+            let least = cycles.clone().min();
+            let most = cycles.max();
             if let (Some(least), Some(most)) = (least, most)
                 && least < most
             {
@@ -275,15 +281,15 @@ impl<'a> DataFlowCheck<'a> {
             }
         };
         if role.joins_replicas {
-            check("leave", |record| record.range.end);
+            check_cycles("leave", |record| record.range.end);
         }
         if role.meets_replicas {
-            check("begin", |record| record.range.start);
+            check_cycles("begin", |record| record.range.start);
         }
     }
 
-    /// A copy between IPUs of a replica: they have waited for each other, and all is sent before any
-    /// of it arrives.
+    /// Checks a copy between IPUs of a replica: the IPUs have waited for each other, and all data
+    /// are sent before any arrive.
     fn copy_between_ipus(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]) {
         let Some((at, record)) = on_ipus.first() else { return };
         let syncs: Vec<Option<StepId>> = on_ipus
@@ -295,12 +301,12 @@ impl<'a> DataFlowCheck<'a> {
             let words = self.words(*at, record);
             self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
         }
-        let sends = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
+        let is_send = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
         for wanted in [true, false] {
             for (at, record) in on_ipus {
                 let places = self.role(record.program).map_or(0..0, |role| role.accesses.clone());
                 for place in places {
-                    if self.accesses.get(place).is_some_and(|access| sends(access) == wanted) {
+                    if self.accesses.get(place).is_some_and(|access| is_send(access) == wanted) {
                         self.access(place, *at, record);
                     }
                 }
@@ -308,11 +314,11 @@ impl<'a> DataFlowCheck<'a> {
         }
     }
 
-    /// A step that an IPU does by itself.
+    /// Checks a step of a single IPU.
     fn own_step(&mut self, at: ReplicaIpu, record: &StepRecord, role: &ProgramRole) {
         let ProgramRole { is_external_sync, needs_sync, joins_replicas, .. } = *role;
         let sync = ExternalSync { step: record.step, joins_replicas, joins_group: true };
-        let now = is_external_sync.then_some(sync);
+        let now = if is_external_sync { Some(sync) } else { None };
         if role.uses_links {
             self.links.copy(at.class, at.ipu, record);
         }
@@ -340,14 +346,10 @@ impl<'a> DataFlowCheck<'a> {
             return;
         };
         let Some(replica) = self.replicas.get_mut(at.class.index()) else { return };
-        let (Some(buffer), Some(state), Some(flow)) = (
-            self.buffers.get(access.buffer.index()),
-            replica.buffers.get_mut(access.buffer.index()),
-            replica.flows.get_mut(access.flow.index()),
-        ) else {
-            return;
-        };
-        // A step of several IPUs comes here once for each of them.
+        let Some(buffer) = self.buffers.get(access.buffer.index()) else { return };
+        let Some(state) = replica.buffers.get_mut(access.buffer.index()) else { return };
+        let Some(flow) = replica.flows.get_mut(access.flow.index()) else { return };
+        // This is called once for each IPU of a joint step.
         if buffer.ipu != at.ipu {
             return;
         }
@@ -394,7 +396,8 @@ impl BufferAccess<'_> {
             });
         }
         flow.micro_batch = flow.micro_batch.or(held.micro_batch);
-        let (start, since) = (record.range.start, held.since);
+        let start = record.range.start;
+        let since = held.since;
         if since > start {
             found.add(|| {
                 format!("{words} reads {name} at cycle {start}, which is written until {since}")
@@ -404,13 +407,16 @@ impl BufferAccess<'_> {
 
     fn write(&mut self, kind: DataAccessKind) {
         let Self { buffer, state, flow, record, words, found } = self;
-        let (name, entries, start) = (&buffer.name, buffer.entries, record.range.start);
-        // What a pipeline sends while it fills is left over from before: nobody may read it.
+        let name = &buffer.name;
+        let entries = buffer.entries;
+        let start = record.range.start;
+        // Data that a pipeline sends while it fills are stale: no step may read them.
         if flow.is_empty && kind == DataAccessKind::Receive {
             state.now = None;
             return;
         }
-        // Micro-batches replace each other; weights that are there are only loaded by mistake.
+        // Micro-batches replace each other, but loading weights that are already there is a
+        // mistake.
         if flow.is_load && buffer.persistent && state.now.is_some() {
             found.add(|| format!("{words} loads {name}, which is there already"));
         }
@@ -430,7 +436,7 @@ impl BufferAccess<'_> {
     }
 }
 
-/// A step in words: who, where and what.
+/// The description of a step: program, place and number.
 #[derive(Clone, Copy)]
 struct StepWords<'a> {
     programs: &'a ProgramNodeTable,
@@ -454,7 +460,7 @@ impl fmt::Display for StepWords<'_> {
 impl StepObserver for DataFlowCheck<'_> {
     fn step(&mut self, at: ReplicaIpu, record: &StepRecord) -> bool {
         let Some(role) = self.role(record.program) else { return true };
-        // Data cross between lanes: all of them have to be there.
+        // Data cross between lanes: all of them must have arrived.
         if role.is_joint {
             return false;
         }
@@ -493,12 +499,12 @@ impl BufferState {
         Self { now: buffer.filled.then_some(filled), ..Self::default() }
     }
 
-    /// What a step finds.
+    /// The data that a step reads.
     fn take(&mut self, buffer: &DataBuffer) -> Option<HeldData> {
         match buffer.place {
             DataPlace::Tiles | DataPlace::RemoteBuffer => self.now,
             DataPlace::Stash | DataPlace::RemoteStash => self.stashed.pop_front(),
-            // A stream is filled in the order of the samples, so every read is of the next ones.
+            // A stream is filled in the order of the samples, so every read gets the next ones.
             DataPlace::Host => {
                 let micro_batch = Some(self.sent).filter(|_| !buffer.persistent);
                 self.sent += 1;
@@ -507,7 +513,7 @@ impl BufferState {
         }
     }
 
-    /// Takes in what a step writes; false where there is no room for it.
+    /// Stores the data that a step writes. Returns false if there is no space for them.
     fn put(&mut self, buffer: &DataBuffer, held: HeldData) -> bool {
         match buffer.place {
             DataPlace::Tiles | DataPlace::RemoteBuffer => self.now = Some(held),
@@ -515,14 +521,15 @@ impl BufferState {
             DataPlace::Host => {}
         }
         let fits = self.stashed.len() as u64 <= buffer.entries;
-        // One place too few would be told again at every later step, and grow with the run.
+        // A stash that is one entry too small would cause a finding at every later step and grow
+        // with the run.
         if !fits {
             self.stashed.pop_front();
         }
         fits
     }
 
-    /// Whether the host was sent this micro-batch, or a later one; from now on it was.
+    /// Returns true if the host was sent this micro-batch, or a later one. Marks it as sent.
     fn was_sent(&mut self, buffer: &DataBuffer, micro_batch: u64) -> bool {
         let was_sent = buffer.place == DataPlace::Host && micro_batch < self.sent;
         if buffer.place == DataPlace::Host {
@@ -538,7 +545,7 @@ impl BufferState {
         self.last_read = (record.step, record.range.end);
     }
 
-    /// When the last other step than this one has read what is there.
+    /// The end of the last other step that read the current data.
     fn read_by_others_until(&self, record: &StepRecord) -> Cycles {
         let (step, until) = self.last_read;
         if step == record.step { self.read_until } else { self.read_until.max(until) }

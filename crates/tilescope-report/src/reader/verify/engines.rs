@@ -1,4 +1,4 @@
-//! What vertices compute, against what the engines of their tiles can.
+//! Work of vertices compared with the peak rates of the engines of their tiles.
 
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
@@ -6,13 +6,14 @@ use crate::model::{ComputeSet, VertexGroup, VertexWork};
 use crate::units::Cycles;
 
 impl Report {
-    /// No vertices do more floating point operations than the engine of their tiles can in the
-    /// cycles of their compute set.
+    /// Checks that no vertices do more floating point operations than the engine of their tiles can
+    /// do in the cycles of their compute set.
     pub(super) fn verify_engines(
         &self,
         found: &mut Vec<InvariantViolation>,
     ) -> Result<(), ReportError> {
-        let (limits, types) = (self.machine_limits()?, self.vertex_types()?);
+        let limits = self.machine_limits()?;
+        let types = self.vertex_types()?;
         let mut law = InvariantCheck::new("engines_hold", found);
         for (_, set) in self.compute_sets()? {
             for group in &set.vertices {
@@ -24,7 +25,8 @@ impl Report {
                 let Some(rate) = limits.flops_per_cycle(engine, input, partials) else { continue };
                 let cycles = cycles_of_tiles(&set, group);
                 law.check(flops <= cycles.0.saturating_mul(rate), || {
-                    let (set, kind) = (&set.name, &kind.name);
+                    let set = &set.name;
+                    let kind = &kind.name;
                     format!(
                         "{set}: {kind} do {flops} FLOPs in {cycles} cycles of their tiles, which \
                          do {rate} a cycle at most"

@@ -1,4 +1,4 @@
-//! What ran against what was compiled.
+//! The execution compared with the compiled program.
 
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
@@ -8,17 +8,17 @@ use crate::trace::VerifiedLane;
 use crate::units::{Bytes, IpuId, ProgramId, ReplicaClassId, TileId, TileRange};
 use std::collections::BTreeMap;
 
-/// What the tiles of an IPU receive and send in one execution of a program.
+/// Bytes that the tiles of an IPU receive and send in one execution of a program.
 #[derive(Clone, Copy, Debug, Default)]
 struct IpuTraffic {
     bytes_in: Bytes,
     bytes_out: Bytes,
-    /// Most that any of them receives, or sends.
+    /// The most bytes that any of them receives, or sends.
     most_of_a_tile: Bytes,
 }
 
 impl Report {
-    /// All steps are of a program, of its kind and on its IPU, and move what it moves.
+    /// Checks that each step belongs to a program, has its kind and IPU, and moves its bytes.
     pub(super) fn verify_steps(
         &self,
         lanes: &[VerifiedLane],
@@ -26,12 +26,12 @@ impl Report {
     ) -> Result<(), ReportError> {
         let programs = self.programs()?;
         let traffic = self.traffic_by_ipu()?;
-        // Lanes of an IPU that run a program: where they are several, its bytes are dealt to them.
+        // Number of lanes of an IPU that run a program: its bytes are distributed over them.
         let mut lanes_of: BTreeMap<(ProgramId, ReplicaClassId, IpuId), u32> = BTreeMap::new();
         for lane in lanes {
             let ran = lane.programs.iter().filter_map(|totals| totals.program);
-            let of = |program| (program, lane.info.class, lane.info.ipu);
-            ran.for_each(|program| *lanes_of.entry(of(program)).or_default() += 1);
+            let make_key = |program| (program, lane.info.class, lane.info.ipu);
+            ran.for_each(|program| *lanes_of.entry(make_key(program)).or_default() += 1);
         }
         for lane in lanes {
             let ipu = lane.info.ipu;
@@ -52,9 +52,9 @@ impl Report {
                 let is_alone = lanes_of.get(&(id, lane.info.class, ipu)) == Some(&1);
                 if self.has(ReportPart::Exchanges) && is_alone {
                     let once = traffic.get(&(id, ipu)).copied().unwrap_or_default();
-                    let all = |bytes: Bytes| bytes.saturating_mul(totals.steps);
+                    let scale = |bytes: Bytes| bytes.saturating_mul(totals.steps);
                     let moved = (totals.bytes_in, totals.bytes_out);
-                    law.check(moved == (all(once.bytes_in), all(once.bytes_out)), || {
+                    law.check(moved == (scale(once.bytes_in), scale(once.bytes_out)), || {
                         format!("IPU {ipu}: program {} moves other bytes than its exchange", id.0)
                     });
                 }
@@ -63,7 +63,7 @@ impl Report {
         self.verify_bandwidths(lanes, &traffic, law.found)
     }
 
-    /// Nothing moves more than it can: no tile, no host interface, no links.
+    /// Checks that no tile, host interface or link exceeds its bandwidth.
     fn verify_bandwidths(
         &self,
         lanes: &[VerifiedLane],
@@ -72,7 +72,7 @@ impl Report {
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("bandwidths_hold", found);
         let known = self.bandwidths()?;
-        let most = |interface| {
+        let find_most = |interface| {
             let found = known.iter().find(|bandwidth| bandwidth.interface == interface)?;
             Some(found.bytes_per_cycle)
         };
@@ -82,13 +82,13 @@ impl Report {
                 let in_and_out = totals.bytes_in.saturating_add(totals.bytes_out);
                 let most_way = totals.bytes_in.max(totals.bytes_out);
                 let (interface, bytes) = match (totals.kind(), totals.activity()) {
-                    // The busiest tile decides how long all of them take.
+                    // The busiest tile determines the duration.
                     (ProgramKind::DoExchange, _) => {
                         let once = totals.program.and_then(|id| traffic.get(&(id, ipu)));
                         let tile = once.map_or(Bytes::ZERO, |once| once.most_of_a_tile);
                         (MachineInterface::Tile, tile.saturating_mul(totals.steps))
                     }
-                    // Links work both ways at once, the host interface does not.
+                    // Links work in both directions at once; the host interface does not.
                     (ProgramKind::GlobalExchange, _) => (MachineInterface::IpuLinks, most_way),
                     (ProgramKind::StreamCopyMid, StepActivity::RemoteBuffer) => {
                         (MachineInterface::RemoteBuffer, in_and_out)
@@ -96,12 +96,14 @@ impl Report {
                     (ProgramKind::StreamCopyMid, _) => (MachineInterface::Host, in_and_out),
                     _ => continue,
                 };
-                let Some(most) = most(interface) else { continue };
-                // Rates are fractions: a byte is left to rounding.
+                let Some(most) = find_most(interface) else { continue };
+                // Rates are fractions: a byte is allowed for rounding.
                 let holds = bytes.as_f64() <= most * totals.cycles.as_f64() + 1.0;
                 law.check(holds, || {
                     let program = totals.program.map_or(0, |id| id.0);
-                    let (bytes, cycles, name) = (bytes.0, totals.cycles.0, interface.name());
+                    let bytes = bytes.0;
+                    let cycles = totals.cycles.0;
+                    let name = interface.name();
                     format!(
                         "IPU {ipu}: program {program} moves {bytes} B in {cycles} cycles, the \
                          {name} interface {most:.2} B a cycle"
@@ -112,7 +114,7 @@ impl Report {
         Ok(())
     }
 
-    /// What the tiles of each IPU receive and send in each exchange.
+    /// Bytes that the tiles of each IPU receive and send in each exchange.
     fn traffic_by_ipu(&self) -> Result<BTreeMap<(ProgramId, IpuId), IpuTraffic>, ReportError> {
         let tiles_per_ipu = self.target()?.tiles_per_ipu.max(1);
         let mut sums: BTreeMap<(ProgramId, IpuId), IpuTraffic> = BTreeMap::new();
@@ -131,7 +133,7 @@ impl Report {
                 }
             }
         }
-        // Further calls of a function move what its own exchanges do.
+        // Further calls of a function move the same bytes as its own exchanges.
         for (id, body) in self.programs()?.further_uses() {
             let of_body = (body, IpuId(0))..=(body, IpuId(u32::MAX));
             let own: Vec<_> = sums.range(of_body).map(|((_, ipu), sum)| (*ipu, *sum)).collect();

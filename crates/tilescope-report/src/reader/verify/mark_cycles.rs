@@ -1,5 +1,5 @@
-//! Marks against the steps of the run. Runs of any length have marks without end, so both are gone
-//! through side by side: in memory are the chunks of marks that reach into a window of steps.
+//! Marks compared with the steps of the run. The number of marks is unbounded, so both are walked
+//! side by side: only the chunks of marks that overlap a window of steps are in memory.
 
 use super::{Findings, InvariantCheck, Report, ReportOrigin};
 use crate::error::ReportError;
@@ -10,38 +10,39 @@ use crate::trace::{LaneEdge, PassWindow, WatchedLane};
 use crate::units::{Cycles, ReplicaClassId, StepId};
 use std::collections::VecDeque;
 
-/// Marks of a window of steps, where marks are packed.
+/// The number of marks per window of steps, if marks are packed.
 const WINDOW_MARKS: usize = 1 << 15;
 
-/// A mark that the window has come to.
+/// A mark that the window has reached.
 struct OpenMark {
     class: ReplicaClassId,
     mark: TraceMark,
-    /// Where its steps start, once the window holds the first of them.
+    /// The start of its steps, once the window contains the first of them.
     start: Option<MarkStart>,
 }
 
 /// The start of the steps of a mark.
 #[derive(Clone, Copy)]
 struct MarkStart {
-    /// The start of its first step; `None` where no lane has a step of it.
+    /// The start of its first step; `None` if no lane has a step of it.
     first: Option<Cycles>,
     /// The end of the last step before it.
     free: Option<Cycles>,
 }
 
-/// Marks of the replicas of a class start with the first of their steps and end with the last.
+/// Checks that marks of the replicas of a class start with the first of their steps and end with
+/// the last.
 pub(super) struct MarkCycleCheck {
-    /// Chunks that no window has come to.
+    /// Chunks that no window has reached.
     chunks: VecDeque<MarksFromStep>,
     open: Vec<OpenMark>,
-    /// The first step of the next window; `None` behind the last one.
+    /// The first step of the next window; `None` after the last one.
     from: Option<StepId>,
     findings: Findings,
 }
 
 impl MarkCycleCheck {
-    /// A check of all marks of a report; of none in foreign files, whose steps have other numbers.
+    /// A check of all marks of a report; of none in foreign files, whose step numbers differ.
     pub(super) fn new(report: &Report) -> Result<Self, ReportError> {
         let mut check = Self {
             chunks: VecDeque::new(),
@@ -63,14 +64,14 @@ impl MarkCycleCheck {
     }
 
     fn open(&mut self, class: ReplicaClassId, mark: TraceMark) {
-        // What the host does has steps near it, not in it.
+        // Marks of the host have steps near them, not inside them.
         if !matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
             self.open.push(OpenMark { class, mark, start: None });
         }
     }
 
-    /// The steps up to the next chunks of marks, with the places where marks start and end; `None`
-    /// behind the last steps.
+    /// The steps up to the next chunks of marks, with the starts and ends of marks; `None` after
+    /// the last steps.
     pub(super) fn next_window(
         &mut self,
         report: &Report,
@@ -98,7 +99,7 @@ impl MarkCycleCheck {
         Ok(Some(PassWindow { end, watched }))
     }
 
-    /// Takes in what the lanes have around the places of a window.
+    /// Checks the marks of a window against the lanes' steps around their starts and ends.
     pub(super) fn check(&mut self, window: &PassWindow, lanes: &[WatchedLane]) {
         let is_inside = |step: StepId| window.end.is_none_or(|end| step < end);
         let findings = &mut self.findings;
@@ -106,17 +107,17 @@ impl MarkCycleCheck {
             let own = lanes.iter().filter(|lane| {
                 lane.info.class == *class && mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu)
             });
-            let edges = |step: StepId| {
+            let find_edges = |step: StepId| {
                 let place = window.watched.binary_search(&step).ok();
                 own.clone().filter_map(move |lane| lane.edges.get(place?))
             };
             if start.is_none() && is_inside(mark.steps.start) {
-                *start = Some(MarkStart::of(edges(mark.steps.start), mark.steps.end));
+                *start = Some(MarkStart::of(find_edges(mark.steps.start), mark.steps.end));
             }
             if !is_inside(mark.steps.end) {
                 return true;
             }
-            let ends = edges(mark.steps.end).filter_map(|edge| edge.before);
+            let ends = find_edges(mark.steps.end).filter_map(|edge| edge.before);
             let end = ends.filter(|(step, _)| *step >= mark.steps.start).map(|(_, end)| end).max();
             if let (Some(MarkStart { first: Some(first), free }), Some(end)) = (*start, end) {
                 check_cycles(mark, (first, end), free, findings);
@@ -125,7 +126,7 @@ impl MarkCycleCheck {
         });
     }
 
-    /// Tells of marks that do not start or end with their steps.
+    /// Reports marks that do not start or end with their steps.
     pub(super) fn tell(self, law: &mut InvariantCheck) {
         self.findings.add_to(law);
     }
@@ -150,7 +151,7 @@ fn check_cycles(
     findings: &mut Findings,
 ) {
     let found = mark.cycles;
-    // What several IPUs do one after another starts when the last of them is free.
+    // Consecutive work of several IPUs starts when the last of them is free.
     let follows = matches!(mark.kind, MarkKind::Iteration | MarkKind::Phase | MarkKind::Slot)
         && free == Some(found.start);
     if (found.start == start || follows) && found.end == end {

@@ -1,4 +1,4 @@
-//! Laws of marks, whose rows may be compressed columns, which SQLite cannot join.
+//! Invariants of marks, whose rows may be compressed columns that SQLite cannot join.
 
 use super::{Findings, InvariantCheck, InvariantViolation, Report, ReportOrigin};
 use crate::database::SelectQuery;
@@ -10,7 +10,7 @@ use crate::schema;
 use crate::units::{Cycles, ReplicaClassId};
 use std::collections::BTreeMap;
 
-/// Marks that end behind the last step of the run.
+/// Marks that end after the last step of the run.
 struct LateMarks {
     steps: u64,
     findings: Findings,
@@ -21,7 +21,7 @@ impl LateMarks {
         Ok(Self { steps: report.step_count()?, findings: Findings::default() })
     }
 
-    /// Looks at a mark with these columns of its label and its last step.
+    /// Checks a mark, given the columns of its label and its last step.
     fn look(&mut self, cells: &RowCells, [label, end]: [usize; 2]) {
         let steps = self.steps;
         let Some(end) = cells.int(end).and_then(|end| u64::try_from(end).ok()) else { return };
@@ -39,8 +39,8 @@ impl LateMarks {
 }
 
 impl Report {
-    /// Marks end with a step of the run. Those of our own reports are looked at with the rest of
-    /// their rows, and those of further classes beside their steps.
+    /// Checks that marks end with a step of the run. Marks of our own reports are checked with the
+    /// rest of their rows, and those of further classes with their steps.
     pub(super) fn verify_marks(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -56,33 +56,36 @@ impl Report {
         Ok(())
     }
 
-    /// Marks are of known kinds on IPUs of the replica, and as many as `mark_kinds` says.
+    /// Checks that marks have known kinds and IPUs of the replica, and that `mark_kinds` has their
+    /// numbers.
     pub(super) fn verify_mark_rows(&self, law: &mut InvariantCheck) -> Result<(), ReportError> {
         let Some(table) = schema::find("marks") else { return Ok(()) };
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let ipus = i64::from(self.target()?.ipus_per_replica);
         let mut late = LateMarks::new(self)?;
         let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
-        let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
-        // One walk checks everything: marks of a long run take longer to unpack than to look at.
-        let mut check = |chunk: Option<&PackedMarks>, cells: &RowCells| {
-            let int = |column| cells.int(column);
+        let mut count = 0;
+        let mut last = -1;
+        let mut broken = 0;
+        let mut misplaced = 0;
+        // One pass checks everything: marks of a long run take longer to unpack than to check.
+        let mut check_mark = |chunk: Option<&PackedMarks>, cells: &RowCells| {
             let kind = cells.named(1, MarkKind::from_name);
             let known = kind.is_some()
                 && cells.text(4).is_none_or(|pass| TrainingPass::from_name(&pass).is_some())
-                && int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
-            broken += i64::from(!known || int(9) < int(8) || int(7) < int(6));
+                && cells.int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
+            broken +=
+                i64::from(!known || cells.int(9) < cells.int(8) || cells.int(7) < cells.int(6));
             misplaced += i64::from(chunk.is_some_and(|chunk| !chunk.holds(cells)));
         };
-        // Which class is asked for makes no difference beyond the first: all others are one table.
-        self.stream_marks(ReplicaClassId(1), &columns, &mut check)?;
+        // Any class beyond the first gives the same answer: all others are in one table.
+        self.stream_marks(ReplicaClassId(1), &columns, &mut check_mark)?;
         self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
-            check(chunk, cells);
-            let int = |column| cells.int(column);
+            check_mark(chunk, cells);
             late.look(cells, [2, 7]);
             let kind = cells.text(1).unwrap_or_default();
-            (count, last) = (count + 1, int(0).unwrap_or(-1).max(last));
-            let length = int(9).unwrap_or(0).saturating_sub(int(8).unwrap_or(0));
+            (count, last) = (count + 1, cells.int(0).unwrap_or(-1).max(last));
+            let length = cells.int(9).unwrap_or(0).saturating_sub(cells.int(8).unwrap_or(0));
             let (number, longest) = kinds.entry(kind).or_default();
             *number += 1;
             *longest = Cycles(u64::try_from(length).unwrap_or(0)).max(*longest);

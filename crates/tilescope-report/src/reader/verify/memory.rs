@@ -1,4 +1,4 @@
-//! Memory of tiles and the liveness walk, summed up again from the variables.
+//! Memory of tiles and the liveness walk, compared with sums over variables.
 
 use super::{InvariantCheck, InvariantViolation, PAGE, Report};
 use crate::error::ReportError;
@@ -8,21 +8,21 @@ use crate::units::{Bytes, ProgramId, TileRuns};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Most parts of variables on tiles that are placed one by one. A file of a few bytes may say that
-/// there are more; sums over whole runs are checked of those, too.
+/// The most parts of variables on tiles that are placed one by one. A file of a few bytes may claim
+/// more; for those, only sums over whole runs are checked.
 const MAX_PARTS: u64 = 1 << 28;
 
 /// Sums over variables, tile by tile.
 struct VariableSums {
-    /// Bytes that are always live: what each tile has more than the one before.
+    /// Bytes that are always live, as differences from tile to tile.
     always_live: Vec<i128>,
-    /// Bytes live at each liveness step: what it has more than the one before.
+    /// Bytes live at each liveness step, as differences from step to step.
     live: Vec<i128>,
-    /// The first address behind all variables.
+    /// The first address after all variables.
     ends: Vec<Bytes>,
     /// Variables that are not always live.
     passing: Vec<(Range<u32>, TileRuns<Bytes>)>,
-    /// Bytes of each category: always live, and in all.
+    /// Bytes of each category: always live, and total.
     categories: BTreeMap<MemoryCategory, (i128, i128)>,
     parts: u64,
 }
@@ -69,11 +69,11 @@ impl VariableSums {
         }
     }
 
-    /// Most bytes of passing variables that are live on each tile at any step.
+    /// The most bytes of variables that are not always live, on each tile at any step.
     fn peaks(&mut self) -> Vec<Bytes> {
         let mut live = vec![Bytes::ZERO; self.ends.len()];
         let mut peaks = live.clone();
-        // In the order of their starts, each after those that have ended by then.
+        // Sorted by their starts; those that have ended are removed first.
         self.passing.sort_by_key(|(life, _)| life.start);
         let mut by_end: Vec<&(Range<u32>, TileRuns<Bytes>)> = self.passing.iter().collect();
         by_end.sort_by_key(|(life, _)| life.end);
@@ -98,14 +98,14 @@ impl VariableSums {
     }
 }
 
-/// When programs give buffers in tile memory up: liveness steps by name and IPU.
+/// The liveness steps at which programs free buffers in tile memory, by name and IPU.
 #[derive(Default)]
 struct FreedBuffers {
     steps: BTreeMap<(String, u32), Vec<u32>>,
 }
 
 impl FreedBuffers {
-    /// Describes the first step that gives a variable's buffer up while the variable lives on.
+    /// Describes the first step that frees a variable's buffer while the variable lives on.
     fn first_outlived(
         &self,
         variable: &Variable,
@@ -131,14 +131,14 @@ fn name_of_loaded(name: &str) -> &str {
     }
 }
 
-/// Adds to a number of a list, where there is such a number.
+/// Adds to the number at an index of a list, if there is one.
 fn add_at(numbers: &mut [i128], place: usize, value: i128) {
     if let Some(number) = numbers.get_mut(place) {
         *number += value;
     }
 }
 
-/// Numbers from what each has more than the one before.
+/// Sums of the differences from one number to the next.
 fn running_sums(differences: &[i128]) -> impl Iterator<Item = i128> {
     differences.iter().scan(0, |sum, difference| {
         *sum += difference;
@@ -154,7 +154,8 @@ impl Report {
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("lifetimes_in_range", found);
         let liveness = self.liveness()?;
-        let (steps, tiles) = (liveness.len(), self.target()?.tiles_per_replica());
+        let steps = liveness.len();
+        let tiles = self.target()?.tiles_per_replica();
         let mut sums = VariableSums::new(tiles as usize, steps);
         let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
         let mut lifetimes = BTreeMap::new();
@@ -169,7 +170,8 @@ impl Report {
                 let Some(life) = &variable.lifetime else { continue };
                 outlived.extend(freed.first_outlived(variable, life, tiles_per_ipu));
                 law.check(life.start < life.end && life.end as usize <= steps, || {
-                    let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
+                    let name = &variable.name;
+                    let life = format!("{}..{}", life.start, life.end);
                     format!("{name} lives in steps {life} of {steps}")
                 });
             }
@@ -201,7 +203,7 @@ impl Report {
         Ok(())
     }
 
-    /// The liveness steps behind which data flows give buffers in tile memory up.
+    /// The liveness steps after which data flows free buffers in tile memory.
     fn freed_buffers(&self, liveness: &[LivenessStep]) -> Result<FreedBuffers, ReportError> {
         let flows = self.data_flows()?;
         let mut step_of: BTreeMap<ProgramId, u32> = BTreeMap::new();
@@ -228,19 +230,20 @@ impl Report {
         let are_placed = sums.parts <= MAX_PARTS;
         let peaks = if are_placed { sums.peaks() } else { Vec::new() };
         for (tiles, memory) in self.tile_memory()?.iter() {
-            let mut same = |name: &str, recorded: Bytes, sum: Option<i128>| {
+            let mut check_sum = |name: &str, recorded: Bytes, sum: Option<i128>| {
                 let sum = sum.unwrap_or_default();
                 law.check(i128::from(recorded.0) == sum, || {
-                    let (tile, recorded) = (tiles.first, recorded.0);
+                    let tile = tiles.first;
+                    let recorded = recorded.0;
                     format!("tile {tile}: {recorded} B {name}, by its variables {sum} B")
                 });
             };
             for tile in tiles.indices() {
-                let number = |bytes: &[Bytes]| bytes.get(tile).map(|bytes| i128::from(bytes.0));
-                same("always live", memory.always_live, always_live.get(tile).copied());
+                let get_number = |bytes: &[Bytes]| bytes.get(tile).map(|bytes| i128::from(bytes.0));
+                check_sum("always live", memory.always_live, always_live.get(tile).copied());
                 if are_placed {
-                    same("at its peak", memory.peak_not_always_live, number(&peaks));
-                    same("with gaps", memory.including_gaps, number(&sums.ends));
+                    check_sum("at its peak", memory.peak_not_always_live, get_number(&peaks));
+                    check_sum("with gaps", memory.including_gaps, get_number(&sums.ends));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The laws inside a report: sums that must agree, references that must lead somewhere.
+//! The invariants of a report: sums that must agree, references that must be valid.
 
 mod code;
 mod content;
@@ -28,20 +28,20 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Steps compared at a time.
+/// The number of steps compared at a time.
 const BATCH: usize = 4096;
-/// Findings told per law; beyond, their number is enough.
+/// The most findings reported per invariant; further ones are only counted.
 const MAX_REPORTED_VIOLATIONS: usize = 5;
-/// Variables and marks looked at, at a time.
+/// The number of variables and marks checked at a time.
 const PAGE: usize = 10_000;
-/// Steps x IPUs up to which a check beside other work goes through all steps.
+/// The number of steps x IPUs up to which a background check reads all steps.
 const MAX_BARS_APART: u64 = 2_000_000;
-/// Share of the work that is over when the trace is looked at, as progress tells it.
+/// Share of the work before the check of the trace, for progress reports.
 const SHARE_BEFORE_TRACE: f64 = 0.1;
-/// Share of the work on the trace that its index takes, where rows of steps are read besides.
+/// Share of the index in the work on the trace, if rows of steps are read as well.
 const SHARE_OF_INDEX: f64 = 0.3;
 
-/// Findings of one law.
+/// The findings of one invariant.
 struct InvariantCheck<'a> {
     name: &'static str,
     found: &'a mut Vec<InvariantViolation>,
@@ -72,7 +72,7 @@ impl Drop for InvariantCheck<'_> {
     }
 }
 
-/// Findings of one law, of which only the first are told.
+/// The findings of one invariant; only the first are kept as text.
 #[derive(Debug, Default)]
 struct Findings {
     texts: Vec<String>,
@@ -99,13 +99,13 @@ impl Findings {
 }
 
 impl Report {
-    /// Checks the laws that hold inside every sound report; empty if they all do. Reads everything
-    /// once. A part that cannot be read is a finding, too.
+    /// Checks the invariants of a report; empty if all hold. Reads everything once. An unreadable
+    /// part is a finding, too.
     pub fn verify(&self) -> Result<Vec<InvariantViolation>, ReportError> {
         self.verify_with(&mut |_| {}, &Arc::default())
     }
 
-    /// Like [`Report::verify`]. `progress` gets a share from 0 to 1; setting `cancel` ends it with
+    /// Like [`Report::verify`]. `progress` gets a share from 0 to 1. Setting `cancel` aborts with
     /// [`ReportError::Cancelled`].
     pub fn verify_with(
         &self,
@@ -122,9 +122,9 @@ impl Report {
         Ok(found)
     }
 
-    /// Checks the laws on connections of its own, so that no question has to wait for it. It does
-    /// not go through the steps of a long run, nor through those of a foreign file. Setting
-    /// `cancel` ends it with [`ReportError::Cancelled`].
+    /// Checks the invariants on separate connections, so that no query has to wait for it. It reads
+    /// neither the steps of a long run nor those of a foreign file. Setting `cancel` aborts with
+    /// [`ReportError::Cancelled`].
     pub fn verify_apart(
         &self,
         cancel: &Arc<AtomicBool>,
@@ -144,7 +144,7 @@ impl Report {
         Ok(found)
     }
 
-    /// Checks the laws of everything but the steps.
+    /// Checks the invariants of everything but the steps.
     fn verify_tables_alone(
         &self,
         progress: &mut dyn FnMut(f64),
@@ -186,7 +186,7 @@ impl Report {
         Ok(found)
     }
 
-    /// Checks the laws of the steps; what cannot be read is a finding.
+    /// Checks the invariants of the steps; unreadable parts are findings.
     fn verify_trace_to(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -205,7 +205,8 @@ impl Report {
     }
 
     fn verify_memory(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
-        let (memory, categories) = (self.tile_memory()?, self.tile_categories()?);
+        let memory = self.tile_memory()?;
+        let categories = self.tile_categories()?;
         let mut totals = InvariantCheck::new("regions_add_up", found);
         if self.has(ReportPart::Regions) {
             let columns = ["total", "non_interleaved", "interleaved", "overflowed"];
@@ -228,7 +229,7 @@ impl Report {
         }
         drop(totals);
         let mut law = InvariantCheck::new("categories_add_up", found);
-        // In foreign files categories are sums of variables, of which several may share bytes.
+        // In foreign files, categories are sums of variables, several of which may share bytes.
         if self.db.has_rows("category_bytes") && self.has(ReportPart::TileMemory) {
             for tile in changes(&memory, &categories) {
                 let owned = categories.get(tile).map_or(&[][..], Vec::as_slice);
@@ -251,7 +252,8 @@ impl Report {
         let programs = self.programs()?;
         let mut received = BTreeMap::new();
         for (program, traffic) in self.exchange_totals()? {
-            let (arrived, sent) = (traffic.bytes_in, traffic.bytes_delivered);
+            let arrived = traffic.bytes_in;
+            let sent = traffic.bytes_delivered;
             // The other end of a stream copy is no tile.
             let between_tiles =
                 programs.get(program).is_none_or(|node| node.kind != ProgramKind::StreamCopyMid);
@@ -259,7 +261,8 @@ impl Report {
                 format!("program {}: {} B received, {} B delivered", program.0, arrived.0, sent.0)
             });
             // A multicast is delivered more than once, and nothing less than once.
-            let (out, delivered) = (traffic.bytes_out, sent);
+            let out = traffic.bytes_out;
+            let delivered = sent;
             law.check(!between_tiles || out <= delivered, || {
                 format!("program {}: {} B sent, {} B delivered", program.0, out.0, delivered.0)
             });
@@ -278,7 +281,7 @@ impl Report {
             received.insert(route.program, rest.unwrap_or_default());
             routed.insert(route.program);
         }
-        // Exchanges without a route have no known order; of others, all of it is known.
+        // The order is not known in exchanges without a route; with a route, all of it is known.
         for program in routed {
             let left = received.get(&program).copied().unwrap_or_default();
             law.check(left.is_zero(), || {
@@ -302,7 +305,7 @@ impl Report {
                 )
             });
         }
-        // Reading them checks their tiles and references; what is odd becomes a warning.
+        // Reading them checks their tiles and references; anomalies become warnings.
         self.compute_sets()?;
         Ok(())
     }
@@ -315,7 +318,7 @@ impl Report {
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("trace_adds_up", found);
         let is_ours = self.origin() == ReportOrigin::Tilescope;
-        // Rows are read besides the index: to compare both, or to make the index first.
+        // Rows are read besides the index, to compare both or to build the index first.
         let has_rows = !is_ours || !self.has_columns();
         let (of_index, of_rows) =
             if has_rows { (SHARE_OF_INDEX, 1.0 - SHARE_OF_INDEX) } else { (1.0, 0.0) };
@@ -326,25 +329,32 @@ impl Report {
             law.check(steps == 0, || format!("there are {steps} steps, but no trace"));
             return Ok(());
         };
-        let mut on_lanes = |share: f64| progress(made + of_index * share);
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
-        // What the steps of a slice read may have been written before its start.
+        // Data that the steps of a slice read may have been written before its start.
         let flows = if self.is_slice() { DataFlows::default() } else { self.data_flows()? };
         let programs = self.programs()?;
         let groups = self.sync_groups()?;
-        let (classes, count) = (self.replica_classes()?, trace.classes().count());
+        let classes = self.replica_classes()?;
+        let count = trace.classes().count();
         law.check(!is_ours || count == classes.classes.len().max(1), || {
             let told = classes.classes.len();
             format!("there are {told} classes of replicas, and lanes of {count}")
         });
         let classes = (&classes, count);
-        let (rings, target, most) = (self.replica_rings()?, self.target()?, self.bandwidths()?);
+        let rings = self.replica_rings()?;
+        let target = self.target()?;
+        let most = self.bandwidths()?;
         let links = ReplicaLinkCheck::new(&rings, &target, &most);
         let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes, links);
         let mut mark_cycles = MarkCycleCheck::new(self)?;
         let mut pass = trace.pass(tiles_per_ipu);
         while let Some(window) = mark_cycles.next_window(self)? {
-            pass.advance(&window, &mut data_flow, &mut on_lanes, cancel)?;
+            pass.advance(
+                &window,
+                &mut data_flow,
+                &mut |share| progress(made + of_index * share),
+                cancel,
+            )?;
             mark_cycles.check(&window, &pass.lanes());
         }
         let lanes = pass.finish();
@@ -379,15 +389,14 @@ impl Report {
         });
         let last = lanes.iter().filter_map(|lane| lane.last).map(|(step, _)| step).max();
         if has_rows {
-            let mut on_rows = |id: StepId| {
+            return self.verify_rows(&trace, &mut law, &mut |id| {
                 let share = id.0 as f64 / steps.max(1) as f64;
                 progress(of_index + of_rows * share);
                 if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-            };
-            return self.verify_rows(&trace, &mut law, &mut on_rows);
+            });
         }
         law.check(self.db.has_rows("trace_details"), || "there are no details of steps".to_owned());
-        // Every step is on some lane, where there are no rows to say of a step that it is on none.
+        // Every step is on some lane, unless rows show that it is on none.
         law.check(last.map_or(0, |last| last.0 + 1) == steps, || {
             let last = last.map_or(0, |last| last.0);
             format!("the last step on a lane is {last}, but there are {steps} steps")
@@ -395,7 +404,8 @@ impl Report {
         Ok(())
     }
 
-    /// Who waits for whom is what the steps say, and the critical path goes through the run.
+    /// Checks that the recorded waits agree with the steps, and that the critical path covers the
+    /// run.
     fn verify_path(
         &self,
         trace: &Trace,
@@ -403,10 +413,8 @@ impl Report {
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("path_is_of_the_run", found);
-        let mut on_steps = |_| match cancel.load(Ordering::Relaxed) {
-            true => Err(ReportError::Cancelled),
-            false => Ok(()),
-        };
+        let mut on_steps =
+            |_| if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) };
         let wrong = trace.verify_sync_points(self.sync_programs()?, &mut on_steps)?;
         if let Some(text) = wrong {
             law.check(false, || text);
@@ -430,7 +438,8 @@ impl Report {
         let mut cursors: BTreeMap<(IpuId, u8), LaneStepCursor> = lanes
             .map(|lane| ((lane.info().ipu, lane.info().sub_lane), LaneStepCursor::new(lane)))
             .collect();
-        let (programs, tiles_per_ipu) = (self.programs()?, self.target()?.tiles_per_ipu);
+        let programs = self.programs()?;
+        let tiles_per_ipu = self.target()?.tiles_per_ipu;
         let mut first = StepId(0);
         loop {
             let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
@@ -467,7 +476,8 @@ impl Report {
             }
         }
         for cursor in cursors.values() {
-            let (info, rows) = (cursor.lane(), cursor.position());
+            let info = cursor.lane();
+            let rows = cursor.position();
             law.check(info.steps == rows, || {
                 format!("IPU {}: {} steps in the index, {rows} in rows", info.ipu, info.steps)
             });
@@ -476,15 +486,15 @@ impl Report {
     }
 }
 
-/// One tile of each stretch over which neither of two lists changes.
+/// One tile of each range over which neither of two lists changes.
 fn changes(
     memory: &TileRuns<TileMemory>,
     categories: &TileRuns<Vec<CategoryBytes>>,
 ) -> Vec<TileId> {
-    let edges = |tiles: TileRange| [tiles.first, tiles.end];
-    let memory = memory.iter().flat_map(|(tiles, _)| edges(tiles));
+    let collect_edges = |tiles: TileRange| [tiles.first, tiles.end];
+    let memory = memory.iter().flat_map(|(tiles, _)| collect_edges(tiles));
     let mut tiles: Vec<TileId> =
-        memory.chain(categories.iter().flat_map(|(tiles, _)| edges(tiles))).collect();
+        memory.chain(categories.iter().flat_map(|(tiles, _)| collect_edges(tiles))).collect();
     tiles.sort_unstable();
     tiles.dedup();
     tiles

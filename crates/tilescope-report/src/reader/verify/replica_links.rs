@@ -1,5 +1,5 @@
-//! Links between replicas: no copy between replicas moves more than the links on its way can, nor do
-//! all those together that go over a link at the same time.
+//! Links between replicas: no copy between replicas exceeds the bandwidth of the links on its way,
+//! nor do all concurrent copies over one link together.
 
 use super::{Findings, InvariantCheck, InvariantViolation};
 use crate::model::{
@@ -10,10 +10,10 @@ use crate::units::{CycleRange, IpuId, ProgramId, ReplicaClassId};
 use std::collections::{BTreeMap, HashMap};
 
 const LAW: &str = "links_between_replicas_hold";
-/// Rates are fractions: what is above by less is rounding.
+/// Rates are fractions: a smaller excess is rounding.
 const ROUNDING: f64 = 1e-6;
 
-/// What the links carry where an IPU of each replica sends a byte.
+/// The loads of the links if an IPU of each replica sends a byte.
 type LinkLoads = BTreeMap<LadderLink, f64>;
 
 /// A copy between replicas.
@@ -22,17 +22,17 @@ struct RingCopy {
     ipu: IpuId,
     program: ProgramId,
     range: CycleRange,
-    /// Bytes that it sends in a cycle.
+    /// Bytes that it sends per cycle.
     rate: f64,
 }
 
 /// Follows the copies between replicas of a run.
 pub(super) struct ReplicaLinkCheck<'a> {
     rings: &'a [ReplicaRing],
-    /// By program: its ring.
+    /// The ring of each program.
     ring_of: HashMap<ProgramId, usize>,
     shape: ReplicaShape,
-    /// IPUs of the machine for each of the report.
+    /// IPUs of the machine for each IPU of the report.
     alike: u32,
     ladder: Option<f64>,
     pair: Option<f64>,
@@ -40,7 +40,7 @@ pub(super) struct ReplicaLinkCheck<'a> {
     loads: HashMap<(usize, IpuId), LinkLoads>,
     /// Copies since all IPUs last waited for each other.
     open: Vec<RingCopy>,
-    /// Copies at the same time that were looked at, and whether their links hold.
+    /// Sets of concurrent copies that were checked, with the result.
     known: HashMap<Vec<ProgramId>, bool>,
     overloaded: Findings,
 }
@@ -49,7 +49,7 @@ impl<'a> ReplicaLinkCheck<'a> {
     pub(super) fn new(rings: &'a [ReplicaRing], target: &Target, most: &[Bandwidth]) -> Self {
         let programs = rings.iter().enumerate();
         let ring_of = programs.flat_map(|(at, ring)| ring.programs.iter().map(move |of| (*of, at)));
-        let rate = |interface| {
+        let find_rate = |interface| {
             let known = most.iter().find(|known| known.interface == interface)?;
             Some(known.bytes_per_cycle)
         };
@@ -58,9 +58,9 @@ impl<'a> ReplicaLinkCheck<'a> {
             ring_of: ring_of.collect(),
             shape: ReplicaShape::of(target),
             alike: target.ipus_alike(),
-            ladder: rate(MachineInterface::LadderLinks),
-            pair: rate(MachineInterface::PairLinks),
-            gateways: rate(MachineInterface::Gateways),
+            ladder: find_rate(MachineInterface::LadderLinks),
+            pair: find_rate(MachineInterface::PairLinks),
+            gateways: find_rate(MachineInterface::Gateways),
             loads: HashMap::new(),
             open: Vec::new(),
             known: HashMap::new(),
@@ -68,23 +68,24 @@ impl<'a> ReplicaLinkCheck<'a> {
         }
     }
 
-    /// Whether the steps of a program are to be shown.
+    /// True if the steps of a program are to be passed to this check.
     pub(super) fn watches(&self, program: ProgramId) -> bool {
         self.ring_of.contains_key(&program)
     }
 
-    /// Sees a copy go by: on one class of replicas, since all begin it at once.
+    /// Records a copy, on one class of replicas, since all begin it at once.
     pub(super) fn copy(&mut self, class: ReplicaClassId, ipu: IpuId, record: &StepRecord) {
-        let (Some(program), ReplicaClassId(0)) = (record.program, class) else { return };
+        let Some(program) = record.program else { return };
+        let ReplicaClassId(0) = class else { return };
         let cycles = record.range.length().as_f64().max(1.0);
         let rate = record.bytes_out.as_f64() / cycles;
         self.open.push(RingCopy { ipu, program, range: record.range, rate });
     }
 
-    /// All IPUs have waited for each other: what comes is later than all copies so far.
+    /// Records that all IPUs have waited for each other: later copies start after all earlier ones.
     pub(super) fn all_met(&mut self) {
         let mut copies = std::mem::take(&mut self.open);
-        // One IPU alone does one copy after the other.
+        // A single IPU does one copy after the other.
         if copies.iter().all(|copy| Some(copy.ipu) == copies.first().map(|first| first.ipu)) {
             return;
         }
@@ -118,7 +119,8 @@ impl<'a> ReplicaLinkCheck<'a> {
         });
         if let Some((LadderLink { from, to }, rate)) = over {
             let programs: Vec<String> = programs.iter().map(|id| id.0.to_string()).collect();
-            let (programs, at) = (programs.join(", "), running.last().map(|last| last.range.start));
+            let programs = programs.join(", ");
+            let at = running.last().map(|last| last.range.start);
             let cycle = at.unwrap_or_default();
             self.overloaded.add(|| {
                 format!(
@@ -130,16 +132,18 @@ impl<'a> ReplicaLinkCheck<'a> {
         self.known.insert(programs, over.is_none());
     }
 
-    /// What the links carry where an IPU of each replica sends a byte in a ring.
+    /// The loads of the links if an IPU of each replica sends a byte in a ring.
     fn loads_of(&mut self, ring: usize, ipu: IpuId) -> &LinkLoads {
-        let (rings, shape, alike) = (self.rings, self.shape, self.alike);
+        let rings = self.rings;
+        let shape = self.shape;
+        let alike = self.alike;
         self.loads.entry((ring, ipu)).or_insert_with(|| {
             let places: Vec<IpuId> = (ipu.0 * alike..(ipu.0 + 1) * alike).map(IpuId).collect();
             rings.get(ring).map(|ring| ring.link_loads(shape, &places)).unwrap_or_default()
         })
     }
 
-    /// Tells what was found, and checks each copy by itself over all its executions.
+    /// Reports the findings, and checks each copy by itself over all its executions.
     pub(super) fn finish(mut self, lanes: &[VerifiedLane], found: &mut Vec<InvariantViolation>) {
         self.all_met();
         let mut law = InvariantCheck::new(LAW, found);
@@ -148,9 +152,11 @@ impl<'a> ReplicaLinkCheck<'a> {
             for totals in &lane.programs {
                 let program = totals.program.unwrap_or(ProgramId(u32::MAX));
                 let Some(ring) = self.ring_of.get(&program).copied() else { continue };
-                let (bytes, cycles) = (totals.bytes_out.as_f64(), totals.cycles.as_f64());
+                let bytes = totals.bytes_out.as_f64();
+                let cycles = totals.cycles.as_f64();
                 let crosses = self.rings.get(ring).map(|ring| ring.links);
-                let (ladder, pair) = (self.ladder, self.pair);
+                let ladder = self.ladder;
+                let pair = self.pair;
                 let needed = match crosses {
                     Some(RingLinks::Gateways) => self.gateways.map(|most| bytes / most),
                     _ => {

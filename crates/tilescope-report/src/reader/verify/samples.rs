@@ -1,15 +1,15 @@
-//! Samples of tiles against the steps they are of.
+//! Samples of tiles compared with their steps.
 
 use super::{InvariantCheck, InvariantViolation, MAX_STEPS, Report};
 use crate::error::ReportError;
 use crate::model::{SampleKind, StepOnIpu, TileSample};
 use crate::units::{Cycles, StepId, TileId};
 
-/// Steps that are read at a time.
+/// The number of steps read at a time.
 const BATCH: usize = 4096;
 
 impl Report {
-    /// Every step has samples, of each tile in order, and begins and ends with them.
+    /// Checks that every step has samples, of each tile in order, and begins and ends with them.
     pub(super) fn verify_samples(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -48,7 +48,8 @@ impl Report {
                         |sample: &&&TileSample| sample.tile.0 / tiles_per_ipu == on_ipu.ipu.0;
                     let own: Vec<&TileSample> = busy.iter().filter(of_ipu).copied().collect();
                     law.check(agree(on_ipu, &own), || {
-                        let (id, ipu) = (step.id, on_ipu.ipu);
+                        let id = step.id;
+                        let ipu = on_ipu.ipu;
                         format!("step {id} on IPU {ipu} begins or ends without its samples")
                     });
                 }
@@ -62,16 +63,16 @@ impl Report {
     }
 }
 
-/// Whether a step begins and ends on an IPU as its tiles do. A bar may begin later than the last of
-/// them, behind the bar before it.
+/// True if a step begins and ends on an IPU as its tiles do. A bar may begin later than the last of
+/// them, after the previous bar.
 fn agree(on_ipu: &StepOnIpu, samples: &[&TileSample]) -> bool {
-    let starts = || samples.iter().map(|sample| sample.cycles.start);
-    let ends = || samples.iter().map(|sample| sample.cycles.end);
+    let iter_starts = || samples.iter().map(|sample| sample.cycles.start);
+    let iter_ends = || samples.iter().map(|sample| sample.cycles.end);
     let mut tiles: Vec<TileId> = samples.iter().map(|sample| sample.tile).collect();
     tiles.dedup();
-    starts().min() == Some(on_ipu.from_min)
-        && starts().max() <= Some(on_ipu.from_max)
-        && ends().min() == Some(on_ipu.to_min)
-        && ends().max() <= Some(on_ipu.to_max)
+    iter_starts().min() == Some(on_ipu.from_min)
+        && iter_starts().max() <= Some(on_ipu.from_max)
+        && iter_ends().min() == Some(on_ipu.to_min)
+        && iter_ends().max() <= Some(on_ipu.to_max)
         && tiles.len() == on_ipu.active_tiles as usize
 }

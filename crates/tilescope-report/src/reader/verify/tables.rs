@@ -1,4 +1,4 @@
-//! Laws between the rows of tables, checked by SQLite.
+//! Invariants between the rows of tables, checked by SQLite.
 
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::database::SelectQuery;
@@ -9,7 +9,7 @@ use crate::units::{ProgramId, TileId};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
+/// Tables whose rows are numbered 0, 1, 2, …, with the column of the number.
 const NUMBERED_TABLES: [(&str, &str); 43] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
@@ -56,7 +56,7 @@ const NUMBERED_TABLES: [(&str, &str); 43] = [
     ("tile_sample_chunks", "id"),
 ];
 
-/// Columns whose numbers are found in a column of another table.
+/// Columns whose numbers refer to a column of another table.
 const REFERENCES: [(&str, &str, &str, &str); 46] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
@@ -106,11 +106,11 @@ const REFERENCES: [(&str, &str, &str, &str); 46] = [
     ("liveness_steps", "program", "programs", "id"),
 ];
 
-/// Tables of things that lie on tiles as a pattern says.
+/// Tables of items that a pattern distributes over tiles.
 const PATTERN_OWNERS: [&str; 6] =
     ["compute_sets", "vertex_groups", "exchanges", "exchange_cycles", "control_code", "vars"];
 
-/// Rows that no sound report has: their table, what makes them so, and what they are.
+/// Rows that no sound report has: their table, their condition, and their description.
 const BROKEN_ROWS: [(&str, &str, &str); 21] = [
     (
         "meta",
@@ -211,14 +211,14 @@ const BROKEN_ROWS: [(&str, &str, &str); 21] = [
 ];
 
 impl Report {
-    /// Laws that our own files keep.
+    /// Checks the invariants of our own files.
     pub(super) fn verify_tables(
         &self,
         found: &mut Vec<InvariantViolation>,
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("tables_agree", found);
         for (table, number) in NUMBERED_TABLES {
-            // Numbers are places in lists: without holes, and from 0.
+            // Numbers are indices of lists: without gaps, and from 0.
             let holes = format!("total(1) - coalesce(max({number}) + 1, 0)");
             let holes = self.db.worked_out(table, &holes)?;
             law.check(holes.is_none_or(|holes| holes == 0), || {
@@ -226,7 +226,7 @@ impl Report {
             });
         }
         for (table, column, other, id) in REFERENCES {
-            // Some came with version 2.0, others went.
+            // Some columns were added in version 2.0, others removed.
             if !self.db.has(table, column) {
                 continue;
             }
@@ -260,7 +260,7 @@ impl Report {
         self.verify_patterns(&mut law)
     }
 
-    /// Each program is somewhere in the tree or runs what is there.
+    /// Checks that each program is in the tree or runs code of one that is.
     fn verify_program_tree(&self, law: &mut InvariantCheck) -> Result<(), ReportError> {
         let programs = self.programs()?;
         let children = programs.iter().flat_map(|(_, program)| &program.children);
@@ -287,7 +287,7 @@ impl Report {
         Ok(())
     }
 
-    /// Sizes of the graph against what is listed.
+    /// Compares the sizes of the graph with the lists.
     fn verify_graph(&self, law: &mut InvariantCheck) -> Result<(), ReportError> {
         if !self.db.has_rows("graph") {
             return Ok(());
@@ -314,7 +314,7 @@ impl Report {
         Ok(())
     }
 
-    /// Patterns as they are written: their runs in order, and each used by something.
+    /// Checks the stored form of patterns: their runs in order, and each pattern in use.
     fn verify_patterns(&self, law: &mut InvariantCheck) -> Result<(), ReportError> {
         if !self.db.has_table("tile_patterns") {
             return Ok(());
@@ -329,7 +329,7 @@ impl Report {
         law.check(broken == 0, || {
             format!("tile_patterns has {broken} patterns that no report is written with")
         });
-        // Some came with version 2.3.
+        // Some were added in version 2.3.
         let owners: Vec<&str> =
             PATTERN_OWNERS.into_iter().filter(|table| self.db.has(table, "pattern")).collect();
         let used = owners
@@ -367,8 +367,8 @@ impl Report {
     }
 }
 
-/// Whether the writer could have written this pattern: runs in the order of their first tiles, the
-/// first of them on the first IPU, and no number written in another way than ours.
+/// True if the writer could have written this pattern: runs are in the order of their first tiles,
+/// the first on the first IPU, and numbers are in canonical form.
 fn is_written_pattern(text: &str, tiles_per_ipu: u32) -> bool {
     let Ok(rows) = serde_json::from_str::<Vec<Vec<u64>>>(text) else { return false };
     let runs: Option<Vec<_>> = rows.iter().map(|row| strided_runs_of_numbers(row)).collect();

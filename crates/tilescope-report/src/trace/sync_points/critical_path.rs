@@ -1,6 +1,6 @@
-//! Questions to the critical path.
+//! Queries on the critical path.
 
-// Points may come from a file that anybody wrote.
+// Points come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::{LaneInfo, LaneSpan, LaneStep, PerActivity, StepTotals};
@@ -22,12 +22,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-/// Threads that go over steps of the path, each with a decoded chunk of every lane.
+/// The most threads that read steps of the path, each with a decoded chunk of every lane.
 const MOST_THREADS: usize = 8;
 
-/// The longest chain of steps of a run, each of which waits for the one before it: from the first
-/// cycle to the last, without a gap. At a join it goes on where the last one came from, and where
-/// several came at once, on the first lane of them.
+/// The longest chain of steps of a run, each waiting for the previous one: from the first cycle to
+/// the last, without a gap. At a join it continues on the lane that arrived last, or on the first
+/// of several that arrived at once.
 ///
 /// Positions of lanes are those of [`CriticalPath::lane_infos`].
 #[derive(Clone)]
@@ -41,26 +41,25 @@ pub struct CriticalPath {
 pub struct PathStretch {
     /// Position of the lane.
     pub lane: usize,
-    /// Cycles of the path; steps at its ends may reach out of them.
+    /// Cycles of the path; steps at its ends may extend beyond them.
     pub range: CycleRange,
-    /// Sums over its steps. Cycles of the range without a step are in none of them.
+    /// Sums over its steps. Cycles of the range without a step are not included.
     pub totals: StepTotals,
-    /// How the path comes to it; none for the first stretch.
+    /// The hop by which the path reaches it; `None` for the first stretch.
     pub hop: Option<PathHop>,
 }
 
-/// Something to draw of the path.
+/// A span of the path to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathSpan {
-    /// Steps of one lane, as it draws them; of a step at the end of a stretch, the part that is on
-    /// the path.
+    /// Steps of one lane, drawn as on the lane. A step at the end of a stretch is cut to the path.
     OfLane { lane: usize, range: CycleRange, span: LaneSpan },
     /// Stretches narrower than a pixel.
     Stretches {
         range: CycleRange,
         stretches: u64,
         totals: StepTotals,
-        /// Their lane, if they are of one.
+        /// Their lane, if all are on one.
         lane: Option<usize>,
     },
 }
@@ -70,11 +69,12 @@ pub enum PathSpan {
 pub struct BesideProgram {
     /// Position of the lane.
     pub lane: usize,
-    /// The program; `None` for steps that belong to none.
+    /// The program; `None` for steps without one.
     pub program: Option<ProgramId>,
-    /// What its steps spend their time on.
+    /// The activity of its steps.
     pub activity: StepActivity,
-    /// Cycles while the compute tiles of the IPU work; none where that is not known of all steps.
+    /// Cycles during which the compute tiles of the IPU work; `None` if that is not known of all
+    /// steps.
     pub hidden: Option<Cycles>,
 }
 
@@ -100,7 +100,7 @@ impl CriticalPath {
         Self { store, index }
     }
 
-    /// All lanes that it may go over, of every class of replicas.
+    /// All lanes that it may use, of every class of replicas.
     pub fn lane_infos(&self) -> &[LaneInfo] {
         &self.store.lanes
     }
@@ -120,7 +120,7 @@ impl CriticalPath {
         self.index.range
     }
 
-    /// Sums over all its steps. Cycles of the run without a step are in none of them.
+    /// Sums over all its steps. Cycles of the run without a step are not included.
     pub fn totals(&self) -> &StepTotals {
         &self.index.totals
     }
@@ -130,19 +130,19 @@ impl CriticalPath {
         self.index.stretches
     }
 
-    /// Slack, waits and lead of each lane, and what of it is on the path.
+    /// Slack, waits and lead of each lane, and its cycles on the path.
     pub fn lanes(&self) -> &[LaneSlack] {
         &self.index.lanes
     }
 
-    /// Where the path waits for a lane, by the program of the step that this shares with others: at
-    /// the end of the run and between tiles of an IPU there is none.
+    /// The waits of the path for a lane, by the program of the shared step. At the end of the run
+    /// and between tiles of an IPU there is no such program.
     pub fn leads(&self) -> impl Iterator<Item = (usize, Option<ProgramId>, PathLead)> {
         self.index.leads.iter().map(|((lane, program), lead)| (*lane, *program, *lead))
     }
 
-    /// What to draw of `window` on `pixels` pixels, in order, like [`TraceLane::spans`]: at most
-    /// `6 * pixels + 6` spans.
+    /// The spans to draw of `window` on `pixels` pixels, in order, like [`TraceLane::spans`]: at
+    /// most `6 * pixels + 6` spans.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<PathSpan>, ReportError> {
         let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
         let mut sources = SpanSourceCollector { window, pixel, done: Vec::new(), narrow: None };
@@ -168,14 +168,14 @@ impl CriticalPath {
         sources: &[PathSpanSource],
         pixel: Cycles,
     ) -> Result<Vec<PathSpan>, ReportError> {
-        let pixels = |range: CycleRange| {
+        let count_pixels = |range: CycleRange| {
             u32::try_from(range.length().0.div_ceil(pixel.0.max(1))).unwrap_or(u32::MAX)
         };
         let mut spans = Vec::with_capacity(sources.len());
         for source in sources {
             match *source {
                 PathSpanSource::OfLane { lane, range, inside } => {
-                    for span in self.lane(lane)?.spans(inside, pixels(inside))? {
+                    for span in self.lane(lane)?.spans(inside, count_pixels(inside))? {
                         let range = span.range().intersection(range);
                         spans.push(PathSpan::OfLane { lane, range, span });
                     }
@@ -188,7 +188,7 @@ impl CriticalPath {
         Ok(spans)
     }
 
-    /// Sums over `window`, as [`TraceLane::totals`] has them of a lane.
+    /// Sums over `window`, like [`TraceLane::totals`] for a lane.
     pub fn totals_in(&self, window: CycleRange) -> Result<StepTotals, ReportError> {
         let mut totals = StepTotals::default();
         for group in self.groups_in(window) {
@@ -198,9 +198,10 @@ impl CriticalPath {
             }
             self.visit_stretches(group.range.intersection(window), &mut |stretch| {
                 let inside = stretch.range.intersection(window);
-                let own = match inside == stretch.range {
-                    true => stretch.totals,
-                    false => self.lane(stretch.lane)?.totals(inside)?,
+                let own = if inside == stretch.range {
+                    stretch.totals
+                } else {
+                    self.lane(stretch.lane)?.totals(inside)?
                 };
                 totals.add(&own);
                 Ok(())
@@ -209,8 +210,8 @@ impl CriticalPath {
         Ok(totals)
     }
 
-    /// Sums by lane, program and kind over the steps of the path in `window`, of those at its ends
-    /// only the cycles that are in it. Decodes all steps of the path there are in the window.
+    /// Sums by lane, program and kind over the steps of the path in `window`; steps at its ends
+    /// count with the cycles inside it. Decodes all steps of the path in the window.
     pub fn programs_in(&self, window: CycleRange) -> Result<Vec<PathProgram>, ReportError> {
         let mut counter = ProgramCycleCounter::default();
         self.visit_first(window, &mut |stretch| self.count(&mut counter, stretch, window))?;
@@ -218,17 +219,17 @@ impl CriticalPath {
         Ok(counter.finish())
     }
 
-    /// What is counted in the blocks of a window, by threads that each take a share of every block:
-    /// some have most of the run. No pool, since who waits for one may be given work that waits for
-    /// this.
+    /// Counts the blocks of a window, with threads that each take a share of every block, because
+    /// some blocks have most of the run. Not in a pool: a thread that waits in one may pick up work
+    /// that waits for this.
     fn count_blocks(&self, window: CycleRange) -> Result<Vec<ProgramCycleCounter>, ReportError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        let count = |thread: usize| {
+        let count_share = |thread: usize| {
             let mut counter = ProgramCycleCounter::default();
             for block in self.blocks_in(window) {
                 let details = self.details(block)?;
-                let bound = |shares| details.stretches.len() * shares / threads;
-                let share = details.stretches.get(bound(thread)..bound(thread + 1));
+                let find_bound = |shares| details.stretches.len() * shares / threads;
+                let share = details.stretches.get(find_bound(thread)..find_bound(thread + 1));
                 within(share.unwrap_or_default(), window)
                     .try_for_each(|stretch| self.count(&mut counter, stretch, window))?;
             }
@@ -236,7 +237,7 @@ impl CriticalPath {
         };
         std::thread::scope(|scope| {
             let counting: Vec<_> =
-                (0..threads).map(|thread| scope.spawn(move || count(thread))).collect();
+                (0..threads).map(|thread| scope.spawn(move || count_share(thread))).collect();
             let ended = counting.into_iter().map(ScopedJoinHandle::join);
             ended
                 .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -253,7 +254,7 @@ impl CriticalPath {
         counter.add(lane, self.lane(lane)?, range.intersection(window))
     }
 
-    /// The same over what led to a place, see [`CriticalPath::path_to`].
+    /// The same over the stretches that led to a place, see [`CriticalPath::path_to`].
     pub fn programs_of(&self, stretches: &[PathStretch]) -> Result<Vec<PathProgram>, ReportError> {
         let mut counter = ProgramCycleCounter::default();
         for stretch in stretches {
@@ -262,18 +263,15 @@ impl CriticalPath {
         Ok(counter.finish())
     }
 
-    /// The same of the whole path, which a report has since version 2.8; made once of others.
+    /// The same over the whole path: stored in reports since version 2.8, computed once for others.
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
         self.store.path_programs(|| {
             let stored = self.store.stored_path_programs()?;
-            match self.is_whole(&stored) {
-                true => Ok(stored),
-                false => self.programs_in(self.range()),
-            }
+            if self.is_whole(&stored) { Ok(stored) } else { self.programs_in(self.range()) }
         })
     }
 
-    /// Whether sums by program come to those of the path: less would be a part of it.
+    /// True if the sums by program add up to those of the path.
     fn is_whole(&self, programs: &[PathProgram]) -> bool {
         let mut cycles = PerActivity::default();
         for sum in programs {
@@ -290,7 +288,7 @@ impl CriticalPath {
         limit: usize,
     ) -> Result<Vec<PathStretch>, ReportError> {
         let mut found = Vec::new();
-        // Beyond the limit nothing is looked at: blocks of it have some thousand stretches.
+        // Nothing is read beyond the limit: each block has some thousand stretches.
         let mut window = window.intersection(self.range());
         while found.len() < limit && !window.is_empty() {
             let end = self.end_of_block(window.start).min(window.end).max(window.start + Cycles(1));
@@ -305,7 +303,7 @@ impl CriticalPath {
         Ok(found)
     }
 
-    /// How many stretches touch `window`.
+    /// The number of stretches that touch `window`.
     pub fn stretch_count_in(&self, window: CycleRange) -> Result<u64, ReportError> {
         let mut count = 0;
         for group in self.groups_in(window) {
@@ -327,22 +325,23 @@ impl CriticalPath {
         Ok(self.stretches_in(window, 1)?.pop())
     }
 
-    /// The stretch that has a step of a lane on it.
+    /// The stretch that contains a step of a lane.
     pub fn stretch_of(
         &self,
         lane: usize,
         step: &LaneStep,
     ) -> Result<Option<PathStretch>, ReportError> {
         let CycleRange { start, end } = step.range;
-        // A step of no cycles is on the path if those around it are.
+        // A step of no cycles is on the path if its neighbours are.
         let window =
             CycleRange::new(start.saturating_sub(Cycles(1)), end.saturating_add(Cycles(1)));
         let mut found = None;
         self.visit_stretches(window, &mut |stretch| {
             let inside = stretch.range.intersection(step.range);
-            let holds = match step.range.is_empty() {
-                true => stretch.range.start <= start && start <= stretch.range.end,
-                false => !inside.is_empty(),
+            let holds = if step.range.is_empty() {
+                stretch.range.start <= start && start <= stretch.range.end
+            } else {
+                !inside.is_empty()
             };
             if holds && stretch.lane == lane && found.is_none() {
                 found = Some(stretch);
@@ -352,14 +351,14 @@ impl CriticalPath {
         Ok(found)
     }
 
-    /// How much later a step of a lane, at a position on it, could end without the run ending later.
-    /// What is not known to wait for it is taken not to.
+    /// The cycles by which a step at a position of a lane could end later without delaying the end
+    /// of the run. Unless another step is known to wait for it, none is assumed to.
     pub fn slack(&self, lane: usize, position: u64) -> Result<Option<Cycles>, ReportError> {
         let Some(block) = self.block_of(lane, position) else { return Ok(None) };
         Ok(self.details(block)?.slack(lane, position))
     }
 
-    /// The step of the path behind one of it, with the position of its lane.
+    /// The step of the path after a given one, with the position of its lane.
     pub fn next(
         &self,
         lane: usize,
@@ -376,7 +375,7 @@ impl CriticalPath {
         Ok(own.step(first)?.map(|step| (stretch.lane, step)))
     }
 
-    /// The step of the path in front of one of it, with the position of its lane.
+    /// The step of the path before a given one, with the position of its lane.
     pub fn previous(
         &self,
         lane: usize,
@@ -395,8 +394,8 @@ impl CriticalPath {
         Ok(step.map(|step| (stretch.lane, step)))
     }
 
-    /// The step of the path that runs at a cycle, with the position of its lane; the one behind it
-    /// where none does.
+    /// The step of the path at a cycle, with the position of its lane; if none runs then, the next
+    /// one.
     pub fn step_at(&self, cycle: Cycles) -> Result<Option<(usize, LaneStep)>, ReportError> {
         let Some(stretch) = self.stretch_at(cycle)? else { return Ok(None) };
         let own = self.lane(stretch.lane)?;
@@ -405,11 +404,12 @@ impl CriticalPath {
         Ok(step.map(|step| (stretch.lane, step)))
     }
 
-    /// What is wrong with the path, in words: it goes through the run without a gap, its sums are
-    /// those of its steps, and none of these could end later.
+    /// Checks the path and describes its errors: it must go through the run without a gap, its sums
+    /// must be those of its steps, and none of these may have slack.
     pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
         let mut wrong = Vec::new();
-        let (mut end, mut sums) = (self.range().start, StepTotals::default());
+        let mut end = self.range().start;
+        let mut sums = StepTotals::default();
         self.visit_stretches(self.range(), &mut |stretch| {
             let PathStretch { lane, range, totals, .. } = stretch;
             let at = range.start.0;
@@ -447,7 +447,7 @@ impl CriticalPath {
         Ok(wrong)
     }
 
-    /// Programs of lanes beside compute tiles, and how long they run while those work.
+    /// Programs of lanes beside compute tiles, with the time in which they overlap work of those.
     pub fn beside_compute(&self) -> Result<Vec<BesideProgram>, ReportError> {
         let found = self.store.beside_compute()?.into_iter();
         Ok(found
@@ -459,12 +459,12 @@ impl CriticalPath {
             .collect())
     }
 
-    /// Writes the index, so that a reader need not walk over all sync points.
+    /// Writes the index, so that a reader can skip the walk over all sync points.
     pub(crate) fn write_index(&self, rows: &RowWriter) -> Result<(), ReportError> {
         path_file::insert(&self.index, rows)
     }
 
-    /// Writes what programs add to the path.
+    /// Writes the sums of programs over the path.
     pub(crate) fn write_programs(
         &self,
         programs: &[PathProgram],
@@ -484,16 +484,16 @@ impl CriticalPath {
         self.store.lanes.binary_search_by_key(&number, |info| info.number().number()).ok()
     }
 
-    /// Blocks of sync points that it follows from.
+    /// Number of blocks of sync points that it is derived from.
     pub(crate) fn block_count(&self) -> usize {
         self.index.blocks.len()
     }
 
-    /// The block that tells of the step of a lane at a position.
+    /// The block with the slack of the step at a position of a lane.
     pub(super) fn block_of(&self, lane: usize, position: u64) -> Option<usize> {
-        let limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
-        let block = self.index.blocks.partition_point(|block| limit(&block.limits) <= position);
-        (block < self.index.blocks.len()).then_some(block)
+        let get_limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
+        let block = self.index.blocks.partition_point(|block| get_limit(&block.limits) <= position);
+        if block < self.index.blocks.len() { Some(block) } else { None }
     }
 
     pub(super) fn points(&self, block: usize) -> Result<Vec<SyncPoint>, ReportError> {
@@ -528,14 +528,14 @@ impl CriticalPath {
         groups.get(first..end).unwrap_or_default()
     }
 
-    /// Where the stretches end that begin in the same block as the one at a cycle.
+    /// The end of the stretches that begin in the same block as the one at a cycle.
     fn end_of_block(&self, cycle: Cycles) -> Cycles {
         let blocks = &self.index.blocks;
         let next = blocks.get(blocks.partition_point(|block| block.from <= cycle));
         next.map_or(self.index.range.end, |block| block.from)
     }
 
-    /// Hands the stretches that share a cycle with a window to `each`, in order.
+    /// Passes the stretches that share a cycle with a window to `each`, in order.
     fn visit_stretches(
         &self,
         window: CycleRange,
@@ -548,7 +548,7 @@ impl CriticalPath {
         Ok(())
     }
 
-    /// The same of the stretches in front of all blocks.
+    /// The same for the stretches before all blocks.
     fn visit_first(
         &self,
         window: CycleRange,
@@ -560,7 +560,7 @@ impl CriticalPath {
     /// Blocks of the stretches that share a cycle with a window.
     fn blocks_in(&self, window: CycleRange) -> Range<usize> {
         let blocks = &self.index.blocks;
-        // The stretch at the start of the window may have begun in an earlier block.
+        // The stretch at the start of the window may begin in an earlier block.
         let first = blocks.partition_point(|block| block.from <= window.start).saturating_sub(1);
         first..blocks.partition_point(|block| block.from < window.end).max(first)
     }
@@ -580,11 +580,10 @@ fn within(
     })
 }
 
-/// Where spans of a part of the path come from.
+/// The source of the spans of a part of the path.
 #[expect(clippy::large_enum_variant, reason = "some thousand at most, mostly narrow")]
 enum PathSpanSource {
-    /// What a lane does in a stretch that is at least as wide as a pixel, and what of it is in the
-    /// window.
+    /// A stretch at least as wide as a pixel, and its part inside the window.
     OfLane {
         lane: usize,
         range: CycleRange,
@@ -596,10 +595,10 @@ enum PathSpanSource {
 /// Sources of the spans of a window, collected from left to right.
 struct SpanSourceCollector {
     window: CycleRange,
-    /// Cycles of a pixel.
+    /// Cycles per pixel.
     pixel: Cycles,
     done: Vec<PathSpanSource>,
-    /// Narrow stretches of a pixel, and that pixel.
+    /// The narrow stretches of a pixel, with the number of that pixel.
     narrow: Option<(u64, StretchGroup)>,
 }
 

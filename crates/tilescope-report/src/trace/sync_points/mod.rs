@@ -1,11 +1,12 @@
-//! Where lanes wait for each other: what a critical path and slack follow from.
+//! Sync points, at which lanes wait for each other. The critical path and slack are derived from
+//! them.
 //!
 //! # The idea
 //!
-//! Steps of a lane follow each other; between lanes, only few places say who waits for whom. Those
-//! are the *sync points*: joins, at which several lanes go on when the last of them has come, and
-//! hand-overs, at which tiles of an IPU go on when others of it are done. They are kept, in the order
-//! of the program, with what the lane that was waited for did since its own last point, summed up:
+//! Steps of a lane follow each other; lanes depend on each other only at a few *sync points*. At a
+//! join, several lanes continue when the last of them has arrived. At a hand-over, tiles of an IPU
+//! continue when other tiles of it are done. The points are stored in the order of the program,
+//! each with the sums over the steps of the awaited lane since its previous point:
 //!
 //! ```text
 //!  IPU 0  |---- a ----|sync      |-- d --|sync|--- g
@@ -13,14 +14,14 @@
 //!                         ^ release           ^            both syncs
 //! ```
 //!
-//! Walking back over the points, without looking at steps, gives the critical path; doing so with
-//! a slack for each lane gives the slack of every step.
+//! A walk backwards over the points, without reading steps, gives the critical path. With a slack
+//! for each lane, it also gives the slack of every step.
 //!
 //! # Cost
 //!
 //! Writing: a sum per step, some bytes per point and lane, and at the end one pass over the points,
-//! from the last to the first. Of it every block leaves the state of all lanes, which the file has
-//! since version 2.10; what lies in a block is made again of that when it is looked at.
+//! from the last to the first. For every block, the file stores the state of all lanes (since
+//! version 2.10). The content of a block is recomputed from that state when it is needed.
 
 mod critical_path;
 mod overlap;

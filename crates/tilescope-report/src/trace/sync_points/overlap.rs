@@ -1,14 +1,15 @@
-//! How long tiles beside the compute tiles of an IPU work while those do, while steps pass.
+//! Computes the overlap of tiles beside the compute tiles of an IPU with the work of those, step by
+//! step.
 
-// Steps may come from a file that anybody wrote.
+// Steps come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::step_record::{StepClass, StepRecord};
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Times at work that are kept of the compute tiles of an IPU, for steps of other tiles that are
-/// yet to come. Those of a simulated run come before the compute tiles go on.
+/// The most busy periods of the compute tiles of an IPU that are kept for later steps of other
+/// tiles. In a simulated run, those steps come before the compute tiles continue.
 const MAX_KEPT: usize = 1 << 12;
 
 /// Steps of a program on a lane beside compute tiles.
@@ -18,22 +19,23 @@ pub(crate) struct BesideCompute {
     pub(crate) lane: u32,
     pub(crate) program: Option<ProgramId>,
     pub(crate) class: StepClass,
-    /// Cycles while the compute tiles of the IPU work; none where that is not known of all steps.
+    /// Cycles during which the compute tiles of the IPU work; `None` if that is not known of all
+    /// steps.
     pub(crate) hidden: Option<Cycles>,
 }
 
-/// A lane, a program, and the code of what it does.
+/// A lane, a program, and the code of its activity.
 type BesideKey = (u32, Option<ProgramId>, u64);
 
-/// One IPU.
+/// The state of one IPU.
 #[derive(Debug)]
 pub(super) struct IpuOverlap {
-    /// When its compute tiles worked, as far as it is kept.
+    /// Busy periods of its compute tiles that are kept.
     busy: VecDeque<CycleRange>,
-    /// From where on it is known when they worked, and up to where.
+    /// The range of cycles in which their busy periods are known.
     known_from: Cycles,
     known_to: Cycles,
-    /// Steps of other tiles that end later than that.
+    /// Steps of other tiles that end later than that range.
     open: Vec<(BesideKey, CycleRange)>,
     /// End of the last step of each lane of other tiles.
     ends: BTreeMap<u32, Cycles>,
@@ -41,7 +43,7 @@ pub(super) struct IpuOverlap {
 }
 
 impl IpuOverlap {
-    /// Of an IPU whose compute tiles did this last.
+    /// The state of an IPU after this last busy period of its compute tiles.
     pub(super) fn behind(last: CycleRange) -> Self {
         Self {
             busy: VecDeque::from([last]),
@@ -53,7 +55,8 @@ impl IpuOverlap {
         }
     }
 
-    /// Takes in a step of a lane, by sub-lane and number. Who `waits` does not work.
+    /// Adds a step of a lane, given by sub-lane and number. A step that `waits` does not count as
+    /// work.
     pub(super) fn push(&mut self, sub_lane: u8, lane: u32, record: &StepRecord, waits: bool) {
         if sub_lane == 0 {
             return self.compute(record.range, waits);
@@ -98,7 +101,7 @@ impl IpuOverlap {
         }
     }
 
-    /// Sums up the steps of other tiles that are over.
+    /// Adds up the steps of other tiles that have ended.
     fn close(&mut self) {
         let mut open = std::mem::take(&mut self.open);
         open.retain(|(key, range)| {
@@ -120,12 +123,12 @@ impl IpuOverlap {
         }
     }
 
-    /// Keeps only what steps still need that are open or follow those there were. A lane that had
-    /// nothing to do for long is expected to begin again no earlier than the newer half of it.
+    /// Drops periods that no open or expected step needs. A lane that was idle for long is expected
+    /// to resume no earlier than in the newer half.
     fn forget(&mut self) {
-        let behind = |at: Cycles| self.busy.partition_point(|busy| busy.end <= at);
-        let needed = self.ends.values().copied().min().map_or(0, behind);
-        let open = self.open.iter().map(|(_, range)| behind(range.start)).min();
+        let count_before = |at: Cycles| self.busy.partition_point(|busy| busy.end <= at);
+        let needed = self.ends.values().copied().min().map_or(0, count_before);
+        let open = self.open.iter().map(|(_, range)| count_before(range.start)).min();
         let first = needed.max(self.busy.len() / 2).min(open.unwrap_or(usize::MAX));
         let forgotten = first.checked_sub(1).and_then(|last| self.busy.get(last));
         self.known_from = forgotten.map_or(self.known_from, |busy| busy.end);

@@ -1,9 +1,11 @@
-//! The index of the critical path in a file, so that a reader need not walk over all sync points.
+//! The index of the critical path in a file, so that a reader can skip the walk over all sync
+//! points.
 //!
-//! The first piece has sums, and groups of stretches from the last to the first. The others have the
-//! states of the walk behind blocks of points, in order; each is a difference to the one before.
+//! The first piece has sums, and groups of stretches from the last to the first. The others have
+//! the states of the walk after blocks of points, in order, each as a difference to the previous
+//! one.
 
-// Pieces may have been written by anybody.
+// Pieces come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::program_totals::{program_code, program_from_code};
@@ -17,10 +19,9 @@ use crate::schema::PATH_INDEX;
 use crate::units::{CycleRange, Cycles};
 use rusqlite::params;
 
-/// Raw bytes from which a piece of states is full.
+/// The number of raw bytes from which a piece of states is full.
 const FULL_PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
-/// Largest unpacked piece: all groups there can be, or a full piece and a state of every lane there
-/// can be.
+/// The largest unpacked piece: the most groups, or a full piece and a state of the most lanes.
 const MAX_PIECE_BYTES: usize = 1 << 24;
 
 /// Writes an index.
@@ -31,7 +32,7 @@ pub(super) fn insert(index: &PathIndex, rows: &RowWriter) -> Result<(), crate::R
     Ok(())
 }
 
-/// The pieces of an index that are still to be packed.
+/// The pieces of an index, not packed yet.
 pub(super) fn pieces(index: &PathIndex) -> impl Iterator<Item = Vec<u8>> {
     std::iter::once(encode_sums(index)).chain(encode_states(&index.blocks))
 }
@@ -48,7 +49,7 @@ pub(in crate::trace) struct PathIndexReader {
 }
 
 impl PathIndexReader {
-    /// For lanes that each are in such a range.
+    /// A reader for lanes with these ranges.
     pub(in crate::trace) fn new(lanes: &[CycleRange]) -> Self {
         let range = lanes.iter().copied().reduce(CycleRange::union).unwrap_or_default();
         let lanes = vec![LaneSlack::default(); lanes.len()];
@@ -56,7 +57,7 @@ impl PathIndexReader {
         Self { index, has_sums: false }
     }
 
-    /// Takes in the next piece, if it is sound.
+    /// Reads the next piece, if it is sound.
     pub(in crate::trace) fn piece(&mut self, raw: &[u8]) -> Option<()> {
         let mut cursor = VarintReader::new(raw);
         if self.has_sums {
@@ -65,14 +66,14 @@ impl PathIndexReader {
             read_sums(&mut cursor, &mut self.index)?;
             self.has_sums = true;
         }
-        cursor.is_done().then_some(())
+        if cursor.is_done() { Some(()) } else { None }
     }
 
-    /// The index of a run with so many blocks of points, if no piece is missing.
+    /// The index of a run with this number of blocks of points, if no piece is missing.
     pub(in crate::trace) fn finish(self, blocks: u64) -> Option<PathIndex> {
         let Self { index, has_sums } = self;
         let is_whole = has_sums && index.blocks.len() as u64 == blocks && index.covers_its_range();
-        is_whole.then_some(index)
+        if is_whole { Some(index) } else { None }
     }
 }
 
@@ -112,7 +113,9 @@ fn encode_sums(index: &PathIndex) -> Vec<u8> {
 }
 
 fn read_sums(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<()> {
-    (cursor.take()? == index.lanes.len() as u64).then_some(())?;
+    if cursor.take()? != index.lanes.len() as u64 {
+        return None;
+    }
     for lane in &mut index.lanes {
         lane.path_cycles = read_cycles(cursor)?;
         lane.waits = Cycles(cursor.take()?);
@@ -138,7 +141,7 @@ fn read_sums(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<()>
             Some(FoundStretch { lane, range, totals, hop: None })
         }
     };
-    // They cover the run without a gap: each ends where the one behind it begins.
+    // They cover the run without a gap: each ends where the next one begins.
     let mut end = index.range.end;
     for _ in 0..read_count(cursor)? {
         let stretches = cursor.take().filter(|stretches| *stretches <= MAX_STEPS)?;
@@ -161,7 +164,7 @@ fn read_sums(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<()>
         end = start;
     }
     index.groups.reverse();
-    (end == index.range.start).then_some(())
+    if end == index.range.start { Some(()) } else { None }
 }
 
 /// The states of all blocks, in pieces.
@@ -183,7 +186,7 @@ fn encode_states(blocks: &[BlockState]) -> impl Iterator<Item = Vec<u8>> {
         let mut raw = Vec::with_capacity(states.len() + 8);
         write_varint(&mut raw, count as u64);
         raw.extend(states);
-        (count > 0).then_some(raw)
+        if count > 0 { Some(raw) } else { None }
     })
 }
 
@@ -191,12 +194,14 @@ fn read_states(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<(
     for place in 0..read_count(cursor)? {
         let before = index.blocks.last().filter(|_| place > 0);
         let state = read_state(cursor, before, index.lanes.len())?;
-        // What an earlier block tells of, a later one does not tell of again.
+        // A later block does not repeat steps of an earlier one.
         let is_behind = index.blocks.last().is_none_or(|last| {
             let mut limits = last.limits.iter().zip(&state.limits);
             last.from <= state.from && limits.all(|(last, own)| last <= own)
         });
-        is_behind.then_some(())?;
+        if !is_behind {
+            return None;
+        }
         index.blocks.push(state);
     }
     Some(())
@@ -253,17 +258,17 @@ fn read_state(
     Some(BlockState { behind, from, limits })
 }
 
-/// Slack, start and limit of a lane in a state; 0 where there is none.
+/// Slack, start and limit of a lane in a state; 0 if there is none.
 fn lane_before(before: Option<&BlockState>, lane: usize) -> [u64; 3] {
     let Some(BlockState { behind, limits, .. }) = before else { return [0; 3] };
     let state = behind.lanes.get(lane).map_or([0; 2], |state| [state.slack.0, state.until.0]);
     [state[0], state[1], limits.get(lane).copied().unwrap_or(0)]
 }
 
-/// A number of things that follow, each of which takes a byte at least.
+/// The count of a list, each item of which takes at least a byte.
 fn read_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     let count = usize::try_from(cursor.take()?).ok()?;
-    (count <= cursor.left()).then_some(count)
+    if count <= cursor.left() { Some(count) } else { None }
 }
 
 fn read_lane(number: u64, lanes: usize) -> Option<usize> {

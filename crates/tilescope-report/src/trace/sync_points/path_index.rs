@@ -1,7 +1,7 @@
-//! What one walk over all sync points of a run leaves: sums over the critical path, slack and lead
-//! of lanes, and the state of the walk behind each block, so that a part of it can be walked again.
+//! The result of a walk over all sync points of a run: sums over the critical path, slack and lead
+//! of lanes, and the state of the walk after each block, so that a block can be walked again.
 
-// Points may come from a file that anybody wrote.
+// Points come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::StepTotals;
@@ -10,61 +10,62 @@ use super::walk::{Contradiction, FoundStretch, LanePlaces, WalkObserver, WalkSta
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::BTreeMap;
 
-/// Most sums over neighbouring stretches that are kept: 20 MB, and more than a screen has pixels.
+/// The most sums over neighbouring stretches that are kept: 20 MB, and more than a screen has
+/// pixels.
 const MAX_SUMS: usize = 1 << 16;
 
-/// What the path and the slack of a lane come to.
+/// The critical path and the slack of a lane in figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneSlack {
     /// Cycles of the critical path that are on the lane.
     pub path_cycles: Cycles,
     /// Cycles in which the lane waits for others.
     pub waits: Cycles,
-    /// Cycles in which it does not.
+    /// Cycles in which it does not wait.
     pub works: Cycles,
-    /// The least slack of its steps: none where it has no step that takes cycles.
+    /// The least slack of its steps; `None` if all its steps have no cycles.
     pub least_slack: Option<Cycles>,
     /// Sum of slack x cycles over its steps; see [`LaneSlack::mean_slack`].
     pub(super) weighted_slack: u128,
-    /// How much later it is than the next lane where the path waits for it, summed up: what its own
-    /// work being faster can gain at most.
+    /// The sum of its delays against the next lane at points where the path waits for it: an upper
+    /// bound on the gain from speeding up its own work.
     pub lead: Cycles,
 }
 
 impl LaneSlack {
-    /// Mean slack of its cycles of work.
+    /// Mean slack over its working cycles.
     pub fn mean_slack(&self) -> f64 {
         if self.works.is_zero() { 0.0 } else { self.weighted_slack as f64 / self.works.as_f64() }
     }
 }
 
-/// Where the path waits for a lane, at one program.
+/// Waits of the path for a lane, at one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathLead {
-    /// Times it does.
+    /// Number of such waits.
     pub times: u64,
-    /// How much later the lane is than the next one, summed up.
+    /// Sum of the lane's delays against the next one.
     pub cycles: Cycles,
 }
 
-/// The state of the walk behind a block of points, and what is in front of that.
+/// The state of the walk after a block of points, for everything before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlockState {
     pub(super) behind: WalkState,
-    /// Where the first stretch of the path begins that begins in this block; that of the next one
-    /// if none does.
+    /// The start of the first stretch of the path that begins in this block, or in the next one if
+    /// none does.
     pub(super) from: Cycles,
-    /// By lane: steps below these positions are told of by this block or an earlier one.
+    /// By lane: the slack of steps below these positions is found in this block or an earlier one.
     pub(super) limits: Vec<u64>,
 }
 
-/// Neighbouring stretches of the path, summed up.
+/// Sums over neighbouring stretches of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StretchGroup {
     pub(super) range: CycleRange,
     pub(super) totals: StepTotals,
     pub(super) stretches: u64,
-    /// Their lane, if they are of one.
+    /// Their lane, if all are on one.
     pub(super) lane: Option<usize>,
 }
 
@@ -72,7 +73,7 @@ pub(super) struct StretchGroup {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathIndex {
     pub(super) blocks: Vec<BlockState>,
-    /// The stretch that begins in no block: the first one.
+    /// The first stretch, which begins in no block.
     pub(super) first: Option<FoundStretch>,
     pub(super) groups: Vec<StretchGroup>,
     pub(super) lanes: Vec<LaneSlack>,
@@ -83,13 +84,13 @@ pub(crate) struct PathIndex {
 }
 
 impl PathIndex {
-    /// Whether the path goes through the run without a gap.
+    /// True if the path goes through the run without a gap.
     pub(super) fn covers_its_range(&self) -> bool {
         let on_lanes = self.lanes.iter().map(|lane| lane.path_cycles);
         on_lanes.fold(Cycles::ZERO, Cycles::saturating_add) == self.range.length()
     }
 
-    /// What a block, whose points these are, has in detail.
+    /// The details of a block with these points.
     pub(crate) fn details(
         &self,
         block: usize,
@@ -100,7 +101,7 @@ impl PathIndex {
     }
 }
 
-/// A walk over all blocks, from the last to the first.
+/// Walks over all blocks, from the last to the first.
 pub(crate) struct PathIndexBuilder {
     state: WalkState,
     found: IndexObserver,
@@ -109,14 +110,14 @@ pub(crate) struct PathIndexBuilder {
 
 struct IndexObserver {
     index: PathIndex,
-    /// Stretches of a full group.
+    /// The number of stretches of a full group.
     group_size: u64,
     limits: Vec<u64>,
     from: Option<Cycles>,
 }
 
 impl PathIndexBuilder {
-    /// For lanes that each are in such a range.
+    /// A builder for lanes with these ranges.
     pub(crate) fn new(lanes: &[CycleRange]) -> Self {
         let range = lanes.iter().copied().reduce(CycleRange::union).unwrap_or_default();
         let index = PathIndex {
@@ -131,7 +132,7 @@ impl PathIndexBuilder {
         }
     }
 
-    /// Takes in the block in front of the last one.
+    /// Adds the block before the last one.
     pub(crate) fn block(
         &mut self,
         points: &[SyncPoint],
@@ -149,14 +150,14 @@ impl PathIndexBuilder {
         Ok(())
     }
 
-    /// Ends in front of the first block, where lanes begin so.
+    /// Finishes before the first block, with these starts of the lanes.
     pub(crate) fn finish(mut self, starts: &[Cycles]) -> Result<PathIndex, Contradiction> {
         self.found.index.first = None;
         self.state.end(starts, &mut self.found)?;
         let mut index = self.found.index;
         index.groups.reverse();
         self.blocks.reverse();
-        // What an earlier block tells of, a later one does not tell of again.
+        // A later block does not repeat steps of an earlier one.
         let mut limits = vec![0; starts.len()];
         for block in &mut self.blocks {
             for (known, own) in limits.iter_mut().zip(&mut block.limits) {
@@ -243,12 +244,12 @@ impl StretchGroup {
     }
 }
 
-/// The stretches of the path that begin in a block, and the slack of the steps it tells of.
+/// The stretches of the path that begin in a block, and the slack of its steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockDetails {
-    /// From the first to the last.
+    /// The stretches from the first to the last.
     pub(super) stretches: Vec<FoundStretch>,
-    /// Lane, limit of positions and slack below it, sorted.
+    /// Lane, limit of positions, and slack below it; sorted.
     slacks: Vec<(usize, u64, Cycles)>,
 }
 
@@ -259,7 +260,8 @@ impl BlockDetails {
         points: &[SyncPoint],
         places: &LanePlaces,
     ) -> Result<Self, Contradiction> {
-        let (mut walk, mut found) = (state.behind.clone(), Self::default());
+        let mut walk = state.behind.clone();
+        let mut found = Self::default();
         for point in points.iter().rev() {
             walk.go_back(point, places, &mut found)?;
         }
@@ -277,7 +279,7 @@ impl BlockDetails {
         self.slacks.get(at).filter(|(own, ..)| *own == lane).map(|(.., slack)| *slack)
     }
 
-    /// Bytes of memory it takes.
+    /// Size in memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.stretches.as_slice()) + size_of_val(self.slacks.as_slice())
     }

@@ -1,6 +1,6 @@
-//! A sync point, and the blobs that keep many of them.
+//! A sync point, and the encoding of blocks of them.
 
-// Blobs may have been written by anybody.
+// Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
@@ -11,14 +11,15 @@ use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{Bytes, Cycles, ProgramId};
 use std::collections::BTreeMap;
 
-/// Points of a full block. Few in tests, so that these have several.
+/// Points of a full block. Few in tests, so that these have several blocks.
 const BLOCK_POINTS: u64 = if cfg!(test) { 4 } else { 1024 };
-/// Bytes from which a block of fewer points is full: points of many lanes take some bytes a lane.
+/// The size in bytes from which a block with fewer points is full: points of many lanes take some
+/// bytes per lane.
 const FULL_BLOCK_BYTES: usize = 1 << 16;
-/// Largest unpacked block: a full one, and a point of every lane there can be.
+/// The largest unpacked block: a full one, and a point with the most lanes.
 const MAX_BLOCK_BYTES: usize = 1 << 22;
 
-/// Marks of a point in the first byte it takes: what it is, then what is said of it.
+/// Bits of the first byte of a point: its kind, then its flags.
 const KIND: u64 = 0b11;
 const JOIN: u64 = 0;
 const AWAITED: u64 = 1;
@@ -32,19 +33,19 @@ const NO_WAITS: u64 = 1 << 6;
 const NO_TAILS: u64 = 1 << 7;
 const KNOWN_MARKS: u64 = (1 << 8) - 1;
 
-/// A place of the run where lanes wait for each other.
+/// A point of the run at which lanes wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyncPoint {
-    /// When the last of those that are waited for is done: what they did ends here on a path through
-    /// the run, and what the others do then begins.
+    /// The cycle at which the last of the awaited lanes is done. On a path through the run, their
+    /// work ends here and that of the others begins.
     pub(crate) release: Cycles,
     pub(crate) kind: SyncPointKind,
-    /// What the lane that is waited for did since its own last point, or its first step; none where
-    /// nobody waited for it, or it did nothing.
+    /// The sums over the awaited lane's steps since its previous point, or its first step; `None`
+    /// if no lane waited for it or it did nothing.
     pub(crate) stretch: Option<StretchSums>,
 }
 
-/// Who waits for whom.
+/// The dependency between lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SyncPointKind {
     Join(LaneJoin),
@@ -52,18 +53,18 @@ pub(crate) enum SyncPointKind {
     HandOver(LaneHandOver),
 }
 
-/// Several lanes go on when the last of them has come.
+/// Several lanes continue when the last of them has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LaneJoin {
     /// The program of the step that they share.
     pub(crate) program: Option<ProgramId>,
-    /// Whether they wait in that step, as in a sync. If not, they wait in front of it.
+    /// True if they wait inside that step, as in a sync; false if they wait before it.
     pub(crate) in_shared_step: bool,
     /// Cycles from the last arrival to the release.
     pub(crate) cost: Cycles,
-    /// The place among the members of the one that came last.
+    /// The index of the last arrival among the members.
     pub(crate) last: usize,
-    /// By lane number. All lanes join at the end of the run; elsewhere at least two.
+    /// The members by lane number. All lanes join at the end of the run; elsewhere at least two.
     pub(crate) members: Vec<JoinMember>,
 }
 
@@ -72,61 +73,61 @@ pub(crate) struct LaneJoin {
 pub(crate) struct JoinMember {
     /// The number of the lane.
     pub(crate) lane: u32,
-    /// Position on the lane of the first step behind the join.
+    /// Position on the lane of the first step after the join.
     pub(crate) behind: u64,
     /// Cycles from its arrival to the last one.
     pub(crate) wait: Cycles,
-    /// Cycles from the release to the end of the shared step, of clocks that differ.
+    /// Cycles from the release to the end of the shared step, for clocks that differ.
     pub(crate) tail: Cycles,
 }
 
-/// What a lane did so far is waited for, by the next step of another one of its IPU.
+/// The next step of a lane waits for the work so far of another lane of its IPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AwaitedLane {
-    /// Tells it from others; they rise.
+    /// A number that identifies it; numbers ascend.
     pub(crate) number: u64,
-    /// The lane that is waited for, and how far it is.
+    /// The awaited lane, and its progress.
     pub(crate) lane: LanePlace,
-    /// The lane that waits, and how far it is.
+    /// The waiting lane, and its progress.
     pub(crate) waiting: LanePlace,
-    /// Whether that was told, and not inferred.
+    /// True if the dependency was recorded, false if it was inferred.
     pub(crate) is_told: bool,
 }
 
-/// A lane goes on when another one of its IPU is done with what it had done when it was awaited.
+/// A lane continues when another lane of its IPU has finished the awaited work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneHandOver {
-    /// That of the [`AwaitedLane`].
+    /// The number of the [`AwaitedLane`].
     pub(crate) number: u64,
-    /// The number of the lane that is waited for.
+    /// The number of the awaited lane.
     pub(crate) from: u32,
-    /// The lane that goes on.
+    /// The lane that continues.
     pub(crate) to: LanePlace,
-    /// Cycles from the release to the next step of the lane that goes on.
+    /// Cycles from the release to the next step of the lane that continues.
     pub(crate) lag: Cycles,
-    /// Cycles up to that step in which it did nothing.
+    /// Idle cycles of that lane before this step.
     pub(crate) wait: Cycles,
-    /// Whether it waited in a step, the one before [`LanePlace::behind`].
+    /// True if it waited in a step, the one before [`LanePlace::behind`].
     pub(crate) in_step: bool,
 }
 
-/// A place on a lane.
+/// A position on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LanePlace {
     /// The number of the lane.
     pub(crate) lane: u32,
-    /// Position of the first step behind the place.
+    /// Position of the first step after it.
     pub(crate) behind: u64,
 }
 
 impl LaneHandOver {
-    /// Whether the lane that goes on was held back: it had been done before the other one was.
+    /// True if the continuing lane was held back: it was done before the awaited one.
     pub(crate) fn holds_back(&self) -> bool {
         self.lag < self.wait
     }
 }
 
-/// Steps of a lane from one point to another, summed up.
+/// Sums over the steps of a lane from one point to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StretchSums {
     pub(crate) start: Cycles,
@@ -138,13 +139,13 @@ impl StretchSums {
         Self { start: record.range.start, totals: StepTotals::from_record(record) }
     }
 
-    /// Nothing yet, from some cycle on.
+    /// Sums over no steps yet, from a cycle on.
     pub(crate) fn empty(start: Cycles) -> Self {
         Self { start, totals: StepTotals::default() }
     }
 }
 
-/// Packs points, one behind the other.
+/// Packs points, one after another.
 #[derive(Default)]
 pub(super) struct SyncPointBlock {
     raw: Vec<u8>,
@@ -152,25 +153,25 @@ pub(super) struct SyncPointBlock {
     base: PointBase,
 }
 
-/// What a point is relative to.
+/// The state that a point is encoded relative to.
 #[derive(Default)]
 struct PointBase {
     release: Cycles,
-    /// Where each lane stood at its last point. Lanes are few: looking one up costs less than its hash.
+    /// The position of each lane at its last point. Lanes are few: a search costs less than a hash.
     positions: BTreeMap<u32, u64>,
     /// Lanes of the last join.
     lanes: Vec<u32>,
-    /// Number of the last lane that was waited for.
+    /// Number of the last awaited lane.
     awaited: u64,
 }
 
 impl PointBase {
-    /// Steps since the lane's last point.
+    /// Number of steps since the lane's last point.
     fn steps(&mut self, lane: u32, behind: u64) -> u64 {
         behind - self.positions.insert(lane, behind).unwrap_or(0)
     }
 
-    /// The position so many steps behind the lane's last point.
+    /// The position `steps` steps after the lane's last point.
     fn position(&mut self, lane: u32, steps: u64) -> Option<u64> {
         let known = self.positions.entry(lane).or_default();
         *known = known.checked_add(steps).filter(|behind| *behind <= MAX_STEPS)?;
@@ -187,7 +188,7 @@ impl SyncPointBlock {
         self.points == 0
     }
 
-    /// The points so far, not packed yet; those that follow are of a new block.
+    /// The points so far, not packed yet. Later points start a new block.
     pub(super) fn take(&mut self) -> Vec<u8> {
         let Self { raw, points, .. } = std::mem::take(self);
         let mut all = Vec::with_capacity(raw.len() + 8);
@@ -228,15 +229,15 @@ impl SyncPointBlock {
         let lanes: Vec<u32> = join.members.iter().map(|member| member.lane).collect();
         let steps = join.members.iter().map(|member| base.steps(member.lane, member.behind));
         let steps: Vec<u64> = steps.collect();
-        // Lanes in lock-step, as most are, cost nothing each.
-        let mark = |bit: u64, holds: bool| if holds { bit } else { 0 };
+        // Lanes in lock-step, the usual case, take no bytes each.
+        let set_flag = |bit: u64, holds: bool| if holds { bit } else { 0 };
         let marks = JOIN
             | has_stretch
-            | mark(IN_STEP, join.in_shared_step)
-            | mark(SAME_LANES, base.lanes == lanes)
-            | mark(SAME_STEPS, steps.iter().all(|own| Some(own) == steps.first()))
-            | mark(NO_WAITS, join.members.iter().all(|member| member.wait.is_zero()))
-            | mark(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
+            | set_flag(IN_STEP, join.in_shared_step)
+            | set_flag(SAME_LANES, base.lanes == lanes)
+            | set_flag(SAME_STEPS, steps.iter().all(|own| Some(own) == steps.first()))
+            | set_flag(NO_WAITS, join.members.iter().all(|member| member.wait.is_zero()))
+            | set_flag(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
         write_varint(raw, marks);
         write_varint(raw, release);
         write_varint(raw, program_code(join.program));
@@ -268,7 +269,7 @@ impl SyncPointBlock {
         let in_step = if of.in_step { IN_STEP } else { 0 };
         write_varint(raw, HAND_OVER | has_stretch | in_step);
         write_varint(raw, release);
-        // That of an earlier block, for the first ones of a block.
+        // It may refer to an earlier block, for the first points of a block.
         write_varint(raw, difference(of.number, base.awaited));
         write_varint(raw, u64::from(of.from));
         write_varint(raw, u64::from(of.to.lane));
@@ -280,7 +281,7 @@ impl SyncPointBlock {
 
 /// Writes sums over a stretch that ends at `release`.
 pub(super) fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: Cycles) {
-    // Steps of a damaged file may begin behind the end of later ones.
+    // Steps of a damaged file may begin after the end of later ones.
     write_varint(raw, release.saturating_sub(stretch.start).0);
     let StepTotals { steps, longest, .. } = stretch.totals;
     write_varint(raw, steps);
@@ -290,7 +291,7 @@ pub(super) fn write_stretch(raw: &mut Vec<u8>, stretch: &StretchSums, release: C
         write_varint(raw, program_code(longest.program));
         write_varint(raw, longest.cycles.0);
     }
-    // One bit per sum that there is: most activities never occur in a stretch.
+    // One bit per sum that is present; most activities never occur in a stretch.
     let columns = stretch.totals.columns();
     let sums = columns.as_flattened();
     let used = (0u32..).zip(sums).filter(|(_, sum)| **sum != 0);
@@ -303,36 +304,43 @@ pub(crate) fn decode(blob: &[u8]) -> Option<Vec<SyncPoint>> {
     decode_raw(&unpack(blob)?)
 }
 
-/// A block as it was before it was packed.
+/// Unpacks a block without decoding it.
 pub(crate) fn unpack(blob: &[u8]) -> Option<Vec<u8>> {
     codec::unpack(blob, MAX_BLOCK_BYTES)
 }
 
-/// The same of one that is not packed.
+/// The same for a block that is not packed.
 pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<SyncPoint>> {
     let mut cursor = VarintReader::new(raw);
     let count = usize::try_from(cursor.take()?).ok()?;
-    // Every point takes several bytes: a larger count is a lie, told before anything is allocated.
-    (count > 0 && count <= cursor.left()).then_some(())?;
+    // Every point takes several bytes, so a count that is too large is refused before any
+    // allocation.
+    if count == 0 || count > cursor.left() {
+        return None;
+    }
     let mut base = PointBase::default();
     let mut points = Vec::with_capacity(count);
     for _ in 0..count {
         points.push(read_point(&mut cursor, &mut base)?);
     }
-    cursor.is_done().then_some(points)
+    if cursor.is_done() { Some(points) } else { None }
 }
 
 fn read_point(cursor: &mut VarintReader<'_>, base: &mut PointBase) -> Option<SyncPoint> {
     let marks = cursor.take()?;
-    (marks & !KNOWN_MARKS == 0).then_some(())?;
+    if marks & !KNOWN_MARKS != 0 {
+        return None;
+    }
     let release = cycles(apply_zigzag_difference(cursor.take()?, base.release.0))?;
     base.release = release;
     let kind = match marks & KIND {
         JOIN => SyncPointKind::Join(read_join(cursor, base, marks, release)?),
         AWAITED => {
             base.awaited = base.awaited.checked_add(cursor.take()?)?;
-            let (number, is_told) = (base.awaited, marks & IS_TOLD != 0);
-            let (lane, waiting) = (read_place(cursor, base)?, read_place(cursor, base)?);
+            let number = base.awaited;
+            let is_told = marks & IS_TOLD != 0;
+            let lane = read_place(cursor, base)?;
+            let waiting = read_place(cursor, base)?;
             SyncPointKind::Awaited(AwaitedLane { number, lane, waiting, is_told })
         }
         HAND_OVER => SyncPointKind::HandOver(read_hand_over(cursor, base, marks)?),
@@ -360,19 +368,25 @@ fn read_join(
     let last = usize::try_from(cursor.take()?).ok()?;
     if marks & SAME_LANES == 0 {
         let count = usize::try_from(cursor.take()?).ok()?;
-        (count <= cursor.left()).then_some(())?;
+        if count > cursor.left() {
+            return None;
+        }
         base.lanes.clear();
         let mut lane = 0u32;
         for place in 0..count {
             let apart = u32::try_from(cursor.take()?).ok()?;
-            // In order, and each once.
-            (place == 0 || apart > 0).then_some(())?;
+            // Sorted, and without duplicates.
+            if place != 0 && apart == 0 {
+                return None;
+            }
             lane = lane.checked_add(apart)?;
             base.lanes.push(lane);
         }
     }
     let lanes = std::mem::take(&mut base.lanes);
-    (last < lanes.len()).then_some(())?;
+    if last >= lanes.len() {
+        return None;
+    }
     let every = if marks & SAME_STEPS == 0 { None } else { Some(cursor.take()?) };
     let mut members = Vec::with_capacity(lanes.len());
     for lane in &lanes {
@@ -392,8 +406,10 @@ fn read_join(
             member.tail = cycles(cursor.take()?)?;
         }
     }
-    // Whoever comes last waits for nobody.
-    members.get(last).is_some_and(|last| last.wait.is_zero()).then_some(())?;
+    // The last arrival does not wait.
+    if members.get(last).is_none_or(|last| !last.wait.is_zero()) {
+        return None;
+    }
     Some(LaneJoin { program, in_shared_step: marks & IN_STEP != 0, cost, last, members })
 }
 
@@ -411,28 +427,36 @@ fn read_hand_over(
     let number = apply_zigzag_difference(cursor.take()?, base.awaited);
     let from = u32::try_from(cursor.take()?).ok()?;
     let to = read_place(cursor, base)?;
-    (from != to.lane).then_some(())?;
-    let (lag, wait) = (cycles(cursor.take()?)?, cycles(cursor.take()?)?);
+    if from == to.lane {
+        return None;
+    }
+    let lag = cycles(cursor.take()?)?;
+    let wait = cycles(cursor.take()?)?;
     Some(LaneHandOver { number, from, to, lag, wait, in_step: marks & IN_STEP != 0 })
 }
 
-/// Reads what [`write_stretch`] wrote.
+/// Reads the output of [`write_stretch`].
 pub(super) fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Option<StretchSums> {
     let start = release.checked_sub(Cycles(cursor.take()?))?;
     let steps = cursor.take()?;
-    (steps <= MAX_STEPS).then_some(())?;
+    if steps > MAX_STEPS {
+        return None;
+    }
     let longest = match cursor.take()?.checked_sub(1) {
         None => None,
         Some(class) => {
             let class = StepClass::from_code(class)?;
-            let (kind, activity) = (class.kind(), class.activity());
+            let kind = class.kind();
+            let activity = class.activity();
             let program = program_from_code(cursor.take()?)?;
             Some(LongestStep { program, kind, activity, cycles: cycles(cursor.take()?)? })
         }
     };
     let used = cursor.take()?;
     let mut columns = [[0u64; ACTIVITIES]; 4];
-    (used >> columns.as_flattened().len() == 0).then_some(())?;
+    if used >> columns.as_flattened().len() != 0 {
+        return None;
+    }
     for (place, sum) in columns.as_flattened_mut().iter_mut().enumerate() {
         if used & (1 << place) != 0 {
             *sum = cursor.take()?;
@@ -447,7 +471,7 @@ pub(super) fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Op
         bytes_out: PerActivity(bytes_out.map(Bytes)),
         longest,
     };
-    // Steps of a lane do not overlap, so no stretch is busier than it is long.
+    // Steps of a lane do not overlap, so no stretch is busy for longer than its length.
     let fits = totals.cycles.total() <= release - start && totals.is_balanced();
-    fits.then_some(StretchSums { start, totals })
+    if fits { Some(StretchSums { start, totals }) } else { None }
 }

@@ -1,6 +1,6 @@
 //! Cycles by program over parts of lanes.
 
-// Steps may come from a file that anybody wrote.
+// Steps come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::LaneInfo;
@@ -25,14 +25,14 @@ use std::ops::Range;
 pub struct PathProgram {
     /// Position of the lane.
     pub lane: usize,
-    /// The program; `None` for steps that belong to none.
+    /// The program; `None` for steps without one.
     pub program: Option<ProgramId>,
     class: StepClass,
     pub steps: u64,
-    /// Cycles of the path.
+    /// Cycles on the path.
     pub cycles: Cycles,
-    /// Position on the lane of a step that is worth showing: the longest one, of those that were
-    /// looked at one by one.
+    /// Position on the lane of a representative step: the longest one, if steps were visited one by
+    /// one.
     pub position: u64,
     /// Cycles of that step.
     longest: Cycles,
@@ -44,20 +44,20 @@ impl PathProgram {
         self.class.kind()
     }
 
-    /// What the time was spent on.
+    /// The activity of its steps.
     pub fn activity(&self) -> StepActivity {
         self.class.activity()
     }
 }
 
 impl PathProgram {
-    /// Whether it could be of a lane of so many steps.
+    /// True if it can belong to a lane with `of` steps.
     fn is_sane(&self, of: u64) -> bool {
         let Self { steps, cycles, position, longest, .. } = *self;
         steps <= MAX_STEPS && position < of && longest <= cycles && cycles <= MAX_CYCLES
     }
 
-    /// What the sums of a path are sorted by.
+    /// The sort key of the sums of a path.
     fn key(&self) -> (usize, Option<ProgramId>, u64) {
         (self.lane, self.program, self.class.code())
     }
@@ -74,7 +74,8 @@ impl PathProgram {
         for (id, sum) in (0i64..).zip(all) {
             let lane = lanes.get(sum.lane).map(|info| info.number().number());
             let Self { class, program, steps, cycles, position, longest, .. } = *sum;
-            let (program, kind) = (program.map(|program| program.0), class.kind().name());
+            let program = program.map(|program| program.0);
+            let kind = class.kind().name();
             let stream = class.stream().name();
             let [steps, cycles, position, longest] =
                 [steps, cycles.0, position, longest.0].map(|number| number as i64);
@@ -86,7 +87,7 @@ impl PathProgram {
         Ok(())
     }
 
-    /// All rows of sums that could be of these lanes, in order.
+    /// All rows with sums that can belong to these lanes, in order.
     pub(in crate::trace) fn read_all(
         db: &ReportDatabase,
         lanes: &[LaneInfo],
@@ -99,8 +100,10 @@ impl PathProgram {
             let lane = *places.get(&cells.small(0)?)?;
             let kind = cells.named(2, |name| Some(ProgramKind::from_name(name)))?;
             let class = StepClass::new(kind, cells.named(3, StreamEndpoint::from_name)?);
-            let (steps, cycles) = (cells.count(4, MAX_STEPS)?, cells.count(5, MAX_CYCLES)?);
-            let (position, longest) = (cells.count(6, MAX_STEPS)?, cells.count(7, MAX_CYCLES)?);
+            let steps = cells.count(4, MAX_STEPS)?;
+            let cycles = cells.count(5, MAX_CYCLES)?;
+            let position = cells.count(6, MAX_STEPS)?;
+            let longest = cells.count(7, MAX_CYCLES)?;
             let program = cells.small(1).map(ProgramId);
             let sum = Self { lane, program, class, steps, cycles, position, longest };
             Some(sum).filter(|sum| lanes.get(lane).is_some_and(|info| sum.is_sane(info.steps)))
@@ -111,26 +114,28 @@ impl PathProgram {
     }
 }
 
-/// Whether sums by program say the same, whichever steps they show.
+/// True if sums by program are equal, apart from the steps that they show.
 pub(super) fn are_same_sums(these: &[PathProgram], those: &[PathProgram]) -> bool {
-    let figures = |sum: &PathProgram| (sum.key(), sum.steps, sum.cycles);
-    these.iter().map(figures).eq(those.iter().map(figures))
+    let get_figures = |sum: &PathProgram| (sum.key(), sum.steps, sum.cycles);
+    these.iter().map(get_figures).eq(those.iter().map(get_figures))
 }
 
-/// Adds up cycles of steps.
+/// Sums the cycles of steps by program.
 #[derive(Default)]
 pub(super) struct ProgramCycleCounter {
     sums: Vec<PathProgram>,
     places: HashMap<(usize, Option<ProgramId>, StepClass), usize>,
-    /// The sum that was added to behind each one, as it mostly is again: a run repeats itself.
+    /// For each sum, the one that was incremented after it, which is mostly the next again: a run
+    /// repeats itself.
     followers: Vec<usize>,
     last: usize,
-    /// Where the last range of each lane ended: the next one mostly lies in the same chunk.
+    /// The chunk at the end of the last range of each lane: the next range mostly begins in the
+    /// same chunk.
     held: HashMap<usize, HeldChunk>,
 }
 
 impl ProgramCycleCounter {
-    /// Adds what a lane does in a range, of steps that reach out of it the part in it.
+    /// Adds the steps of a lane in a range; steps at its ends count with the part inside it.
     pub(super) fn add(
         &mut self,
         lane: usize,
@@ -146,8 +151,9 @@ impl ProgramCycleCounter {
         if let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) {
             self.held.insert(lane, of.held_chunk(last)?);
         }
-        let (first, end) = (positions.start, positions.end);
-        // Whole segments have their sums in the file.
+        let first = positions.start;
+        let end = positions.end;
+        // The sums of whole segments are stored in the file.
         let inner = (first + 1).next_multiple_of(SEGMENT_STEPS)
             ..end.saturating_sub(1) / SEGMENT_STEPS * SEGMENT_STEPS;
         if inner.is_empty() {
@@ -171,7 +177,7 @@ impl ProgramCycleCounter {
         of.for_each_record(positions, |position, record| self.step(lane, position, record, range))
     }
 
-    /// Adds the part of a step that is in a range.
+    /// Adds the part of a step inside a range.
     fn step(&mut self, lane: usize, position: u64, record: &StepRecord, range: CycleRange) {
         let StepRecord { program, class, .. } = *record;
         let next = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
@@ -197,7 +203,9 @@ impl ProgramCycleCounter {
         let fresh = self.sums.len();
         let place = *self.places.entry((lane, program, class)).or_insert(fresh);
         if place == fresh {
-            let (steps, cycles, longest) = (0, Cycles::ZERO, Cycles::ZERO);
+            let steps = 0;
+            let cycles = Cycles::ZERO;
+            let longest = Cycles::ZERO;
             self.sums.push(PathProgram { lane, program, class, steps, cycles, position, longest });
             self.followers.push(fresh);
         }
@@ -215,13 +223,13 @@ impl ProgramCycleCounter {
         }
     }
 
-    /// Adds what was counted of other steps.
+    /// Adds the counts of other steps.
     pub(super) fn merge(&mut self, other: Self) {
         for PathProgram { lane, program, class, steps, cycles, position, longest } in other.sums {
             let place = self.place(lane, program, class, position);
             self.add_to(place, steps, cycles);
             if let Some(sum) = self.sums.get_mut(place) {
-                // The first one among equals, whoever counted it.
+                // The first one among equals, independent of the thread that counted it.
                 let best = (sum.longest, Reverse(sum.position)).max((longest, Reverse(position)));
                 (sum.longest, sum.position) = (best.0, best.1.0);
             }

@@ -1,14 +1,14 @@
-//! Finding the sync points of a run while its steps pass.
+//! Finds the sync points of a run, step by step.
 //!
-//! Steps come in the order of the program. A sync of several lanes is known when all its parts are
-//! in, which is when the next step comes. That a lane waits for other tiles of its IPU is told by
-//! whoever runs the program. Of a run that was only recorded it is inferred: from a lane that does
-//! nothing until another one ends, and from lanes that do nothing until the last of them has come
-//! to a step that they share.
+//! Steps come in the order of the program. A sync of several lanes is complete when all its parts
+//! are in, which is when the next step comes. Waits of a lane for other tiles of its IPU are
+//! reported by the simulation. For a run that was only recorded, they are inferred: from a lane
+//! that is idle until another one ends, and from lanes that are idle until the last of them has
+//! reached a shared step.
 //!
 //! # Cost
 //!
-//! A step is added to the sums of its lane; nothing is looked up. In memory are those sums for each
+//! A step is added to the sums of its lane, without any lookup. In memory are those sums for each
 //! lane, and one block of points.
 
 use super::super::lane_number::LaneNumber;
@@ -23,11 +23,11 @@ use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A lane in a recorder, in the order of their first steps.
+/// Index of a lane in a recorder, in the order of their first steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneIndex(usize);
 
-/// Which syncs are of one IPU alone, and which of all replicas.
+/// The syncs within one IPU, and those of all replicas.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SyncPrograms {
     internal: Vec<bool>,
@@ -35,7 +35,7 @@ pub(crate) struct SyncPrograms {
 }
 
 impl SyncPrograms {
-    /// Those of one IPU alone among programs, of which each has its place, kind and name.
+    /// The syncs within one IPU among programs, each given by index, kind and name.
     pub(crate) fn among<'n>(
         programs: impl Iterator<Item = (ProgramId, ProgramKind, &'n str)>,
     ) -> Self {
@@ -46,12 +46,12 @@ impl SyncPrograms {
         found
     }
 
-    /// The same with those at which replicas that differ wait for each other.
+    /// Adds the programs in which replicas that differ wait for each other.
     pub(crate) fn joining_replicas(self, programs: impl IntoIterator<Item = ProgramId>) -> Self {
         Self { joins_replicas: programs.into_iter().collect(), ..self }
     }
 
-    /// Notes a program of one IPU alone, whatever its kind.
+    /// Adds a program within one IPU, of any kind.
     pub(crate) fn add(&mut self, program: ProgramId) {
         let at = program.index();
         if self.internal.len() <= at {
@@ -70,19 +70,19 @@ impl SyncPrograms {
     }
 }
 
-/// How far a lane is.
+/// The progress of a lane.
 struct LaneProgress {
     number: LaneNumber,
-    /// The place of its IPU.
+    /// Index of its IPU.
     ipu: usize,
     sub_lane: u8,
-    /// Steps so far.
+    /// Number of steps so far.
     steps: u64,
-    /// The last one.
+    /// The last step.
     last: CycleRange,
-    /// What it did since its last point.
+    /// Sums over its steps since its last point.
     stretch: Option<StretchSums>,
-    /// What it waited for last.
+    /// The position that it waited for last.
     waited_for: Option<LanePlace>,
 }
 
@@ -96,7 +96,7 @@ impl LaneProgress {
         self.pass(record);
     }
 
-    /// Adds a step, or a part of one, to what it does.
+    /// Adds a step, or a part of one, to its sums.
     fn sum(&mut self, record: &StepRecord) {
         match &mut self.stretch {
             Some(stretch) => stretch.totals.add_step(record),
@@ -118,21 +118,21 @@ impl LaneProgress {
 struct IpuLanes {
     at: ReplicaIpu,
     lanes: Vec<LaneIndex>,
-    /// What runs beside compute tiles; none where nothing does.
+    /// The overlap of other tiles with compute tiles; `None` if there are no other tiles.
     overlap: Option<IpuOverlap>,
 }
 
-/// A lane has to wait for what another one did so far, with its next step.
+/// The next step of a lane must wait for the work so far of another one.
 struct OpenHandOver {
     from: LanePlace,
-    /// End of what it waits for.
+    /// End of the awaited work.
     end: Cycles,
-    /// What the other lane did since its last point.
+    /// Sums over the other lane's steps since its last point.
     stretch: Option<StretchSums>,
     number: u64,
 }
 
-/// Finds sync points, and hands them out in blocks.
+/// Finds sync points and encodes them in blocks.
 #[derive(Default)]
 pub(crate) struct SyncPointRecorder {
     programs: SyncPrograms,
@@ -140,11 +140,11 @@ pub(crate) struct SyncPointRecorder {
     ipus: Vec<IpuLanes>,
     /// Parts of the last step, if it may be a join.
     shared: Vec<(LaneIndex, StepRecord)>,
-    /// By the lane that waits, which may have had no step yet.
+    /// By waiting lane, which may have no step yet.
     open: BTreeMap<u32, OpenHandOver>,
-    /// Whether hand-overs are told, so that none has to be inferred.
+    /// True if hand-overs are reported, so that none is inferred.
     is_told: bool,
-    /// Number of the last lane that was waited for.
+    /// Number of the last awaited lane.
     awaited: u64,
     points: u64,
     block: SyncPointBlock,
@@ -159,7 +159,8 @@ impl SyncPointRecorder {
     /// Adds a lane.
     pub(crate) fn add_lane(&mut self, number: LaneNumber) -> LaneIndex {
         let lane = LaneIndex(self.lanes.len());
-        let (own, sub_lane) = (number.at(), number.sub_lane());
+        let own = number.at();
+        let sub_lane = number.sub_lane();
         let at = self.ipus.iter().position(|lanes| lanes.at == own).unwrap_or(self.ipus.len());
         if at == self.ipus.len() {
             self.ipus.push(IpuLanes { at: own, lanes: Vec::new(), overlap: None });
@@ -183,13 +184,14 @@ impl SyncPointRecorder {
         lane
     }
 
-    /// The next step of the lane `to` of an IPU waits for what the lane `from` did so far.
+    /// Records that the next step of the lane `to` of an IPU waits for the work of the lane `from`
+    /// so far.
     pub(crate) fn hand_over(&mut self, at: ReplicaIpu, from: u8, to: u8) {
         self.end_shared_step();
         self.is_told = true;
         let Some(from) = self.lane_of(at, from) else { return };
         let to_lane = self.lane_of(at, to).map(|to| &self.lanes[to.0]);
-        // Nothing is left to wait for where it did that before.
+        // If it waited for the same work before, there is nothing left to wait for.
         if to_lane.and_then(|to| to.waited_for) != Some(self.lanes[from.0].place()) {
             let number = LaneNumber::new(at.class, at.ipu, to);
             let unseen = LanePlace { lane: number.number(), behind: 0 };
@@ -202,14 +204,14 @@ impl SyncPointRecorder {
         self.points
     }
 
-    /// Hears that the parts of all steps before this one are in.
+    /// Marks all steps before this one as complete.
     pub(super) fn end_step_before(&mut self, step: StepId) {
         if self.shared.first().is_some_and(|(_, first)| first.step != step) {
             self.end_shared_step();
         }
     }
 
-    /// Takes it that hand-overs are told, from the first step on.
+    /// Disables inference: hand-overs are reported from the first step on.
     pub(super) fn infer_nothing(&mut self) {
         self.is_told = true;
     }
@@ -219,12 +221,15 @@ impl SyncPointRecorder {
         of_ipu.lanes.iter().find(|lane| self.lanes[lane.0].sub_lane == sub_lane).copied()
     }
 
-    /// Notes that a lane waits for what another one did so far. One that was told before, of a step
-    /// that did not come, waits for no more than this.
+    /// Records that a lane waits for the work of another one so far. An earlier record without a
+    /// step since then is replaced.
     fn open_hand_over(&mut self, waiting: LanePlace, from: LaneIndex, is_told: bool) {
         self.awaited += 1;
-        let (from, number) = (&self.lanes[from.0], self.awaited);
-        let (end, stretch, lane) = (from.end(), from.stretch, from.place());
+        let from = &self.lanes[from.0];
+        let number = self.awaited;
+        let end = from.end();
+        let stretch = from.stretch;
+        let lane = from.place();
         self.open.insert(waiting.lane, OpenHandOver { from: lane, end, stretch, number });
         let awaited = AwaitedLane { number, lane, waiting, is_told };
         let kind = SyncPointKind::Awaited(awaited);
@@ -239,13 +244,13 @@ impl SyncPointRecorder {
         }
     }
 
-    /// Takes in a step of a lane.
+    /// Adds a step of a lane.
     pub(crate) fn push(&mut self, lane: LaneIndex, record: &StepRecord) {
         self.end_step_before(record.step);
         let kind = record.class.kind();
         let may_join = match kind {
             ProgramKind::Sync => !self.programs.is_internal(record.program),
-            // Lanes that do nothing until all have come are only inferred.
+            // Waits of lanes outside of steps are only inferred.
             ProgramKind::GlobalExchange => !self.is_told,
             _ => false,
         };
@@ -275,8 +280,8 @@ impl SyncPointRecorder {
         self.full.drain(..)
     }
 
-    /// Ends the run: what is left of the points, and what ran beside compute tiles, by lane, program
-    /// and class of step.
+    /// Ends the run. Returns the remaining points, and the work beside compute tiles by lane,
+    /// program and class of step.
     pub(crate) fn finish(mut self) -> (Vec<Vec<u8>>, Vec<BesideCompute>) {
         self.end_shared_step();
         self.end_run();
@@ -290,17 +295,20 @@ impl SyncPointRecorder {
         (blocks, beside)
     }
 
-    /// The end of the run waits for all lanes.
+    /// Adds the join of all lanes at the end of the run.
     fn end_run(&mut self) {
-        let lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
-        let Some((last, end)) = first_max(lanes().map(LaneProgress::end)) else { return };
-        let member = |lane: &LaneProgress| {
-            let (wait, tail) = (end - lane.end(), Cycles::ZERO);
-            JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
-        };
-        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
-        let members = lanes().map(member).collect();
-        let (program, cost) = (None, Cycles::ZERO);
+        let iter_lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
+        let Some((last, end)) = first_max(iter_lanes().map(LaneProgress::end)) else { return };
+        let stretch = iter_lanes().nth(last).and_then(|lane| lane.stretch);
+        let members = iter_lanes()
+            .map(|lane| {
+                let wait = end - lane.end();
+                let tail = Cycles::ZERO;
+                JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
+            })
+            .collect();
+        let program = None;
+        let cost = Cycles::ZERO;
         self.add_join(
             LaneJoin { program, in_shared_step: false, cost, last, members },
             end,
@@ -308,7 +316,7 @@ impl SyncPointRecorder {
         );
     }
 
-    /// Hears that all parts of the last step are in.
+    /// Marks the last step as complete.
     pub(super) fn end_shared_step(&mut self) {
         if self.shared.is_empty() {
             return;
@@ -324,50 +332,53 @@ impl SyncPointRecorder {
             self.join(group);
             rest = others;
         }
-        // Its room is used again.
+        // Its memory is reused.
         shared.clear();
         self.shared = shared;
     }
 
-    /// Whether the lanes of two parts of a step may wait for each other. Parts come by class of
-    /// replicas, each of which waits by itself but where all meet.
+    /// True if the lanes of two parts of a step may wait for each other. Parts come by class of
+    /// replicas; classes wait on their own except where all replicas meet.
     fn meet(&self, one: &(LaneIndex, StepRecord), other: &(LaneIndex, StepRecord)) -> bool {
-        let class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
-        self.programs.joins_replicas(one.1.program) || class(one) == class(other)
+        let get_class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
+        self.programs.joins_replicas(one.1.program) || get_class(one) == get_class(other)
     }
 
-    /// Takes in parts of a step whose lanes may wait for each other.
+    /// Adds the join of parts of a step whose lanes may wait for each other.
     fn join(&mut self, shared: &[(LaneIndex, StepRecord)]) {
         if !self.join_in_front(shared) && !self.join_within(shared) {
             shared.iter().for_each(|(lane, record)| self.lanes[lane.0].take(record));
         }
     }
 
-    /// Lanes that did nothing until the last of them came to a step.
+    /// Adds a join before a step if its lanes were idle until the last of them arrived.
     fn join_in_front(&mut self, shared: &[(LaneIndex, StepRecord)]) -> bool {
         if self.is_told || shared.len() < 2 {
             return false;
         }
-        let lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
-        let Some((last, arrived)) = first_max(lanes().map(LaneProgress::end)) else { return false };
-        let mut parts = shared.iter().zip(lanes());
+        let iter_lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
+        let Some((last, arrived)) = first_max(iter_lanes().map(LaneProgress::end)) else {
+            return false;
+        };
+        let mut parts = shared.iter().zip(iter_lanes());
         let idle = parts.any(|((_, record), lane)| lane.end() < record.range.start);
-        let have_come = lanes().all(|lane| lane.steps > 0)
+        let have_come = iter_lanes().all(|lane| lane.steps > 0)
             && shared.iter().all(|(_, record)| arrived <= record.range.start);
         if !idle || !have_come {
             return false;
         }
-        let member = |lane: &LaneProgress| JoinMember {
-            lane: lane.number.number(),
-            behind: lane.steps,
-            wait: arrived - lane.end(),
-            tail: Cycles::ZERO,
-        };
-        let members = lanes().map(member).collect();
-        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
+        let members = iter_lanes()
+            .map(|lane| JoinMember {
+                lane: lane.number.number(),
+                behind: lane.steps,
+                wait: arrived - lane.end(),
+                tail: Cycles::ZERO,
+            })
+            .collect();
+        let stretch = iter_lanes().nth(last).and_then(|lane| lane.stretch);
         for (lane, record) in shared {
             let lane = &mut self.lanes[lane.0];
-            // Cycles without a step are part of what it does then.
+            // Later cycles without a step count for the next stretch.
             lane.stretch = Some(StretchSums::empty(arrived));
             lane.take(record);
         }
@@ -382,25 +393,26 @@ impl SyncPointRecorder {
         true
     }
 
-    /// Lanes that wait in a sync until the last of them is there.
+    /// Adds a join inside a sync if lanes wait in it until the last of them arrives.
     fn join_within(&mut self, shared: &[(LaneIndex, StepRecord)]) -> bool {
         let starts = shared.iter().map(|(_, record)| record.range.start);
         let Some((_, arrived)) = first_max(starts) else { return false };
-        // Who was released before the last one came did not wait for it.
-        let waits = |record: &StepRecord| record.range.end >= arrived;
+        // A lane that was released before the last one arrived did not wait for it.
+        let is_waiting = |record: &StepRecord| record.range.end >= arrived;
         let is_sync = shared.iter().all(|(_, record)| record.class.kind() == ProgramKind::Sync);
-        let joined = || shared.iter().filter(|(_, record)| waits(record));
-        let release = joined().map(|(_, record)| record.range.end).min();
-        let last = joined().position(|(_, record)| record.range.start == arrived);
-        let (Some(release), Some(last), true) = (release, last, is_sync && joined().count() >= 2)
-        else {
+        let iter_joined = || shared.iter().filter(|(_, record)| is_waiting(record));
+        let release = iter_joined().map(|(_, record)| record.range.end).min();
+        let last = iter_joined().position(|(_, record)| record.range.start == arrived);
+        if !is_sync || iter_joined().count() < 2 {
             return false;
-        };
+        }
+        let Some(release) = release else { return false };
+        let Some(last) = last else { return false };
         let mut stretch = None;
         let mut members = Vec::with_capacity(shared.len());
         for (lane, record) in shared {
             let lane = &mut self.lanes[lane.0];
-            if !waits(record) {
+            if !is_waiting(record) {
                 lane.take(record);
                 continue;
             }
@@ -415,7 +427,8 @@ impl SyncPointRecorder {
             if !rest.range.is_empty() {
                 lane.sum(&rest);
             }
-            let (wait, tail) = (arrived - start, end - release);
+            let wait = arrived - start;
+            let tail = end - release;
             members.push(JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail });
         }
         let join = LaneJoin {
@@ -436,8 +449,7 @@ impl SyncPointRecorder {
         self.add_point(SyncPoint { release, kind: SyncPointKind::Join(join), stretch });
     }
 
-    /// Whether a lane waits in a sync for other tiles of its IPU, and goes on behind it when they
-    /// are done.
+    /// True if a lane waits in a sync for other tiles of its IPU, and continues when they are done.
     fn waits_in(&mut self, lane: LaneIndex, record: &StepRecord) -> bool {
         let CycleRange { start, end } = record.range;
         if start == end {
@@ -447,7 +459,7 @@ impl SyncPointRecorder {
             self.infer(lane, |other| other.end() == end && other.steps > 0);
         }
         let number = self.lanes[lane.0].number.number();
-        // That of an earlier end is one for the start of this step.
+        // A hand-over with an earlier end belongs to the start of this step.
         let Some(open) = self.open.get(&number).filter(|open| open.end == end) else {
             return false;
         };
@@ -457,15 +469,17 @@ impl SyncPointRecorder {
         lane.pass(record);
         lane.stretch = Some(StretchSums::empty(end));
         lane.waited_for = Some(from);
-        let (lag, wait) = (Cycles::ZERO, end - start);
-        let (from, to) = (from.lane, lane.place());
+        let lag = Cycles::ZERO;
+        let wait = end - start;
+        let from = from.lane;
+        let to = lane.place();
         let hand_over = LaneHandOver { number: of, from, to, lag, wait, in_step: true };
         let kind = SyncPointKind::HandOver(hand_over);
         self.add_point(SyncPoint { release: end, kind, stretch });
         true
     }
 
-    /// Finds what the next step of a lane waited for, if anything.
+    /// Adds the hand-over that the next step of a lane waited for, if any.
     fn go_on(&mut self, lane: LaneIndex, record: &StepRecord) {
         let start = record.range.start;
         let end = self.lanes[lane.0].end();
@@ -477,25 +491,30 @@ impl SyncPointRecorder {
         }
         let lane = &mut self.lanes[lane.0];
         let open = self.open.remove(&lane.number.number());
-        // Lanes of other tools may overlap: then it did not wait after all.
+        // Lanes of other tools may overlap; in that case it did not wait.
         let Some(open) = open.filter(|open| open.end <= start) else { return };
-        let (from, number, release) = (open.from.lane, open.number, open.end);
-        let (to, lag, wait) = (lane.place(), start - release, start - end);
+        let from = open.from.lane;
+        let number = open.number;
+        let release = open.end;
+        let to = lane.place();
+        let lag = start - release;
+        let wait = start - end;
         let hand_over = LaneHandOver { number, from, to, lag, wait, in_step: false };
         lane.waited_for = Some(open.from);
         let mut stretch = None;
         if hand_over.holds_back() {
             stretch = open.stretch;
-            // Cycles without a step are part of what it does then.
+            // Later cycles without a step count for the next stretch.
             lane.stretch = Some(StretchSums::empty(release));
         }
         let kind = SyncPointKind::HandOver(hand_over);
         self.add_point(SyncPoint { release, kind, stretch });
     }
 
-    /// Takes it that a lane waits for the one of its IPU that ended last of those that `may` be it.
+    /// Infers that a lane waits for the last of the lanes of its IPU that satisfy `may`.
     fn infer(&mut self, lane: LaneIndex, may: impl Fn(&LaneProgress) -> bool) {
-        let (ipu, waiting) = (self.lanes[lane.0].ipu, self.lanes[lane.0].place());
+        let ipu = self.lanes[lane.0].ipu;
+        let waiting = self.lanes[lane.0].place();
         let others = self.ipus[ipu].lanes.iter().filter(|other| **other != lane);
         let others = others.filter(|other| may(&self.lanes[other.0]));
         let from = others.max_by_key(|other| {
@@ -508,7 +527,7 @@ impl SyncPointRecorder {
     }
 }
 
-/// The largest of some cycles, and the first place that has it.
+/// The largest of some cycles, and the first index that has it.
 fn first_max(cycles: impl Iterator<Item = Cycles>) -> Option<(usize, Cycles)> {
     cycles.enumerate().reduce(|best, next| if next.1 > best.1 { next } else { best })
 }

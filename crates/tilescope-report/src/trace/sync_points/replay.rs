@@ -1,7 +1,7 @@
-//! Finding the sync points of a trace again, of its steps: to make those of a report that has none,
-//! and to compare those that it has.
+//! Derives the sync points of a trace from its steps: for a report without any, and to check the
+//! stored ones.
 
-// Steps may come from a file that anybody wrote.
+// Steps come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::chunk::CHUNK_STEPS;
@@ -17,10 +17,10 @@ use crate::units::StepId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-/// Told of the steps that were gone through; may end that.
+/// A callback with the number of processed steps, which may end the pass.
 type OnSteps<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
 
-/// The steps of a lane one after the other.
+/// Iterates over the steps of a lane.
 struct LaneSteps<'a> {
     store: &'a TraceStore,
     lane: usize,
@@ -45,28 +45,31 @@ impl LaneSteps<'_> {
     }
 }
 
-/// Hands the steps of all lanes to `each` in the order of the program, with the place of their lane.
+/// Passes the steps of all lanes to `each`, in the order of the program, with the index of their
+/// lane.
 fn for_each_step(
     store: &TraceStore,
     on_steps: OnSteps<'_>,
     mut each: impl FnMut(usize, &StepRecord) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
     let lanes = 0..store.lanes.len();
-    let steps = |lane| LaneSteps { store, lane, chunks: 0, records: Vec::new().into_iter() };
-    let mut lanes: Vec<LaneSteps> = lanes.map(steps).collect();
+    let mut lanes: Vec<LaneSteps> = lanes
+        .map(|lane| LaneSteps { store, lane, chunks: 0, records: Vec::new().into_iter() })
+        .collect();
     let mut heads: Vec<Option<StepRecord>> = Vec::with_capacity(lanes.len());
     for lane in &mut lanes {
         heads.push(lane.next(on_steps)?);
     }
-    let head = |(lane, head): (usize, &Option<StepRecord>)| {
+    let get_head = |(lane, head): (usize, &Option<StepRecord>)| {
         head.as_ref().map(|record| Reverse((record.step, lane)))
     };
     let mut next: BinaryHeap<Reverse<(StepId, usize)>> =
-        heads.iter().enumerate().filter_map(head).collect();
+        heads.iter().enumerate().filter_map(get_head).collect();
     while let Some(Reverse((_, at))) = next.pop() {
         let until = next.peek().map(|Reverse(first)| *first);
-        let (Some(lane), Some(head)) = (lanes.get_mut(at), heads.get_mut(at)) else { continue };
-        // Up to where another lane goes on: mostly more than one step.
+        let Some(lane) = lanes.get_mut(at) else { continue };
+        let Some(head) = heads.get_mut(at) else { continue };
+        // Up to the point where another lane continues: mostly more than one step.
         while let Some(record) = head {
             if until.is_some_and(|until| (record.step, at) > until) {
                 break;
@@ -79,10 +82,10 @@ fn for_each_step(
     Ok(())
 }
 
-/// A recorder that goes through the steps of a trace.
+/// A recorder that is fed with the steps of a trace.
 struct Replay {
     recorder: SyncPointRecorder,
-    /// By the place of the lane: its index in the recorder, and its steps so far.
+    /// By index of the lane: its index in the recorder, and its steps so far.
     lanes: HashMap<usize, (LaneIndex, u64)>,
 }
 
@@ -94,15 +97,15 @@ impl Replay {
     fn step(&mut self, store: &TraceStore, at: usize, record: &StepRecord) {
         let Some(info) = store.lanes.get(at) else { return };
         let recorder = &mut self.recorder;
-        let new = || (recorder.add_lane(info.number()), 0);
-        let (lane, steps) = self.lanes.entry(at).or_insert_with(new);
+        let (lane, steps) =
+            self.lanes.entry(at).or_insert_with(|| (recorder.add_lane(info.number()), 0));
         *steps += 1;
         self.recorder.push(*lane, record);
     }
 }
 
-/// Makes the sync points of a trace whose steps were only recorded: hands blocks of them to `keep`,
-/// in order, and gives what ran beside compute tiles.
+/// Derives the sync points of a trace whose steps were only recorded. Passes blocks of them to
+/// `keep`, in order, and returns the work beside compute tiles.
 pub(crate) fn make(
     store: &TraceStore,
     programs: SyncPrograms,
@@ -119,8 +122,8 @@ pub(crate) fn make(
     Ok(beside)
 }
 
-/// Compares the sync points of a trace, and what ran beside compute tiles, with what its steps have;
-/// what is wrong first, in words.
+/// Compares the sync points of a trace, and the work beside compute tiles, with those derived from
+/// its steps. Returns the findings, the most basic first.
 pub(crate) fn compare(
     store: &TraceStore,
     programs: SyncPrograms,
@@ -131,18 +134,18 @@ pub(crate) fn compare(
     comparison.finish()
 }
 
-/// The stored sync points beside those of the steps.
+/// The stored sync points and those of the steps.
 struct Comparison<'a> {
     store: &'a TraceStore,
     replay: Replay,
     places: LanePlaces,
     blocks: u64,
-    /// Blocks that were read, and the last of them, while the steps do not have all its points.
+    /// Number of blocks read, and the last of them, until the steps have reached all its points.
     read: u64,
     stored: Option<Vec<u8>>,
-    /// Points of the blocks that were read.
+    /// Number of points in the blocks read.
     points: u64,
-    /// Lanes that are waited for, as it was told, and the number of points before each.
+    /// Awaited lanes that were recorded, with the number of points before each.
     told: VecDeque<(u64, AwaitedLane)>,
     wrong: Option<String>,
 }
@@ -160,7 +163,7 @@ impl<'a> Comparison<'a> {
             told: VecDeque::new(),
             wrong: None,
         };
-        // Whoever tells of hand-overs tells of all: none was inferred.
+        // A file records either all hand-overs or none.
         for block in 0..own.blocks {
             let told =
                 |point: &SyncPoint| matches!(&point.kind, SyncPointKind::Awaited(a) if a.is_told);
@@ -200,7 +203,7 @@ impl<'a> Comparison<'a> {
         self.compare_blocks()
     }
 
-    /// Tells what was told between the last step and the next one.
+    /// Passes on the hand-overs that were recorded between the last step and the next one.
     fn tell(&mut self) -> Result<(), ReportError> {
         self.compare_blocks()?;
         while let Some((points, awaited)) = self.told.front().copied() {
@@ -213,8 +216,9 @@ impl<'a> Comparison<'a> {
                 return Ok(());
             }
             self.told.pop_front();
-            let number = |place: LanePlace| LaneNumber::from_number(place.lane);
-            if let (Some(from), Some(to)) = (number(awaited.lane), number(awaited.waiting)) {
+            let get_number = |place: LanePlace| LaneNumber::from_number(place.lane);
+            if let (Some(from), Some(to)) = (get_number(awaited.lane), get_number(awaited.waiting))
+            {
                 self.replay.recorder.hand_over(from.at(), from.sub_lane(), to.sub_lane());
             }
             self.compare_blocks()?;
@@ -254,12 +258,13 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// How a block of points differs from the stored one.
+/// Describes the difference of a block of points from the stored one.
 fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
-    let points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
-    let (found, stored) = (points(found), stored.map(points).unwrap_or_default());
+    let read_points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
+    let found = read_points(found);
+    let stored = stored.map(read_points).unwrap_or_default();
     let mut pairs = found.iter().zip(&stored);
-    let words = |point: &SyncPoint| match &point.kind {
+    let describe = |point: &SyncPoint| match &point.kind {
         SyncPointKind::Join(join) => format!("a join of {} lanes", join.members.len()),
         SyncPointKind::Awaited(_) => "a lane that is waited for".to_owned(),
         SyncPointKind::HandOver(_) => "a hand-over".to_owned(),
@@ -267,9 +272,9 @@ fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     match pairs.find(|(found, stored)| found != stored) {
         Some((found, stored)) => format!(
             "the steps have {} at {}, the sync points {} at {}",
-            words(found),
+            describe(found),
             found.release.0,
-            words(stored),
+            describe(stored),
             stored.release.0
         ),
         None => format!(

@@ -1,5 +1,5 @@
-//! Sync points and what follows from them, against a run that is simulated again with each step
-//! made longer.
+//! Tests sync points, and the slack derived from them, against a run that is simulated again with
+//! each step made longer.
 
 use super::super::answers::FixedPointBalance;
 use super::super::lane_number::LaneNumber;
@@ -16,7 +16,7 @@ use crate::units::{
 use proptest::prelude::*;
 use tilescope_test_tiers::cases;
 
-/// Something that a small machine does next.
+/// The next action of a small machine.
 #[derive(Clone, Debug)]
 enum Order {
     Work {
@@ -24,7 +24,7 @@ enum Order {
         io: bool,
         cycles: u64,
     },
-    /// The IPUs with a bit in the mask sync, on one of both kinds of tiles.
+    /// The IPUs in the bit mask sync, on one of both kinds of tiles.
     Sync {
         ipus: usize,
         io: bool,
@@ -54,7 +54,7 @@ fn lane(ipu: usize, io: bool) -> usize {
     ipu * 2 + usize::from(io)
 }
 
-/// Runs `orders`, with the end of one step, by number, put off by [`LONG`].
+/// Runs `orders`, with the end of one step, given by number, delayed by [`LONG`].
 fn run(
     orders: &[Order],
     late: Option<usize>,
@@ -128,7 +128,7 @@ fn run(
                 if io <= start {
                     continue;
                 }
-                // A step that is only there when it waits has no number, and is not put off.
+                // A step that exists only if it waits has no number and is not delayed.
                 clocks[lane(ipu, false)] = io;
                 let own = lane(ipu, false);
                 step(own, ProgramKind::Sync, 101, (start, io), number, &mut recorder);
@@ -225,7 +225,7 @@ fn check(orders: &[Order]) {
         assert_eq!(pair[0].range.end, pair[1].range.start);
         assert_ne!(pair[0].lane, pair[1].lane, "a hop leads to another lane");
     }
-    // Its sums are those of the parts of steps that are on it.
+    // Its sums are those of the parts of its steps.
     for stretch in &stretches {
         let of_lane = steps.iter().filter(|step| step.lane == lanes[stretch.lane].0);
         let parts = of_lane.map(|step| step.record.range.intersection(stretch.range).length());
@@ -233,7 +233,7 @@ fn check(orders: &[Order]) {
     }
     assert!(index.totals.cycles.total() <= index.range.length());
 
-    // Slack is what a step can be put off, told by running it all again.
+    // Slack is the delay that a step can have, found by running everything again.
     let mut number = 0;
     for step in &steps {
         let (place, limit) = (places[&number_of(step.lane).number()], step.position);
@@ -318,7 +318,7 @@ proptest! {
     }
 }
 
-/// The index of orders that make one block of points, on lanes that begin at 0.
+/// The index of orders that give one block of points, on lanes that begin at 0.
 fn path_index(orders: &[Order]) -> PathIndex {
     let mut recording = Recording::new();
     run(orders, None, Some(&mut recording));
@@ -330,7 +330,7 @@ fn path_index(orders: &[Order]) -> PathIndex {
 }
 
 #[test]
-fn the_path_goes_on_where_the_last_one_came_from() {
+fn the_path_continues_on_the_lane_that_arrived_last() {
     // IPU 1 is last at the first sync, IPU 0 at the second.
     let orders = [
         Order::Work { ipu: 0, io: false, cycles: 10 },
@@ -352,7 +352,7 @@ fn the_path_goes_on_where_the_last_one_came_from() {
 }
 
 #[test]
-fn where_several_came_at_once_the_path_goes_on_where_the_first_of_them_is() {
+fn of_simultaneous_arrivals_the_path_continues_on_the_first_lane() {
     let orders = [
         Order::Work { ipu: 0, io: false, cycles: 10 },
         Order::Work { ipu: 1, io: false, cycles: 10 },
@@ -367,9 +367,9 @@ fn where_several_came_at_once_the_path_goes_on_where_the_first_of_them_is() {
     assert_eq!(path, [17, 0, 0]);
 }
 
-/// Steps of a damaged file may begin behind the end of later ones.
+/// Steps of a damaged file may begin after the end of later ones.
 #[test]
-fn a_stretch_that_starts_behind_its_release_is_written() {
+fn a_stretch_that_starts_after_its_release_is_written() {
     let hand_over = LaneHandOver {
         number: 0,
         from: 0,

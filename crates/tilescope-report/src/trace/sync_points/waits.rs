@@ -1,6 +1,6 @@
-//! What single steps wait for, and what led to a place of a lane.
+//! The waits of single steps, and the stretches that led to a place of a lane.
 
-// Points may come from a file that anybody wrote.
+// Points come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::LaneStep;
@@ -10,29 +10,29 @@ use super::walk::PathHop;
 use crate::error::ReportError;
 use crate::units::{CycleRange, Cycles};
 
-/// Most stretches that are looked at for what led to a place.
+/// The most stretches that are searched for what led to a place.
 const MAX_STRETCHES: usize = 1 << 14;
 
 /// A lane waits for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneWait {
-    /// Position of the lane that is waited for.
+    /// Position of the awaited lane.
     pub awaited: usize,
-    /// From when the lane waits to when the other one comes.
+    /// The cycles from the start of the wait to the arrival of the other lane.
     pub range: CycleRange,
-    /// Where they meet.
+    /// The hop at which they meet.
     pub hop: PathHop,
-    /// Lanes that meet there.
+    /// Number of lanes that meet there.
     pub lanes: usize,
-    /// How much later the awaited lane is than the one that comes before it.
+    /// The delay of the awaited lane against the arrival before it.
     pub lead: Cycles,
 }
 
 impl CriticalPath {
-    /// Whom the lane waits for in a step, or in front of it; none where it waits for no other lane.
+    /// The wait of a lane in a step, or before it; `None` if it waits for no other lane.
     pub fn wait_of(&self, lane: usize, step: &LaneStep) -> Result<Option<LaneWait>, ReportError> {
         let Some(number) = self.lane_number(lane) else { return Ok(None) };
-        // A wait in front of a step is told of with the steps before it.
+        // A wait before a step is stored with the steps before it.
         for (at, in_step) in [(step.position, true), (step.position.saturating_sub(1), false)] {
             let Some(block) = self.block_of(lane, at) else { continue };
             let behind = step.position + u64::from(in_step);
@@ -45,7 +45,7 @@ impl CriticalPath {
         Ok(None)
     }
 
-    /// The wait of the lane with a number that goes on behind a position, at a point.
+    /// The wait of the lane with a number that continues after a position, at a point.
     fn wait_at(
         &self,
         point: &SyncPoint,
@@ -53,10 +53,10 @@ impl CriticalPath {
     ) -> Option<LaneWait> {
         let (awaited, wait, arrived, hop, lanes, lead) = match &point.kind {
             SyncPointKind::Join(join) if join.in_shared_step == in_step => {
-                let own = |member: &&super::point::JoinMember| {
+                let is_own = |member: &&super::point::JoinMember| {
                     (member.lane, member.behind) == (number, behind)
                 };
-                let own = join.members.iter().find(own)?;
+                let own = join.members.iter().find(is_own)?;
                 let others = join.members.iter().enumerate().filter(|(at, _)| *at != join.last);
                 let lead = others.map(|(_, member)| member.wait).min().unwrap_or_default();
                 let last = join.members.get(join.last)?.lane;
@@ -64,7 +64,9 @@ impl CriticalPath {
                 (last, own.wait, arrived, PathHop::Join(join.program), join.members.len(), lead)
             }
             SyncPointKind::HandOver(of) if of.in_step == in_step && of.holds_back() => {
-                ((of.to.lane, of.to.behind) == (number, behind)).then_some(())?;
+                if (of.to.lane, of.to.behind) != (number, behind) {
+                    return None;
+                }
                 let wait = of.wait.saturating_sub(of.lag);
                 (of.from, wait, point.release, PathHop::HandOver, 2, wait)
             }
@@ -75,8 +77,8 @@ impl CriticalPath {
         Some(LaneWait { awaited, range, hop, lanes, lead })
     }
 
-    /// What led to a cycle of a lane, back to an earlier one: as the critical path would, had the
-    /// run ended there. From the first stretch to the last.
+    /// The stretches that led to a cycle of a lane, back to an earlier one: the critical path if
+    /// the run had ended there. From the first stretch to the last.
     pub fn path_to(
         &self,
         lane: usize,
@@ -85,7 +87,7 @@ impl CriticalPath {
         let mut walk = WalkBack { lane, start: None, end: window.end, found: Vec::new() };
         let position = self.last_before(lane, window.end)?;
         let last = position.and_then(|position| self.block_of(lane, position));
-        // Behind the last block, only what ends the run is told of.
+        // After the last block there is only the end of the run.
         let last = last.or(self.block_count().checked_sub(1));
         for block in (0..last.map_or(0, |last| last + 1)).rev() {
             for point in self.points(block)?.iter().rev() {
@@ -108,13 +110,13 @@ impl CriticalPath {
     }
 
     fn step_back(&self, point: &SyncPoint, walk: &mut WalkBack) {
-        let own = |number: u32| self.lane_position(number) == Some(walk.lane);
+        let is_own = |number: u32| self.lane_position(number) == Some(walk.lane);
         let (awaited, hop) = match &point.kind {
-            SyncPointKind::Join(join) if join.members.iter().any(|member| own(member.lane)) => {
+            SyncPointKind::Join(join) if join.members.iter().any(|member| is_own(member.lane)) => {
                 let last = join.members.get(join.last).map(|last| last.lane);
                 (last, PathHop::Join(join.program))
             }
-            SyncPointKind::HandOver(of) if of.holds_back() && own(of.to.lane) => {
+            SyncPointKind::HandOver(of) if of.holds_back() && is_own(of.to.lane) => {
                 (Some(of.from), PathHop::HandOver)
             }
             _ => return,
@@ -132,13 +134,13 @@ impl CriticalPath {
     }
 }
 
-/// A walk back from a place of a lane.
+/// A walk backwards from a place of a lane.
 struct WalkBack {
     lane: usize,
-    /// Where what led here begins, where it is known.
+    /// The start of the current stretch, if known.
     start: Option<Cycles>,
     end: Cycles,
-    /// From the last to the first.
+    /// Stretches from the last to the first.
     found: Vec<PathStretch>,
 }
 

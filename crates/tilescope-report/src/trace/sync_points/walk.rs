@@ -1,8 +1,8 @@
-//! Walking back over sync points: where the critical path is, and how much slack lanes have.
+//! Walks backwards over sync points to find the critical path and the slack of lanes.
 //!
-//! Pure: knows the points and nothing of files or steps.
+//! Pure: depends only on the points, not on files or steps.
 
-// Points may come from a file that anybody wrote.
+// Points come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::StepTotals;
@@ -10,71 +10,71 @@ use super::point::{AwaitedLane, LaneHandOver, LaneJoin, SyncPoint, SyncPointKind
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::BTreeMap;
 
-/// Places of lanes in a trace, by number.
+/// Indices of lanes in a trace, by number.
 pub(crate) type LanePlaces = BTreeMap<u32, usize>;
 
-/// The points contradict each other, or the lanes.
+/// The points contradict each other or the lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contradiction;
 
-/// How the critical path comes to a lane.
+/// The hop by which the critical path reaches a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathHop {
-    /// The lane waited in a step, or in front of one, that it shares with others, for the last of
-    /// them to come. The program of that step.
+    /// The lane waited, in or before a step that it shares with others, for the last of them. The
+    /// value is the program of that step.
     Join(Option<ProgramId>),
     /// The lane waited for other tiles of its IPU.
     HandOver,
 }
 
-/// What the walk finds, from the end of the run to its start.
+/// Receives the results of the walk, from the end of the run to its start.
 pub(super) trait WalkObserver {
     /// A stretch of the path.
     fn stretch(&mut self, found: FoundStretch);
 
-    /// Steps of a lane at positions below `limit`, down to the next limit that is found, could end
-    /// so much later.
+    /// Steps of a lane at positions below `limit`, down to the next reported limit, could end
+    /// `slack` later.
     fn slack(&mut self, lane: usize, limit: u64, slack: Cycles);
 
-    /// A lane works for so many cycles with so much slack.
+    /// A lane works for `cycles` with this slack.
     fn work(&mut self, lane: usize, cycles: Cycles, slack: Cycles);
 
     /// A lane waits for others.
     fn wait(&mut self, lane: usize, cycles: Cycles);
 
-    /// The path waits for a lane, at the step of a program that it shares with others: it is so much
-    /// later than the next of these.
+    /// The path waits for a lane, at the shared step of a program: it arrives `lead` later than the
+    /// next lane.
     fn lead(&mut self, lane: usize, program: Option<ProgramId>, lead: Cycles);
 }
 
-/// Steps of one lane that are on the path.
+/// Consecutive steps of one lane that are on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundStretch {
     pub(super) lane: usize,
     pub(super) range: CycleRange,
     pub(super) totals: StepTotals,
-    /// How the path comes to it; none for the first one.
+    /// The hop by which the path reaches it; `None` for the first one.
     pub(super) hop: Option<PathHop>,
 }
 
-/// The state of the walk in front of a point.
+/// The state of the walk before a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WalkState {
     pub(super) lanes: Vec<LaneState>,
     pub(super) path: OpenStretch,
-    /// Numbers of hand-overs, and how much later what they wait for could be there.
+    /// Numbers of hand-overs, each with the slack of its awaited work.
     pub(super) bounds: BTreeMap<u64, Cycles>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LaneState {
-    /// How much later the lane could be where the walk is, without moving the end of the run.
+    /// The slack of the lane at this point of the walk.
     pub(super) slack: Cycles,
-    /// Where what it does from there on begins.
+    /// The start of its following work.
     pub(super) until: Cycles,
 }
 
-/// The stretch of the path that the walk is on.
+/// The stretch of the path that the walk is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenStretch {
     pub(super) lane: usize,
@@ -83,10 +83,11 @@ pub(super) struct OpenStretch {
 }
 
 impl WalkState {
-    /// Behind the last step of a run of so many lanes that ends there.
+    /// The state after the last step of a run with `lanes` lanes that ends at `end`.
     pub(super) fn at_end(lanes: usize, end: Cycles) -> Self {
         let state = LaneState { slack: Cycles::ZERO, until: end };
-        let (range, totals) = (CycleRange::new(end, end), StepTotals::default());
+        let range = CycleRange::new(end, end);
+        let totals = StepTotals::default();
         Self {
             lanes: vec![state; lanes],
             path: OpenStretch { lane: 0, range, totals },
@@ -94,7 +95,7 @@ impl WalkState {
         }
     }
 
-    /// Goes back over a point.
+    /// Walks backwards over a point.
     pub(super) fn go_back(
         &mut self,
         point: &SyncPoint,
@@ -108,8 +109,8 @@ impl WalkState {
         }
     }
 
-    /// Ends at the start of the run, where the lane at each place begins so; gives the first lane of
-    /// the path.
+    /// Ends at the start of the run, given the start of each lane. Returns the first lane of the
+    /// path.
     pub(super) fn end(
         mut self,
         starts: &[Cycles],
@@ -118,11 +119,13 @@ impl WalkState {
         for (lane, (state, start)) in self.lanes.iter().zip(starts).enumerate() {
             seen.work(lane, state.until.saturating_sub(*start), state.slack);
         }
-        // Points that are missing would leave the path in the middle of a lane.
+        // Missing points would leave the path in the middle of a lane.
         let OpenStretch { lane, range, .. } = self.path;
-        (starts.get(lane) == Some(&range.start)).then_some(()).ok_or(Contradiction)?;
+        if starts.get(lane) != Some(&range.start) {
+            return Err(Contradiction);
+        }
         let first = starts.iter().copied().min().unwrap_or_default();
-        // Nothing is recorded before the first step of its lane; the path covers the run.
+        // Nothing is recorded before the first step of its lane, but the path covers the run.
         self.path.range = CycleRange::new(first, range.end);
         self.path.tell(None, seen);
         Ok(lane)
@@ -137,10 +140,12 @@ impl WalkState {
     ) -> Result<(), Contradiction> {
         let release = point.release;
         let arrived = release.checked_sub(join.cost).ok_or(Contradiction)?;
-        let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
-        let (mut least, mut second, mut is_on_path) = (Cycles::MAX, None, false);
+        let find_place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
+        let mut least = Cycles::MAX;
+        let mut second = None;
+        let mut is_on_path = false;
         for (at, member) in join.members.iter().enumerate() {
-            let lane = place(member.lane)?;
+            let lane = find_place(member.lane)?;
             let state = self.lanes.get_mut(lane).ok_or(Contradiction)?;
             let begins = release.saturating_add(member.tail);
             seen.work(lane, state.until.saturating_sub(begins), state.slack);
@@ -151,7 +156,7 @@ impl WalkState {
             }
         }
         for member in &join.members {
-            let lane = place(member.lane)?;
+            let lane = find_place(member.lane)?;
             let state = self.lanes.get_mut(lane).ok_or(Contradiction)?;
             state.until = arrived.checked_sub(member.wait).ok_or(Contradiction)?;
             state.slack = least.saturating_add(member.wait);
@@ -164,8 +169,8 @@ impl WalkState {
         }
         let last = join.members.get(join.last).ok_or(Contradiction)?;
         if is_on_path && self.path.begins_at(release)? {
-            let last = place(last.lane)?;
-            // A lane alone is late by all it did.
+            let last = find_place(last.lane)?;
+            // A single lane is late by all its work.
             seen.lead(last, join.program, second.unwrap_or(arrived));
             self.path.go_to(last, point, PathHop::Join(join.program), seen);
         }
@@ -179,15 +184,18 @@ impl WalkState {
         places: &LanePlaces,
         seen: &mut impl WalkObserver,
     ) -> Result<(), Contradiction> {
-        let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
-        let (from, to) = (place(of.from)?, place(of.to.lane)?);
+        let find_place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
+        let from = find_place(of.from)?;
+        let to = find_place(of.to.lane)?;
         let next = point.release.saturating_add(of.lag);
         let going_on = self.lanes.get_mut(to).ok_or(Contradiction)?;
-        // Where it was held back, the lag is part of what it does then, and moves with the release.
+        // If it was held back, the lag is part of its work, and moves with the release.
         let spare = if of.holds_back() { Cycles::ZERO } else { of.lag };
         self.bounds.insert(of.number, going_on.slack.saturating_add(spare));
-        // Not more than there are lanes wait for another at a time.
-        (self.bounds.len() <= places.len()).then_some(()).ok_or(Contradiction)?;
+        // At most one wait per lane can be open at a time.
+        if self.bounds.len() > places.len() {
+            return Err(Contradiction);
+        }
         if !of.holds_back() {
             return Ok(());
         }
@@ -215,7 +223,7 @@ impl WalkState {
         places: &LanePlaces,
         seen: &mut impl WalkObserver,
     ) -> Result<(), Contradiction> {
-        // Nobody may have come to wait for it.
+        // No lane may have waited for it.
         let Some(bound) = self.bounds.remove(&of.number) else { return Ok(()) };
         let lane = *places.get(&of.lane.lane).ok_or(Contradiction)?;
         let awaited = self.lanes.get_mut(lane).ok_or(Contradiction)?;
@@ -229,10 +237,10 @@ impl WalkState {
 }
 
 impl OpenStretch {
-    /// Whether the path comes to this stretch at a point of its lane that releases so: not if it left
-    /// the lane before, for a hand-over that came later.
+    /// True if the path reaches this stretch at a point of its lane with this release. False if it
+    /// left the lane before, for a later hand-over.
     fn begins_at(&self, release: Cycles) -> Result<bool, Contradiction> {
-        // Behind a point that the path has to go through there is nothing more of the lane.
+        // After a point that the path must pass, there is nothing more of the lane.
         if release < self.range.start {
             Err(Contradiction)
         } else {
@@ -240,7 +248,7 @@ impl OpenStretch {
         }
     }
 
-    /// Goes on with the stretch that a point waits for.
+    /// Continues with the stretch that a point waits for.
     fn go_to(
         &mut self,
         lane: usize,

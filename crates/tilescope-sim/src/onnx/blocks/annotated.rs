@@ -1,7 +1,7 @@
-//! Blocks by PopART's annotations (popart willow/include/popart/names.hpp): a block for each
-//! `__pipeline_stage`; else for each `__execution_phase`, as phased execution has them, with a part
-//! for each of its IPUs; else for each visit of an IPU that `__ipu_number` names, as virtual graphs
-//! have them without a pipeline.
+//! Blocks from PopART's annotations (popart willow/include/popart/names.hpp). There is a block for
+//! each `__pipeline_stage`. Without stages there is a block for each `__execution_phase`, as in
+//! phased execution, with a part for each of its IPUs. Without phases there is a block for each
+//! visit of an IPU that `__ipu_number` names, as in virtual graphs without a pipeline.
 
 use super::{IPU, MOST_BLOCKS, NodeBlocks, producers};
 use super::{phase_parts, visits};
@@ -13,19 +13,19 @@ use tilescope_report::units::IpuId;
 const STAGE: &str = "__pipeline_stage";
 const PHASE: &str = "__execution_phase";
 
-/// What the nodes of a file are annotated with.
+/// The kind of annotations of the nodes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotationKind {
     /// Stages of a pipeline.
     Stages,
-    /// Phases.
+    /// Execution phases.
     Phases,
-    /// IPUs alone.
+    /// IPUs without stages or phases.
     Ipus,
 }
 
 impl AnnotationKind {
-    /// The attribute that tells the nodes of one block from those of others.
+    /// The attribute that distinguishes the nodes of one block from those of another.
     fn key(self) -> &'static str {
         match self {
             Self::Stages => STAGE,
@@ -34,7 +34,7 @@ impl AnnotationKind {
         }
     }
 
-    /// What a block is called, before its number.
+    /// The prefix of block names, before the number.
     fn word(self) -> &'static str {
         match self {
             Self::Stages => "stage",
@@ -44,7 +44,7 @@ impl AnnotationKind {
     }
 }
 
-/// What the nodes of a file are annotated with, if any are.
+/// The kind of annotations of the nodes of a file, if any.
 pub(super) fn kind(file: &OnnxGraph) -> Option<AnnotationKind> {
     let kinds = [AnnotationKind::Stages, AnnotationKind::Phases, AnnotationKind::Ipus];
     let has =
@@ -57,7 +57,7 @@ pub(super) fn highest_ipu(file: &OnnxGraph) -> Option<u32> {
     file.nodes.iter().filter_map(|node| number(node, IPU)).max()
 }
 
-/// A block for each stage, phase, or visit of an IPU; none where no node is annotated.
+/// Finds a block for each stage, phase, or visit of an IPU. `None` if no node is annotated.
 pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
     match kind(file) {
         None => Ok(None),
@@ -67,22 +67,22 @@ pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
     }
 }
 
-/// A block for each visit of an IPU: `ipu0`, and `ipu0_2` where it is visited again.
+/// Makes a block for each visit of an IPU: `ipu0`, and `ipu0_2` for the second visit.
 fn by_visits(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, IPU)).collect();
     let found = visits::of_nodes(file, &own)?;
     check_count(found.ipus.len(), AnnotationKind::Ipus)?;
-    let block = |(at, ipu): (usize, &u32)| {
+    let mut stages = Vec::new();
+    for (at, ipu) in found.ipus.iter().enumerate() {
         let before = found.ipus[..at].iter().filter(|other| *other == ipu).count();
-        let again = if before == 0 { String::new() } else { format!("_{}", before + 1) };
         let annotation = StageAnnotation::Visit(IpuId(*ipu));
-        AnnotatedStage { block: format!("ipu{ipu}{again}"), annotation }
-    };
-    let stages: Vec<AnnotatedStage> = found.ipus.iter().enumerate().map(block).collect();
+        stages
+            .push(AnnotatedStage { block: format!("ipu{ipu}{}", repetition(before)), annotation });
+    }
     Ok(NodeBlocks::of_stages(stages, found.of_node))
 }
 
-/// A block for each stage.
+/// Makes a block for each stage.
 fn by_stages(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let kind = AnnotationKind::Stages;
     let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, kind.key())).collect();
@@ -90,20 +90,21 @@ fn by_stages(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let different: BTreeSet<u32> = of_node.iter().copied().collect();
     check_count(different.len(), kind)?;
     let numbers: Vec<u32> = different.into_iter().collect();
-    let stage = |number: &u32| {
-        // A stage without an IPU is on that of its own number.
+    let mut stages = Vec::new();
+    for number in &numbers {
+        // A stage without an IPU is on the IPU with its own number.
         let ipu = ipu_of(file, &own, *number)?.unwrap_or(IpuId(*number));
         let annotation = StageAnnotation::Stage(ipu);
-        Ok(AnnotatedStage { block: format!("{}{number}", kind.word()), annotation })
-    };
-    let stages: Vec<AnnotatedStage> = numbers.iter().map(stage).collect::<Result<_, _>>()?;
-    let position = |number: &u32| numbers.binary_search(number).unwrap_or_default();
-    let of_node = of_node.iter().map(position).collect();
+        stages.push(AnnotatedStage { block: format!("{}{number}", kind.word()), annotation });
+    }
+    let of_node =
+        of_node.iter().map(|number| numbers.binary_search(number).unwrap_or_default()).collect();
     Ok(NodeBlocks::of_stages(stages, of_node))
 }
 
-/// A block for each phase: `phase0`; where it has several IPUs one for each, `phase0_ipu2`, and
-/// another for each time that it goes on with what they sent each other, `phase0_ipu2_2`.
+/// Makes a block for each phase: `phase0`. If a phase has several IPUs, each has a block,
+/// `phase0_ipu2`, and another one for each time that it continues with data from the others,
+/// `phase0_ipu2_2`.
 fn by_phases(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let kind = AnnotationKind::Phases;
     let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, kind.key())).collect();
@@ -111,20 +112,25 @@ fn by_phases(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let ipus: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, IPU)).collect();
     let found = phase_parts::of_nodes(file, &phases, &ipus)?;
     check_count(found.parts.len(), kind)?;
-    let stage = |part: &phase_parts::PhasePart| {
+    let mut stages = Vec::new();
+    for part in &found.parts {
         let phase_parts::PhasePart { phase, step, ipu } = *part;
-        let several = found.parts.iter().any(|other| other.phase == phase && other.ipu != ipu);
-        let of_ipu = |earlier: &&phase_parts::PhasePart| {
-            (earlier.phase, earlier.ipu) == (phase, ipu) && earlier.step < step
+        let of_phase = || found.parts.iter().filter(|other| other.phase == phase);
+        let place = match ipu {
+            Some(ipu) if of_phase().any(|other| other.ipu != part.ipu) => format!("_ipu{ipu}"),
+            _ => String::new(),
         };
-        let before = found.parts.iter().filter(of_ipu).count();
-        let place = ipu.filter(|_| several).map_or(String::new(), |ipu| format!("_ipu{ipu}"));
-        let again = if before == 0 { String::new() } else { format!("_{}", before + 1) };
+        let before = of_phase().filter(|other| other.ipu == ipu && other.step < step).count();
+        let block = format!("{}{phase}{place}{}", kind.word(), repetition(before));
         let annotation = StageAnnotation::Phase { number: phase, step, ipu: ipu.map(IpuId) };
-        AnnotatedStage { block: format!("{}{phase}{place}{again}", kind.word()), annotation }
-    };
-    let stages = found.parts.iter().map(stage).collect();
+        stages.push(AnnotatedStage { block, annotation });
+    }
     Ok(NodeBlocks::of_stages(stages, found.of_node))
+}
+
+/// The suffix of a block's name after `before` blocks with the same name.
+fn repetition(before: usize) -> String {
+    if before == 0 { String::new() } else { format!("_{}", before + 1) }
 }
 
 fn check_count(count: usize, kind: AnnotationKind) -> Result<(), GraphError> {
@@ -140,13 +146,13 @@ fn check_count(count: usize, kind: AnnotationKind) -> Result<(), GraphError> {
     Err(GraphError::new(kind.key(), problem))
 }
 
-/// The value of an annotation; negative ones mean that there is none.
+/// The value of an annotation. Negative values mean that it is absent.
 fn number(node: &OnnxNode, name: &str) -> Option<u32> {
     let value = node.attributes.int(name).ok().flatten()?;
     u32::try_from(value).ok()
 }
 
-/// The IPU that the nodes of a stage name, if any does.
+/// The IPU that the nodes of a stage name, if any.
 fn ipu_of(file: &OnnxGraph, own: &[Option<u32>], stage: u32) -> Result<Option<IpuId>, GraphError> {
     let members = own.iter().zip(&file.nodes).filter(|(own, _)| **own == Some(stage));
     let mut named = members.filter_map(|(_, node)| Some((number(node, IPU)?, node)));
@@ -164,15 +170,16 @@ fn ipu_of(file: &OnnxGraph, own: &[Option<u32>], stage: u32) -> Result<Option<Ip
     Err(GraphError::new(node.path(), problem))
 }
 
-/// The stages or phases of all nodes. One without annotation takes that of its neighbours where they
-/// agree, as PopART's graphs may leave it out inside a stage.
+/// The stages or phases of all nodes. A node without annotation takes that of its neighbours if
+/// they agree, because PopART's graphs may omit it inside a stage.
 fn all_numbers(
     file: &OnnxGraph,
     own: &[Option<u32>],
     kind: AnnotationKind,
 ) -> Result<Vec<u32>, GraphError> {
-    let (word, key) = (kind.word(), kind.key());
-    // The earliest annotated stage behind each node, and who has it.
+    let word = kind.word();
+    let key = kind.key();
+    // The earliest annotated stage after each node, and the node that has it.
     let mut behind: Vec<Option<(u32, usize)>> = vec![None; own.len()];
     for at in (0..own.len()).rev() {
         let reached = own[at].map(|stage| (stage, at)).or(behind[at]);

@@ -1,9 +1,9 @@
-//! How much work a node is, for dividing a graph before it is built.
+//! The amount of work of a node, for dividing a graph before it is built.
 
 use tilescope_onnx::{OnnxGraph, OnnxNode};
 
-/// Multiply-accumulates of a product or convolution, and the elements of its results: enough to
-/// tell large nodes from small ones.
+/// Multiply-accumulates of a product or convolution, and the elements of its results: precise
+/// enough to distinguish large nodes from small ones.
 pub(super) fn of_node(file: &OnnxGraph, node: &OnnxNode) -> u64 {
     let results = node.outputs.iter().flatten().map(|output| file.value(*output).elements());
     let results: u64 = results.sum();

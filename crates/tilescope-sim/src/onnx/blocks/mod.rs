@@ -1,5 +1,5 @@
-//! The blocks of an imported model, which stages are made of: annotated stages, the numbered
-//! modules of a list, or stretches of nodes between narrow places.
+//! The blocks of an imported model, which stages consist of: annotated stages, the numbered modules
+//! of a list, or ranges of nodes between narrow places.
 
 mod annotated;
 mod cost;
@@ -16,43 +16,43 @@ use std::collections::HashMap;
 use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
 use tilescope_report::units::IpuId;
 
-/// Most blocks of a model: more are no stages anybody writes.
+/// The largest number of blocks of a model. Nobody writes more stages.
 const MOST_BLOCKS: usize = 256;
 
 /// The attribute of nodes that names their IPU.
 const IPU: &str = "__ipu_number";
 
-/// Blocks in the order of the data, and the one of each node.
+/// Blocks in the order of the data, and the block of each node.
 #[derive(Clone, Debug)]
 pub(super) struct NodeBlocks {
     pub names: Vec<String>,
     pub of_node: Vec<usize>,
-    /// The stages that annotations put the blocks into, if there are any.
+    /// The stages that annotations assign the blocks to. Empty without annotations.
     pub stages: Vec<AnnotatedStage>,
 }
 
 impl NodeBlocks {
-    /// Blocks that are stages.
+    /// Makes blocks that are stages.
     fn of_stages(stages: Vec<AnnotatedStage>, of_node: Vec<usize>) -> Self {
         let names = stages.iter().map(|stage| stage.block.clone()).collect();
         Self { names, of_node, stages }
     }
 }
 
-/// The blocks of a file.
+/// Finds the blocks of a file.
 ///
 /// # Errors
-/// Annotations that contradict each other; ways to find blocks that the file has nothing for.
+/// Returns an error if annotations contradict each other, or if the file has no blocks of the
+/// chosen kind.
 pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBlocks, GraphError> {
-    let annotated = match choice {
-        BlockChoice::Auto | BlockChoice::Annotated => annotated::find(file)?,
-        BlockChoice::Modules | BlockChoice::Nodes => None,
-    };
-    let modules = || match choice {
-        BlockChoice::Auto | BlockChoice::Modules => modules::find(file),
-        BlockChoice::Annotated | BlockChoice::Nodes => None,
-    };
-    match (annotated.or_else(modules), choice) {
+    let mut found = None;
+    if matches!(choice, BlockChoice::Auto | BlockChoice::Annotated) {
+        found = annotated::find(file)?;
+    }
+    if found.is_none() && matches!(choice, BlockChoice::Auto | BlockChoice::Modules) {
+        found = modules::find(file);
+    }
+    match (found, choice) {
         (Some(found), _) => Ok(found),
         (None, BlockChoice::Annotated) => {
             Err(GraphError::new("model.blocks", ImportProblem::NoAnnotations))
@@ -64,21 +64,21 @@ pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBloc
     }
 }
 
-/// What annotations of a file ask for.
+/// The stages that the annotations of a file request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnnotatedStages {
     pub kind: AnnotationKind,
     pub stages: usize,
-    /// Stages that are left where neighbours on one IPU are one.
+    /// The number of stages after consecutive stages on one IPU are merged.
     pub merged: usize,
     /// IPUs of a replica.
     pub ipus: u32,
 }
 
-/// The stages and IPUs that annotations of a file ask for, if there are any.
+/// The stages and IPUs that the annotations of a file request, if any.
 pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<AnnotatedStages> {
     let kind = annotated::kind(file)?;
-    // Whoever simulates the file is told what contradicts itself.
+    // The simulation of the file reports contradictions.
     let found = annotated::find(file).ok().flatten();
     let stages = found.map_or_else(Vec::new, |found| found.stages);
     let ipus: Vec<Option<IpuId>> = stages.iter().map(|stage| stage.annotation.ipu()).collect();
@@ -90,14 +90,14 @@ pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<AnnotatedStages> {
     };
     let ipus = highest.saturating_add(1);
     let ipus = match kind {
-        // Even phases have as many IPUs as odd ones.
+        // Even phases have the same number of IPUs as odd ones.
         AnnotationKind::Phases => ipus.saturating_add(ipus % 2),
         AnnotationKind::Stages | AnnotationKind::Ipus => ipus,
     };
     Some(AnnotatedStages { kind, stages: stages.len().max(1), merged: merged.max(1), ipus })
 }
 
-/// The nodes that make what a node reads.
+/// The nodes that make the inputs of a node.
 fn producers<'a>(file: &'a OnnxGraph, node: &'a OnnxNode) -> impl Iterator<Item = usize> + 'a {
     node.inputs.iter().flatten().filter_map(|input| match file.value(*input).source {
         ValueSource::Node(maker) => Some(maker),
@@ -105,9 +105,9 @@ fn producers<'a>(file: &'a OnnxGraph, node: &'a OnnxNode) -> impl Iterator<Item 
     })
 }
 
-/// Blocks numbered in the order in which data reach them, of blocks that some nodes belong to.
-/// Other nodes go with those they read from, those before all with the first that reads them; no
-/// node comes before what it reads.
+/// Numbers blocks in the order in which data reach them. `own` holds the block of some nodes. Other
+/// nodes join the block that they read from, or, before all blocks, the first block that reads
+/// them. No node comes before the nodes that it reads.
 fn in_data_order(file: &OnnxGraph, own: &[Option<String>]) -> NodeBlocks {
     let mut names: Vec<String> = Vec::new();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -122,7 +122,7 @@ fn in_data_order(file: &OnnxGraph, own: &[Option<String>]) -> NodeBlocks {
         let read = producers(file, node).filter_map(|maker| of_node[maker]);
         of_node.push(read.chain(number).max());
     }
-    // What leads up to blocks goes with the first that reads it.
+    // Nodes that lead to blocks join the first block that reads them.
     for at in (0..of_node.len()).rev() {
         let known = of_node[at].unwrap_or(0);
         for maker in producers(file, &file.nodes[at]).filter(|maker| own[*maker].is_none()) {

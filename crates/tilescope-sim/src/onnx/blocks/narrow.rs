@@ -1,9 +1,9 @@
-//! Blocks by narrow places: positions between nodes that one tensor crosses.
+//! Blocks from narrow places: positions between nodes that only one tensor crosses.
 
 use super::{MOST_BLOCKS, NodeBlocks, cost};
 use tilescope_onnx::{OnnxGraph, ValueSource};
 
-/// A block for each stretch between narrow places, small ones joined with the one before.
+/// Makes a block for each range between narrow places. Small ones join the one before.
 pub(super) fn find(file: &OnnxGraph) -> NodeBlocks {
     let count = file.nodes.len();
     let mut last_reader: Vec<usize> = (0..count).collect();
@@ -23,7 +23,9 @@ pub(super) fn find(file: &OnnxGraph) -> NodeBlocks {
     let costs: Vec<u64> = file.nodes.iter().map(|node| cost::of_node(file, node)).collect();
     let least = costs.iter().sum::<u64>() / MOST_BLOCKS as u64;
     let mut blocks = NodeBlocks { names: Vec::new(), of_node: Vec::new(), stages: Vec::new() };
-    let (mut crossing, mut size, mut begins) = (0, 0, true);
+    let mut crossing = 0;
+    let mut size = 0;
+    let mut begins = true;
     for (at, node) in file.nodes.iter().enumerate() {
         if begins && blocks.names.len() < MOST_BLOCKS {
             blocks.names.push(node.path());

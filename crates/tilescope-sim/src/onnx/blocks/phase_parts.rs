@@ -1,8 +1,8 @@
-//! Parts of phases: what each IPU of a set does, up to where it waits for what another one makes in
-//! the same phase.
+//! Parts of phases: the work of each IPU of a set up to the point where it waits for results of
+//! another IPU in the same phase.
 //!
-//! PopTorch's parallel phases put a phase on several IPUs, (0, 2) or (1, 3), each with nodes of its
-//! own, and these may hand each other results before the phase is over (popart
+//! PopTorch's parallel phases place a phase on several IPUs, (0, 2) or (1, 3), each with its own
+//! nodes. The IPUs may exchange results before the phase is over (popart
 //! willow/include/popart/names.hpp `sExecutionPhaseAttribute`, `sVirtualGraphAttribute`).
 
 use super::producers;
@@ -10,7 +10,7 @@ use crate::graph::{GraphError, ImportProblem};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_onnx::OnnxGraph;
 
-/// What one IPU does in a step of a phase; without an IPU where the phase leaves that open.
+/// The work of one IPU in a step of a phase. `ipu` is `None` if the phase leaves it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PhasePart {
     pub phase: u32,
@@ -21,16 +21,16 @@ pub(super) struct PhasePart {
 /// The parts of all phases.
 #[derive(Clone, Debug)]
 pub(super) struct PhaseParts {
-    /// In the order in which they run.
+    /// The parts in execution order.
     pub parts: Vec<PhasePart>,
     /// The part of each node.
     pub of_node: Vec<usize>,
 }
 
-/// The parts of nodes of these phases, and on the IPUs that they name themselves.
+/// Returns the parts of nodes with these phases, on the IPUs that they name themselves.
 ///
 /// # Errors
-/// A node that names no IPU and reads what several IPUs of its phase make.
+/// Returns an error if a node names no IPU and reads results of several IPUs of its phase.
 pub(super) fn of_nodes(
     file: &OnnxGraph,
     phases: &[u32],
@@ -39,7 +39,8 @@ pub(super) fn of_nodes(
     let ipus = ipus_of_nodes(file, phases, own)?;
     let mut of_node: Vec<PhasePart> = Vec::with_capacity(phases.len());
     for (at, node) in file.nodes.iter().enumerate() {
-        let (phase, ipu) = (phases[at], ipus[at]);
+        let phase = phases[at];
+        let ipu = ipus[at];
         let makers = producers(file, node).map(|maker| of_node[maker]);
         let makers = makers.filter(|maker| maker.phase == phase);
         let behind = makers.map(|maker| maker.step + u32::from(maker.ipu != ipu));
@@ -47,19 +48,20 @@ pub(super) fn of_nodes(
     }
     let different: BTreeSet<PhasePart> = of_node.iter().copied().collect();
     let parts: Vec<PhasePart> = different.into_iter().collect();
-    let position = |part: &PhasePart| parts.binary_search(part).unwrap_or_default();
-    let of_node = of_node.iter().map(position).collect();
+    let of_node =
+        of_node.iter().map(|part| parts.binary_search(part).unwrap_or_default()).collect();
     Ok(PhaseParts { parts, of_node })
 }
 
-/// The IPUs of all nodes. One that names none is where its operands come from or its result goes to
-/// in its phase; in a phase in which nobody else is, on the lowest IPU that the phase names.
+/// The IPUs of all nodes. A node that names none is on the IPU that its operands come from or its
+/// result goes to in its phase. If no other node of a phase leads to an IPU, it is on the lowest
+/// IPU that the phase names.
 fn ipus_of_nodes(
     file: &OnnxGraph,
     phases: &[u32],
     own: &[Option<u32>],
 ) -> Result<Vec<Option<u32>>, GraphError> {
-    // The IPU of the first node behind each that names one, in the same phase.
+    // The IPU of the first node after each that names one, in the same phase.
     let mut behind: Vec<Option<(usize, u32)>> = vec![None; own.len()];
     for at in (0..own.len()).rev() {
         let reached = own[at].map(|ipu| (at, ipu)).or(behind[at]);

@@ -1,7 +1,8 @@
-//! Visits of IPUs: nodes that are on virtual graphs, in any order (0, 1, 0, 1), without a pipeline.
+//! Visits of IPUs: nodes on virtual graphs in any order (0, 1, 0, 1), without a pipeline.
 //!
-//! One IPU works at a time. It runs all that it can before the next takes its turn, in the order of
-//! their numbers, so that a graph whose data go from lower IPUs to higher ones visits each once.
+//! One IPU works at a time. It runs all nodes that it can before the next IPU takes its turn, in
+//! the order of their numbers. A graph whose data flow from lower IPUs to higher ones thus visits
+//! each IPU once.
 
 use super::{IPU, producers};
 use crate::graph::{GraphError, ImportProblem};
@@ -9,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use tilescope_onnx::OnnxGraph;
 
-/// Visits in the order in which they run.
+/// Visits in execution order.
 #[derive(Clone, Debug)]
 pub(super) struct Visits {
     /// The visit of each node.
@@ -18,10 +19,10 @@ pub(super) struct Visits {
     pub ipus: Vec<u32>,
 }
 
-/// The visits of nodes on the IPUs that they name themselves.
+/// Returns the visits of nodes on the IPUs that they name themselves.
 ///
 /// # Errors
-/// A node that names none and lies between two IPUs.
+/// Returns an error if a node names no IPU and is between two IPUs.
 pub(super) fn of_nodes(file: &OnnxGraph, own: &[Option<u32>]) -> Result<Visits, GraphError> {
     let ipus = ipus_of_nodes(file, own)?;
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); ipus.len()];
@@ -54,16 +55,16 @@ pub(super) fn of_nodes(file: &OnnxGraph, own: &[Option<u32>]) -> Result<Visits, 
     Ok(visits)
 }
 
-/// The next IPU behind the last that has something to do.
+/// The next IPU after the last one that has nodes to run.
 fn next_ipu<T>(ready: &BTreeMap<u32, T>, last: Option<u32>) -> Option<u32> {
     let behind = last.and_then(|last| ready.range(last..).next());
     behind.or_else(|| ready.first_key_value()).map(|(ipu, _)| *ipu)
 }
 
-/// The IPUs of all nodes. One that names none is where its operands come from or its result goes to,
-/// unless these are different.
+/// The IPUs of all nodes. A node that names none is on the IPU that its operands come from or its
+/// result goes to, unless these differ.
 fn ipus_of_nodes(file: &OnnxGraph, own: &[Option<u32>]) -> Result<Vec<u32>, GraphError> {
-    // The first node behind each that names an IPU.
+    // The first node after each that names an IPU.
     let mut behind: Vec<Option<usize>> = vec![None; own.len()];
     for at in (0..own.len()).rev() {
         let reached = own[at].map(|_| at).or(behind[at]);

@@ -1,4 +1,4 @@
-//! Activation functions: popnn's own, and those that are composed of element-wise operations.
+//! Activation functions: those of popnn, and those composed of element-wise operations.
 
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
@@ -25,7 +25,7 @@ pub(super) const OPS: &[OpBuilder] = &[
     modelled("Tanh", |node| activation(node, ActivationOp::TANH)),
 ];
 
-/// By the error function, unless the node asks for the hyperbolic tangent.
+/// GELU by the error function, or by the hyperbolic tangent if the node requests it.
 fn gelu(node: &mut NodeImport) -> Result<(), GraphError> {
     if node.text("approximate", "none")? == "tanh" {
         return activation(node, ActivationOp::GELU);
@@ -51,18 +51,11 @@ fn inverted_mask(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Between two constants: attributes before opset 11, inputs from then on.
+/// Clips to two constants, which are attributes before opset 11 and inputs from then on.
 fn clip(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let bound = |node: &NodeImport, name: &str, input: usize, default: f64| match node
-        .value(input)
-        .is_some()
-    {
-        true => Ok(node.known_scalar(input)),
-        false => node.float(name, default).map(Some),
-    };
-    let low = bound(node, "min", 1, f64::from(f32::MIN))?;
-    let high = bound(node, "max", 2, f64::from(f32::MAX))?;
+    let low = known_bound(node, "min", 1, f64::from(f32::MIN))?;
+    let high = known_bound(node, "max", 2, f64::from(f32::MAX))?;
     if let (Some(low), Some(high)) = (low, high) {
         let y = node.apply("", ClampOp::new(low, high), &[x])?;
         return node.set(0, y);
@@ -76,7 +69,22 @@ fn clip(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Clipped to 0 and 1: alpha x + beta.
+/// A bound of a clip, from an input if there is one, and otherwise from an attribute. `None` for an
+/// input that is not known.
+fn known_bound(
+    node: &NodeImport,
+    name: &str,
+    input: usize,
+    default: f64,
+) -> Result<Option<f64>, GraphError> {
+    if node.value(input).is_some() {
+        Ok(node.known_scalar(input))
+    } else {
+        node.float(name, default).map(Some)
+    }
+}
+
+/// `alpha x + beta`, clipped to 0 and 1.
 fn hard_sigmoid(
     node: &mut NodeImport,
     x: TensorId,
@@ -89,7 +97,7 @@ fn hard_sigmoid(
     node.apply("clip", ClampOp::new(0.0, 1.0), &[y])
 }
 
-/// x times its hard sigmoid with slope 1/6.
+/// `x` times its hard sigmoid with slope 1/6.
 fn hard_swish(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let gate = hard_sigmoid(node, x, 1.0 / 6.0)?;
@@ -97,7 +105,7 @@ fn hard_swish(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// max(x, alpha x): the slope below zero is smaller than 1.
+/// `max(x, alpha x)`, or the minimum if the slope is larger than 1.
 fn leaky_relu(node: &mut NodeImport) -> Result<(), GraphError> {
     let slope = node.float("alpha", 0.01)?;
     let x = node.input(0)?;

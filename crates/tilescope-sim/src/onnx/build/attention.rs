@@ -1,5 +1,5 @@
-//! Attention and rotary embeddings as single nodes, from opset 23 on: they run as the operators that
-//! the standard gives for them.
+//! Attention and rotary embeddings as single nodes, from opset 23 on. They run as the operators
+//! that the standard defines for them.
 
 use super::{OpBuilder, composed};
 use crate::graph::GraphError;
@@ -14,7 +14,7 @@ use crate::shape::{DType, TensorId, TensorInfo};
 pub(super) const OPS: &[OpBuilder] =
     &[composed("Attention", attention), composed("RotaryEmbedding", rotary)];
 
-/// An operand as `[batch, heads, tokens, channels]`.
+/// Returns an operand as `[batch, heads, tokens, channels]`.
 fn of_heads(node: &mut NodeImport, input: usize, heads: &str) -> Result<TensorId, GraphError> {
     let x = node.input(input)?;
     match node.shape(x)[..] {
@@ -29,7 +29,8 @@ fn of_heads(node: &mut NodeImport, input: usize, heads: &str) -> Result<TensorId
     }
 }
 
-/// Keys or values behind those of earlier calls, each head as often as queries share it.
+/// Joins keys or values with those of earlier calls, and repeats each head for the queries that
+/// share it.
 fn cached(
     node: &mut NodeImport,
     (input, past, output): (usize, usize, usize),
@@ -65,7 +66,8 @@ fn attention(node: &mut NodeImport) -> Result<(), GraphError> {
     };
     let key = cached(node, (1, 4, 1), heads)?;
     let value = cached(node, (2, 5, 2), heads)?;
-    let (keys, width) = (node.shape(key)[2], node.shape(value)[3]);
+    let keys = node.shape(key)[2];
+    let width = node.shape(value)[3];
     let groups = batch * heads;
     let query = node.reshape("query", query, &[groups, queries, channels])?;
     let key = node.reshape("key", key, &[groups, keys, channels])?;
@@ -95,7 +97,7 @@ fn attention(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Scores with what nobody may look at made small.
+/// Makes the scores of masked tokens small.
 fn masked(
     node: &mut NodeImport,
     scores: TensorId,
@@ -116,7 +118,7 @@ fn masked(
     node.apply("mask", BinaryOp::ADD, &[scores, mask])
 }
 
-/// Pairs of channels turned by an angle for each position.
+/// Rotates pairs of channels by an angle for each position.
 fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
@@ -152,14 +154,16 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
         )?);
     }
     let interleaved = node.int("interleaved", 0)? != 0;
-    let half = |node: &mut NodeImport, part: &str, which: u64| match interleaved {
-        true => node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x]),
-        false => {
+    let half = |node: &mut NodeImport, part: &str, which: u64| {
+        if interleaved {
+            node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x])
+        } else {
             let range = which * turned / 2..(which + 1) * (turned / 2);
             node.apply(part, SliceOp { axis: 3, range }, &[x])
         }
     };
-    let (first, second) = (half(node, "first", 0)?, half(node, "second", 1)?);
+    let first = half(node, "first", 0)?;
+    let second = half(node, "second", 1)?;
     let product = |node: &mut NodeImport, part: &str, of, by| {
         node.binary(part, BinaryOpType::Multiply, [of, by])
     };

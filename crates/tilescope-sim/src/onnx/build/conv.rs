@@ -10,24 +10,24 @@ use crate::shape::{TensorId, TensorInfo};
 pub(super) const OPS: &[OpBuilder] =
     &[modelled("Conv", conv), composed("ConvTranspose", conv_transpose)];
 
-/// Windows along one dimension of a field.
+/// The windows along one dimension of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub kernel: u64,
     pub stride: u64,
     pub dilation: u64,
-    /// Zeros before and behind the field.
+    /// Zeros before and after the field.
     pub padding: [u64; 2],
 }
 
 impl Window {
-    /// Elements that the kernel spans.
+    /// The number of elements that the kernel spans.
     fn span(self) -> u64 {
         (self.kernel.max(1) - 1) * self.dilation + 1
     }
 }
 
-/// The windows of a node over a field; `kernel` is what its weights say.
+/// The windows of a node over a field. `kernel` is the kernel of its weights.
 pub(super) fn windows(
     node: &NodeImport,
     field: &[u64],
@@ -38,7 +38,8 @@ pub(super) fn windows(
     let dilations = node.sizes("dilations", count, 1)?;
     let pads = node.sizes("pads", 2 * count, 0)?;
     let auto_pad = node.text("auto_pad", "NOTSET")?;
-    let along = |axis: usize| {
+    let mut windows = Vec::new();
+    for axis in 0..count {
         let mut window = Window {
             kernel: kernel[axis],
             stride: strides[axis].max(1),
@@ -47,10 +48,11 @@ pub(super) fn windows(
         };
         match auto_pad.as_str() {
             "VALID" => window.padding = [0, 0],
-            // As many windows as the stride leaves elements; the odd zero goes to one end.
+            // The number of windows is the field divided by the stride, rounded up. The odd zero
+            // goes to one end.
             "SAME_UPPER" | "SAME_LOWER" => {
-                let windows = field[axis].div_ceil(window.stride);
-                let covered = (windows.max(1) - 1) * window.stride + window.span();
+                let results = field[axis].div_ceil(window.stride);
+                let covered = (results.max(1) - 1) * window.stride + window.span();
                 let zeros = covered.saturating_sub(field[axis]);
                 let less = zeros / 2;
                 let upper = auto_pad == "SAME_UPPER";
@@ -58,9 +60,9 @@ pub(super) fn windows(
             }
             _ => {}
         }
-        window
-    };
-    Ok((0..count).map(along).collect())
+        windows.push(window);
+    }
+    Ok(windows)
 }
 
 fn transforms(window: &Window) -> ConvDimTransforms {
@@ -73,8 +75,10 @@ fn transforms(window: &Window) -> ConvDimTransforms {
 }
 
 fn conv(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let (field, kernel) = (node.shape(x), node.shape(w));
+    let x = node.input(0)?;
+    let w = node.input(1)?;
+    let field = node.shape(x);
+    let kernel = node.shape(w);
     if field.len() < 3 || kernel.len() != field.len() {
         return Err(node.refuse(ImportProblem::ConvOperands { field, kernel }));
     }
@@ -87,25 +91,27 @@ fn conv(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Adds one value per channel, where the node has them.
+/// Adds one value per channel if the node has a bias.
 fn add_bias(node: &mut NodeImport, y: TensorId) -> Result<TensorId, GraphError> {
     let Some(bias) = node.optional(2)? else { return Ok(y) };
     node.apply("bias", AddBiasOp { axis: 1 }, &[y, bias])
 }
 
-/// The gradient that a convolution has towards its input, as popart lowers it: the field that it
-/// would have read is the result.
+/// Builds a transposed convolution as the gradient of a convolution towards its input, as popart
+/// lowers it. The field that the convolution would have read is the result.
 fn conv_transpose(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let (of_x, of_w) = (node.shape(x), node.shape(w));
+    let x = node.input(0)?;
+    let w = node.input(1)?;
+    let of_x = node.shape(x);
+    let of_w = node.shape(w);
     let dims = node.output_dims(0)?;
     if of_x.len() < 3 || of_w.len() != of_x.len() || dims.len() != of_x.len() {
         return Err(node.refuse(ImportProblem::Operand("[batch, channels, field..]")));
     }
     let mut windows = windows(node, &dims[2..], &of_w[2..])?;
     for (axis, window) in windows.iter_mut().enumerate() {
-        // Zeros at the end are what is left of the field: `output_padding` and `output_shape`
-        // are in its size already.
+        // Zeros at the end are the rest of the field. Its size already includes `output_padding`
+        // and `output_shape`.
         let covered = (of_x[2 + axis].max(1) - 1) * window.stride + window.span();
         window.padding[1] = (covered).saturating_sub(dims[2 + axis] + window.padding[0]);
     }

@@ -1,4 +1,4 @@
-//! Sums of products by an equation of index letters.
+//! Sums of products, defined by an equation of index letters.
 
 use super::{OpBuilder, composed};
 use crate::graph::GraphError;

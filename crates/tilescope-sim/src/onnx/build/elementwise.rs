@@ -32,7 +32,8 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("Sum", |node| several(node, BinaryOpType::Add).and_then(|x| node.set(0, x))),
 ];
 
-/// A known scalar is a constant of the vertex where the other operand has the shape of the result.
+/// Builds an operation of two operands. A known scalar is a constant of the vertex if the other
+/// operand has the shape of the result.
 fn two(node: &mut NodeImport, operation: BinaryOpType) -> Result<(), GraphError> {
     let value = node.known_scalar(1).filter(|value| value.is_finite());
     if let Some(value) = value
@@ -56,7 +57,7 @@ fn two(node: &mut NodeImport, operation: BinaryOpType) -> Result<(), GraphError>
     node.set(0, y)
 }
 
-/// One operand after the other.
+/// Combines all operands, one after the other.
 fn several(node: &mut NodeImport, operation: BinaryOpType) -> Result<TensorId, GraphError> {
     let mut sum = node.input(0)?;
     for input in 1..node.node.inputs.len() {
@@ -72,8 +73,8 @@ fn mean(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Whether the result has the shape of this input alone, so that a known scalar beside it is a
-/// constant of the vertex.
+/// True if the result has the shape of this input, so that a known scalar beside it is a constant
+/// of the vertex.
 fn keeps_shape(node: &NodeImport, input: usize) -> Result<bool, GraphError> {
     Ok(node.of_file(input)?.element.is_float()
         && node.of_file(input)?.dims == node.output_dims(0)?)
@@ -152,7 +153,7 @@ fn power(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// One of two values by a truth value.
+/// Selects one of two values by a truth value.
 fn select(node: &mut NodeImport) -> Result<(), GraphError> {
     let operands = [node.input(0)?, node.input(1)?, node.input(2)?];
     let y = node.apply("", SelectOp, &operands)?;

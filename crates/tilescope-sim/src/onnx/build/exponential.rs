@@ -20,7 +20,8 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("Mish", mish),
     composed("PRelu", sloped),
     composed("Selu", |node| {
-        let (alpha, gamma) = (node.float("alpha", 1.673_263_2)?, node.float("gamma", 1.050_701)?);
+        let alpha = node.float("alpha", 1.673_263_2)?;
+        let gamma = node.float("gamma", 1.050_701)?;
         exponential_unit(node, [1.0, alpha * gamma, gamma])
     }),
     composed("Shrink", shrink),
@@ -33,7 +34,7 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("ThresholdedRelu", thresholded),
 ];
 
-/// `above . max(x, 0) + min(below . (e^(inside x) - 1), 0)`
+/// `above . max(x, 0) + min(below . (e^(inside x) - 1), 0)` for each element.
 fn exponential_unit(
     node: &mut NodeImport,
     [inside, below, above]: [f64; 3],
@@ -77,9 +78,10 @@ fn softsign(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// A slope of its own below zero, for each channel or element.
+/// Applies a separate slope below zero for each channel or element.
 fn sloped(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, slope) = (node.input(0)?, node.input(1)?);
+    let x = node.input(0)?;
+    let slope = node.input(1)?;
     let slope = node.cast("slope/type", slope, node.ty(x).dtype)?;
     let below = node.binary("slope", BinaryOpType::Multiply, [x, slope])?;
     let is_below = node.with_scalar("below", BinaryOpType::LessThan, x, 0.0)?;
@@ -87,9 +89,10 @@ fn sloped(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Where the magnitude of x is above `lambd`, x less `bias`; else zero.
+/// `x` minus `bias` with the sign of x if the magnitude of x is above `lambd`, otherwise zero.
 fn shrink(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (bound, bias) = (node.float("lambd", 0.5)?, node.float("bias", 0.0)?);
+    let bound = node.float("lambd", 0.5)?;
+    let bias = node.float("bias", 0.0)?;
     let x = node.input(0)?;
     let dtype = node.ty(x).dtype;
     let sign = node.apply("sign", UnaryOp(UnaryOpType::Signum), &[x])?;
@@ -102,7 +105,7 @@ fn shrink(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x above a bound, else zero.
+/// `x` if it is above a bound, otherwise zero.
 fn thresholded(node: &mut NodeImport) -> Result<(), GraphError> {
     let bound = node.float("alpha", 1.0)?;
     let x = node.input(0)?;

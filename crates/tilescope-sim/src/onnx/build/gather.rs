@@ -1,4 +1,4 @@
-//! Elements and rows by index.
+//! Elements and rows, selected by index.
 
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
@@ -8,15 +8,16 @@ use crate::shape::DType;
 
 pub(super) const OPS: &[OpBuilder] = &[modelled("Gather", gather)];
 
-/// Rows of a table: other axes are brought to the front. A known index is a slice.
+/// Gathers rows of a table. Other axes are moved to the front. A known index is a slice.
 fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let axis = node.axis(node.int("axis", 0)?, shape.len())?;
     if let Some(range) = stretch(node, shape[axis]) {
-        let y = match range == (0..shape[axis]) {
-            true => x,
-            false => node.apply("", SliceOp { axis, range }, &[x])?,
+        let y = if range == (0..shape[axis]) {
+            x
+        } else {
+            node.apply("", SliceOp { axis, range }, &[x])?
         };
         return node.set(0, y);
     }
@@ -38,7 +39,7 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     if axis == 0 {
         return node.set(0, rows);
     }
-    // The axes of the indices go to where the axis was.
+    // The axes of the indices take the place of the gathered axis.
     let of_rest = rest.iter().map(|axis| shape[*axis]);
     let sizes: Vec<u64> = std::iter::once(count).chain(of_rest).collect();
     let rows = node.reshape("rows", rows, &sizes)?;
@@ -47,15 +48,21 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Known indices of an axis, where they are few.
+/// Known indices of an axis, if they are few.
 fn known_places(node: &NodeImport, size: u64) -> Option<Vec<u64>> {
     let whole = i64::try_from(size).ok()?;
-    let place = |index: i64| u64::try_from(if index < 0 { index + whole } else { index }).ok();
-    let places: Option<Vec<u64>> = node.known_ints(1)?.into_iter().map(place).collect();
-    places.filter(|places| places.iter().all(|place| *place < size))
+    let mut places = Vec::new();
+    for index in node.known_ints(1)? {
+        let place = u64::try_from(if index < 0 { index + whole } else { index }).ok()?;
+        if place >= size {
+            return None;
+        }
+        places.push(place);
+    }
+    Some(places)
 }
 
-/// The stretch of an axis that known indices are.
+/// The range of an axis that known consecutive indices cover.
 fn stretch(node: &NodeImport, size: u64) -> Option<std::ops::Range<u64>> {
     let whole = i64::try_from(size).ok()?;
     let known = node.known_ints(1)?;
@@ -64,5 +71,5 @@ fn stretch(node: &NodeImport, size: u64) -> Option<std::ops::Range<u64>> {
     let consecutive = known.iter().zip(first..).all(|(index, at)| from_front(index) == at);
     let start = u64::try_from(first).ok()?;
     let end = start.checked_add(known.len() as u64)?;
-    (consecutive && end <= size).then_some(start..end)
+    if consecutive && end <= size { Some(start..end) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Functions of angles that popops has no vertex for, by those it has (popart
+//! Functions of angles without a vertex in popops, composed of functions that have one (popart
 //! willow/src/patterns/{sinhop..,acosoppattern,atanh..}: PopART decomposes them the same way).
 
 use super::{OpBuilder, composed};
@@ -38,7 +38,7 @@ fn unary(
     node.apply(part, UnaryOp(function), &[x])
 }
 
-/// `(e^x + e^-x) / 2`, or their difference.
+/// `(e^x + e^-x) / 2`, or half the difference.
 fn half_sum(node: &mut NodeImport, operation: BinaryOpType) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let power = unary(node, "exp", UnaryOpType::Exp, x)?;

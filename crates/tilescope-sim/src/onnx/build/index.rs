@@ -1,4 +1,4 @@
-//! Elements by index: gathered from places that are known while the model runs, or put there.
+//! Elements by index: gathered from, or scattered to, places that are known while the model runs.
 
 use super::{OpBuilder, composed as of_several, modelled};
 use crate::graph::GraphError;
@@ -35,8 +35,8 @@ fn top_k(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(1, made[1])
 }
 
-/// Rows with one value where the index says, another elsewhere: the values themselves change
-/// nothing about the work.
+/// Rows with one value at the index and another elsewhere. The values themselves do not change the
+/// work.
 fn one_hot(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let x = node.cast("indices", x, DType::Int)?;
@@ -90,7 +90,7 @@ fn indices(node: &mut NodeImport) -> Result<TensorId, GraphError> {
     node.cast("indices", indices, DType::Int)
 }
 
-/// What becomes of an element that is there already.
+/// The effect of a scatter on an existing element.
 fn update(node: &NodeImport) -> Result<ScatterUpdate, GraphError> {
     match node.text("reduction", "none")?.as_str() {
         "none" => Ok(ScatterUpdate::Replace),
@@ -99,8 +99,8 @@ fn update(node: &NodeImport) -> Result<ScatterUpdate, GraphError> {
     }
 }
 
-/// Whether known coordinates name all elements in their order, as the indices of a mask do that
-/// exporters take apart: the result is the tensor in another shape.
+/// True if known coordinates name all elements in order, like the indices of a mask that exporters
+/// decompose. The result is then the tensor with another shape.
 fn takes_all_in_order(node: &NodeImport) -> Result<bool, GraphError> {
     let dims = &node.of_file(0)?.dims;
     let Some(known) = node.known_ints(1).filter(|_| matches!(node.int("batch_dims", 0), Ok(0)))
@@ -109,13 +109,15 @@ fn takes_all_in_order(node: &NodeImport) -> Result<bool, GraphError> {
     };
     let rank = dims.len();
     let all = known.len() as u64 == dims.iter().product::<u64>().saturating_mul(rank as u64);
-    let in_order = |(place, at): (&[i64], u64)| {
-        let mut left = at;
-        (0..rank).rev().all(|axis| {
-            let (wanted, size) = (left % dims[axis].max(1), dims[axis].max(1));
-            left /= size;
-            u64::try_from(place[axis]) == Ok(wanted)
-        })
-    };
-    Ok(rank > 0 && all && known.chunks_exact(rank).zip(0u64..).all(in_order))
+    Ok(rank > 0
+        && all
+        && known.chunks_exact(rank).zip(0u64..).all(|(place, at)| {
+            let mut left = at;
+            (0..rank).rev().all(|axis| {
+                let wanted = left % dims[axis].max(1);
+                let size = dims[axis].max(1);
+                left /= size;
+                u64::try_from(place[axis]) == Ok(wanted)
+            })
+        }))
 }

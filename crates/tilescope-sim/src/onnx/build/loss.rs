@@ -1,4 +1,4 @@
-//! Losses that a file has itself.
+//! Losses that are nodes of a file.
 
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
@@ -21,10 +21,11 @@ pub(super) const OPS: &[OpBuilder] = &[
     }),
 ];
 
-/// Values `[rows, classes]` and labels `[rows]`: classes are axis 1 of the node's input, and what
-/// lies behind them are more rows.
+/// Values `[rows, classes]` and labels `[rows]`. Classes are axis 1 of the node's input, and the
+/// axes after it are additional rows.
 fn labelled_rows(node: &mut NodeImport) -> Result<[TensorId; 2], GraphError> {
-    let (values, labels) = (node.input(0)?, node.input(1)?);
+    let values = node.input(0)?;
+    let labels = node.input(1)?;
     let shape = node.shape(values);
     let Some(classes) = shape.get(1).copied() else {
         return Err(node.refuse(ImportProblem::Operands("values [rows, classes, ..]")));

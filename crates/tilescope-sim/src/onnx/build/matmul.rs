@@ -38,9 +38,9 @@ fn gemm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// The product of a matrix with the second operand, whose axes may be swapped.
+/// Multiplies a matrix by the second operand, whose axes may be swapped.
 fn product(node: &mut NodeImport, x: TensorId, turned: bool) -> Result<TensorId, GraphError> {
-    // Weights lie as the product wants; who writes them turns them around.
+    // Weights have the layout that the product needs. The host transposes them when it writes them.
     if turned && node.is_own_weight(1) {
         let weight = node.required(1)?;
         let stored: Vec<u64> = node.of_file(1)?.dims.iter().rev().copied().collect();
@@ -66,8 +66,9 @@ fn add_bias(
     node.binary("bias", BinaryOpType::Add, [y, bias])
 }
 
-/// A product with weights, and a bias per column where there is one: what exporters write as
-/// `MatMul` and `Add`, with `Transpose` before it where the weights lie as `transB` has it.
+/// Builds a product with weights, and a bias per column if there is one: the operator that
+/// exporters write as `MatMul` and `Add`, with `Transpose` before it if the weights are stored for
+/// `transB`.
 fn linear(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let turned = node.int("transB", 0)? != 0;
@@ -79,7 +80,7 @@ fn linear(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// All but the last axis as one.
+/// Merges all axes but the last into one.
 fn rows_of(node: &mut NodeImport, x: TensorId) -> Result<TensorId, GraphError> {
     let shape = node.shape(x);
     let columns = shape.last().copied().unwrap_or(1);

@@ -1,7 +1,7 @@
-//! Builders: what each operator of ONNX becomes, for all opsets from 7.
+//! Builders: the translation of each operator of ONNX, for all opsets from 7.
 //!
-//! An entry of a family names an operator, says whether it is one of the simulator's or composed of
-//! several, and builds it. Every list has a test that runs over all its entries.
+//! An entry of a family names an operator, states if it is a single operator of the simulator or
+//! composed of several, and builds it. Every list has a test that runs over all its entries.
 
 mod activation;
 mod attention;
@@ -35,19 +35,19 @@ use crate::graph::GraphError;
 use std::fmt;
 use tilescope_onnx::OnnxNode;
 
-/// What becomes of an operator of ONNX.
+/// The support for an operator of ONNX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpState {
-    /// An operator of the simulator.
+    /// One operator of the simulator.
     Modelled,
     /// Several operators of the simulator.
     Composed,
-    /// Nothing is known of it.
+    /// An unknown operator.
     Unknown,
 }
 
 impl OpState {
-    /// As reports and `tilescope onnx` write it.
+    /// The name of the state in reports and in `tilescope onnx`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Modelled => "modelled",
@@ -63,7 +63,7 @@ pub(super) type Build = fn(&mut NodeImport) -> Result<(), GraphError>;
 /// An operator of ONNX.
 #[derive(Clone, Copy)]
 pub(super) struct OpBuilder {
-    /// Name in the standard: `Conv`.
+    /// Name in the standard, such as `Conv`.
     pub op: &'static str,
     pub state: OpState,
     pub build: Build,
@@ -75,12 +75,12 @@ impl fmt::Debug for OpBuilder {
     }
 }
 
-/// An operator that the simulator has.
+/// An entry for an operator that the simulator has.
 const fn modelled(op: &'static str, build: Build) -> OpBuilder {
     OpBuilder { op, state: OpState::Modelled, build }
 }
 
-/// An operator that several of the simulator's make up.
+/// An entry for an operator that several operators of the simulator replace.
 const fn composed(op: &'static str, build: Build) -> OpBuilder {
     OpBuilder { op, state: OpState::Composed, build }
 }
@@ -112,16 +112,19 @@ const FAMILIES: &[&[OpBuilder]] = &[
     unary::OPS,
 ];
 
-/// The builder of a node; none for an operator of another domain than the standard's.
+/// The builder of a node. `None` for an operator of another domain than the standard's.
 pub(super) fn find(node: &OnnxNode) -> Option<&'static OpBuilder> {
-    node.domain.is_empty().then(|| of_standard(&node.op)).flatten()
+    if !node.domain.is_empty() {
+        return None;
+    }
+    of_standard(&node.op)
 }
 
 fn of_standard(op: &str) -> Option<&'static OpBuilder> {
     FAMILIES.iter().copied().flatten().find(|builder| builder.op == op)
 }
 
-/// What becomes of an operator of the standard.
+/// The support for an operator of the standard.
 pub fn op_state(op: &str) -> OpState {
     of_standard(op).map_or(OpState::Unknown, |builder| builder.state)
 }

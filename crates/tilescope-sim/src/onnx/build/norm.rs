@@ -1,4 +1,4 @@
-//! Normalisation.
+//! Normalisation operators.
 
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
@@ -29,13 +29,15 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("SimplifiedLayerNormalization", rms_norm),
 ];
 
-/// In a trained model popnn's statistics over the batch; else a scale and a shift per channel, made
-/// of the running statistics (popart willow/src/popx/op/batchnormx.cpp).
+/// Builds a batch norm. A trained model uses popnn's statistics over the batch. Otherwise it is a
+/// scale and a shift per channel, derived from the running statistics (popart
+/// willow/src/popx/op/batchnormx.cpp).
 fn batch_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let channels = shape.get(1).copied().unwrap_or(1);
-    let (mean, variance) = (node.required(3)?, node.required(4)?);
+    let mean = node.required(3)?;
+    let variance = node.required(4)?;
     let statistics = [statistic(node, mean)?, statistic(node, variance)?];
     let [scale, shift] = [node.input(1)?, node.input(2)?];
     if node.importer.settings.training {
@@ -58,7 +60,7 @@ fn batch_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// A running statistic: it is on the device and no optimiser changes it.
+/// The tensor of a running statistic, which is on the device and is not changed by an optimiser.
 fn statistic(node: &mut NodeImport, value: ValueId) -> Result<TensorId, GraphError> {
     if let Some(known) = node.importer.tensors[value.index()] {
         return Ok(known);
@@ -75,10 +77,12 @@ fn statistic(node: &mut NodeImport, value: ValueId) -> Result<TensorId, GraphErr
 }
 
 fn group_norm(node: &mut NodeImport, groups: u64) -> Result<(), GraphError> {
-    let (x, scale, shift) = (node.input(0)?, node.input(1)?, node.input(2)?);
+    let x = node.input(0)?;
+    let scale = node.input(1)?;
+    let shift = node.input(2)?;
     let shape = node.shape(x);
     let channels = shape.get(1).copied().unwrap_or(1);
-    // popnn's norm has fields of two dimensions; before opset 21 a scale is per group.
+    // popnn's norm has fields of two dimensions. Before opset 21 there is a scale per group.
     let field: u64 = shape.iter().skip(2).product();
     let samples = shape.first().copied().unwrap_or(1);
     let as_field = node.reshape("field", x, &[samples, channels, field, 1])?;
@@ -94,7 +98,7 @@ fn group_norm(node: &mut NodeImport, groups: u64) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// The values of the axes from `axis` on as one axis.
+/// Merges the axes from `axis` on into one axis.
 fn rows(node: &mut NodeImport, x: TensorId) -> Result<(TensorId, u64), GraphError> {
     let shape = node.shape(x);
     let axis = node.axis(node.int("axis", -1)?, shape.len())?;
@@ -106,7 +110,7 @@ fn rows(node: &mut NodeImport, x: TensorId) -> Result<(TensorId, u64), GraphErro
 fn layer_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let (x, channels) = rows(node, x)?;
-    // popnn takes scale and shift in any case: ones and zeros where the file has none.
+    // popnn always requires scale and shift: ones and zeros if the file has none.
     let dtype = node.ty(x).dtype;
     let mut affine = [x; 2];
     for (part, tensor) in affine.iter_mut().enumerate() {
@@ -121,19 +125,18 @@ fn layer_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x / sqrt(mean(x^2) + epsilon) . scale, step by step: popnn has no such norm.
+/// Builds `x / sqrt(mean(x^2) + epsilon) . scale` step by step, because popnn has no such norm.
 fn rms_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let (x, channels) = rows(node, x)?;
     let row_count = node.shape(x)[0];
     let sum = ReduceOp::new(ReduceOperation::SquareAdd, vec![1]);
-    let sum = match node.importer.settings.training {
-        false => node.apply("squareSum", sum, &[x])?,
-        // The gradient goes through the square.
-        true => {
-            let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
-            node.apply("sum", ReduceOp::new(ReduceOperation::Add, vec![1]), &[square])?
-        }
+    let sum = if node.importer.settings.training {
+        // The gradient passes through the square.
+        let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
+        node.apply("sum", ReduceOp::new(ReduceOperation::Add, vec![1]), &[square])?
+    } else {
+        node.apply("squareSum", sum, &[x])?
     };
     let mean = node.scale("mean", sum, 1.0 / channels.max(1) as f64)?;
     let epsilon = node.float("epsilon", 1e-5)?;
@@ -148,7 +151,7 @@ fn rms_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x divided by the sum of magnitudes, or by the root of the sum of squares, along an axis.
+/// Divides `x` by the sum of magnitudes, or by the root of the sum of squares, along an axis.
 fn lp_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let mut shape = node.shape(x);
@@ -164,13 +167,14 @@ fn lp_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x / (bias + alpha . mean of squares over neighbouring channels)^beta: the mean is a pooling
-/// along the channels, as popart composes it (willow/src/popx/op/lrnx.cpp).
+/// Builds `x / (bias + alpha . mean of squares over neighbouring channels)^beta`. The mean is a
+/// pooling along the channels, as popart composes it (willow/src/popx/op/lrnx.cpp).
 fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let size = node.count("size")?;
-    let (samples, channels) = (shape[0], shape.get(1).copied().unwrap_or(1));
+    let samples = shape[0];
+    let channels = shape.get(1).copied().unwrap_or(1);
     let field: u64 = shape.iter().skip(2).product();
     let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
     let columns = node.reshape("columns", square, &[samples, 1, channels, field])?;
@@ -182,14 +186,16 @@ fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let sums = node.reshape("neighbours/field", sums, &shape)?;
     let alpha = node.float("alpha", 1e-4)?;
     let scaled = node.scale("alpha", sums, alpha / size.max(1) as f64)?;
-    let (bias, beta) = (node.float("bias", 1.0)?, node.float("beta", 0.75)?);
+    let bias = node.float("bias", 1.0)?;
+    let beta = node.float("beta", 0.75)?;
     let shifted = node.with_scalar("bias", BinaryOpType::Add, scaled, bias)?;
     let power = node.with_scalar("power", BinaryOpType::Power, shifted, beta)?;
     let y = node.apply("", BinaryOp::DIVIDE, &[x, power])?;
     node.set(0, y)
 }
 
-/// x without its mean over its deviation, along some axes: all but the channels where none is named.
+/// Subtracts the mean of `x` and divides by its deviation, along some axes: all but the channels if
+/// none is named.
 fn mean_variance_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);

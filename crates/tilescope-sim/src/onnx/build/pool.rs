@@ -1,4 +1,4 @@
-//! Pooling.
+//! Pooling operators.
 
 use super::conv::windows;
 use super::{OpBuilder, modelled};
@@ -26,7 +26,7 @@ fn pool(node: &mut NodeImport, kind: PoolingType) -> Result<(), GraphError> {
             return Err(node.refuse(ImportProblem::NotModelled(what)));
         }
         let [before, mut behind] = window.padding;
-        // `ceil_mode` adds a window that ends behind the field.
+        // `ceil_mode` adds a window that ends after the field.
         let windows = output.get(2 + axis).copied().unwrap_or(1).max(1);
         let covered = (windows - 1) * window.stride + window.kernel;
         behind = behind.max(covered.saturating_sub(field[axis] + before));
@@ -36,11 +36,15 @@ fn pool(node: &mut NodeImport, kind: PoolingType) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// One window over the whole field.
+/// Pools with one window over the whole field.
 fn global(node: &mut NodeImport, kind: PoolingType) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let whole = |kernel: &u64| PoolWindow { kernel: *kernel, stride: 1, before: 0, behind: 0 };
-    let windows = node.shape(x).iter().skip(2).map(whole).collect();
+    let windows = node
+        .shape(x)
+        .iter()
+        .skip(2)
+        .map(|kernel| PoolWindow { kernel: *kernel, stride: 1, before: 0, behind: 0 })
+        .collect();
     let y = node.apply("", PoolOp { kind, windows }, &[x])?;
     node.set(0, y)
 }

@@ -1,5 +1,5 @@
-//! Numbers of eight bits and their scales: IPUs compute in none of these types, so they are
-//! converted where the file says so.
+//! Numbers of eight bits and their scales. IPUs do not compute in these types, so the numbers are
+//! converted where the file requests it.
 
 use super::{OpBuilder, composed};
 use crate::graph::GraphError;
@@ -12,7 +12,7 @@ use crate::shape::{DType, TensorId};
 pub(super) const OPS: &[OpBuilder] =
     &[composed("DequantizeLinear", dequantize), composed("QuantizeLinear", quantize)];
 
-/// The operand at `input`, along the axis that it has a value for each part of.
+/// Returns the operand at `input`, aligned with the axis that it has a value for each part of.
 fn along_axis(node: &mut NodeImport, input: usize, dtype: DType) -> Result<TensorId, GraphError> {
     let shape = node.of_file(0)?.dims.clone();
     let tensor = node.input(input)?;
@@ -31,7 +31,8 @@ fn along_axis(node: &mut NodeImport, input: usize, dtype: DType) -> Result<Tenso
     Err(node.refuse(ImportProblem::Scales { scales: own, shape }))
 }
 
-/// `(x - zero) . scale`. Of numbers that stand for others the gradient is passed on to those.
+/// `(x - zero) . scale`. If the numbers stand for trained values, the gradient passes to those
+/// values.
 fn dequantize(node: &mut NodeImport) -> Result<(), GraphError> {
     let dtype = node.output_type(0).unwrap_or(DType::Float);
     let few_bits = node.required(0)?;
@@ -54,8 +55,8 @@ fn dequantize(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// `x / scale + zero`, rounded and held in the type. A number of few bits has no gradient; while a
-/// model learns to be quantised it is followed by `DequantizeLinear`, and the two pass the gradient
+/// `x / scale + zero`, rounded and clamped to the type. A number of few bits has no gradient. While
+/// a model learns to be quantised, `DequantizeLinear` follows, and the two pass the gradient
 /// straight through, as torch's `fake_quantize` does.
 fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
     let stands_in = node.is_trained(0);
@@ -76,9 +77,10 @@ fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
         _ => (0.0, 255.0),
     };
     if stands_in {
-        let bound = |operation, value| ScalarOp::new(operation, value);
-        let above = node.apply("low", bound(BinaryOpType::GreaterThanEqual, low), &[y])?;
-        let below = node.apply("high", bound(BinaryOpType::LessThanEqual, high), &[y])?;
+        let is_above = ScalarOp::new(BinaryOpType::GreaterThanEqual, low);
+        let above = node.apply("low", is_above, &[y])?;
+        let is_below = ScalarOp::new(BinaryOpType::LessThanEqual, high);
+        let below = node.apply("high", is_below, &[y])?;
         let within = node.binary("within", BinaryOpType::LogicalAnd, [above, below])?;
         if let Some(few_bits) = node.node.outputs.first().copied().flatten() {
             let kept = StraightThrough { of: x, within };
@@ -89,7 +91,7 @@ fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Whether nothing but `DequantizeLinear` reads the result of a node.
+/// True if only `DequantizeLinear` nodes read the result of a node.
 fn is_dequantized(node: &NodeImport) -> bool {
     let Some(few_bits) = node.node.outputs.first().copied().flatten() else { return false };
     let importer = &node.importer;

@@ -15,7 +15,8 @@ pub(super) const OPS: &[OpBuilder] = &[
     modelled("RandomUniformLike", |node| random(node, RandomDistribution::Uniform)),
 ];
 
-/// Active where the model is trained: from opset 12 on a node says itself whether it is.
+/// Builds dropout, which is active if the model is trained. From opset 12 on the node itself states
+/// if it is active.
 fn dropout(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let says_so = node.known_ints(2).is_some_and(|flag| flag.first() == Some(&1));

@@ -14,7 +14,7 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("RNN", simple),
 ];
 
-/// Which directions a layer goes through its sequence in: backwards or not.
+/// The directions in which a layer processes its sequence: true for backwards.
 fn directions(node: &NodeImport) -> Result<Vec<bool>, GraphError> {
     match node.text("direction", "forward")?.as_str() {
         "forward" => Ok(vec![false]),
@@ -24,24 +24,25 @@ fn directions(node: &NodeImport) -> Result<Vec<bool>, GraphError> {
     }
 }
 
-/// What a layer is made of, in the words of the standard.
+/// The sizes of a layer, in the terms of the standard.
 #[derive(Clone, Copy)]
 struct LayerSizes {
     directions: u64,
     input: u64,
     hidden: u64,
-    /// Values of a cell for each of its outputs.
+    /// The number of values of a cell for each of its outputs.
     units: u64,
 }
 
 impl LayerSizes {
-    /// Rows of the weights of one direction: its input's, and its own outputs'.
+    /// Rows of the weights of one direction: those of its input, and those of its own outputs.
     fn rows(self) -> u64 {
         self.input + self.hidden
     }
 
-    /// Inputs, below them outputs, `[directions x (input + hidden), units x hidden]`. Weights of the
-    /// file are written so; those that the graph computes are turned and joined first.
+    /// Returns the weights of inputs, then of outputs, as
+    /// `[directions x (input + hidden), units x hidden]`. Weights of the file are written in this
+    /// form. Weights that the graph computes are transposed and joined first.
     fn weights(self, node: &mut NodeImport) -> Result<TensorId, GraphError> {
         let columns = self.units * self.hidden;
         if node.is_own_weight(1) && node.is_own_weight(2) {
@@ -58,8 +59,8 @@ impl LayerSizes {
         node.reshape("weights/rows", both, &[self.directions * self.rows(), columns])
     }
 
-    /// `[directions x units, hidden]`: the two biases of the standard are added before they are
-    /// written, or by the graph that computes them.
+    /// Returns the biases as `[directions x units, hidden]`. The two biases of the standard are
+    /// added before they are written, or by the graph that computes them.
     fn biases(self, node: &mut NodeImport) -> Result<Option<TensorId>, GraphError> {
         let Some(value) = node.value(3) else { return Ok(None) };
         let dims = [self.directions * self.units, self.hidden];
@@ -77,7 +78,7 @@ impl LayerSizes {
     }
 }
 
-/// A sequence, turned around where a layer goes backwards.
+/// Returns a sequence, reversed if a layer processes it backwards.
 fn in_direction(
     node: &mut NodeImport,
     part: &str,
@@ -85,13 +86,14 @@ fn in_direction(
     backwards: bool,
 ) -> Result<TensorId, GraphError> {
     let steps = node.shape(x)[0];
-    match backwards {
-        true => node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x]),
-        false => Ok(x),
+    if backwards {
+        node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x])
+    } else {
+        Ok(x)
     }
 }
 
-/// The part of a tensor that is of one direction.
+/// The part of a tensor that belongs to one direction.
 fn own_part(
     node: &mut NodeImport,
     part: &str,
@@ -103,7 +105,7 @@ fn own_part(
     if directions == 1 { Ok(of) } else { node.apply(part, SliceOp { axis: 0, range }, &[of]) }
 }
 
-/// Outputs of all directions as one, and the states behind the last steps.
+/// Joins the outputs of all directions, and sets the states after the last steps.
 fn finish(
     node: &mut NodeImport,
     outputs: &[TensorId],
@@ -134,7 +136,7 @@ fn finish(
     Ok(())
 }
 
-/// Layers of simple cells over a sequence.
+/// Builds layers of simple cells over a sequence.
 fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let [steps, batch, input] = node.shape(x)[..] else {
@@ -144,13 +146,12 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     let directions = backwards.len() as u64;
     let hidden = node.count("hidden_size")?;
     let sizes = LayerSizes { directions, input, hidden, units: 1 };
-    let apart = match directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
-        true => {
-            let [of_input, of_state] = [node.required(1)?, node.required(2)?];
-            let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
-            Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
-        }
-        false => None,
+    let apart = if directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
+        let [of_input, of_state] = [node.required(1)?, node.required(2)?];
+        let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
+        Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
+    } else {
+        None
     };
     let weights = if apart.is_none() { Some(sizes.weights(node)?) } else { None };
     let biases = sizes.biases(node)?;
@@ -164,9 +165,10 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
             (Some(apart), _) => apart,
             (None, Some(weights)) => {
                 let own = own_part(node, "weights/direction", weights, place)?;
-                let rows = |range| SliceOp { axis: 0, range };
-                let of_input = node.apply("inputWeights", rows(0..input), &[own])?;
-                [of_input, node.apply("stateWeights", rows(input..sizes.rows()), &[own])?]
+                let of_input = SliceOp { axis: 0, range: 0..input };
+                let of_input = node.apply("inputWeights", of_input, &[own])?;
+                let of_state = SliceOp { axis: 0, range: input..sizes.rows() };
+                [of_input, node.apply("stateWeights", of_state, &[own])?]
             }
             (None, None) => return Err(node.refuse(ImportProblem::NoWeights)),
         };
@@ -193,8 +195,8 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     finish(node, &outputs, &backwards)
 }
 
-/// One layer over a sequence in one or both directions. The weights of inputs and of states are one
-/// matrix, as popnn keeps them.
+/// Builds one layer over a sequence in one or both directions. The weights of inputs and of states
+/// form one matrix, as popnn keeps them.
 fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let [steps, batch, input] = node.shape(x)[..] else {
@@ -202,7 +204,8 @@ fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
     };
     let backwards = directions(node)?;
     let directions = backwards.len() as u64;
-    let (hidden, units) = (node.count("hidden_size")?, cell.units());
+    let hidden = node.count("hidden_size")?;
+    let units = cell.units();
     let sizes = LayerSizes { directions, input, hidden, units };
     let dtype = node.ty(x).dtype;
     let weights = sizes.weights(node)?;
@@ -216,7 +219,7 @@ fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
         let biases = own_part(node, "biases", biases, (at, directions))?;
         let keeps_intermediates = node.importer.settings.training;
         let operator = RnnOp { cell, output: hidden, keeps_intermediates };
-        // popnn goes through a sequence from either end.
+        // popnn processes a sequence from either end.
         let made = node.apply_all("", operator, &[x, weights, biases])?[0];
         outputs.push(node.reshape("direction", made, &[steps, 1, batch, hidden])?);
     }

@@ -1,4 +1,4 @@
-//! Reductions over some axes, all where none is named.
+//! Reductions over some axes, or over all axes if none is named.
 
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
@@ -68,8 +68,8 @@ fn reduce(node: &mut NodeImport, reduction: Reduction) -> Result<(), GraphError>
     node.set(0, y)
 }
 
-/// The logarithm of the sum of powers, of what is left of values without the largest, as PopART
-/// does it (willow/src/popx/op/reducelogsumexpx.cpp).
+/// The logarithm of the sum of exponentials. The largest value is subtracted first, as in PopART
+/// (willow/src/popx/op/reducelogsumexpx.cpp).
 fn log_sum_exp(node: &mut NodeImport, axes: Vec<usize>) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let mut kept = node.shape(x);

@@ -1,4 +1,4 @@
-//! Fields of another size: elements repeated, or means of neighbours.
+//! Fields of another size: repeated elements, or means of neighbours.
 
 use super::{OpBuilder, composed};
 use crate::graph::{GraphError, ImportProblem};
@@ -9,8 +9,8 @@ use crate::shape::{TensorId, TensorInfo};
 
 pub(super) const OPS: &[OpBuilder] = &[composed("Resize", resize), composed("Upsample", resize)];
 
-/// Axis by axis, as popart does (willow/src/popx/op/resizex.cpp): nearest elements are copies,
-/// linear ones a weighted sum of two of them.
+/// Resizes axis by axis, as popart does (willow/src/popx/op/resizex.cpp). Nearest elements are
+/// copies, linear ones a weighted sum of two elements.
 fn resize(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut x = node.input(0)?;
     let dims = node.output_dims(0)?;
@@ -33,7 +33,7 @@ fn resize(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, x)
 }
 
-/// Where the elements of an axis come from, as a position between elements.
+/// The source positions of the elements of an axis, which may be between elements.
 struct Places {
     positions: Vec<f64>,
     last: f64,
@@ -41,28 +41,28 @@ struct Places {
 
 impl Places {
     fn new(node: &NodeImport, from: u64, to: u64) -> Result<Self, GraphError> {
-        // Before opset 11 positions were asymmetric.
+        // Positions were asymmetric before opset 11.
         let default = if node.node.opset < 11 { "asymmetric" } else { "half_pixel" };
         let mode = node.text("coordinate_transformation_mode", default)?;
         let scale = from as f64 / to as f64;
-        let position = |place: u64| match mode.as_str() {
+        let positions = (0..to).map(|place| match mode.as_str() {
             "asymmetric" => place as f64 * scale,
             "align_corners" if to > 1 => place as f64 * (from - 1) as f64 / (to - 1) as f64,
             "align_corners" => 0.0,
             "pytorch_half_pixel" if to == 1 => 0.0,
             _ => (place as f64 + 0.5) * scale - 0.5,
-        };
-        Ok(Self { positions: (0..to).map(position).collect(), last: (from.max(1) - 1) as f64 })
+        });
+        Ok(Self { positions: positions.collect(), last: (from.max(1) - 1) as f64 })
     }
 
-    /// Positions made elements of the axis.
+    /// Rounds positions to elements of the axis.
     fn indices(&self, round: impl Fn(f64) -> f64) -> Vec<u64> {
-        let index = |position: &f64| whole(round(*position).clamp(0.0, self.last));
-        self.positions.iter().map(index).collect()
+        let rounded = self.positions.iter().map(|position| round(*position).clamp(0.0, self.last));
+        rounded.map(whole).collect()
     }
 }
 
-/// A number that was rounded and lies in an axis.
+/// Converts a rounded number within an axis.
 #[allow(clippy::cast_possible_truncation, reason = "positions lie between 0 and an axis's size")]
 fn whole(position: f64) -> u64 {
     position as u64
@@ -84,7 +84,7 @@ fn nearest(
     node.apply("", TakeOp { axis, indices }, &[x])
 }
 
-/// low + (high - low) . weight
+/// `low + (high - low) . weight` for each element.
 fn blend(
     node: &mut NodeImport,
     x: TensorId,

@@ -1,4 +1,4 @@
-//! Views, and other types and shapes of the same elements.
+//! Views, and conversions of the same elements to other types and shapes.
 
 use super::{OpBuilder, composed, modelled};
 use crate::graph::{GraphError, ImportProblem};
@@ -23,7 +23,8 @@ fn identity(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, x)
 }
 
-/// The shape of the result is known: what it was made of does not matter any more.
+/// Reshapes to the known shape of the result. The way in which the shape was computed does not
+/// matter.
 fn reshape(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let dims = node.output_dims(0)?;
@@ -58,7 +59,7 @@ fn transpose(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Channels to squares of the field: `[n, c, h, w]` to `[n, c / b^2, h b, w b]`.
+/// Moves channels to squares of the field: `[n, c, h, w]` to `[n, c / b^2, h b, w b]`.
 fn depth_to_space(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let block = node.count("blocksize")?;
@@ -78,7 +79,7 @@ fn depth_to_space(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Squares of the field to channels: the other way round.
+/// Moves squares of the field to channels, the inverse of [`depth_to_space`].
 fn space_to_depth(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let block = node.count("blocksize")?.max(1);

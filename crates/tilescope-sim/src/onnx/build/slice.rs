@@ -1,4 +1,4 @@
-//! Parts of tensors, and tensors of parts.
+//! Parts of tensors, and tensors joined from parts.
 
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
@@ -18,7 +18,7 @@ pub(super) const OPS: &[OpBuilder] = &[
 fn concat(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut parts = Vec::new();
     for input in 0..node.node.inputs.len() {
-        // What has no elements adds none.
+        // A tensor without elements adds nothing.
         parts.extend(node.optional(input)?);
     }
     let Some(first) = parts.first().copied() else {
@@ -44,11 +44,12 @@ fn split(node: &mut NodeImport) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// More parts than any model has: a file cannot ask for memory with them.
+/// The largest number of parts, more than any model has. It limits the memory that a file can make
+/// the importer allocate.
 const MOST_PARTS: u64 = 1 << 16;
 
-/// Sizes of the parts of `whole` elements, also of those that nobody reads: as given, or equal
-/// with a smaller last one.
+/// Sizes of the parts of `whole` elements, including unread ones: as given, or equal with a smaller
+/// last one.
 fn part_sizes(node: &NodeImport, whole: u64) -> Result<Vec<u64>, GraphError> {
     let wrong = || node.refuse(ImportProblem::SplitSizes);
     if let Some(given) = node.ints_or_input("split", 1)? {
@@ -67,8 +68,8 @@ fn part_sizes(node: &NodeImport, whole: u64) -> Result<Vec<u64>, GraphError> {
     if sizes.contains(&0) { Err(wrong()) } else { Ok(sizes) }
 }
 
-/// A stretch of some axes, by the numpy rules for ends that lie outside. What it leaves is known;
-/// where it begins is read.
+/// Slices some axes, with numpy's rules for ends outside the tensor. The sizes are known. The
+/// starts are read.
 fn slice(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut y = node.input(0)?;
     let shape = node.shape(y);
@@ -97,10 +98,10 @@ fn stretch(
     let size = node.shape(x)[axis];
     let whole = i64::try_from(size).unwrap_or(i64::MAX);
     let from_front = |at: i64| if at < 0 { at.saturating_add(whole) } else { at };
-    let (start, end) = (from_front(start), from_front(end));
-    let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
+    let start = from_front(start);
+    let end = from_front(end);
     if step == 1 {
-        let range = unsigned(start).min(size)..unsigned(end).min(size);
+        let range = or_zero(start).min(size)..or_zero(end).min(size);
         return if range == (0..size) {
             Ok(x)
         } else {
@@ -112,12 +113,12 @@ fn stretch(
         _ => (start.max(0), end.min(whole)),
     };
     let distance = if step < 0 { start - end } else { end - start };
-    let count = unsigned(distance).div_ceil(step.unsigned_abs().max(1));
-    node.apply("", TakeOp::stepped(axis, unsigned(start), step, count), &[x])
+    let count = or_zero(distance).div_ceil(step.unsigned_abs().max(1));
+    node.apply("", TakeOp::stepped(axis, or_zero(start), step, count), &[x])
 }
 
-/// A constant around a tensor, or its elements again: attributes before opset 11, inputs from then
-/// on.
+/// Pads a tensor with a constant or with its own elements. The padding is an attribute before opset
+/// 11 and an input from then on.
 fn pad(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut x = node.input(0)?;
     let rank = node.shape(x).len();
@@ -126,36 +127,42 @@ fn pad(node: &mut NodeImport) -> Result<(), GraphError> {
         Some(axes) => axes.iter().map(|axis| node.axis(*axis, rank)).collect::<Result<_, _>>()?,
         None => (0..rank).collect(),
     };
-    let of_axis = |axis: usize| {
-        let at = axes.iter().position(|of| *of == axis)?;
-        Some([*written.get(at)?, *written.get(axes.len() + at)?])
-    };
-    let pads: Vec<[i64; 2]> = (0..rank).map(|axis| of_axis(axis).unwrap_or([0, 0])).collect();
+    let mut pads: Vec<[i64; 2]> = vec![[0, 0]; rank];
+    for (at, axis) in axes.iter().enumerate() {
+        if let (Some(before), Some(behind)) = (written.get(at), written.get(axes.len() + at)) {
+            pads[*axis] = [*before, *behind];
+        }
+    }
     let mode = node.text("mode", "constant")?;
-    let positive = |pad: i64| u64::try_from(pad).unwrap_or(0);
     for (axis, [before, behind]) in pads.iter().enumerate() {
+        // Negative pads cut elements off.
         let size = node.shape(x)[axis];
-        let cut = |pad: i64| positive(pad.saturating_neg());
-        let range = cut(*before)..size.saturating_sub(cut(*behind));
+        let first = or_zero(before.saturating_neg());
+        let range = first..size.saturating_sub(or_zero(behind.saturating_neg()));
         if range != (0..size) {
             x = node.apply("cut", SliceOp { axis, range }, &[x])?;
         }
-        if mode != "constant" && (positive(*before), positive(*behind)) != (0, 0) {
+        if mode != "constant" && (*before > 0 || *behind > 0) {
             let size = i64::try_from(node.shape(x)[axis]).unwrap_or(i64::MAX);
-            let places = -positive(*before).cast_signed()..size + positive(*behind).cast_signed();
-            let indices = places.map(|place| positive(edge_index(&mode, place, size))).collect();
+            let places = -*before.max(&0)..size + *behind.max(&0);
+            let indices = places.map(|place| or_zero(edge_index(&mode, place, size))).collect();
             x = node.apply("", TakeOp { axis, indices }, &[x])?;
         }
     }
     if mode == "constant" && pads.iter().flatten().any(|pad| *pad > 0) {
-        let before = pads.iter().map(|[before, _]| positive(*before)).collect();
-        let behind = pads.iter().map(|[_, behind]| positive(*behind)).collect();
+        let before = pads.iter().map(|[before, _]| or_zero(*before)).collect();
+        let behind = pads.iter().map(|[_, behind]| or_zero(*behind)).collect();
         x = node.apply("", PadOp { before, behind }, &[x])?;
     }
     node.set(0, x)
 }
 
-/// The element that stands at a place outside an axis.
+/// The number, or 0 if it is negative.
+fn or_zero(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// The element at a position outside an axis.
 fn edge_index(mode: &str, place: i64, size: i64) -> i64 {
     let last = (size - 1).max(0);
     match mode {
@@ -168,10 +175,11 @@ fn edge_index(mode: &str, place: i64, size: i64) -> i64 {
     }
 }
 
-/// The tensor several times along each axis: repeated along an axis before it, which both become.
+/// Repeats the tensor along each axis: along a new axis before it, which is then merged with it.
 fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let (shape, dims) = (node.shape(x), node.output_dims(0)?);
+    let shape = node.shape(x);
+    let dims = node.output_dims(0)?;
     let with_copies = |copies: &dyn Fn(usize) -> u64| -> Vec<u64> {
         shape.iter().enumerate().flat_map(|(axis, size)| [copies(axis), *size]).collect()
     };
@@ -180,7 +188,8 @@ fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, all)
 }
 
-/// The part of each matrix above or below a diagonal, zeros elsewhere: a choice by a constant mask.
+/// Keeps the part of each matrix above or below a diagonal and sets the rest to zero: a selection
+/// by a constant mask.
 fn trilu(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);

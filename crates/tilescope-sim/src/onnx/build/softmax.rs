@@ -1,4 +1,4 @@
-//! Softmax.
+//! Softmax and its logarithm.
 
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
@@ -10,7 +10,8 @@ pub(super) const OPS: &[OpBuilder] = &[
     modelled("Softmax", |node| softmax(node, false)),
 ];
 
-/// Over one axis from opset 13 on; before, over all axes from `axis` on, as one.
+/// Builds a softmax over one axis from opset 13 on. Before, it runs over all axes from `axis` on,
+/// merged into one.
 fn softmax(node: &mut NodeImport, log: bool) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);

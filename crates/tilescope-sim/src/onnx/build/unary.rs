@@ -1,4 +1,4 @@
-//! Functions of every element that popops has a vertex for.
+//! Functions of every element for which popops has a vertex.
 
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;

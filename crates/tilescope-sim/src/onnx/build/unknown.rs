@@ -1,4 +1,4 @@
-//! What nothing is known of, where the spec allows it.
+//! Unknown operators, if the spec allows them.
 
 use crate::graph::{GraphError, ImportProblem};
 use crate::onnx::node_import::NodeImport;

@@ -5,7 +5,7 @@ use super::pattern::{FusedNode, GraphView, Product};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 use tilescope_onnx::ValueId;
 
-/// sqrt(2 / pi)
+/// The factor sqrt(2 / pi) of the hyperbolic tangent.
 const TANH_SCALE: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
 const CUBE_SCALE: f64 = 0.044_715;
 
@@ -37,23 +37,23 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
     })
 }
 
-/// The nodes of x / sqrt 2.
+/// The nodes of `x / sqrt 2`.
 fn by_erf(graph: &GraphView, argument: ValueId, x: ValueId) -> Option<Vec<usize>> {
     if let Some(div) = graph.only_maker(argument, "Div") {
         let fits = graph.input(div, 0)? == x && graph.is_about(graph.input(div, 1)?, SQRT_2);
-        return fits.then(|| vec![div]);
+        return if fits { Some(vec![div]) } else { None };
     }
     let product = scaled(graph, argument, FRAC_1_SQRT_2)?;
-    (product.factors == [x]).then_some(product.nodes)
+    if product.factors == [x] { Some(product.nodes) } else { None }
 }
 
-/// A product that nobody else reads with this constant in it.
+/// The product with this constant, if nothing else reads it.
 fn scaled(graph: &GraphView, value: ValueId, constant: f64) -> Option<Product> {
     let product = graph.product_of(graph.only_maker(value, "Mul")?)?;
-    ((product.constant - constant).abs() <= 1e-3 * constant).then_some(product)
+    if (product.constant - constant).abs() <= 1e-3 * constant { Some(product) } else { None }
 }
 
-/// The nodes of sqrt(2/pi) (x + 0.044715 x^3).
+/// The nodes of `sqrt(2/pi) (x + 0.044715 x^3)`.
 fn by_tanh(graph: &GraphView, argument: ValueId, x: ValueId) -> Option<Vec<usize>> {
     let outer = scaled(graph, argument, TANH_SCALE)?;
     let [sum] = outer.factors[..] else { return None };
@@ -69,7 +69,7 @@ fn by_tanh(graph: &GraphView, argument: ValueId, x: ValueId) -> Option<Vec<usize
             let pow = graph.only_maker(power, "Pow")?;
             nodes.push(pow);
             let fits = graph.input(pow, 0)? == x && graph.is_about(graph.input(pow, 1)?, 3.0);
-            fits.then_some(nodes)
+            if fits { Some(nodes) } else { None }
         }
         _ => None,
     }

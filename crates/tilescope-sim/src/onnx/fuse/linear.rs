@@ -1,6 +1,6 @@
-//! A product with weights and a bias per column: `MatMul`, `Add`. Exporters write the weights as
-//! the module has them, a row for each output, and turn them around first: `Transpose`, `MatMul`,
-//! with a bias or without.
+//! A product with weights and a bias per column: `MatMul`, `Add`. Exporters write the weights in
+//! the layout of the module, a row for each output, and transpose them first: `Transpose`,
+//! `MatMul`, with or without a bias.
 
 use super::pattern::{FusedNode, GraphView};
 use tilescope_onnx::ValueId;
@@ -12,26 +12,27 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
             let fits = graph.is_weight(bias, 1) && graph.value(bias).elements() == linear.columns;
             linear.node.inputs.push(bias);
             linear.node.nodes.push(last);
-            fits.then_some(linear.node)
+            if fits { Some(linear.node) } else { None }
         }),
         "MatMul" => {
             let linear = product_with_weights(graph, last)?;
-            // Alone, a product is what it is.
-            (linear.node.nodes.len() > 1).then_some(linear.node)
+            // A product without bias and transposition is not a fused node.
+            if linear.node.nodes.len() > 1 { Some(linear.node) } else { None }
         }
         _ => None,
     }
 }
 
-/// A product, and how many columns it has.
+/// A product, and the number of its columns.
 struct LinearProduct {
     node: FusedNode,
     columns: u64,
 }
 
-/// The product of rows with weights, turned around or not.
+/// The product of rows with weights, transposed or not.
 fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduct> {
-    let (x, of_product) = (graph.input(matmul, 0)?, graph.input(matmul, 1)?);
+    let x = graph.input(matmul, 0)?;
+    let of_product = graph.input(matmul, 1)?;
     let (weights, transpose) = match turned_around(graph, of_product) {
         Some((weights, transpose)) => (weights, Some(transpose)),
         None => (of_product, None),
@@ -43,7 +44,10 @@ fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduc
         attribute: transpose.map(|_| ("transB", 1)),
         ..FusedNode::new("Linear", vec![x, weights], nodes)
     };
-    fits.then_some(LinearProduct { node, columns })
+    if !fits {
+        return None;
+    }
+    Some(LinearProduct { node, columns })
 }
 
 /// The matrix whose axes a node swaps for this product alone, and that node.

@@ -1,14 +1,14 @@
-//! Masks stay as narrow as what they are made of.
+//! Masks that stay as narrow as the values that they are made of.
 //!
-//! Exporters write a mask of keys as one of queries and keys: they expand it, or join it with a
-//! mask that lets everything pass. All its rows are equal then, and whoever adds it to scores
-//! repeats them anyway, as popops does with a row for all queries (poputil::broadcastToMatch). A
+//! Exporters write a mask of keys as a mask of queries and keys: they expand it, or join it with a
+//! mask that is true everywhere. All its rows are then equal, and the addition to the scores
+//! repeats them anyway, as popops does with one row for all queries (poputil::broadcastToMatch). A
 //! mask of weights that is computed as (1 - mask) . -10000 is a product and a sum of constants.
 
 use super::pattern::{FusedNode, GraphView};
 use tilescope_onnx::{ConstantData, OnnxGraph, OnnxNode, ValueId};
 
-/// Operators whose operands may be narrower than their result, which repeats them.
+/// Operators that repeat operands which are narrower than their result.
 const REPEATING: [&str; 24] = [
     "Add",
     "And",
@@ -36,7 +36,7 @@ const REPEATING: [&str; 24] = [
     "Xor",
 ];
 
-/// `(1 - mask) . constant`
+/// `(1 - mask) . constant` as one node.
 pub(super) fn find_inverted(graph: &GraphView, last: usize) -> Option<FusedNode> {
     if graph.node(last).op != "Mul" {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn find_inverted(graph: &GraphView, last: usize) -> Option<FusedNode>
             && graph.is_constant(by)
             && graph.scalar(by).is_some_and(|by| by < 0.0 && by.is_finite());
         let inputs = vec![graph.input(sub, 1)?, by];
-        fits.then(|| FusedNode::new("InvertedMask", inputs, vec![sub, last]))
+        if fits { Some(FusedNode::new("InvertedMask", inputs, vec![sub, last])) } else { None }
     })
 }
 
@@ -55,7 +55,7 @@ fn repeats(node: &OnnxNode) -> bool {
     node.domain.is_empty() && REPEATING.contains(&node.op.as_str())
 }
 
-/// The shape of the result of operands of these shapes, which go together.
+/// The shape of the result of operands with these compatible shapes.
 fn broadcast<'a>(operands: impl Iterator<Item = &'a [u64]>) -> Vec<u64> {
     let mut result: Vec<u64> = Vec::new();
     for dims in operands {
@@ -73,13 +73,13 @@ fn broadcast<'a>(operands: impl Iterator<Item = &'a [u64]>) -> Vec<u64> {
     result
 }
 
-/// With ones in front.
+/// Adds leading ones to `dims` up to this rank.
 fn of_rank(dims: &[u64], rank: usize) -> Vec<u64> {
     let missing = rank.saturating_sub(dims.len());
     std::iter::repeat_n(1, missing).chain(dims.iter().copied()).collect()
 }
 
-/// What is known of how narrow values could be, and will be.
+/// The narrowest known shapes of values.
 struct NarrowValues<'a> {
     file: &'a OnnxGraph,
     /// The narrowest shape of each value that can be narrower than in the file.
@@ -91,7 +91,7 @@ impl NarrowValues<'_> {
         self.narrowest[value.index()].as_deref().unwrap_or(&self.file.value(value).dims)
     }
 
-    /// Whether a value is true everywhere, as far as it is known.
+    /// True if a value is known to be true everywhere.
     fn is_all_true(&self, value: ValueId) -> bool {
         let content = self.file.value(value).content.as_deref();
         content.is_some_and(|content| match &content.data {
@@ -100,8 +100,8 @@ impl NarrowValues<'_> {
         })
     }
 
-    /// The operands that a result is made of, without a size for an expansion and without what lets
-    /// everything pass.
+    /// The operands that determine a result, without the sizes of an expansion and without masks
+    /// that are true everywhere.
     fn operands(&self, node: &OnnxNode) -> Vec<ValueId> {
         let all: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
         match node.op.as_str() {
@@ -115,7 +115,7 @@ impl NarrowValues<'_> {
         }
     }
 
-    /// The shape that a node gives its result if its operands are as narrow as they can be.
+    /// The shape of a node's result if its operands are as narrow as they can be.
     fn narrowest_result(&self, node: &OnnxNode) -> Option<Vec<u64>> {
         let output = node.outputs.first().copied().flatten()?;
         let operands = self.operands(node);
@@ -124,8 +124,8 @@ impl NarrowValues<'_> {
     }
 }
 
-/// The graph with narrow masks, and how many operations that only repeat are left out; `None` where
-/// there is nothing to make narrower.
+/// Returns the graph with narrow masks, and the number of removed operations that only repeat.
+/// `None` if nothing can be narrowed.
 pub(super) fn narrowed(file: &OnnxGraph) -> Option<(OnnxGraph, u64)> {
     let mut values = NarrowValues { file, narrowest: vec![None; file.values.len()] };
     for node in file.nodes.iter().filter(|node| repeats(node)) {
@@ -176,12 +176,13 @@ pub(super) fn narrowed(file: &OnnxGraph) -> Option<(OnnxGraph, u64)> {
     Some((graph, left_out))
 }
 
-/// The shapes that readers want of values: as narrow as they can be where all who read them repeat
-/// them, or other operands are as wide as what is made of them has to be. A value comes out wider
-/// where an operand is wide for somebody else.
+/// The shapes that readers need of values. A value is as narrow as it can be if all its readers
+/// repeat it, or if other operands are as wide as the result has to be. A value stays wider if one
+/// of its operands is wide for another reader.
 fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
     let file = values.file;
-    // Axes from behind on which somebody needs a value to be as wide as in the file.
+    // True for axes, counted from the end, on which a reader needs the value to be as wide as in
+    // the file.
     let mut wide: Vec<Vec<bool>> = vec![Vec::new(); file.values.len()];
     let mut whole: Vec<bool> = vec![false; file.values.len()];
     for output in &file.outputs {
@@ -205,7 +206,9 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
                         if needed { dims[axis] } else { narrow[axis] }
                     })
                     .collect();
-                shapes[at] = (own != *dims).then_some(own);
+                if own != *dims {
+                    shapes[at] = Some(own);
+                }
             }
         }
         if !repeats(node) || node.op == "Expand" {
@@ -217,7 +220,8 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
         for (behind, size) in made.iter().rev().enumerate().filter(|(_, size)| **size > 1) {
             let size_of =
                 |dims: &[u64]| dims.len().checked_sub(behind + 1).map_or(1, |axis| dims[axis]);
-            // Somebody has to be as wide as the result; whoever is so in any case will do.
+            // One operand must be as wide as the result. An operand that is wide in any case is
+            // enough.
             if operands.iter().any(|of| size_of(values.narrowest(*of)) == *size) {
                 continue;
             }

@@ -1,7 +1,7 @@
-//! Nodes that exporters wrote for one operator become that operator again.
+//! Joins nodes that exporters wrote for one operator into that operator again.
 //!
-//! Each file knows one pattern: what stands around a node, and the node of the standard that takes
-//! its place. Every list has a test that runs over all its entries.
+//! Each file contains one pattern: the nodes around a node, and the node of the standard that
+//! replaces them. Every list has a test that runs over all its entries.
 
 mod gelu;
 mod linear;
@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tilescope_onnx::OnnxGraph;
 
-/// Finds what a pattern makes of the node that ends it.
+/// Returns the node that replaces the pattern that ends at a node.
 type Pattern = fn(&GraphView, usize) -> Option<FusedNode>;
 
-/// All patterns; where several fit, the first is taken.
+/// All patterns. The first one that fits is used.
 const PATTERNS: &[Pattern] = &[
     norms::find_layer_norm,
     norms::find_rms_norm,
@@ -32,38 +32,41 @@ const PATTERNS: &[Pattern] = &[
     linear::find,
 ];
 
-/// What the operations of a node were made for.
+/// The origin of the operations of a node.
 #[derive(Clone, Debug)]
 pub(super) struct NodeOrigin {
-    /// Operator and version of the nodes of the file that it stands for.
+    /// Operator and version of the nodes of the file that the node replaces.
     pub source: Arc<str>,
-    /// What those say of themselves.
+    /// The options of those nodes.
     pub options: NodeOptions,
 }
 
-/// A graph with what its nodes were in the file.
+/// A graph with the origins of its nodes in the file.
 pub(super) struct FusedGraph<'a> {
     pub graph: Cow<'a, OnnxGraph>,
-    /// Of each node.
+    /// The origin of each node.
     pub origins: Vec<NodeOrigin>,
-    /// Operator -> how often it took the place of several nodes.
+    /// Operators with the number of times that each replaced several nodes.
     pub fused: BTreeMap<String, u64>,
 }
 
-/// The graph as it is.
+/// Returns the graph unchanged.
 pub(super) fn unfused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> FusedGraph<'a> {
     let mut names = SourceNames::default();
-    let origin = |at| NodeOrigin { source: names.of(file, &[at]), options: annotations.node(at) };
-    let origins = (0..file.nodes.len()).map(origin).collect();
+    let origins = (0..file.nodes.len())
+        .map(|at| NodeOrigin { source: names.of(file, &[at]), options: annotations.node(at) })
+        .collect();
     FusedGraph { graph: Cow::Borrowed(file), origins, fused: BTreeMap::new() }
 }
 
-/// The graph with all patterns joined whose nodes do not contradict each other.
+/// Returns the graph with all patterns joined whose nodes do not contradict each other.
 pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> FusedGraph<'a> {
     let mut fused = BTreeMap::new();
     let graph = match mask::narrowed(file) {
         Some((graph, left_out)) => {
-            fused.extend((left_out > 0).then(|| ("Mask".to_string(), left_out)));
+            if left_out > 0 {
+                fused.insert("Mask".to_string(), left_out);
+            }
             Cow::Owned(graph)
         }
         None => Cow::Borrowed(file),
@@ -76,12 +79,11 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
             continue;
         }
         let found = PATTERNS.iter().find_map(|pattern| pattern(&view, last));
-        let fits = |found: FusedNode| {
-            let free = found.nodes.iter().all(|at| !joined[*at]);
-            let options = annotations.joined(&found.nodes, last)?;
-            (free && pattern::has_one_stage(file, &found.nodes)).then_some((found, options))
-        };
-        let Some((found, options)) = found.and_then(fits) else { continue };
+        let Some(found) = found else { continue };
+        let Some(options) = annotations.joined(&found.nodes, last) else { continue };
+        if found.nodes.iter().any(|at| joined[*at]) || !pattern::has_one_stage(file, &found.nodes) {
+            continue;
+        }
         found.nodes.iter().for_each(|at| joined[*at] = true);
         *fused.entry(found.op.to_string()).or_default() += 1;
         replaced.insert(last, (found, options));
@@ -90,7 +92,8 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
         return FusedGraph { graph, fused, ..unfused(file, annotations) };
     }
     let mut names = SourceNames::default();
-    let (mut nodes, mut origins) = (Vec::new(), Vec::new());
+    let mut nodes = Vec::new();
+    let mut origins = Vec::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         if let Some((fused, options)) = replaced.remove(&at) {
             nodes.push(fused.node(&graph, at));
@@ -107,15 +110,15 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
     FusedGraph { graph: Cow::Owned(graph), origins, fused }
 }
 
-/// Operators and versions in words, each text once.
+/// Texts of operators and versions, each stored once.
 #[derive(Default)]
 struct SourceNames {
     known: HashMap<String, Arc<str>>,
 }
 
 impl SourceNames {
-    /// `Conv@11` of one node, `MatMul@13, Add@13` of several: each operator once, in the order of
-    /// the file.
+    /// The text `Conv@11` for one node, `MatMul@13, Add@13` for several: each operator once, in
+    /// file order.
     fn of(&mut self, file: &OnnxGraph, nodes: &[usize]) -> Arc<str> {
         let mut nodes = nodes.to_vec();
         nodes.sort_unstable();
@@ -128,7 +131,6 @@ impl SourceNames {
             }
         }
         let text = words.join(", ");
-        let shared = || Arc::from(text.as_str());
-        Arc::clone(self.known.entry(text.clone()).or_insert_with(shared))
+        Arc::clone(self.known.entry(text.clone()).or_insert_with(|| Arc::from(text.as_str())))
     }
 }

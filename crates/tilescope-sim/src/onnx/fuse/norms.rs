@@ -3,7 +3,7 @@
 use super::pattern::{FusedNode, GraphView};
 use tilescope_onnx::ValueId;
 
-/// (x - mean) / sqrt(mean((x - mean)^2) + epsilon) . scale + shift, or without shift, or without
+/// `(x - mean) / sqrt(mean((x - mean)^2) + epsilon) . scale + shift`, without shift, or without
 /// both.
 pub(super) fn find_layer_norm(graph: &GraphView, last: usize) -> Option<FusedNode> {
     let (norm, affine) = match graph.node(last).op.as_str() {
@@ -28,7 +28,7 @@ pub(super) fn find_layer_norm(graph: &GraphView, last: usize) -> Option<FusedNod
     Some(FusedNode::new("LayerNormalization", inputs, nodes))
 }
 
-/// Values without their mean, over their deviation.
+/// Values minus their mean, divided by their deviation.
 struct Normalised {
     x: ValueId,
     nodes: Vec<usize>,
@@ -45,7 +45,8 @@ fn scaled_norm(graph: &GraphView, mul: usize) -> Option<(Normalised, ValueId)> {
 fn normalised(graph: &GraphView, div: usize) -> Option<Normalised> {
     let centred = graph.input(div, 0)?;
     let sub = graph.maker(centred, "Sub")?;
-    let (x, mean) = (graph.input(sub, 0)?, graph.input(sub, 1)?);
+    let x = graph.input(sub, 0)?;
+    let mean = graph.input(sub, 1)?;
     let of_mean = graph.maker(mean, "ReduceMean")?;
     let mut root = root_of_mean_square(graph, graph.input(div, 1)?)?;
     // The square is of the same difference, which some exporters compute twice.
@@ -63,7 +64,7 @@ fn normalised(graph: &GraphView, div: usize) -> Option<Normalised> {
     Some(Normalised { x, nodes: root.nodes })
 }
 
-/// x / sqrt(mean(x^2) + epsilon) . scale
+/// `x / sqrt(mean(x^2) + epsilon) . scale` as one node.
 pub(super) fn find_rms_norm(graph: &GraphView, last: usize) -> Option<FusedNode> {
     if graph.node(last).op != "Mul" {
         return None;
@@ -93,17 +94,20 @@ pub(super) fn find_rms_norm(graph: &GraphView, last: usize) -> Option<FusedNode>
     })
 }
 
-/// The node that inverts a value, and the value: `Reciprocal`, or one divided by it.
+/// The node that inverts a value, and the value: `Reciprocal`, or 1 divided by it.
 fn inverted(graph: &GraphView, inverse: ValueId) -> Option<(usize, ValueId)> {
     if let Some(reciprocal) = graph.only_maker(inverse, "Reciprocal") {
         return Some((reciprocal, graph.input(reciprocal, 0)?));
     }
     let div = graph.only_maker(inverse, "Div")?;
     let is_inverse = graph.is_about(graph.input(div, 0)?, 1.0);
-    is_inverse.then_some((div, graph.input(div, 1)?))
+    if !is_inverse {
+        return None;
+    }
+    Some((div, graph.input(div, 1)?))
 }
 
-/// The root of a mean of squares, and what is squared.
+/// The root of a mean of squares, and the value that is squared.
 struct RootMeanSquare {
     of: ValueId,
     nodes: Vec<usize>,
@@ -128,20 +132,23 @@ fn root_of_mean_square(graph: &GraphView, root: ValueId) -> Option<RootMeanSquar
             (graph.input(mul, 1).filter(|other| *other == of)?, mul)
         }
     };
-    is_mean_of_last_axis(graph, mean, of)
-        .then(|| RootMeanSquare { of, nodes: vec![sqrt, add, of_mean, at] })
+    if !is_mean_of_last_axis(graph, mean, of) {
+        return None;
+    }
+    Some(RootMeanSquare { of, nodes: vec![sqrt, add, of_mean, at] })
 }
 
-/// Whether the mean has one value for each row of the last axis.
+/// True if the mean has one value for each row of the last axis.
 fn is_mean_of_last_axis(graph: &GraphView, mean: ValueId, of: ValueId) -> bool {
-    let (mean, of) = (&graph.value(mean).dims, &graph.value(of).dims);
+    let mean = &graph.value(mean).dims;
+    let of = &graph.value(of).dims;
     match (mean.split_last(), of.split_last()) {
         (Some((1, rows)), Some((_, all))) => rows == all,
         _ => false,
     }
 }
 
-/// Whether a weight has one value for each element of the last axis.
+/// True if a weight has one value for each element of the last axis.
 fn fits_channels(graph: &GraphView, weight: ValueId, x: ValueId) -> bool {
     let channels = graph.value(x).dims.last().copied();
     graph.is_weight(weight, 1) && channels == Some(graph.value(weight).elements())

@@ -1,29 +1,30 @@
-//! What patterns see of a graph: who makes a value, and whether anybody else reads it.
+//! The view that patterns have of a graph: the maker of a value, and its readers.
 
 use tilescope_onnx::{
     Attribute, AttributeValue, Attributes, OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource,
 };
 
-/// A node that takes the place of several.
+/// A node that replaces several.
 #[derive(Clone, Debug)]
 pub(super) struct FusedNode {
-    /// Operator of the standard, or `Linear` and ONNX Runtime's `FastGelu`.
+    /// An operator of the standard, or `Linear` and ONNX Runtime's `FastGelu`.
     pub op: &'static str,
     pub inputs: Vec<ValueId>,
-    /// The nodes that it stands for, the one that ends the pattern among them.
+    /// The nodes that it replaces, including the one that ends the pattern.
     pub nodes: Vec<usize>,
-    /// An attribute of the operator and its value, beside those of the node that ends the pattern.
+    /// An attribute of the operator and its value, in addition to those of the node that ends the
+    /// pattern.
     pub attribute: Option<(&'static str, i64)>,
 }
 
 impl FusedNode {
-    /// An operator without attributes of its own.
+    /// Makes an operator without attributes of its own.
     pub(super) fn new(op: &'static str, inputs: Vec<ValueId>, nodes: Vec<usize>) -> Self {
         Self { op, inputs, nodes, attribute: None }
     }
 
-    /// As a node: it has name, version and outputs of the node that ends the pattern. The operator
-    /// is understood as today's standard has it.
+    /// Makes a node with the name, version and outputs of the node that ends the pattern. The
+    /// operator has the meaning of the current standard.
     pub(super) fn node(&self, file: &OnnxGraph, last: usize) -> OnnxNode {
         let of_file = &file.nodes[last];
         let own = self.attribute.map(|(name, value)| Attribute {
@@ -46,18 +47,18 @@ impl FusedNode {
     }
 }
 
-/// A product of several factors, in whatever order the file multiplies them.
+/// A product of several factors, in any order of multiplication.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
-    /// Product of the known constants among them.
+    /// The product of the known constants among the factors.
     pub constant: f64,
-    /// The others.
+    /// The other factors.
     pub factors: Vec<ValueId>,
-    /// Its multiplications.
+    /// The multiplications of the product.
     pub nodes: Vec<usize>,
 }
 
-/// Most factors of a product that a pattern has.
+/// The largest number of factors in a pattern.
 const MOST_FACTORS: usize = 4;
 
 /// A graph with the readers of its values.
@@ -82,7 +83,7 @@ impl<'a> GraphView<'a> {
         self.file.value(id)
     }
 
-    /// How many read a value.
+    /// The number of readers of a value.
     pub(super) fn readers(&self, id: ValueId) -> usize {
         self.readers[id.index()]
     }
@@ -102,12 +103,12 @@ impl<'a> GraphView<'a> {
         }
     }
 
-    /// The same, if nobody else reads the value.
+    /// The node that makes a value, if it is of this operator and the value has no other reader.
     pub(super) fn only_maker(&self, value: ValueId, op: &str) -> Option<usize> {
         self.maker(value, op).filter(|_| self.readers(value) == 1)
     }
 
-    /// The two operands of a node whose operator commutes: first as written, then the other way.
+    /// The two operands of a node whose operator commutes, in both orders.
     pub(super) fn either_way(&self, at: usize) -> Vec<[ValueId; 2]> {
         match (self.input(at, 0), self.input(at, 1)) {
             (Some(a), Some(b)) => vec![[a, b], [b, a]],
@@ -115,18 +116,17 @@ impl<'a> GraphView<'a> {
         }
     }
 
-    /// The known only element of a value.
+    /// The known single element of a value.
     pub(super) fn scalar(&self, value: ValueId) -> Option<f64> {
         self.value(value).content.as_ref()?.scalar()
     }
 
-    /// Whether a value is a constant of one element about as large as `expected`.
+    /// True if a value is a constant of one element near `expected`.
     pub(super) fn is_about(&self, value: ValueId, expected: f64) -> bool {
-        let close = |found: f64| (found - expected).abs() <= 1e-3 * expected.abs();
-        self.scalar(value).is_some_and(close)
+        self.scalar(value).is_some_and(|found| (found - expected).abs() <= 1e-3 * expected.abs())
     }
 
-    /// Whether a value is known before the model runs.
+    /// True if a value is known before the model runs.
     pub(super) fn is_constant(&self, value: ValueId) -> bool {
         matches!(self.value(value).source, ValueSource::Constant | ValueSource::Initializer)
     }
@@ -154,14 +154,14 @@ impl<'a> GraphView<'a> {
         Some(product)
     }
 
-    /// Whether a value is a weight of this many axes.
+    /// True if a value is a weight with `rank` axes.
     pub(super) fn is_weight(&self, value: ValueId, rank: usize) -> bool {
         let of_file = self.value(value);
         of_file.source == ValueSource::Initializer && of_file.dims.len() == rank
     }
 }
 
-/// Whether annotations put all nodes of a pattern into one stage.
+/// True if annotations place all nodes of a pattern in one stage.
 pub(super) fn has_one_stage(file: &OnnxGraph, nodes: &[usize]) -> bool {
     ["__pipeline_stage", "__ipu_number", "__execution_phase"].into_iter().all(|name| {
         let mut stages = nodes.iter().map(|at| file.nodes[*at].attributes.get(name));
@@ -170,7 +170,7 @@ pub(super) fn has_one_stage(file: &OnnxGraph, nodes: &[usize]) -> bool {
     })
 }
 
-/// Tells values again which node makes them.
+/// Updates the source node of each value after nodes were removed.
 pub(super) fn renumber(graph: &mut OnnxGraph) {
     for (at, node) in graph.nodes.iter().enumerate() {
         for output in node.outputs.iter().flatten() {

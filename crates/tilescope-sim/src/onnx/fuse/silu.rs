@@ -10,13 +10,13 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
         let joined = |op: &'static str, fused: &'static str| {
             let maker = graph.only_maker(gate, op)?;
             let fits = graph.input(maker, 0)? == x;
-            fits.then(|| FusedNode::new(fused, vec![x], vec![maker, last]))
+            if fits { Some(FusedNode::new(fused, vec![x], vec![maker, last])) } else { None }
         };
         joined("Sigmoid", "Swish").or_else(|| joined("HardSigmoid", "HardSwish"))
     })
 }
 
-/// x . clip(x + 3, 0, 6) / 6, as exporters before opset 14 write a hard swish.
+/// `x . clip(x + 3, 0, 6) / 6`, as exporters before opset 14 write a hard swish.
 pub(super) fn find_clipped(graph: &GraphView, last: usize) -> Option<FusedNode> {
     let node = graph.node(last);
     let product = graph.product_of(last).or_else(|| {
@@ -24,7 +24,7 @@ pub(super) fn find_clipped(graph: &GraphView, last: usize) -> Option<FusedNode> 
         let mut product = graph.product_of(graph.only_maker(graph.input(last, 0)?, "Mul")?)?;
         product.constant /= 6.0;
         product.nodes.push(last);
-        is_mean.then_some(product)
+        if is_mean { Some(product) } else { None }
     })?;
     let [a, b] = product.factors[..] else { return None };
     if (product.constant - 1.0 / 6.0).abs() > 1e-3 {
@@ -38,6 +38,6 @@ pub(super) fn find_clipped(graph: &GraphView, last: usize) -> Option<FusedNode> 
             .into_iter()
             .any(|[of, three]| of == x && graph.is_about(three, 3.0));
         let nodes = [&product.nodes[..], &[clip, add]].concat();
-        fits.then(|| FusedNode::new("HardSwish", vec![x], nodes))
+        if fits { Some(FusedNode::new("HardSwish", vec![x], nodes)) } else { None }
     })
 }

@@ -1,4 +1,4 @@
-//! Running sums by a product with a triangular matrix, as PopART has them (popart
+//! Running sums by a product with a triangular matrix, as in PopART (popart
 //! willow/src/popx/op/cumsumx.cpp).
 
 use super::Composition;
@@ -6,11 +6,11 @@ use crate::operators::linear_index::unrolled;
 use crate::operators::{CastOp, GraphError, MatMulOp, OperationSink, ShapeError};
 use crate::shape::{DType, TensorId, TensorInfo};
 
-/// Sums of all elements up to each along an axis (ONNX CumSum). Which triangle is summed, with the
-/// element or without, from either end, changes nothing about the work.
+/// Adds the sums of all elements up to each along an axis (ONNX CumSum). The direction, and the
+/// inclusion of the element itself, have no effect on the work.
 ///
 /// # Errors
-/// An axis that is not there.
+/// Returns an error if the axis does not exist.
 pub fn cumulative_sum(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -23,7 +23,7 @@ pub fn cumulative_sum(
     if axis >= rank {
         return Err(of.refuse(ShapeError::NoAxis { ty, axis }));
     }
-    // The matrix engine has no whole numbers; sums below 2^24 are exact in floats.
+    // The matrix engine has no integers. Sums below 2^24 are exact in floats.
     let dtype = match ty.dtype {
         DType::Half | DType::Float => ty.dtype,
         _ => DType::Float,
@@ -32,17 +32,20 @@ pub fn cumulative_sum(
     let mut permutation: Vec<usize> = (0..rank).collect();
     permutation.swap(axis, rank - 1);
     let turned = of.transpose("turn", numbers, permutation.clone())?;
-    let (length, shape) = (ty.shape[axis], of.ty(turned).shape);
+    let length = ty.shape[axis];
+    let shape = of.ty(turned).shape;
     let rows = of.reshape("rows", turned, vec![ty.elements().0 / length, length])?;
     let triangle = TensorInfo::new([length, length], dtype);
     let triangle = of.graph.constant(&format!("{name}/triangle"), triangle);
     let sums = of.apply("cumsum_mul", MatMulOp::default(), &[rows, triangle])?;
-    // Whichever comes last is named after the operation.
-    let (casts, turns) = (dtype != ty.dtype, axis + 1 != rank);
-    let last = |is_last: bool, part: &'static str| if is_last { "" } else { part };
-    let mut made = of.reshape(last(!turns && !casts, "unflatten"), sums, shape)?;
+    // The last operator has the name of the operation.
+    let casts = dtype != ty.dtype;
+    let turns = axis + 1 != rank;
+    let unflatten = if turns || casts { "unflatten" } else { "" };
+    let mut made = of.reshape(unflatten, sums, shape)?;
     if turns {
-        made = of.apply(last(!casts, "turnBack"), unrolled(&permutation), &[made])?;
+        let turn_back = if casts { "turnBack" } else { "" };
+        made = of.apply(turn_back, unrolled(&permutation), &[made])?;
     }
     if casts {
         made = of.apply("", CastOp { to: ty.dtype }, &[made])?;

@@ -13,11 +13,19 @@ struct NamedAxes {
     axes: Vec<char>,
 }
 
-/// The sum of products that `equation` names, `ij,jk->ik`, of operands two at a time, from the left.
-/// An operand names an axis once, and no axis with an ellipsis.
+impl NamedAxes {
+    /// The size of an axis, if the operand has it.
+    fn size(&self, of: &Composition, axis: char) -> Option<u64> {
+        let at = self.axes.iter().position(|own| *own == axis)?;
+        Some(of.ty(self.tensor).shape[at])
+    }
+}
+
+/// Adds the sum of products of `equation`, such as `ij,jk->ik`. It multiplies two operands at a
+/// time, from the left. An operand names each axis once, without an ellipsis.
 ///
 /// # Errors
-/// Equations of another form, and operands that do not fit.
+/// Returns an error for equations of another form, and for operands that do not fit together.
 pub fn einsum(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -32,15 +40,15 @@ pub fn einsum(
     let mut number = 0;
     while !left.is_empty() {
         let next = left.remove(0);
-        // Axes that a later operand or the result needs stay; all others are summed here.
+        // Axes that a later operand or the result needs stay. All others are summed here.
         let later: Vec<char> =
             left.iter().flat_map(|of| of.axes.clone()).chain(result.clone()).collect();
         made = multiply(&mut of, &format!("term{number}"), [made, next], &later)?;
         number += 1;
     }
     made = sum_others(&mut of, "sum", made, &result)?;
-    let place = |axis: &char| made.axes.iter().position(|own| own == axis);
-    let permutation: Option<Vec<usize>> = result.iter().map(place).collect();
+    let permutation: Option<Vec<usize>> =
+        result.iter().map(|axis| made.axes.iter().position(|own| own == axis)).collect();
     let permutation = permutation.ok_or_else(|| of.refuse(GraphProblem::NoAxisOfResult))?;
     let shape = of.ty(made.tensor).shape;
     let shape = permutation.iter().map(|axis| shape[*axis]).collect();
@@ -48,7 +56,7 @@ pub fn einsum(
     of.reshape("", turned, shape)
 }
 
-/// The operands with their letters, and the letters of the result.
+/// Returns the operands with their letters, and the letters of the result.
 fn parse(
     of: &Composition,
     equation: &str,
@@ -83,16 +91,20 @@ fn parse(
     Ok((named.map(|(axes, tensor)| NamedAxes { tensor: *tensor, axes }).collect(), result))
 }
 
-/// Without an arrow, the result has the letters that come once, in alphabetical order.
+/// The letters of the result of an equation without an arrow: those that occur once, in
+/// alphabetical order.
 fn implied_result(terms: &str) -> Vec<char> {
     let letters: Vec<char> = terms.chars().filter(|letter| letter.is_alphabetic()).collect();
-    let once = |letter: &char| letters.iter().filter(|other| *other == letter).count() == 1;
-    let mut result: Vec<char> = letters.iter().copied().filter(once).collect();
+    let mut result: Vec<char> = letters
+        .iter()
+        .copied()
+        .filter(|letter| letters.iter().filter(|other| *other == letter).count() == 1)
+        .collect();
     result.sort_unstable();
     result
 }
 
-/// Sums an operand over the axes that nobody needs.
+/// Sums an operand over the axes that are not needed.
 fn sum_others(
     of: &mut Composition,
     part: &str,
@@ -110,8 +122,8 @@ fn sum_others(
     Ok(NamedAxes { tensor, axes })
 }
 
-/// The product of two operands: axes of both that are needed later are groups, those of both that
-/// are not are summed over, all others are rows or columns.
+/// Multiplies two operands. Shared axes that are needed later are groups. Other shared axes are
+/// summed over. The remaining axes are rows or columns.
 fn multiply(
     of: &mut Composition,
     part: &str,
@@ -119,7 +131,8 @@ fn multiply(
     later: &[char],
 ) -> Result<NamedAxes, GraphError> {
     let with = |other: &NamedAxes| -> Vec<char> { [later, &other.axes].concat() };
-    let (needed_a, needed_b) = (with(&b), with(&a));
+    let needed_a = with(&b);
+    let needed_b = with(&a);
     let a = sum_others(of, &format!("{part}/sumA"), a, &needed_a)?;
     let b = sum_others(of, &format!("{part}/sumB"), b, &needed_b)?;
     let both = |axis: &&char| b.axes.contains(axis);
@@ -130,23 +143,20 @@ fn multiply(
     let alone = |own: &NamedAxes, other: &NamedAxes| -> Vec<char> {
         own.axes.iter().filter(|axis| !other.axes.contains(axis)).copied().collect()
     };
-    let (rows, columns) = (alone(&a, &b), alone(&b, &a));
+    let rows = alone(&a, &b);
+    let columns = alone(&b, &a);
     let x = matrices(of, &format!("{part}/a"), &a, [&groups, &rows, &summed])?;
     let w = matrices(of, &format!("{part}/b"), &b, [&groups, &summed, &columns])?;
     let product = of.apply(&format!("{part}/product"), MatMulOp::default(), &[x, w])?;
-    let size = |axis: &char| {
-        let own = |of_one: &NamedAxes, of: &Composition| {
-            let at = of_one.axes.iter().position(|own| own == axis)?;
-            Some(of.ty(of_one.tensor).shape[at])
-        };
-        own(&a, of).or_else(|| own(&b, of)).unwrap_or(1)
-    };
     let axes = [groups, rows, columns].concat();
-    let shape = axes.iter().map(size).collect();
+    let mut shape = Vec::new();
+    for axis in &axes {
+        shape.push(a.size(of, *axis).or(b.size(of, *axis)).unwrap_or(1));
+    }
     Ok(NamedAxes { tensor: of.reshape(&format!("{part}/made"), product, shape)?, axes })
 }
 
-/// An operand as groups of matrices of the axes that are named.
+/// Returns an operand as groups of matrices with the given axes.
 fn matrices(
     of: &mut Composition,
     part: &str,

@@ -9,7 +9,7 @@ use crate::operators::{
 use crate::poputil::list_length;
 use crate::shape::{TensorId, TensorInfo};
 
-/// Whether indices along `axis` fit into `data`: as many dimensions, none but the axis longer.
+/// True if indices along `axis` fit `data`: the rank is the same, and no other dimension is longer.
 fn fits_along(data: &TensorInfo, indices: &TensorInfo, axis: usize) -> bool {
     let mut sizes = data.shape.iter().zip(&indices.shape).enumerate();
     axis < data.shape.len()
@@ -17,11 +17,11 @@ fn fits_along(data: &TensorInfo, indices: &TensorInfo, axis: usize) -> bool {
         && sizes.all(|(at, (data, indices))| at == axis || indices <= data)
 }
 
-/// Elements of `data` whose index along `axis` is that of `indices`, in the shape of these
-/// (ONNX GatherElements).
+/// Adds the selection of the elements of `data` at `indices` along `axis`. The result has the shape
+/// of `indices` (ONNX GatherElements).
 ///
 /// # Errors
-/// Operands that do not fit together.
+/// Returns an error for operands that do not fit together.
 pub fn gather_elements(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -29,7 +29,8 @@ pub fn gather_elements(
     axis: usize,
 ) -> Result<TensorId, GraphError> {
     let mut of = Composition { graph, name };
-    let (ty, shape) = (of.ty(data), of.ty(indices).shape);
+    let ty = of.ty(data);
+    let shape = of.ty(indices).shape;
     if !fits_along(&ty, &of.ty(indices), axis) {
         let indices = of.ty(indices);
         return Err(of.refuse(GraphProblem::IndicesOfAxis { indices, axis, ty }));
@@ -47,11 +48,11 @@ pub fn gather_elements(
     of.apply("", unrolled(&roll), &[found])
 }
 
-/// Slices of `data` at the coordinates along the last axis of `indices`, behind `batch` leading
-/// dimensions that both share (ONNX GatherND).
+/// Adds the selection of slices of `data` at the coordinates along the last axis of `indices`,
+/// after `batch` leading dimensions that both share (ONNX GatherND).
 ///
 /// # Errors
-/// Operands that do not fit together.
+/// Returns an error for operands that do not fit together.
 pub fn gather_nd(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -64,13 +65,15 @@ pub fn gather_nd(
     of.reshape("", found, shape)
 }
 
-/// The tensor as a table of what coordinates name, the rows of it, and the shape of all of them.
+/// Returns the tensor as a table of the addressed slices, the selected rows, and the shape of the
+/// selection.
 fn coordinate_table(
     of: &mut Composition,
     [data, indices]: [TensorId; 2],
     batch: usize,
 ) -> Result<(TensorId, TensorId, Vec<u64>), GraphError> {
-    let (ty, places) = (of.ty(data), of.ty(indices));
+    let ty = of.ty(data);
+    let places = of.ty(indices);
     let coordinates = places.shape.last().map_or(0, |count| list_length(*count));
     let named = batch.saturating_add(coordinates);
     let leads = batch < places.shape.len() && ty.shape.get(..batch) == places.shape.get(..batch);
@@ -84,11 +87,11 @@ fn coordinate_table(
     Ok((of.reshape("table", data, table)?, places, shape))
 }
 
-/// `data` with elements of `updates` where the index along `axis` is that of `indices` (ONNX
-/// ScatterElements): of data, indices and updates.
+/// Adds a copy of `data` with elements of `updates` at `indices` along `axis` (ONNX
+/// ScatterElements). The operands are data, indices and updates.
 ///
 /// # Errors
-/// Operands that do not fit together.
+/// Returns an error for operands that do not fit together.
 pub fn scatter_elements(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -96,7 +99,8 @@ pub fn scatter_elements(
     (axis, update): (usize, ScatterUpdate),
 ) -> Result<TensorId, GraphError> {
     let mut of = Composition { graph, name };
-    let (ty, numbers) = (of.ty(data), of.ty(indices));
+    let ty = of.ty(data);
+    let numbers = of.ty(indices);
     if !fits_along(&ty, &numbers, axis) || of.ty(updates).shape != numbers.shape {
         return Err(of.refuse(GraphProblem::IndicesOfAxis { indices: numbers, axis, ty }));
     }
@@ -115,11 +119,11 @@ pub fn scatter_elements(
     of.apply("", unrolled(&roll), &[made])
 }
 
-/// `data` with slices of `updates` at the coordinates along the last axis of `indices` (ONNX
-/// ScatterND): of data, indices and updates.
+/// Adds a copy of `data` with slices of `updates` at the coordinates along the last axis of
+/// `indices` (ONNX ScatterND). The operands are data, indices and updates.
 ///
 /// # Errors
-/// Operands that do not fit together.
+/// Returns an error for operands that do not fit together.
 pub fn scatter_nd(
     graph: &mut dyn OperationSink,
     name: &str,

@@ -1,27 +1,30 @@
 //! Products of matrices of any rank, with leading dimensions that repeat (ONNX MatMul; popart
-//! willow/src/popx/op/matmulx.cpp): folded into rows where one matrix serves all, else into groups.
+//! willow/src/popx/op/matmulx.cpp). If one matrix serves all, the leading dimensions are folded
+//! into rows, otherwise into groups.
 
 use super::Composition;
 use crate::operators::broadcast::{broadcast_shape, repeated_axes};
 use crate::operators::{GraphError, GraphProblem, MatMulOp, OperationSink, RepeatOp, ShapeError};
 use crate::shape::{TensorId, TensorInfo};
 
-/// The product of the last two dimensions of `a` and `b`; leading ones are repeated to fit, and a
-/// vector is a row or a column.
+/// Adds the product of the last two dimensions of `a` and `b`. Leading dimensions are repeated to
+/// fit, and a vector is a row or a column.
 ///
 /// # Errors
-/// Operands that do not fit together.
+/// Returns an error for operands that do not fit together.
 pub fn matmul(
     graph: &mut dyn OperationSink,
     name: &str,
     [a, b]: [TensorId; 2],
 ) -> Result<TensorId, GraphError> {
     let mut of = Composition { graph, name };
-    let (mut left, mut right) = (of.ty(a).shape, of.ty(b).shape);
+    let mut left = of.ty(a).shape;
+    let mut right = of.ty(b).shape;
     if left.is_empty() || right.is_empty() {
         return Err(of.refuse(GraphProblem::ScalarProduct));
     }
-    let (row, column) = (left.len() == 1, right.len() == 1);
+    let row = left.len() == 1;
+    let column = right.len() == 1;
     if row {
         left.insert(0, 1);
     }
@@ -37,8 +40,12 @@ pub fn matmul(
     let leads = [leading_left, leading_right].map(|sizes| TensorInfo::new(sizes, dtype));
     let leading = broadcast_shape(&leads).map_err(|error| of.refuse(error))?;
     let mut shape = leading.clone();
-    shape.extend((!row).then_some(m));
-    shape.extend((!column).then_some(n));
+    if !row {
+        shape.push(m);
+    }
+    if !column {
+        shape.push(n);
+    }
     let groups: u64 = leading.iter().product();
     let product = if leading_right.iter().product::<u64>() == 1 {
         let rows = of.reshape("rows", a, vec![groups * m, k])?;
@@ -52,7 +59,7 @@ pub fn matmul(
     of.reshape("", product, shape)
 }
 
-/// Leading dimensions, and those of the matrices.
+/// Splits a shape into the leading dimensions and those of the matrices.
 fn split_matrix(shape: &[u64]) -> (&[u64], [u64; 2]) {
     match shape {
         [leading @ .., rows, columns] => (leading, [*rows, *columns]),
@@ -60,7 +67,8 @@ fn split_matrix(shape: &[u64]) -> (&[u64], [u64; 2]) {
     }
 }
 
-/// Matrices of all leading dimensions as groups: those that serve several are copied.
+/// Returns the matrices of all leading dimensions as groups. Matrices that serve several groups are
+/// copied.
 fn repeated(
     of: &mut Composition,
     part: &str,

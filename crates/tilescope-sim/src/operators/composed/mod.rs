@@ -1,8 +1,9 @@
-//! Operations that are several operators, as PopART lowers them: gathers of single elements, running
-//! sums, sums of products by names of axes, averages that count padding, simple recurrent layers.
+//! Operations that consist of several operators, as PopART lowers them: gathers of single elements,
+//! running sums, sums of products by names of axes, averages that count padding, and simple
+//! recurrent layers.
 //!
-//! Each adds its operators to a graph, named below `name`; the last one makes the result. Gradients
-//! are those of the operators.
+//! Each adds its operators to a graph, with names below `name`. The last operator makes the result.
+//! Gradients are those of the operators.
 
 mod cumulative_sum;
 mod einsum;
@@ -24,7 +25,7 @@ use super::{GraphError, GraphProblem, OperationSink, Operator, ReshapeOp, Transp
 use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
 
-/// A graph, and the name of what is added to it.
+/// A graph, and the name of the operation that is added to it.
 struct Composition<'a> {
     graph: &'a mut dyn OperationSink,
     name: &'a str,
@@ -35,7 +36,7 @@ impl Composition<'_> {
         self.graph.tensor_type(tensor).clone()
     }
 
-    /// Adds an operator with one result; the part without a name is the operation's last.
+    /// Adds an operator with one result. The last operator of the operation has an empty `part`.
     fn apply(
         &mut self,
         part: &str,

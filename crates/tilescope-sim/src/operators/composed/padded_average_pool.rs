@@ -1,15 +1,15 @@
-//! Averages of windows that count the zeros around a field (`count_include_pad` of ONNX's AveragePool):
-//! sums, divided by the size of a window.
+//! Averages of windows that count the zeros around a field (`count_include_pad` of ONNX's
+//! AveragePool): sums divided by the size of a window.
 
 use super::Composition;
 use crate::operators::{GraphError, OperationSink, PoolOp, PoolWindow, ScaleOp};
 use crate::popnn::pool::PoolingType;
 use crate::shape::TensorId;
 
-/// The mean of each window of `[batch, channels, field..]`, padding counted as zeros.
+/// Adds the mean of each window of `[batch, channels, field..]`, with padding counted as zeros.
 ///
 /// # Errors
-/// Windows that do not fit.
+/// Returns an error for windows that do not fit.
 pub fn padded_average_pool(
     graph: &mut dyn OperationSink,
     name: &str,

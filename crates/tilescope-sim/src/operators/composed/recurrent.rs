@@ -1,6 +1,6 @@
-//! A layer of simple recurrent cells (ONNX RNN): the products with the input of all steps at once,
-//! then step by step the product with the output before, the sum and the function (popart
-//! willow/src/popx/op/rnnx.cpp over poplibs lib/popnn/Rnn.cpp).
+//! A layer of simple recurrent cells (ONNX RNN). The products with the input are computed for all
+//! steps at once. The product with the previous output, the sum and the function follow step by
+//! step (popart willow/src/popx/op/rnnx.cpp over poplibs lib/popnn/Rnn.cpp).
 
 use super::Composition;
 use crate::operators::{
@@ -17,20 +17,20 @@ pub struct SimpleRnn {
     pub sequence: TensorId,
     /// Weights of the input, `[input, output]`.
     pub input_weights: TensorId,
-    /// Weights of the output before, `[output, output]`.
+    /// Weights of the previous output, `[output, output]`.
     pub recurrent_weights: TensorId,
-    /// `[output]`
+    /// The bias, `[output]`.
     pub bias: Option<TensorId>,
-    /// The output before the first step, `[batch, output]`; zeros if there is none.
+    /// The output before the first step, `[batch, output]`. `None` stands for zeros.
     pub initial: Option<TensorId>,
-    /// Whether the function is the larger of zero and the sum; else the hyperbolic tangent.
+    /// True for ReLU, false for the hyperbolic tangent.
     pub relu: bool,
 }
 
-/// The outputs of all steps, `[steps, batch, output]`.
+/// Adds the outputs of all steps, `[steps, batch, output]`.
 ///
 /// # Errors
-/// Operands that do not fit together.
+/// Returns an error for operands that do not fit together.
 pub fn simple_rnn(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -49,11 +49,9 @@ pub fn simple_rnn(
     if let Some(bias) = layer.bias {
         weighted = of.apply("addBias", AddBiasOp { axis: 1 }, &[weighted, bias])?;
     }
-    let function = match layer.relu {
-        true => NonLinearityType::Relu,
-        false => NonLinearityType::Tanh,
-    };
-    let (mut before, mut outputs) = (layer.initial, Vec::new());
+    let function = if layer.relu { NonLinearityType::Relu } else { NonLinearityType::Tanh };
+    let mut before = layer.initial;
+    let mut outputs = Vec::new();
     for step in 0..steps {
         let part = |part: &str| format!("step{step}/{part}");
         let range = step * batch..(step + 1) * batch;

@@ -6,7 +6,8 @@ use crate::operators::tests::check_lowering;
 use crate::operators::{CrossEntropyOp, Optimizer, PoolWindow, ScatterUpdate};
 use crate::shape::{DType, TensorRole};
 
-/// A graph with operands of these shapes, numbers as weights, and what is composed of them.
+/// Makes a graph of operands of these shapes, with numbers as weights, and the operation composed
+/// of them.
 fn graph(
     operands: &[(&[u64], DType)],
     compose: impl Fn(&mut GraphBuilder, &[TensorId]) -> Result<TensorId, GraphError>,
@@ -34,7 +35,7 @@ fn graph(
     Ok((builder.finish(), ty))
 }
 
-/// The shape of what is composed; it is named after the operation and can be trained.
+/// The shape of the composed result. The result has the name of the operation and can be trained.
 fn shape(
     operands: &[(&[u64], DType)],
     compose: impl Fn(&mut GraphBuilder, &[TensorId]) -> Result<TensorId, GraphError>,
@@ -84,7 +85,7 @@ fn gathers_have_the_shape_of_their_indices() {
 }
 
 #[test]
-fn gathers_refuse_indices_that_do_not_fit() {
+fn gathers_reject_indices_that_do_not_fit() {
     let operands = [(&[4, 5][..], HALF), (&[4, 5, 1][..], INT)];
     let refused = graph(&operands, |graph, of| gather_elements(graph, "op", [of[0], of[1]], 0));
     assert!(refused.is_err());

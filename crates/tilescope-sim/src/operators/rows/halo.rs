@@ -1,4 +1,4 @@
-//! Rows that IPUs send each other: to where the result is made, and its gradient back.
+//! Rows that IPUs send each other for a result, and the gradients that they send back.
 
 use crate::operators::{
     ConcatOp, GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands,
@@ -9,7 +9,7 @@ use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
 
-/// Rows of a tensor that other IPUs read, copied to where they are sent from.
+/// Rows of a tensor that other IPUs read, copied to the buffer that they are sent from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HaloRowsOp {
     pub rows: SliceOp,
@@ -39,7 +39,7 @@ impl Operator for HaloRowsOp {
     }
 }
 
-/// Adds the copy of some rows of a node's first operand to where they are sent from.
+/// Adds the copy of some rows of a node's first operand to the buffer that they are sent from.
 fn copy_rows(
     lowering: &mut LoweringContext,
     work: &mut OperationWork,
@@ -96,14 +96,14 @@ impl Operator for AddRowsOp {
     }
 }
 
-/// The pieces of rows that several IPUs gave, or are given back. Its own stay where they are; what
-/// others are sent is copied.
+/// The pieces of rows that several IPUs sent, or that are returned to them. The own piece stays in
+/// place. The pieces of other IPUs are copied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SplitRowsOp {
     pub axis: usize,
-    /// Rows of each piece, in their order.
+    /// The number of rows of each piece, in order.
     pub rows: Vec<u64>,
-    /// The piece that stays.
+    /// The piece that stays in place.
     pub own: Option<usize>,
 }
 
@@ -144,7 +144,7 @@ impl Operator for SplitRowsOp {
     }
 }
 
-/// The rows of all IPUs, put together on the first.
+/// The rows of all IPUs, gathered on the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GatherRowsOp {
     pub axis: usize,

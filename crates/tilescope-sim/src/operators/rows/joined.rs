@@ -1,9 +1,9 @@
-//! Operators whose first operand is several tensors: rows of an IPU and those beside them.
+//! Operators whose first operand consists of several tensors: rows of an IPU and those beside them.
 //!
-//! Poplar puts such tensors together without moving anything: a concatenation is a view, and the
-//! exchange of the operation that reads it takes each element from where it lies. So nothing is
-//! copied to join rows, and no joined tensor waits for the backward pass. The gradient of the joined
-//! rows is one tensor; what belongs to rows of other IPUs is copied out of it and sent back.
+//! Poplar joins such tensors without moving anything. A concatenation is a view, and the exchange
+//! of the operation that reads it takes each element from its place. So nothing is copied to join
+//! rows, and no joined tensor is kept for the backward pass. The gradient of the joined rows is one
+//! tensor. The part that belongs to rows of other IPUs is copied out of it and sent back.
 
 use super::halo::SplitRowsOp;
 use crate::operators::{
@@ -17,19 +17,20 @@ use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
 use tilescope_report::units::TileRuns;
 
-/// An operator that reads rows from several tensors. Its operands are the first piece, those of the
-/// operator behind its first, and then the other pieces, which follow the first one row by row.
+/// An operator that reads rows from several tensors. Its operands are the first piece, the other
+/// operands of the operator, and then the other pieces, which follow the first one row by row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct JoinedRowsOp {
     operator: OperatorKey,
     axis: usize,
     pieces: usize,
-    /// The piece that is the IPU's own.
+    /// The piece that belongs to the IPU itself.
     own: Option<usize>,
 }
 
 impl JoinedRowsOp {
-    /// `operator` on so many pieces of rows along `axis`, of which `own` is the IPU's own.
+    /// Applies `operator` to `pieces` pieces of rows along `axis`. Piece `own` belongs to the IPU
+    /// itself.
     pub(crate) fn new(
         operator: &Arc<dyn Operator>,
         axis: usize,
@@ -40,7 +41,7 @@ impl JoinedRowsOp {
         Self { operator: OperatorKey::new(operator), axis, pieces, own }
     }
 
-    /// Its operands, of those of the operator, in which `pieces` take the place of the first.
+    /// The operands, in which `pieces` replace the first operand of the operator.
     pub(crate) fn operands(pieces: &[TensorId], others: &[TensorId]) -> Vec<TensorId> {
         pieces[..1].iter().chain(others).chain(&pieces[1..]).copied().collect()
     }
@@ -49,14 +50,14 @@ impl JoinedRowsOp {
         self.operator.operator()
     }
 
-    /// The pieces of rows among its operands, and the others.
+    /// Splits the operands into the pieces of rows and the others.
     fn pieces_of<'a, T>(&self, operands: &'a [T]) -> (Vec<&'a T>, &'a [T]) {
         let others = 1..(operands.len() + 1).saturating_sub(self.pieces).max(1);
         let pieces = operands.iter().take(1).chain(&operands[others.end..]).collect();
         (pieces, &operands[others])
     }
 
-    /// Types of the operator's own operands.
+    /// The types of the operator's own operands.
     fn inner_types(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         if inputs.len() < self.pieces {
             return Err(ShapeError::PieceCount(self.pieces));
@@ -67,7 +68,7 @@ impl JoinedRowsOp {
         Ok([&joined[..], others].concat())
     }
 
-    /// How the joined rows lie: each piece where it is.
+    /// The layout of the joined rows: each piece in its place.
     fn joined_layout(
         &self,
         lowering: &LoweringContext,
@@ -86,8 +87,8 @@ impl JoinedRowsOp {
         Some(TensorLayout { elements, order })
     }
 
-    /// Asks about the operator on the joined rows; what it lays out meanwhile stays in the context
-    /// that `ask` gets. Its operands and results have the numbers of their places.
+    /// Calls `ask` with the operator's view of the joined rows. Layouts that it sets stay in the
+    /// context of `ask`. Its operands and results have their positions as numbers.
     fn on_joined<T>(
         &self,
         lowering: &LoweringContext,
@@ -231,11 +232,11 @@ impl Operator for JoinedRowsOp {
     }
 }
 
-/// Stands for the joined rows while the operator is differentiated: no tensor of a graph.
+/// A placeholder for the joined rows while the operator is differentiated, not a tensor of a graph.
 const JOINED: TensorId = TensorId(usize::MAX);
 
-/// Takes the gradient operations of an operator on joined rows: those that read the rows read the
-/// pieces.
+/// Receives the gradient operations of an operator on joined rows. Operations that read the rows
+/// read the pieces instead.
 struct JoinedRowsSink<'a> {
     rows: &'a JoinedRowsOp,
     pieces: &'a [TensorId],

@@ -1,4 +1,4 @@
-//! How operators work on some rows of a field, where IPUs share it.
+//! Operators on some rows of a field, for IPUs that share it.
 
 mod halo;
 mod joined;

@@ -1,19 +1,19 @@
-//! Which rows of a field some rows of a result follow from.
+//! The rows of a field that determine some rows of a result.
 
 use std::ops::Range;
 
-/// Rows of an operand that a row of the result follows from.
+/// The rows of an operand that determine a row of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowWindow {
-    /// Axis of the rows; none where it is that of the operands, whichever that is.
+    /// The axis of the rows. `None` if any axis of the operands can be the row axis.
     pub axis: Option<usize>,
-    /// Rows of a window.
+    /// The number of rows of a window.
     pub kernel: u64,
-    /// Rows from one window to the next.
+    /// The number of rows from one window to the next.
     pub stride: u64,
-    /// Rows of padding before the first row.
+    /// The number of rows of padding before the first row.
     pub before: u64,
-    /// Rows of padding behind the last one.
+    /// The number of rows of padding after the last row.
     pub behind: u64,
 }
 
@@ -22,26 +22,26 @@ pub struct RowWindow {
 pub struct FieldEdges {
     /// Padding before its first row.
     pub before: u64,
-    /// Padding behind its last row.
+    /// Padding after its last row.
     pub behind: u64,
 }
 
 impl RowWindow {
-    /// Each row follows from the same rows of all operands.
+    /// The window of an operator whose rows depend on the same rows of all operands.
     pub(crate) const POINTWISE: Self =
         Self { axis: None, kernel: 1, stride: 1, before: 0, behind: 0 };
 
-    /// Whether each row follows from the same rows of the operands.
+    /// True if each row depends on the same rows of the operands.
     pub(crate) fn is_pointwise(&self) -> bool {
         Self { axis: None, ..*self } == Self::POINTWISE
     }
 
-    /// Rows of the result of a field of so many rows.
+    /// The number of rows of the result for a field of `rows` rows.
     pub(crate) fn results(&self, rows: u64) -> u64 {
         (rows + self.before + self.behind + self.stride).saturating_sub(self.kernel) / self.stride
     }
 
-    /// The rows of an operand of `in_rows` rows that some rows of the result follow from, and the
+    /// The rows of an operand of `in_rows` rows that determine some rows of the result, and the
     /// padding beside them.
     pub(crate) fn operand_rows(
         &self,

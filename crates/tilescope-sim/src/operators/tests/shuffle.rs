@@ -1,5 +1,5 @@
-//! Channels that are shuffled between convolutions, as ShuffleNet does it: cut into groups, turned,
-//! joined again, cut in two and joined with what was not convolved.
+//! Channels that are shuffled between convolutions, as in ShuffleNet: split into groups,
+//! transposed, joined, then split in two and joined with the channels that were not convolved.
 
 use super::check_lowering;
 use crate::graph::{GraphBuilder, ModelGraph, TrainingConfig};
@@ -10,7 +10,7 @@ use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use proptest::prelude::*;
 use tilescope_test_tiers::cases;
 
-/// Two convolutions of half of the channels each, with a shuffle behind each.
+/// Two convolutions of half of the channels each, each followed by a shuffle.
 fn shuffled([batch, groups, of_group, side]: [u64; 4]) -> ModelGraph {
     let half = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
     let channels = 2 * groups * of_group;
@@ -52,7 +52,7 @@ fn reshaped(graph: &mut GraphBuilder, name: &str, shape: Vec<u64>, of: TensorId)
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(12)))]
     #[test]
-    fn shuffled_channels_move_what_they_hold(
+    fn shuffled_channels_keep_their_bytes_and_elements(
         sizes in (1u64..5, 1u64..10, 1u64..12, 1u64..9).prop_map(<[u64; 4]>::from),
     ) {
         check_lowering(&shuffled(sizes), &format!("{sizes:?}"));

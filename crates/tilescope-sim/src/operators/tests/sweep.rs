@@ -1,5 +1,5 @@
-//! Costs of all operators over a grid of sizes: none takes far more than the same operator on larger
-//! operands, and none takes far more than moving its operands does.
+//! Costs of all operators over a grid of sizes. No operator takes far more than the same operator
+//! on larger operands, or far more than moving its operands.
 
 use super::OperatorCases;
 use crate::graph_lowering::GraphLowering;
@@ -15,22 +15,23 @@ const BATCHES: [u64; 4] = [1, 33, 2, 5];
 const ROWS: [u64; 4] = [2, 197, 7, 50];
 const COLUMNS: [u64; 6] = [65, 192, 3, 768, 13, 64];
 
-/// Columns of which every row is whole vectors of a tile's share.
+/// Rows with a multiple of this number of columns are whole vectors of a tile's share.
 const WHOLE_VECTORS: u64 = 64;
 
-/// The most that an operator takes of its cycles on larger operands. poplibs' reductions of rows that
-/// end inside a vector use the general vertex, which takes ten times as long.
+/// The largest ratio of an operator's cycles to those on larger operands. poplibs' reductions of
+/// rows that end inside a vector use the general vertex, which takes ten times as long.
 const MOST_OF_LARGER: f64 = 10.5;
 
-/// The same where rows are whole vectors: arg-extrema of short rows use few tiles.
+/// The largest ratio if rows are whole vectors: arg-extrema of short rows use few tiles.
 const MOST_OF_LARGER_IN_VECTORS: f64 = 4.6;
 
-/// A smaller operation that takes more is unusual, and at most this share of pairs of sizes where
-/// rows are whole vectors do.
+/// A ratio above this is unusual. At most a share of `MOST_UNUSUAL` of the pairs of sizes with
+/// whole vectors exceeds it.
 const UNUSUAL: f64 = 1.5;
 const MOST_UNUSUAL: f64 = 0.015;
 
-/// The most cycles of an operator over those of its bytes, [`BYTES_PER_CYCLE`] of which a tile moves.
+/// The largest ratio of an operator's cycles to those of its bytes, of which a tile moves
+/// [`BYTES_PER_CYCLE`].
 const MOST_OF_ROOFLINE: f64 = 20.0;
 const BYTES_PER_CYCLE: f64 = 4.0;
 
@@ -38,7 +39,7 @@ const BYTES_PER_CYCLE: f64 = 4.0;
 const PHASE: f64 = 500.0;
 const SMALLEST: f64 = 3000.0;
 
-/// Operators that take longer than [`MOST_OF_ROOFLINE`] allows, and why.
+/// Operators that take longer than [`MOST_OF_ROOFLINE`] allows, with the reason.
 const SLOW: &[(&str, &str)] = &[
     ("UnaryOp(Tan)", "a library function: 5,100 to 5,700 cycles an element"),
     ("UnaryOp(Sin)", "a library function of floats"),
@@ -56,7 +57,7 @@ const SLOW: &[(&str, &str)] = &[
     ("MultiUpdateAddOp", "each tile looks for its rows among all"),
 ];
 
-/// An operator on operands of one size.
+/// The cost of an operator on operands of one size.
 struct SweptCost {
     label: String,
     size: [u64; 3],
@@ -70,14 +71,15 @@ impl SweptCost {
         let mut costs = Vec::new();
         for case in OperatorCases::of(size, dtype) {
             let graph = case.graph(TensorRole::Activation);
-            let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+            let planning = PoplibsOptions::default();
+            let plans = PlanCache::new();
             let machine = IpuTarget::all_tiles_of(MK2);
             let mut context =
                 LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
             let mut lowering = GraphLowering::new(&graph, &mut context);
             let node = &graph.nodes[0];
             let work = lowering.lower(node).expect("lowers").work;
-            // Operands that repeat are read for every element of the result.
+            // Repeated operands are read for every element of the result.
             let made: u64 = node.outputs.iter().map(|id| graph.tensor(*id).ty.elements().0).sum();
             let mut bytes = 0;
             for tensor in node.inputs.iter().chain(&node.outputs) {
@@ -108,7 +110,7 @@ impl SweptCost {
         SLOW.iter().any(|(operator, _)| self.label.contains(operator))
     }
 
-    /// The most cycles that it may take.
+    /// The most cycles that the operator may take.
     fn limit(&self) -> f64 {
         let moved = self.bytes / (MK2.tiles as f64 * BYTES_PER_CYCLE);
         SMALLEST + PHASE * self.phases as f64 + MOST_OF_ROOFLINE * moved
@@ -175,7 +177,7 @@ fn no_operator_takes_far_more_than_on_larger_operands_or_than_its_roofline() {
     }
 }
 
-/// A reason that no operator needs any more is taken back.
+/// Every listed reason is needed by an operator.
 #[test]
 fn slow_operators_are_slow() {
     for (operator, reason) in SLOW {

@@ -1,27 +1,28 @@
-//! Addresses: where each variable of a tile lies, and what that leaves unused.
+//! Allocation of addresses: location of each variable of a tile, and unused gaps.
 //!
 //! On one tile:
 //!
-//! 1. code is stacked from the bottom of memory, because it can only be fetched from the
-//!    non-interleaved part; data begin at the next memory element, so that fetching and loading do
-//!    not wait for each other (the adder report of graphcore/tensorflow docs/logging.rst: 16 KiB,
-//!    then stack and data);
-//! 2. always-live data follow;
-//! 3. variables whose vertices need 128-bit access go to the bottom of interleaved memory, those
-//!    that need a memory element of their own to the bottom of the next one;
-//! 4. all others are placed largest first, each at the lowest address that no variable with a
-//!    meeting lifetime uses; they may share addresses over time;
-//! 5. always-live data of uneven size fill what is left, so that they do not move all else to
-//!    other addresses on every tile.
+//! 1. Code is stacked from the bottom of memory, because it can only be fetched from the
+//!    non-interleaved part. Data begin at the next memory element, so that fetches and loads do not
+//!    conflict (the adder report of graphcore/tensorflow docs/logging.rst: 16 KiB, then stack and
+//!    data).
+//! 2. Always-live data follow.
+//! 3. Variables whose vertices need 128-bit access go to the bottom of interleaved memory. Those
+//!    that need a memory element of their own go to the bottom of the next element.
+//! 4. All others are placed largest first, each at the lowest address that no variable with an
+//!    overlapping lifetime uses. They may share addresses over time.
+//! 5. Always-live data of uneven size fill the remaining gaps, so that they do not shift everything
+//!    else to other addresses on every tile.
 //!
-//! Where that does not fit, variables of step 3 take their turn by size in step 4 instead, if this
-//! ends lower. What does not fit is placed beyond the end: overflowing is a result to look at, not an error.
-//! The order inside these steps is assumed; Poplar's allocator is closed.
+//! If this overflows, variables of step 3 are placed by size in step 4 instead, provided that this
+//! ends at a lower address. Variables that do not fit are placed beyond the end of memory: an
+//! overflow is a result, not an error. The order within these steps is assumed, because Poplar's
+//! allocator is closed.
 //!
-//! Tiles that hold the same variables in the same sizes get the same addresses, so the work is
-//! done once per class of tiles. Where that leaves too many classes, tiles that hold the same
-//! variables share addresses, laid out for the largest size of each; all sums but gaps stay those
-//! of each tile.
+//! Tiles that hold the same variables in the same sizes get the same addresses, so the work is done
+//! once per class of tiles. If there are too many classes, tiles that hold the same variables share
+//! addresses, computed for the largest size of each. All sums except gaps remain those of each
+//! tile.
 
 mod placement;
 mod slots;
@@ -37,32 +38,32 @@ use std::ops::Range;
 use tilescope_report::units::{Bytes, TileRange, TileRuns};
 use tilescope_report::{CategoryBytes, MemoryCategory, TileMemory, VariablePlacement};
 
-/// A variable that wants memory.
+/// Variable to be placed in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct AllocationRequest {
-    /// What it is for.
+    /// Category of its content.
     pub category: MemoryCategory,
-    /// Liveness steps it is live in; `None` means always.
+    /// Liveness steps in which it is live. `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// What its vertices need of its place.
+    /// Constraint of its vertices on its placement.
     pub memory_constraint: MemoryConstraint,
     /// Bytes on each tile.
     pub bytes: TileRuns<Bytes>,
 }
 
-/// The outcome for all tiles.
+/// Result of the allocation for all tiles.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TileMemoryAllocation {
-    /// Where each variable lies, in the order they were given.
+    /// Placement of each variable, in the order given.
     pub placements: Vec<TileRuns<VariablePlacement>>,
     pub memory: TileRuns<TileMemory>,
     pub categories: TileRuns<Vec<CategoryBytes>>,
 }
 
-/// Most meetings of variables looked at to place one IPU's classes one by one.
+/// Largest number of interference checks for placing each class of one IPU separately.
 const MAX_INTERFERENCE_CHECKS: u64 = 40_000_000;
 
-/// Places all variables on all tiles `0..tiles`, IPU by IPU.
+/// Places all variables on the tiles `0..tiles`, IPU by IPU.
 pub(crate) fn allocate(
     chip: &Chip,
     variables: &[AllocationRequest],
@@ -77,14 +78,19 @@ pub(crate) fn allocate(
         .map(|first| TileRange::new(first, all.end.min(first + chip.tiles)))
         .collect();
     for range in &ranges {
-        // Slots that lie on other IPUs would only widen the tables.
-        let reaches = |slot: &&AllocationSlot| {
-            let (first, last) = (slot.bytes.iter().next(), slot.bytes.iter().last());
-            first.zip(last).is_some_and(|((first, _), (last, _))| {
-                first.first < range.end && last.end > range.first
-            })
-        };
-        ipus.push(slots.iter().filter(reaches).cloned().collect());
+        // Slots on other IPUs would only enlarge the tables.
+        let mut own_slots = Vec::new();
+        for slot in &slots {
+            let first = slot.bytes.iter().next();
+            let last = slot.bytes.iter().last();
+            if let Some(((first, _), (last, _))) = first.zip(last)
+                && first.first < range.end
+                && last.end > range.first
+            {
+                own_slots.push(slot.clone());
+            }
+        }
+        ipus.push(own_slots);
     }
     let placed: Vec<IpuMemoryAllocator> = ranges
         .par_iter()
@@ -108,32 +114,36 @@ pub(crate) fn allocate(
     allocation
 }
 
-/// The tiles of one IPU while they are filled.
+/// State of allocating the tiles of one IPU.
 struct IpuMemoryAllocator {
     slots: Vec<AllocationSlot>,
-    /// Stretches of neighbouring tiles that hold the same bytes of every slot.
+    /// Ranges of adjacent tiles that hold the same bytes of every slot.
     columns: Vec<TileRange>,
-    /// Bytes of each slot on a tile of each column.
+    /// Bytes of each slot on one tile of each column.
     bytes: Array2<Bytes>,
     /// Class of the tiles of each column.
     classes: Vec<usize>,
     /// Addresses of the slots in each class.
     offsets: Vec<Vec<Bytes>>,
-    /// Sums of a tile of each column.
+    /// Sums of one tile of each column.
     sums: Vec<(TileMemory, Vec<CategoryBytes>)>,
+}
+
+/// Positions in `tiles` of the tiles that are also in `range`.
+fn positions_within(tiles: TileRange, range: TileRange) -> Range<usize> {
+    let common = range.intersection(tiles);
+    (common.first - tiles.first) as usize..(common.end - tiles.first) as usize
 }
 
 impl IpuMemoryAllocator {
     fn new(tiles: TileRange, slots: Vec<AllocationSlot>) -> Self {
-        let own = |range: TileRange| {
-            let own = range.intersection(tiles);
-            (own.first - tiles.first) as usize..(own.end - tiles.first) as usize
-        };
         let mut begins = vec![false; tiles.count() as usize];
         for slot in &slots {
-            for range in
-                slot.bytes.iter().map(|(range, _)| own(range)).filter(|own| !own.is_empty())
-            {
+            for (range, _) in slot.bytes.iter() {
+                let range = positions_within(tiles, range);
+                if range.is_empty() {
+                    continue;
+                }
                 begins[range.start] = true;
                 if let Some(behind) = begins.get_mut(range.end) {
                     *behind = true;
@@ -152,7 +162,7 @@ impl IpuMemoryAllocator {
         let mut bytes = Array2::from_elem((slots.len(), columns.len()), Bytes::ZERO);
         for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
             for (range, size) in slot.bytes.iter() {
-                let range = own(range);
+                let range = positions_within(tiles, range);
                 if !range.is_empty() {
                     for column in of_tile[range.start]..=of_tile[range.end - 1] {
                         row[column] = *size;
@@ -164,15 +174,15 @@ impl IpuMemoryAllocator {
         Self { slots, columns, bytes, classes, offsets, sums }
     }
 
-    /// Finds classes of tiles, places their variables and sums up what each tile holds.
+    /// Determines the classes of tiles, places their variables and sums the memory of each tile.
     fn place(mut self, chip: &Chip) -> Self {
         let meetings = SlotInterferenceMatrix::new(&self.slots);
         let tiles: Vec<Vec<Bytes>> = self.bytes.columns().into_iter().map(|c| c.to_vec()).collect();
         let (classes, mut sizes) = classify(&tiles, |tile| tile.to_vec());
         let visits = (0..self.slots.len()).map(|slot| meetings.count(slot));
         self.classes = classes;
-        // Too many different tiles to place each on its own: they share addresses by what they
-        // hold, whatever its size, which only makes gaps larger than they are.
+        // There are too many different tiles to place each separately. Tiles with the same
+        // variables share addresses regardless of sizes, which only enlarges gaps.
         if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MAX_INTERFERENCE_CHECKS {
             let held =
                 |tile: &[Bytes]| tile.iter().map(|bytes| !bytes.is_zero()).collect::<Vec<bool>>();
@@ -183,18 +193,21 @@ impl IpuMemoryAllocator {
             .map(|sizes| placement::place(chip, &self.slots, &meetings, sizes))
             .collect();
         let peaks = self.peaks();
-        let sum = |(tile, sizes): (usize, &Vec<Bytes>)| {
-            // Neighbours with equal sizes have equal sums.
-            let offsets = &self.offsets[self.classes[tile]];
-            tile_sums::account(chip, &self.slots, sizes, offsets, peaks[tile])
-        };
-        self.sums = tiles.par_iter().enumerate().map(sum).collect();
+        // Neighbours with equal sizes have equal sums.
+        self.sums = tiles
+            .par_iter()
+            .enumerate()
+            .map(|(tile, sizes)| {
+                let offsets = &self.offsets[self.classes[tile]];
+                tile_sums::account(chip, &self.slots, sizes, offsets, peaks[tile])
+            })
+            .collect();
         self
     }
 
-    /// Most bytes of not-always-live variables that a tile of each column holds at one step.
+    /// Peak of the bytes of not-always-live variables at any step, for a tile of each column.
     fn peaks(&self) -> Array1<Bytes> {
-        // Ends come before beginnings at the same step.
+        // Ends precede beginnings at the same step.
         let mut changes: Vec<(u32, bool, usize)> = Vec::new();
         for (number, slot) in self.slots.iter().enumerate() {
             for life in slot.live_ranges.iter().filter(|life| !life.is_empty()) {
@@ -202,7 +215,8 @@ impl IpuMemoryAllocator {
                 changes.push((life.end, false, number));
             }
         }
-        // `false` sorts before `true`: what ends makes room for what begins at the same step.
+        // `false` sorts before `true`, so variables that end free their memory before others begin
+        // at the same step.
         changes.sort_unstable();
         let mut live = Array1::from_elem(self.bytes.len_of(Axis(1)), Bytes::ZERO);
         let mut peaks = live.clone();
@@ -218,7 +232,7 @@ impl IpuMemoryAllocator {
         peaks
     }
 
-    /// Adds this IPU's tiles to the outcome.
+    /// Appends this IPU's tiles to the result.
     fn append_to(self, allocation: &mut TileMemoryAllocation) {
         for (range, (memory, categories)) in self.columns.iter().copied().zip(self.sums) {
             allocation.memory.push(range, memory);
@@ -245,8 +259,8 @@ impl IpuMemoryAllocator {
     }
 }
 
-/// Numbers tiles by what `key` says of their sizes. Returns the class of each tile, and of each
-/// class the largest size of every slot.
+/// Classifies tiles by the `key` of their sizes. Returns the class of each tile, and for each class
+/// the largest size of every slot.
 fn classify<K: std::hash::Hash + Eq>(
     tiles: &[Vec<Bytes>],
     key: impl Fn(&[Bytes]) -> K,
@@ -295,7 +309,7 @@ mod tests {
         }
     }
 
-    /// Whether two lifetimes share a step; `None` lives always.
+    /// Returns true if two lifetimes share a step. `None` means always live.
     fn meet(a: &Option<Range<u32>>, b: &Option<Range<u32>>) -> bool {
         match (a, b) {
             (Some(a), Some(b)) => a.start < b.end && b.start < a.end,
@@ -308,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_never_meet_share_addresses() {
+    fn variables_with_disjoint_lifetimes_share_addresses() {
         let tile = memory(&[wanted(1000, Some(0..3), false), wanted(800, Some(3..5), false)]);
         assert_eq!((tile.excluding_gaps(), tile.including_gaps), (Bytes(1000), Bytes(1000)));
         assert_eq!(tile.peak_not_always_live, Bytes(1000));
@@ -333,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_of_its_own_starts_above_what_was_there() {
+    fn an_own_memory_element_starts_above_existing_variables() {
         let tile = memory(&[
             wanted(1320, None, false),
             placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement),
@@ -341,16 +355,17 @@ mod tests {
         assert_eq!(tile.including_gaps, Bytes(16_384 + 24 + 32));
     }
 
-    /// A small variable at the bottom of interleaved memory leaves no room for a large one.
+    /// A small variable at the bottom of interleaved memory would leave too little space for a
+    /// large one.
     #[test]
     fn another_order_is_tried_before_memory_overflows() {
         let [small, large] = [wanted(10_000, Some(0..3), true), wanted(420_000, Some(0..3), false)];
         assert_eq!(memory(&[small, large]).including_gaps, Bytes(430_000));
     }
 
-    /// Temporaries of equal operations share an address: it is taken while any of them lives.
+    /// Temporaries of equal operations share an address, which is in use while any of them is live.
     #[test]
-    fn an_address_is_taken_in_every_life_of_those_that_share_it() {
+    fn an_address_is_in_use_during_every_lifetime_that_shares_it() {
         let temporary = wanted(1000, Some(0..2), false);
         let again = AllocationRequest { lifetime: Some(4..6), ..temporary.clone() };
         let beside = wanted(900, Some(4..6), false);
@@ -360,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_overflows() {
+    fn oversized_variables_overflow() {
         let tile = memory(&[wanted(700_000, None, false)]);
         assert_eq!(tile.overflowed, Bytes(700_000 - 638_976));
     }
@@ -388,7 +403,8 @@ mod tests {
             for (a, first) in allocation.placements.iter().enumerate() {
                 for (b, second) in allocation.placements.iter().enumerate().take(a) {
                     if meet(&variables[a].lifetime, &variables[b].lifetime) {
-                        let (x, y) = (first.get(TileId(0)).expect("placed"), second.get(TileId(0)).expect("placed"));
+                        let x = first.get(TileId(0)).expect("placed");
+                        let y = second.get(TileId(0)).expect("placed");
                         prop_assert!(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset);
                     }
                 }

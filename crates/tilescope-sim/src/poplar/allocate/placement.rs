@@ -1,4 +1,4 @@
-//! Addresses of the variables of one tile.
+//! Placement of the variables of one tile.
 
 use super::slots::{AllocationSlot, PlacementClass, SlotInterferenceMatrix};
 use crate::cost_constants::ELEMENT_RESERVED_BYTES;
@@ -10,10 +10,10 @@ use tilescope_report::units::Bytes;
 /// Alignment of variables: the width of a load.
 const ALIGNMENT: Bytes = Bytes(8);
 
-/// Address of a slot that a tile does not hold.
+/// Address of a slot that is absent from a tile.
 pub(crate) const ABSENT: Bytes = Bytes::MAX;
 
-/// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
+/// Addresses on one tile, slot by slot. [`ABSENT`] for slots of size 0.
 pub(crate) fn place(
     chip: &Chip,
     slots: &[AllocationSlot],
@@ -21,8 +21,8 @@ pub(crate) fn place(
     sizes: &[Bytes],
 ) -> Vec<Bytes> {
     let first = place_in_order(chip, slots, meetings, sizes, PlacementOrder::ByMemoryConstraint);
-    // What needs interleaved memory has the least choice, so it goes first. Only where that
-    // overflows the order by size is tried, which leaves smaller gaps.
+    // Variables that need interleaved memory have the fewest choices, so they go first. Only if
+    // that overflows, try the order by size, which leaves smaller gaps.
     if extent(&first, sizes) <= chip.bytes_per_tile {
         return first;
     }
@@ -30,12 +30,12 @@ pub(crate) fn place(
     if extent(&second, sizes) < extent(&first, sizes) { second } else { first }
 }
 
-/// Which of the variables that pass is placed first.
+/// Order of placing variables that are not always live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlacementOrder {
-    /// Those that need most of their place, and of these the largest.
+    /// Those with the strictest constraint first, and of these the largest.
     ByMemoryConstraint,
-    /// The largest: leaves smaller gaps where most variables need interleaved memory.
+    /// The largest first, which leaves smaller gaps if most variables need interleaved memory.
     BySize,
 }
 
@@ -54,54 +54,56 @@ fn place_in_order(
 ) -> Vec<Bytes> {
     let mut tile =
         TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], ..Default::default() };
-    let by_rank = |rank: PlacementClass| -> Vec<usize> {
-        (0..slots.len())
-            .filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == rank)
-            .collect()
-    };
-    let (code, steady) = (by_rank(PlacementClass::Code), by_rank(PlacementClass::AlwaysLiveEven));
-    let (mut passing, uneven) =
-        (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
+    let code = slots_of_class(slots, sizes, PlacementClass::Code);
+    let steady = slots_of_class(slots, sizes, PlacementClass::AlwaysLiveEven);
+    let mut passing = slots_of_class(slots, sizes, PlacementClass::FirstFit);
+    let uneven = slots_of_class(slots, sizes, PlacementClass::AlwaysLiveUneven);
     let code_end = tile.stack_up(&code, Bytes::ZERO);
-    // Fetching code and loading data from the same memory element would wait for each other.
+    // Code fetches and data loads from the same memory element would conflict.
     let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
     passing.sort_by_key(|slot| {
-        let place =
-            (order == PlacementOrder::ByMemoryConstraint).then_some(slots[*slot].memory_constraint);
+        let place = match order {
+            PlacementOrder::ByMemoryConstraint => Some(slots[*slot].memory_constraint),
+            PlacementOrder::BySize => None,
+        };
         (Reverse(place), Reverse(sizes[*slot]), *slot)
     });
     for slot in passing {
         let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
-        let stays = |slot: usize| slots[slot].is_always_live();
-        if let Some(few) = meetings.few(slot).filter(|_| !stays(slot)) {
+        let always_live = slots[slot].is_always_live();
+        if let Some(few) = meetings.few(slot).filter(|_| !always_live) {
             tile.place_among(slot, lowest, few);
             continue;
         }
-        let all = stays(slot);
         tile.place_first_fit(slot, lowest, |other| {
-            // No row has what is always live: that meets everything.
-            all || stays(other) || meetings.interferes(slot, other)
+            // Always-live slots interfere with all others and are in no row of the matrix.
+            always_live || slots[other].is_always_live() || meetings.interferes(slot, other)
         });
-        if all {
+        if always_live {
             tile.stay(slot);
         }
     }
-    // Last, since its size differs on nearly every tile: placed earlier it would shift all others,
-    // and each tile would need addresses of its own.
+    // These go last because their size differs on nearly every tile. Placed earlier they would
+    // shift all others, and each tile would need its own addresses.
     for slot in uneven {
         tile.place_first_fit(slot, steady_end, |_| true);
     }
     tile.offsets
 }
 
-/// Where a variable may begin that needs `place`, above what ends at `below`.
+/// The slots of a class that are not empty on the tile.
+fn slots_of_class(slots: &[AllocationSlot], sizes: &[Bytes], class: PlacementClass) -> Vec<usize> {
+    (0..slots.len()).filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == class).collect()
+}
+
+/// Lowest address from `below` on at which a variable with the constraint `place` may begin.
 fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
     let element = chip.memory_element_bytes;
     match place {
         MemoryConstraint::Any => below,
         MemoryConstraint::OwnMemoryElement => {
             // Two accesses to one element in a cycle conflict, so vertices that read one variable
-            // and write another at once want them in different elements.
+            // while they write another need them in different elements.
             below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES.bytes()
         }
         MemoryConstraint::Interleaved => {
@@ -110,7 +112,7 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
     }
 }
 
-/// More ranges than this are sorted into the others, fewer are put in one by one.
+/// Number of unordered ranges up to which they are inserted one by one. More are merged by sorting.
 const MOST_INSERTED: usize = 16;
 
 fn insert(ranges: &mut Vec<PlacedSlotRange>, range: PlacedSlotRange) {
@@ -118,7 +120,7 @@ fn insert(ranges: &mut Vec<PlacedSlotRange>, range: PlacedSlotRange) {
     ranges.insert(at, range);
 }
 
-/// A slot at its address.
+/// Slot at its address.
 #[derive(Clone, Copy)]
 struct PlacedSlotRange {
     start: Bytes,
@@ -126,21 +128,21 @@ struct PlacedSlotRange {
     slot: usize,
 }
 
-/// A tile while it is filled.
+/// State of allocating one tile.
 #[derive(Default)]
 struct TileMemoryAllocator<'a> {
     sizes: &'a [Bytes],
     offsets: Vec<Bytes>,
-    /// What lies above what is stacked, by address.
+    /// Ranges above the stacked ones, by address.
     placed: Vec<PlacedSlotRange>,
-    /// What lies there too, and was not put in order yet.
+    /// Further ranges above the stacked ones, not yet sorted.
     unordered: Vec<PlacedSlotRange>,
-    /// What is always live among these, by address.
+    /// The always-live ones of these ranges, by address.
     staying: Vec<PlacedSlotRange>,
 }
 
 impl TileMemoryAllocator<'_> {
-    /// Stacks slots from `start` upwards; returns the end.
+    /// Stacks slots from `start` upwards and returns the end.
     fn stack_up(&mut self, slots: &[usize], start: Bytes) -> Bytes {
         let mut next = start;
         for slot in slots {
@@ -150,7 +152,7 @@ impl TileMemoryAllocator<'_> {
         next
     }
 
-    /// Places `slot` in the first gap from `lowest` on between those that it meets.
+    /// Places `slot` in the first gap from `lowest` on between the slots that interfere with it.
     fn place_first_fit(&mut self, slot: usize, lowest: Bytes, meets: impl Fn(usize) -> bool) {
         if self.unordered.len() > MOST_INSERTED {
             self.placed.append(&mut self.unordered);
@@ -164,17 +166,20 @@ impl TileMemoryAllocator<'_> {
         self.put(slot, offset);
     }
 
-    /// The same for a slot that meets few: looking at all would be quadratic in the temporaries of a
-    /// long program.
+    /// As [`Self::place_first_fit`], for a slot that interferes with few others. Checking all slots
+    /// would be quadratic in the temporaries of a long program.
     fn place_among(&mut self, slot: usize, lowest: Bytes, few: &[u32]) {
-        let range = |slot: usize| {
-            let (start, size) = (self.offsets[slot], self.sizes[slot]);
-            (start != ABSENT).then(|| PlacedSlotRange { start, end: start + size, slot })
-        };
-        let mut met: Vec<PlacedSlotRange> =
-            few.iter().filter_map(|other| range(*other as usize)).collect();
+        let mut met = Vec::new();
+        for other in few {
+            let slot = *other as usize;
+            let start = self.offsets[slot];
+            if start != ABSENT {
+                met.push(PlacedSlotRange { start, end: start + self.sizes[slot], slot });
+            }
+        }
         met.sort_by_key(|placed| placed.start);
-        let (mut passing, mut staying) = (met.iter().peekable(), self.staying.iter().peekable());
+        let mut passing = met.iter().peekable();
+        let mut staying = self.staying.iter().peekable();
         let by_address = std::iter::from_fn(|| match (passing.peek(), staying.peek()) {
             (Some(passes), Some(stays)) if stays.start < passes.start => staying.next(),
             (Some(_), _) => passing.next(),
@@ -184,9 +189,10 @@ impl TileMemoryAllocator<'_> {
         self.put(slot, offset);
     }
 
-    /// Keeps in mind that a slot that was placed is always live.
+    /// Records that a placed slot is always live.
     fn stay(&mut self, slot: usize) {
-        let (start, size) = (self.offsets[slot], self.sizes[slot]);
+        let start = self.offsets[slot];
+        let size = self.sizes[slot];
         insert(&mut self.staying, PlacedSlotRange { start, end: start + size, slot });
     }
 
@@ -197,9 +203,9 @@ impl TileMemoryAllocator<'_> {
     }
 }
 
-/// The first address from `lowest` on where a variable of this size overlaps none of those that it
-/// meets. They are sorted by start only: variables that never meet overlap, so that an end may lie
-/// behind.
+/// First address from `lowest` on at which a variable of this size overlaps none of `others`. They
+/// are sorted by start only. Variables that never interfere may overlap, so a range may end after
+/// the next one.
 fn first_gap<'a>(
     others: impl Iterator<Item = &'a PlacedSlotRange>,
     lowest: Bytes,

@@ -1,4 +1,4 @@
-//! Variables that can share an address everywhere, and which of them are ever live together.
+//! Variables that can share an address on every tile, and interference between them.
 
 use super::AllocationRequest;
 use crate::poplar::work::MemoryConstraint;
@@ -7,37 +7,37 @@ use std::ops::Range;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, TileRuns};
 
-/// The order in which variables of a tile are placed.
+/// Order in which the variables of a tile are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlacementClass {
     Code,
     /// Always live, about the same size everywhere.
     AlwaysLiveEven,
-    /// Not always live, or bound to some place.
+    /// Not always live, or with a placement constraint.
     FirstFit,
-    /// Always live, of another size on nearly every tile.
+    /// Always live, with a different size on nearly every tile.
     AlwaysLiveUneven,
 }
 
-/// A variable with more runs than this is uneven.
+/// Number of runs above which a variable is uneven.
 const UNEVEN_RUNS: usize = 256;
 
-/// Variables with one address on each tile: one variable, or several of the same bytes that are
-/// never live together, as the temporaries of equal operations are. Poplar has those once, in the
-/// function that equal operations share.
+/// Variables with one address on each tile: a single variable, or several of the same bytes that
+/// are never live together, such as the temporaries of equal operations. Poplar stores those once,
+/// in the function that equal operations share.
 #[derive(Clone, Debug)]
 pub(crate) struct AllocationSlot {
-    /// What it is for.
+    /// Category of its content.
     pub category: MemoryCategory,
-    /// What its vertices need of its place.
+    /// Constraint of its vertices on its placement.
     pub memory_constraint: MemoryConstraint,
-    /// When it is placed.
+    /// Class that determines the order of placement.
     pub class: PlacementClass,
-    /// Liveness steps it is live in, in order; empty means always.
+    /// Liveness steps in which it is live, in order. Empty means always.
     pub live_ranges: Vec<Range<u32>>,
     /// Bytes on each tile.
     pub bytes: TileRuns<Bytes>,
-    /// Positions of its variables.
+    /// Indices of its variables.
     pub members: Vec<usize>,
 }
 
@@ -65,18 +65,18 @@ impl AllocationSlot {
         }
     }
 
-    /// Whether it is live at all times.
+    /// Returns true if the slot is live at all times.
     pub(crate) fn is_always_live(&self) -> bool {
         self.live_ranges.is_empty()
     }
 }
 
-/// Puts variables into slots, in the order of the first variable of each.
+/// Assigns variables to slots, in the order of the first variable of each.
 pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlot> {
     let mut slots: Vec<AllocationSlot> = Vec::new();
     let mut alike: HashMap<(MemoryCategory, MemoryConstraint, (usize, u32)), Vec<usize>> =
         HashMap::new();
-    // Variables that begin earlier come first, so that a slot's lives are in order.
+    // Variables with earlier starts come first, so that the lifetimes of a slot are in order.
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|at| variables[*at].lifetime.as_ref().map(|life| life.start));
     for at in order {
@@ -85,14 +85,14 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
             slots.push(AllocationSlot::from_request(at, variable));
             continue;
         };
-        // Only variables that share one set of runs are joined: comparing the bytes of all
-        // variables tile by tile would take longer than it saves.
+        // Join only variables that share one set of runs. Comparing the bytes of all variables tile
+        // by tile would take longer than it saves.
         let key = (variable.category, variable.memory_constraint, variable.bytes.shared_key());
         let candidates = alike.entry(key).or_default();
-        let free = |slot: &&usize| {
-            slots[**slot].live_ranges.last().is_some_and(|last| last.end <= life.start)
-        };
-        match candidates.iter().find(free).copied() {
+        let free = candidates.iter().copied().find(|slot| {
+            slots[*slot].live_ranges.last().is_some_and(|last| last.end <= life.start)
+        });
+        match free {
             Some(slot) => {
                 slots[slot].live_ranges.push(life.clone());
                 slots[slot].members.push(at);
@@ -103,28 +103,29 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
             }
         }
     }
-    // Back in the order the variables were given, which decides addresses where sizes are equal.
+    // Restore the order of the variables, which determines addresses between equal sizes.
     slots.sort_by_key(|slot| slot.members.iter().copied().min());
     slots
 }
 
-/// Which slots may not share addresses.
+/// Pairs of slots that may not share addresses.
 pub(crate) struct SlotInterferenceMatrix {
     rows: Vec<InterferenceRow>,
-    /// Words of a row that has a bit for every slot.
+    /// Words of a row with one bit for every slot.
     words: usize,
 }
 
-/// The slots that one meets: few numbers, or a bit for every slot where those take less.
+/// The slots that one slot interferes with: a list of numbers, or one bit for every slot if that
+/// takes less memory.
 enum InterferenceRow {
-    /// In the order they were met, some more than once.
+    /// In the order of discovery, with repetitions.
     Few(Vec<u32>),
     Bits(Vec<u64>),
 }
 
 impl SlotInterferenceMatrix {
-    /// Works out which of `slots` meet while they pass. What is always live meets all others and
-    /// is in no row; neither is code, which is stacked.
+    /// Determines interference between `slots` that are not always live. Always-live slots
+    /// interfere with all others and are in no row, and neither is code, which is stacked.
     pub(crate) fn new(slots: &[AllocationSlot]) -> Self {
         let words = slots.len().div_ceil(64);
         let rows = slots.iter().map(|_| InterferenceRow::Few(Vec::new())).collect();
@@ -138,8 +139,8 @@ impl SlotInterferenceMatrix {
         lives.sort_by_key(|(life, number)| (life.start, *number));
         let mut current: Vec<(u32, u32)> = Vec::new();
         for (life, number) in lives {
-            // A sweep over the lifetimes by their start: few are live at once, while all pairs
-            // would be quadratic in the temporaries of a program.
+            // Sweep over the lifetimes by their start. Few are live at once, whereas checking all
+            // pairs would be quadratic in the temporaries of a program.
             current.retain(|(end, _)| *end > life.start);
             for (_, other) in &current {
                 meetings.set(number, *other);
@@ -171,7 +172,7 @@ impl SlotInterferenceMatrix {
         }
     }
 
-    /// Number of slots that `slot` meets.
+    /// Number of slots that interfere with `slot`.
     pub(crate) fn count(&self, slot: usize) -> u64 {
         match &self.rows[slot] {
             InterferenceRow::Few(met) => met.len() as u64,
@@ -181,7 +182,7 @@ impl SlotInterferenceMatrix {
         }
     }
 
-    /// The slots that `slot` meets, where they are few.
+    /// The slots that interfere with `slot`, if they are few.
     pub(crate) fn few(&self, slot: usize) -> Option<&[u32]> {
         match &self.rows[slot] {
             InterferenceRow::Few(met) => Some(met),
@@ -189,7 +190,7 @@ impl SlotInterferenceMatrix {
         }
     }
 
-    /// Whether `slot` meets `other`, where neither is always live.
+    /// Returns true if `slot` interferes with `other`. Neither may be always live.
     pub(crate) fn interferes(&self, slot: usize, other: usize) -> bool {
         match &self.rows[slot] {
             InterferenceRow::Few(met) => {

@@ -1,4 +1,4 @@
-//! Sums of one tile: by region, by owner, whether addresses are shared over time.
+//! Sums of the memory of one tile: by region, by owner, and by sharing of addresses over time.
 
 use super::placement::ABSENT;
 use super::slots::AllocationSlot;
@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use tilescope_report::units::Bytes;
 use tilescope_report::{CategoryBytes, MemoryCategory, MemoryRegion, TileMemory};
 
-/// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
-/// not-always-live variables need at most at one step.
+/// Sums of a tile whose slots have the given sizes and addresses. `peak` is the maximum over all
+/// steps of the bytes of its not-always-live variables.
 pub(crate) fn account(
     chip: &Chip,
     slots: &[AllocationSlot],
@@ -18,7 +18,7 @@ pub(crate) fn account(
 ) -> (TileMemory, Vec<CategoryBytes>) {
     let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), Bytes> = BTreeMap::new();
     owned_stretches(sizes, offsets, |start, end, owner, overlapped| {
-        // A variable may reach over a border of regions; each byte counts where it lies.
+        // A variable may cross a border between regions. Each byte counts in its own region.
         for (region, from, to) in regions(chip) {
             let bytes = end.min(to).saturating_sub(start.max(from));
             if !bytes.is_zero() {
@@ -35,16 +35,13 @@ pub(crate) fn account(
             bytes,
         })
         .collect();
-    let in_region = |region: MemoryRegion| {
-        categories.iter().filter(|part| part.region == region).map(|part| part.bytes).sum()
-    };
     let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
     let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
     let memory = TileMemory {
         including_gaps: held.map(|(offset, size)| *offset + *size).max().unwrap_or_default(),
-        non_interleaved: in_region(MemoryRegion::NonInterleaved),
-        interleaved: in_region(MemoryRegion::Interleaved),
-        overflowed: in_region(MemoryRegion::Overflowed),
+        non_interleaved: bytes_in_region(&categories, MemoryRegion::NonInterleaved),
+        interleaved: bytes_in_region(&categories, MemoryRegion::Interleaved),
+        overflowed: bytes_in_region(&categories, MemoryRegion::Overflowed),
         always_live: always.map(|(_, size)| size).sum(),
         peak_not_always_live: peak,
     };
@@ -61,7 +58,11 @@ pub(crate) fn account(
     (memory, categories)
 }
 
-/// Regions of tile memory as address ranges; what lies beyond the end overflows.
+fn bytes_in_region(categories: &[CategoryBytes], region: MemoryRegion) -> Bytes {
+    categories.iter().filter(|part| part.region == region).map(|part| part.bytes).sum()
+}
+
+/// Regions of tile memory as address ranges. Addresses beyond the end overflow.
 fn regions(chip: &Chip) -> [(MemoryRegion, Bytes, Bytes); 3] {
     [
         (MemoryRegion::NonInterleaved, Bytes::ZERO, chip.interleaved_offset),
@@ -70,8 +71,8 @@ fn regions(chip: &Chip) -> [(MemoryRegion, Bytes, Bytes); 3] {
     ]
 }
 
-/// Calls `found` with each stretch of addresses in use: start, end, largest user, and whether it
-/// has several.
+/// Calls `found` with each range of addresses in use: start, end, largest user, and true if there
+/// are several.
 fn owned_stretches(
     sizes: &[Bytes],
     offsets: &[Bytes],
@@ -86,15 +87,18 @@ fn owned_stretches(
     let mut ends: Vec<Bytes> = starts.iter().map(|(offset, slot)| *offset + sizes[*slot]).collect();
     starts.sort_unstable();
     ends.sort_unstable();
-    // Users of the current address, the largest on top; those that ended are dropped when seen.
+    // Users of the current address, the largest on top. Those that ended are dropped when they
+    // reach the top.
     let mut users: BinaryHeap<(Bytes, usize)> = BinaryHeap::new();
-    let (mut next_start, mut next_end, mut at) = (0, 0, Bytes::ZERO);
+    let mut next_start = 0;
+    let mut next_end = 0;
+    let mut at = Bytes::ZERO;
     while next_end < ends.len() {
         let start = starts.get(next_start).map_or(Bytes::MAX, |(offset, _)| *offset);
         let address = start.min(ends[next_end]);
         let live = next_start - next_end;
-        // Between two borders the same variables are live at every address; a report names one
-        // owner for each, the largest.
+        // Between two borders the same variables occupy every address. A report names one owner for
+        // each, the largest.
         if live > 0 && address > at {
             while users.peek().is_some_and(|(bytes, slot)| offsets[*slot] + *bytes <= at) {
                 users.pop();

@@ -1,13 +1,12 @@
-//! From the plan of a matrix product or convolution to what tiles do.
+//! Lowering of the plan of a matrix product or convolution to the work of tiles.
 //!
-//! The planner's estimate chooses plans; here is what a plan really executes: operands are
-//! brought together, arranged, multiplied, partial sums reduced and cast, perhaps in a serial
-//! loop, with the rearrangements that operands and results in other layouts need before and
-//! after. Every tile gets its real part, ragged ends included (poplibs `Convolution.cpp`
-//! convolutionImpl).
+//! The planner's estimate chooses plans. This module determines what a plan executes: operands are
+//! gathered, arranged and multiplied, partial sums are reduced and cast, possibly in a serial loop,
+//! with the rearrangements before and after for operands and results in other layouts. Every tile
+//! gets its actual part, including ragged ends (poplibs `Convolution.cpp` convolutionImpl).
 //!
-//! Phases carry the debug names of real profiles. Start-up cycles of exchanges and compute sets
-//! are not in here, see [`crate::cost_constants`].
+//! Phases have the debug names of real profiles. Start-up cycles of exchanges and compute sets are
+//! not included, see [`crate::cost_constants`].
 
 pub(crate) mod operand_layout;
 mod operand_preparation;
@@ -42,7 +41,8 @@ impl<'a> ConvPassOperands<'a> {
         Self { input, weights, result: ResultDestination::Planned }
     }
 
-    /// Operands of the backward pass: the forward weights are transposed into what its plan wants.
+    /// Operands of the backward pass. The forward weights are transposed into the layout of its
+    /// plan.
     pub fn backward(plans: &'a ConvTrainingPlans, gradient: OperandSource<'a>) -> Self {
         Self {
             input: gradient,
@@ -51,24 +51,25 @@ impl<'a> ConvPassOperands<'a> {
         }
     }
 
-    /// Operands of the weight update, whose result is brought to where the forward weights are.
-    /// Input and output gradient lie as the other two passes want them.
+    /// Operands of the weight update, whose result is moved to the layout of the forward weights.
+    /// Input and output gradient have the layouts of the other two passes.
     pub fn weight_update(plans: &'a ConvTrainingPlans) -> Self {
-        // The weight update sums over the batch, so what was innermost for the other passes,
-        // channels, is not for it: both operands are turned around.
-        let wanted_by = |plan: &ConvPlan| OperandSource::Transposed {
-            group: plan.vertex.in_chans_per_group,
-            tiles: plan.tiles(),
-        };
+        // The weight update sums over the batch. Channels, the innermost dimension of the other
+        // passes, are not summed, so both operands are transposed.
         Self {
-            input: wanted_by(&plans.forward),
-            weights: wanted_by(&plans.backward),
+            input: transposed_from(&plans.forward),
+            weights: transposed_from(&plans.backward),
             result: ResultDestination::Weights(&plans.forward),
         }
     }
 }
 
-/// The forward pass of operands that lie as said.
+/// An operand in the layout of `plan`, for a pass that reads it with another dimension innermost.
+fn transposed_from<'a>(plan: &ConvPlan) -> OperandSource<'a> {
+    OperandSource::Transposed { group: plan.vertex.in_chans_per_group, tiles: plan.tiles() }
+}
+
+/// Returns the forward pass of operands in the given layouts.
 pub fn forward(
     machine: &IpuTarget,
     plan: &ConvPlan,
@@ -78,7 +79,7 @@ pub fn forward(
     lower(machine, plan, &ConvPassOperands::forward(input, weights)).work
 }
 
-/// Multiply-accumulates that the vertices of all tiles do for the operation, padding left out.
+/// Number of multiply-accumulates of the vertices of all tiles, without those on padding.
 pub fn lowered_macs(plan: &ConvPlan) -> u64 {
     let layout = PartitionedConv::from_plan(plan);
     let tiles = layout.parts.iter().map(|part| layout.macs(part));
@@ -89,16 +90,18 @@ pub fn lowered_macs(plan: &ConvPlan) -> u64 {
 /// Name of a pass in profiles: `Conv_1` for matrix products, `Conv_3x3_stride2x2` for others
 /// (poplibs `Convolution.cpp` convSuffix).
 pub(crate) fn layer_name(plan: &ConvPlan) -> String {
-    let along = |size: fn(&FieldDim) -> u64| {
-        let sizes = plan.params.dims.iter().map(|dim| size(dim).to_string());
-        sizes.collect::<Vec<_>>().join("x")
-    };
-    let mut name = format!("Conv_{}", along(|dim| dim.kernel));
-    if plan.params.dims.iter().any(|dim| dim.output_transform.stride != 1) {
-        name += &format!("_stride{}", along(|dim| dim.output_transform.stride));
+    let dims = &plan.params.dims;
+    let mut name = format!("Conv_{}", joined_sizes(dims, |dim| dim.kernel));
+    if dims.iter().any(|dim| dim.output_transform.stride != 1) {
+        name += &format!("_stride{}", joined_sizes(dims, |dim| dim.output_transform.stride));
     }
-    if plan.params.dims.iter().any(|dim| dim.input_transform.dilation != 1) {
-        name += &format!("_inDilation{}", along(|dim| dim.input_transform.dilation));
+    if dims.iter().any(|dim| dim.input_transform.dilation != 1) {
+        name += &format!("_inDilation{}", joined_sizes(dims, |dim| dim.input_transform.dilation));
     }
     name
+}
+
+/// Sizes of all dimensions, such as `3x3`.
+fn joined_sizes(dims: &[FieldDim], size: fn(&FieldDim) -> u64) -> String {
+    dims.iter().map(|dim| size(dim).to_string()).collect::<Vec<_>>().join("x")
 }

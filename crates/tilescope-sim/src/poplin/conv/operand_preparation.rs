@@ -1,4 +1,4 @@
-//! Operands that lie otherwise than the vertices need them, before and after a pass.
+//! Preparation of operands whose layout differs from that of the vertices, before and after a pass.
 
 use super::operand_layout::{result_memory_constraint, result_shares, weight_shares};
 use super::operand_rearrangement::{self, BlockTransposition, TransposeBlockShape, regroup_grain};
@@ -14,25 +14,26 @@ use crate::shape::gcd;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// More users than this, and an operand in another layout is rearranged once before it is sent
-/// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
+/// Number of users above which an operand in another layout is rearranged once before it is sent to
+/// them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
 const IN_VIEW_MAX_BROADCAST_DESTS: u64 = 7;
 
 const OPERANDS: [ConvOperand; 2] = [ConvOperand::Input, ConvOperand::Weights];
 
-/// Cycles to copy so many ragged pieces on a tile.
+/// Cycles to copy `pieces` ragged pieces on a tile.
 pub(super) fn piece_cycles(pieces: u64) -> Cycles {
     Cycles::from_f64((pieces as f64 * RAGGED_PIECE_COPY_CYCLES.ratio()).round())
 }
 
 impl ConvPassLowering<'_> {
-    /// The backward pass turns the forward weights around: blocks are transposed where they are,
-    /// then sent to where they are needed.
+    /// Adds the transposition of the forward weights for the backward pass: blocks are transposed
+    /// on their tiles, then sent to the tiles that use them.
     pub(super) fn transpose_weights(&mut self, operands: &ConvPassOperands) {
         let OperandSource::ForwardWeights(forward) = operands.weights else { return };
         let transposed_at = self.builder.phase_count();
-        // Two steps, as in poplibs: turning blocks around where they lie needs no exchange, and
-        // makes the blocks larger that are sent after it, so fewer messages and less exchange code.
+        // Two steps, as in poplibs: transposing blocks on their tiles needs no exchange and makes
+        // the blocks of the following exchange larger, which means fewer messages and less exchange
+        // code.
         let stored = weight_shares(self.machine, forward);
         let transposed = self.transpose_blocks(forward, &stored);
         let name = format!("{}/bwdWeights", self.name);
@@ -40,7 +41,7 @@ impl ConvPassLowering<'_> {
         let swapped = self.plan.transform().swap_operands;
         let operand = if swapped { ConvOperand::Input } else { ConvOperand::Weights };
         if self.plan.joint {
-            // Nothing moves in a joint plan: the backward pass runs where the forward pass has its
+            // A joint plan moves nothing: the backward pass runs on the tiles of the forward
             // weights.
             if transposed {
                 self.add_rearranged(operand, name, transposed_at, stored);
@@ -57,7 +58,8 @@ impl ConvPassLowering<'_> {
         self.add_rearranged(operand, name, from, bytes);
     }
 
-    /// Transposes the blocks of the forward weights on their tiles, if there are any.
+    /// Transposes the blocks of the forward weights on their tiles. Returns false if there are
+    /// none.
     fn transpose_blocks(&mut self, forward: &ConvPlan, stored: &[Bytes]) -> bool {
         let element = self.element_bytes();
         let stored: Vec<Elements> = stored.iter().map(|bytes| Elements(*bytes / element)).collect();
@@ -75,7 +77,7 @@ impl ConvPassLowering<'_> {
         true
     }
 
-    /// Moves operands to other tiles.
+    /// Adds the exchange that moves operands to other tiles.
     pub(super) fn relocate(&mut self, name: &str, bytes: &[Bytes], transposing: bool) {
         let data_type = self.plan.params.input_type;
         operand_rearrangement::relocate(
@@ -98,12 +100,11 @@ impl ConvPassLowering<'_> {
         self.rearranged.push(RearrangedOperand { operand, name, from, bytes });
     }
 
-    /// Combined groups have blocks of weights on a diagonal with zeros around them. They are put
-    /// together on the tile in pieces of the input channels of one group.
+    /// Adds the copies for combined groups, whose blocks of weights are on a diagonal with zeros
+    /// around them. They are assembled on the tile in pieces of the input channels of one group.
     pub(super) fn combine_groups(&mut self) {
         if self.plan.transform().combine_groups > 1 {
-            // One copy for each run of channels that belong to one group; what lies between is
-            // zeros.
+            // One copy for each run of channels that belong to one group. The rest is zeros.
             let piece = self.plan.params.in_channels;
             let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part).0 / piece));
             let name = format!("{}/combineConvGroups/OnTileCopy-0", self.name);
@@ -111,14 +112,14 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Operands that lie otherwise than the vertices need them are rearranged once, before they
-    /// are sent to all users.
+    /// Adds the rearrangement of operands in another layout, once, before they are sent to all
+    /// users.
     pub(super) fn rearrange(&mut self, operands: &ConvPassOperands) {
         let transform = self.plan.transform();
         let reshapes =
             !transform.expand_dims.is_empty() || !transform.flatten_to_channels.is_empty();
         let shares = self.operand_shares();
-        // Both operands always change their innermost dimension here, whatever users they have.
+        // Here both operands always change their innermost dimension, regardless of their users.
         if self.plan.options.pass.is_weight_update() {
             if self.plan.partition.in_channels_serial > 1 {
                 let both = shares[0].iter().zip(&shares[1]).map(|(a, b)| *a + *b);
@@ -129,8 +130,8 @@ impl ConvPassLowering<'_> {
             self.move_to_plan_layout(operands, [true; 2], shares);
             return;
         }
-        // Expanding writes elements out several times. poplibs does that once, before the
-        // broadcast, however few tiles need the result.
+        // Expanding duplicates elements. poplibs does it once, before the broadcast, even if few
+        // tiles need the result.
         if reshapes {
             let name = format!("{}/preRegroup", self.name);
             self.relocate(&name, &shares[0], true);
@@ -138,8 +139,8 @@ impl ConvPassLowering<'_> {
             return;
         }
         let mut operands = *operands;
-        // Backward passes of fully connected layers take what there is: rows with five outputs
-        // show no phase that would turn a gradient around.
+        // Backward passes of fully connected layers use operands as they are: rows with five
+        // outputs show no phase that would transpose a gradient.
         if self.plan.options.pass != PlanPass::FcTrainingBackward {
             operands.input = self.actual_source(operands.input, ConvOperand::Input);
             operands.weights = self.actual_source(operands.weights, ConvOperand::Weights);
@@ -149,8 +150,8 @@ impl ConvPassLowering<'_> {
         let ragged = self.is_ragged();
         let users = self.users();
         // An operand in another layout is rearranged by every tile that receives it, which costs
-        // exchange code on each. With many users, or elements that lie singly, one copy ahead is
-        // cheaper.
+        // exchange code on each. With many users, or isolated elements, one copy before the
+        // exchange is cheaper.
         let moves = |source: &OperandSource, users: u64| match source {
             OperandSource::Transposed { .. } | OperandSource::SameInnermost { group: 1 } => true,
             OperandSource::SameInnermost { .. } => users > IN_VIEW_MAX_BROADCAST_DESTS,
@@ -162,10 +163,11 @@ impl ConvPassLowering<'_> {
         self.move_to_plan_layout(operands, moved, shares);
     }
 
-    /// How an operand lies that is said to be as planned. Where the groups of the vertex and the
-    /// channels have no common divisor, channels lie in groups of one, and the dimension around
-    /// them is innermost in truth: the operand is turned around in blocks, or copied element by
-    /// element, before it is sent (poplibs `Convolution.cpp` createInputImpl, convolutionImpl).
+    /// Returns the actual layout of an operand that is nominally in the planned layout. If the
+    /// groups of the vertex and the channels have no common divisor, channels are in groups of one,
+    /// and the dimension around them is actually innermost: the operand is transposed in blocks, or
+    /// copied element by element, before it is sent (poplibs `Convolution.cpp` createInputImpl,
+    /// convolutionImpl).
     fn actual_source<'s>(
         &self,
         source: OperandSource<'s>,
@@ -187,9 +189,9 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Elements that lie together around channels in groups of one: as many of the innermost other
-    /// dimension as a tile has in a row, if they divide it (poplibs `VarStructure.cpp`
-    /// detectInnermostGrouping); `None` where nothing is around them.
+    /// Number of contiguous elements around channels in groups of one: the greatest common divisor
+    /// of the innermost other dimension and its part on a tile (poplibs `VarStructure.cpp`
+    /// detectInnermostGrouping). `None` if there is no such dimension.
     fn around_channels(&self, operand: ConvOperand) -> Option<u64> {
         let padded = &self.layout.padded;
         let parts = &self.layout.parts;
@@ -202,7 +204,7 @@ impl ConvPassLowering<'_> {
                 .collect(),
             ConvOperand::Weights => {
                 let wanted = self.plan.vertex.out_chans_per_group;
-                // Weights have their output channels around the input channels, then the kernel.
+                // In weights, output channels are around the input channels, then the kernel.
                 let group = gcd(wanted, self.layout.slice.out_channels);
                 let kernels = innermost_first.map(|(_, field)| (field.kernel, field.kernel));
                 [(group, group)].into_iter().chain(kernels).collect()
@@ -212,7 +214,8 @@ impl ConvPassLowering<'_> {
         sizes.first().map(|(size, on_tile)| gcd(*size, *on_tile))
     }
 
-    /// Operands with another dimension innermost are turned around where groups allow it.
+    /// Adds the transposition of operands with another innermost dimension if their groups allow
+    /// it.
     fn regroup(&mut self, operands: &ConvPassOperands) {
         let padded = &self.layout.padded;
         let elements = [padded.input_elements(), padded.weight_elements()];
@@ -248,11 +251,12 @@ impl ConvPassLowering<'_> {
         );
     }
 
-    /// Adds the cycles each tile needs to fill in channels that are padding: a piece for each of
-    /// them in every last block of a row.
+    /// Adds the cycles of each tile for filling in padding channels: one piece for each of them in
+    /// every last block of a row.
     fn add_padding_cycles(&self, tensor: &BlockTransposition, cycles: &mut [Cycles]) {
         let missing = self.layout.padded.in_channels - self.layout.slice.in_channels;
-        // Blocks are numbered through rows, so a tile pads as many rows as end among its blocks.
+        // Blocks are numbered across rows, so a tile pads one row for each row end among its
+        // blocks.
         let blocks_of_row = self.layout.padded.in_channels.div_ceil(tensor.blocks.to);
         let mut first = 0;
         for (cycles, count) in cycles.iter_mut().zip(&tensor.counts) {
@@ -262,21 +266,22 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Whether an operand with groups of another dimension innermost is turned around in blocks: its
-    /// groups and those of the vertex have to be whole grains, or it is copied element by element
-    /// (poplibs `Convolution.cpp` regroupIfBeneficialForPlan).
+    /// Returns true if an operand with groups of another innermost dimension is transposed in
+    /// blocks. Its groups and those of the vertex must be whole grains. Otherwise it is copied
+    /// element by element (poplibs `Convolution.cpp` regroupIfBeneficialForPlan).
     fn is_transposable(&self, group: u64) -> bool {
         let grain = regroup_grain(self.plan.params.input_type);
         group.is_multiple_of(grain) && self.plan.vertex.in_chans_per_group.is_multiple_of(grain)
     }
 
-    /// Whether every element of an operand with groups of another dimension innermost is copied by
-    /// itself. Conv groups that a vertex does together stay innermost, whatever is around them.
+    /// Returns true if every element of an operand with groups of another innermost dimension is
+    /// copied separately. Conv groups that a vertex processes together stay innermost, regardless
+    /// of the dimension around them.
     fn lies_singly(&self, group: u64) -> bool {
         self.plan.vertex.groups_per_group == 1 && !self.is_transposable(group)
     }
 
-    /// The blocks of a transposed operand.
+    /// Returns the blocks of a transposed operand.
     fn transposition(
         &self,
         source: &OperandSource,
@@ -295,18 +300,19 @@ impl ConvPassLowering<'_> {
         ))
     }
 
-    /// Brings the operands that are `moved` into the plan's layout, `shares` on each tile. Pieces
-    /// of ragged channels are copied on the tile: by all users of operands that are not moved.
+    /// Moves the operands marked in `moved` into the plan's layout, with `shares` on each tile, and
+    /// copies their ragged pieces there. Pieces of the other operands are counted for the copies of
+    /// their users.
     fn move_to_plan_layout(
         &mut self,
         operands: &ConvPassOperands,
         moved: [bool; 2],
         shares: [Vec<Bytes>; 2],
     ) {
-        let name = |what: &str| format!("{}/{what}", self.name);
-        let names = ["actsRearranged", "weightsRearranged"].map(name);
+        let names =
+            ["actsRearranged", "weightsRearranged"].map(|what| format!("{}/{what}", self.name));
         let what = match moved {
-            [true, true] => name("{actsRearranged,weightsRearranged}"),
+            [true, true] => format!("{}/{{actsRearranged,weightsRearranged}}", self.name),
             [true, false] => names[0].clone(),
             _ => names[1].clone(),
         };
@@ -316,7 +322,8 @@ impl ConvPassLowering<'_> {
         let sources = [&operands.input, &operands.weights];
         for (operand, (source, shares)) in OPERANDS.into_iter().zip(sources.iter().zip(&shares)) {
             if moved[operand as usize] {
-                // Both operands go in one exchange, so a tile takes the time of all that arrives.
+                // Both operands are moved in one exchange, so a tile takes the time of all data
+                // that arrives.
                 arriving.iter_mut().zip(shares).for_each(|(sum, share)| *sum += *share);
                 let elements = shares.iter().map(|bytes| Elements(*bytes / self.element_bytes()));
                 let pieces = elements.map(|elements| self.pieces_of_share(source, elements));
@@ -325,8 +332,8 @@ impl ConvPassLowering<'_> {
             } else {
                 let pieces = self.per_tile(|part| self.pieces_of_part(source, operand, part));
                 self.gathered_pieces.iter_mut().zip(pieces).for_each(|(sum, more)| *sum += more);
-                // With the same innermost dimension but other tiles, no share of it is where it is
-                // used.
+                // With the same innermost dimension but other tiles, no share of the operand is on
+                // the tiles that use it.
                 self.in_place[operand as usize] =
                     !matches!(source, OperandSource::SameInnermost { .. });
             }
@@ -341,26 +348,26 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Whether groups of the vertex do not divide the channels.
+    /// Returns true if groups of the vertex do not divide the channels.
     fn is_ragged(&self) -> bool {
         !self.layout.slice.in_channels.is_multiple_of(self.plan.vertex.in_chans_per_group)
     }
 
-    /// Elements of a ragged operand that stay together.
+    /// Number of elements of a ragged operand that stay together.
     fn piece(&self, lie_together: u64) -> u64 {
         let group = self.plan.vertex.in_chans_per_group;
         gcd(gcd(group, self.layout.slice.in_channels), lie_together)
     }
 
-    /// Pieces of a ragged operand among `elements` of it, anywhere in the tensor.
+    /// Number of pieces of a ragged operand in `elements` of its elements, anywhere in the tensor.
     fn pieces_of_share(&self, source: &OperandSource, Elements(elements): Elements) -> u64 {
         let channels = self.layout.slice.in_channels;
         match *source {
             OperandSource::Transposed { group, .. } if self.lies_singly(group) => elements,
             _ if !self.is_ragged() => 0,
-            // Padding went in when it was turned around.
+            // Padding was inserted when the operand was transposed.
             OperandSource::Transposed { .. } => 0,
-            // Of whole rows only the last group of each is ragged.
+            // In whole rows only the last group is ragged.
             OperandSource::SameInnermost { group } if group == channels => {
                 elements.div_ceil(self.layout.padded.in_channels)
             }
@@ -371,7 +378,7 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Pieces of a ragged operand that one part needs.
+    /// Number of pieces of a ragged operand that one part needs.
     fn pieces_of_part(
         &self,
         source: &OperandSource,
@@ -391,19 +398,20 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Brings weight gradients to the weights: with another innermost dimension first, if it
-    /// differs, then to their tiles.
+    /// Adds the moves of weight gradients to the weights: first a transposition if the innermost
+    /// dimension differs, then the exchange to their tiles.
     pub(super) fn move_result(&mut self, operands: &ConvPassOperands) {
         let ResultDestination::Weights(forward) = operands.result else { return };
         if self.plan.joint {
             return;
         }
-        // A joint plan makes gradients on the tiles of the weights; all others have to bring them.
+        // A joint plan computes gradients on the tiles of the weights. All others have to move
+        // them.
         let data_type = self.plan.params.output_type;
         let shares = weight_shares(self.machine, forward);
         let made = self.builder.phase_count().saturating_sub(1);
-        // Accumulating matrix products turn their result around (poplibs `MatMul.cpp` matMulAcc);
-        // weight updates of convolutions with a scale tensor do not.
+        // Accumulating matrix products transpose their result (poplibs `MatMul.cpp` matMulAcc),
+        // unlike weight updates of convolutions with a scale tensor.
         let turns =
             self.plan.options.pass.is_fully_connected() && !self.plan.transform().swap_operands;
         let mut read_until = None;
@@ -443,33 +451,38 @@ impl ConvPassLowering<'_> {
     }
 }
 
-/// Blocks of the weights that turn around between forward and backward pass; `None` where whole
+/// Blocks of the weights that are transposed between forward and backward pass. `None` if whole
 /// weights are copied instead (poplibs `Convolution.cpp` weightsTransposeChansFlipXY and
-/// fullyConnectedWeightTranspose). The forward pass has so many elements `stored` on each tile.
+/// fullyConnectedWeightTranspose). `stored` is the number of elements of the forward pass on each
+/// tile.
 fn weight_blocks(
     forward: &ConvPlan,
     backward: &ConvPlan,
     stored: &[Elements],
 ) -> Option<BlockTransposition> {
     let params = &forward.params;
-    let (from, to) = (&forward.vertex, &backward.vertex);
+    let from = &forward.vertex;
+    let to = &backward.vertex;
     if forward.options.pass.is_fully_connected() {
         let both_swapped = forward.transform().swap_operands && backward.transform().swap_operands;
         let found = fully_connected_blocks(forward, backward, stored);
         let usable = both_swapped && found.blocks.from > 1 && found.blocks.to > 1;
-        return usable.then_some(found);
+        return if usable { Some(found) } else { None };
     }
     let out_group = gcd(from.out_chans_per_group, params.out_channels);
     let in_group = gcd(from.in_chans_per_group, params.in_channels);
     let wanted = gcd(to.in_chans_per_group, backward.params.in_channels);
-    // Blocks must not reach over a group as stored, or turning them around takes an exchange.
+    // Blocks must not extend beyond a stored group, or the transposition would need an exchange.
     let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
+    if rows <= 1 {
+        return None;
+    }
     let blocks = TransposeBlockShape { from: in_group, to: rows };
-    (rows > 1).then(|| BlockTransposition::in_place(blocks, in_group, stored))
+    Some(BlockTransposition::in_place(blocks, in_group, stored))
 }
 
-/// The blocks of the weights of a fully connected layer: of those that divide the groups of both
-/// passes, the ones that are transposed fastest; the largest of a joint plan (poplibs
+/// Blocks of the weights of a fully connected layer: among those that divide the groups of both
+/// passes, the ones with the fastest transposition, or the largest in a joint plan (poplibs
 /// `Convolution.cpp` pickGroupSizes).
 fn fully_connected_blocks(
     forward: &ConvPlan,
@@ -501,7 +514,7 @@ fn fully_connected_blocks(
     best
 }
 
-/// The divisors of a number, the largest first.
+/// Divisors of a number, the largest first.
 fn divisors(number: u64) -> impl Iterator<Item = u64> {
     (1..=number).rev().filter(move |divisor| number.is_multiple_of(*divisor))
 }
@@ -516,7 +529,7 @@ mod tests {
     use crate::targets::IpuTarget;
     use crate::targets::MK2;
 
-    /// Phases of a product that transpose operands where they lie as planned.
+    /// Number of phases of a product that transpose operands in the planned layout.
     fn transposes(channels: u64) -> usize {
         let machine = IpuTarget::all_tiles_of(MK2);
         let params = ConvParams::matmul(DType::Half, 1, 1024, channels, 1024);
@@ -526,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_that_no_group_divides_are_turned_around_first() {
+    fn channels_that_no_group_divides_are_transposed_first() {
         assert_eq!([1024, 1025, 1026].map(transposes), [0, 1, 0]);
     }
 }

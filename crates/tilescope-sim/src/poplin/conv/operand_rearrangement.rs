@@ -1,10 +1,10 @@
-//! Operands and results that lie elsewhere, or otherwise, than a plan wants them.
+//! Operands and results whose tiles or layout differ from those of a plan.
 //!
-//! Data whose innermost dimension is another one is regrouped first: blocks of the two groupings
-//! are brought to one tile each and transposed there (popops `Rearrange.cpp`). Then it moves to
-//! where the plan wants it. Exchanges put their words straight into place; elements smaller than
-//! a word take [`SUBWORD_REARRANGE_CYCLES_PER_BYTE`] longer. Only what no exchange brings, such as
-//! padding, is copied on the tile.
+//! Data with another innermost dimension are regrouped first: blocks of the two groupings are moved
+//! to one tile each and transposed there (popops `Rearrange.cpp`). Then they are moved to the tiles
+//! of the plan. Exchanges put their words directly into place. Elements smaller than a word take
+//! [`SUBWORD_REARRANGE_CYCLES_PER_BYTE`] longer. Only data that no exchange delivers, such as
+//! padding, are copied on the tile.
 
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
 use crate::cost_constants::{
@@ -19,23 +19,27 @@ use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity};
 
-/// Bytes of each of `tiles` tiles of a tensor spread evenly in grains of `grain`.
+/// Bytes on each of `tiles` tiles of a tensor spread evenly in grains of `grain`.
 pub(crate) fn spread(bytes: Bytes, grain: Bytes, tiles: u64) -> Vec<Bytes> {
     deal(bytes.0, grain.0, tiles).into_iter().map(Bytes).collect()
 }
 
-/// Parts of `count` things on each of `tiles` tiles, in whole grains but the last.
+/// Parts of `count` items on each of `tiles` tiles, in whole grains except the last.
 pub(crate) fn deal(count: u64, grain: u64, tiles: u64) -> Vec<u64> {
     let grain = grain.max(1);
     let grains = count.div_ceil(grain);
-    let at = |tile: u64| {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for tile in 0..tiles {
         // Rounded up, so that a tensor of few grains begins at tile 0.
-        (grains.share_rounded_up(tile, tiles) * grain).min(count)
-    };
-    (0..tiles).map(|tile| at(tile + 1) - at(tile)).collect()
+        let end = (grains.share_rounded_up(tile + 1, tiles) * grain).min(count);
+        parts.push(end - start);
+        start = end;
+    }
+    parts
 }
 
-/// Moves tensors of `data_type` to other tiles: `bytes` per tile arrive.
+/// Adds the exchange that moves tensors of `data_type` to other tiles. `bytes` arrive on each tile.
 pub(crate) fn relocate(
     builder: &mut ConvWorkBuilder,
     machine: &IpuTarget,
@@ -53,7 +57,7 @@ pub(crate) fn relocate(
     let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,
-        // However few pieces there are, long ones are sent in instructions of 64 words.
+        // Even if there are few pieces, long ones are sent in instructions of 64 words.
         messages_in: if !bytes.is_zero() { messages_in.max(messages(bytes)) } else { 0 },
         placing_cycles: Cycles::from_f64((bytes.as_f64() * placing).round()),
         ..OperandExchangeFlow::default()
@@ -61,19 +65,19 @@ pub(crate) fn relocate(
     builder.exchange(machine, format!("{name}/ExchangePre"), &[flow.collect()]);
 }
 
-/// A tensor whose blocks are transposed where they are.
+/// Tensor whose blocks are transposed on their tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockTransposition {
-    /// Size of its blocks.
+    /// Size of the blocks.
     pub blocks: TransposeBlockShape,
-    /// Blocks of each tile.
+    /// Number of blocks on each tile.
     pub counts: Vec<u64>,
 }
 
 impl BlockTransposition {
-    /// `elements` of a type in blocks that are dealt out over the first `holders` tiles, as many as hold the
-    /// tensor: equally many to each until there are none left (popops `Rearrange.cpp`
-    /// regroupTensor).
+    /// Distributes `elements` of a type in blocks over the first `holders` tiles, the number of
+    /// tiles that hold the tensor, with equal numbers on each until none are left (popops
+    /// `Rearrange.cpp` regroupTensor).
     pub(crate) fn dealt(
         blocks: TransposeBlockShape,
         (elements, data_type): (Elements, DType),
@@ -91,11 +95,11 @@ impl BlockTransposition {
         Self { blocks, counts: counts.collect() }
     }
 
-    /// The blocks of a tensor of so many elements `stored` on each tile, which has `group` elements
-    /// of its innermost dimension in a row: the tile that holds the first element of a block
+    /// Returns the blocks of a tensor with `stored` elements on each tile, whose rows have `group`
+    /// elements of the innermost dimension. The tile that holds the first element of a block
     /// transposes it.
     pub(crate) fn in_place(blocks: TransposeBlockShape, group: u64, stored: &[Elements]) -> Self {
-        // The blocks beside each other begin in the same row.
+        // Adjacent blocks begin in the same row.
         let rows_of_blocks = group * blocks.to;
         let beside = group / blocks.from;
         let mut counts = Vec::with_capacity(stored.len());
@@ -109,9 +113,9 @@ impl BlockTransposition {
         Self { blocks, counts }
     }
 
-    /// Estimates how fast the tiles transpose the blocks of a fully connected layer: higher is
-    /// faster. Blocks of which one does not lie together afterwards, `is_scattered`, are gathered
-    /// once more (poplibs `Convolution.cpp` blockScore).
+    /// Estimates the speed at which the tiles transpose the blocks of a fully connected layer.
+    /// Higher is faster. Blocks of which one is not contiguous afterwards, `is_scattered`, are
+    /// gathered once more (poplibs `Convolution.cpp` blockScore).
     pub(crate) fn score(&self, data_type: DType, is_scattered: bool) -> f64 {
         let TransposeBlockShape { from, to } = self.blocks;
         let tiles = self.counts.iter().filter(|count| **count > 0);
@@ -122,19 +126,22 @@ impl BlockTransposition {
         tiles.count() as f64 * if is_scattered { of_tile / 3.0 } else { of_tile }
     }
 
-    /// Bytes of the blocks of each tile.
+    /// Bytes of the blocks on each tile.
     pub(crate) fn bytes(&self, data_type: DType) -> impl Iterator<Item = Bytes> {
         let block = self.blocks.from * self.blocks.to * data_type.bytes();
         self.counts.iter().map(move |count| *count * block)
     }
 
-    /// The vertices of `count` blocks on one tile.
+    /// Vertices of `count` blocks on one tile.
     fn vertices(&self, machine: &IpuTarget, count: u64, data_type: DType) -> TransposeVertices {
         let TransposeBlockShape { from, to } = self.blocks;
         let blocks = TransposeMatrices { count, rows: to, columns: from };
         let cycles = transpose::transpose(data_type, blocks);
-        let whole_tile = blocks.share_a_vertex(data_type);
-        let workers = (!whole_tile).then(|| count.min(machine.workers()));
+        let workers = if blocks.share_a_vertex(data_type) {
+            None
+        } else {
+            Some(count.min(machine.workers()))
+        };
         TransposeVertices { cycles, workers }
     }
 }
@@ -142,14 +149,15 @@ impl BlockTransposition {
 /// Vertices that transpose blocks on one tile.
 struct TransposeVertices {
     cycles: Cycles,
-    /// How many workers share the blocks, a vertex each; none where one vertex takes the tile.
+    /// Number of workers that share the blocks, with one vertex each. `None` if one vertex occupies
+    /// the tile.
     workers: Option<u64>,
 }
 
-/// Brings the blocks of `tensors` together and transposes them. `padding` is the work of filling
-/// in, tile by tile, what the tensors do not have.
+/// Adds the exchange that gathers the blocks of `tensors`, and their transposition. `padding` is
+/// the cycles of each tile for filling in elements that the tensors lack.
 ///
-/// Returns the first phase that does not read the tensors any more.
+/// Returns the first phase that no longer reads the tensors.
 pub(crate) fn regroup(
     builder: &mut ConvWorkBuilder,
     machine: &IpuTarget,
@@ -169,15 +177,15 @@ pub(crate) fn regroup(
     let transposed_at = builder.phase_count();
     transpose(builder, machine, format!("{name}/Transpose_#0"), data_type, tensors);
     temporary(builder, gathered, start, &bytes);
-    // What comes out lies beside what went in, and goes with the next exchange.
+    // The result is stored beside the operand, and is freed after the next exchange.
     let live = transposed_at..transposed_at + 2;
     let name = format!("{name}/partialTranspose");
     builder.temporary_until(name, MemoryCategory::Rearrangement, false, live, &bytes);
     transposed_at
 }
 
-/// Transposes blocks that lie on their tiles. Vertices of the whole tile run one after the other,
-/// those of one worker side by side.
+/// Adds the transposition of blocks on their tiles. Vertices of the whole tile run in sequence,
+/// those of single workers in parallel.
 pub(crate) fn transpose(
     builder: &mut ConvWorkBuilder,
     machine: &IpuTarget,
@@ -196,15 +204,16 @@ pub(crate) fn transpose(
         *cycles = side_by_side(on_tile, machine.workers());
     }
     for tensor in tensors {
-        let workers = |whole_tile: bool| {
-            tensor.counts.iter().map(move |count| {
-                let workers = tensor.vertices(machine, *count, data_type).workers;
-                if whole_tile { u64::from(workers.is_none()) } else { workers.unwrap_or(0) }
-            })
-        };
-        let kind = |kind: &str| format!("poplar_rt::{kind}<{}>", data_type.poplar_name());
-        vertices.push(vertex_on(kind("Transpose"), workers(false), 2));
-        vertices.push(vertex_on(kind("Transpose1D"), workers(true), 2));
+        let mut of_workers = Vec::new();
+        let mut of_tiles = Vec::new();
+        for count in &tensor.counts {
+            let workers = tensor.vertices(machine, *count, data_type).workers;
+            of_workers.push(workers.unwrap_or(0));
+            of_tiles.push(u64::from(workers.is_none()));
+        }
+        let ty = data_type.poplar_name();
+        vertices.push(vertex_on(format!("poplar_rt::Transpose<{ty}>"), of_workers, 2));
+        vertices.push(vertex_on(format!("poplar_rt::Transpose1D<{ty}>"), of_tiles, 2));
     }
     vertices.retain(|vertex| !vertex.count.is_empty());
     builder.compute(name, &cycles, vertices);
@@ -229,7 +238,7 @@ fn side_by_side(on_tile: impl Iterator<Item = TransposeVertices>, workers: u64) 
     together + busy.into_iter().max().unwrap_or_default()
 }
 
-/// Temporary copies of a rearranged tensor.
+/// Adds temporary copies of a rearranged tensor.
 pub(crate) fn temporary(builder: &mut ConvWorkBuilder, name: String, from: usize, bytes: &[Bytes]) {
     builder.temporary(name, MemoryCategory::Rearrangement, false, from, bytes);
 }
@@ -239,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_transpose_side_by_side() {
+    fn workers_transpose_in_parallel() {
         let vertices = |cycles, workers| TransposeVertices { cycles: Cycles(cycles), workers };
         let together = |one, other| side_by_side([one, other].into_iter(), 6);
         assert_eq!(together(vertices(100, Some(2)), vertices(70, Some(1))), Cycles(100));

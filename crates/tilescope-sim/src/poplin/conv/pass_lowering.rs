@@ -1,4 +1,4 @@
-//! One pass, phase by phase.
+//! Lowering of one pass, phase by phase.
 
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::spread;
@@ -12,33 +12,33 @@ use crate::poplin::planner::{ConvPlan, ConvTrainingPlans};
 use crate::targets::IpuTarget;
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// How an operand lies before the pass.
+/// Layout of an operand before the pass.
 #[derive(Clone, Copy, Debug)]
 pub enum OperandSource<'a> {
-    /// As the plan wants it.
+    /// The layout of the plan.
     Planned,
-    /// On other tiles or in other groups, with the same innermost dimension.
+    /// Other tiles or other groups, with the same innermost dimension.
     SameInnermost {
-        /// Elements of the innermost dimension that lie together.
+        /// Number of contiguous elements of the innermost dimension.
         group: u64,
     },
-    /// With another dimension innermost, in groups of this size.
+    /// Another innermost dimension, in groups of this size.
     Transposed {
-        /// Elements of the innermost dimension that lie together.
+        /// Number of contiguous elements of the innermost dimension.
         group: u64,
-        /// Tiles that hold the operand.
+        /// Number of tiles that hold the operand.
         tiles: u64,
     },
-    /// The weights of the forward pass, as its plan wants them: for the backward pass.
+    /// Weights of the forward pass in the layout of its plan, for the backward pass.
     ForwardWeights(&'a ConvPlan),
 }
 
-/// Where the result of the pass has to be.
+/// Required layout of the result of the pass.
 #[derive(Clone, Copy, Debug)]
 pub enum ResultDestination<'a> {
-    /// Where the plan leaves it.
+    /// The layout in which the plan leaves it.
     Planned,
-    /// Where the forward pass has its weights: for weight gradients.
+    /// The layout of the forward weights, for weight gradients.
     Weights(&'a ConvPlan),
 }
 
@@ -53,30 +53,31 @@ pub struct ConvPassOperands<'a> {
 }
 
 impl ConvPassOperands<'_> {
-    /// The operands as the vertices of `plan` take them.
+    /// The operands as the vertices of `plan` read them.
     fn swapped_for(self, plan: &ConvPlan) -> Self {
         let swap = plan.transform().swap_operands;
         if swap { Self { input: self.weights, weights: self.input, ..self } } else { self }
     }
 }
 
-/// A pass as phases.
+/// Phases of a pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoweredConvPass {
     pub work: OperationWork,
-    /// For input and weights: the phase from which on the operand itself is not read any more, if
-    /// that is known to be before the end.
+    /// For input and weights: the first phase that no longer reads the operand itself, if it is
+    /// known to be before the end.
     pub used_until: [Option<usize>; 2],
     /// The first phase that writes the result.
     pub result_from: usize,
 }
 
-/// What tiles do in one pass of `plan`.
+/// Lowers one pass of `plan` to the work of the tiles.
 pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) -> LoweredConvPass {
     let mut pass = ConvPassLowering::new(machine, plan);
     pass.transpose_weights(operands);
     let seen = operands.swapped_for(plan);
-    let before_loop = (plan.partition.serial() > 1).then(|| pass.begin_serial(&seen));
+    let before_loop =
+        if plan.partition.serial() > 1 { Some(pass.begin_serial(&seen)) } else { None };
     pass.combine_groups();
     pass.rearrange(&seen);
     pass.convolve();
@@ -86,25 +87,24 @@ pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) 
         pass.used_until = [None; 2];
     }
     pass.move_result(operands);
-    // Results are written by the last phase: sums, their cast, or their way to the weights.
+    // Results are written by the last phase: sums, their cast, or the move to the weights.
     let result_from = pass.builder.phase_count().saturating_sub(1);
     let mut used_until = pass.used_until;
     if plan.transform().swap_operands {
-        // Back to the operands as the caller knows them.
+        // Restore the caller's order of the operands.
         used_until.reverse();
     }
     LoweredConvPass { work: pass.builder.finish(), used_until, result_from }
 }
 
-/// What turns the weights of the forward pass around for the backward pass, where that is done
-/// once for many of them.
+/// Transposes the weights of the forward pass for many backward passes at once.
 pub fn transpose_weights_ahead(machine: &IpuTarget, plans: &ConvTrainingPlans) -> OperationWork {
     let mut pass = ConvPassLowering::new(machine, &plans.backward);
     pass.transpose_weights(&ConvPassOperands::backward(plans, OperandSource::Planned));
     pass.builder.finish()
 }
 
-/// A pass that is being lowered.
+/// State of lowering a pass.
 pub(super) struct ConvPassLowering<'a> {
     pub(super) machine: &'a IpuTarget,
     pub(super) plan: &'a ConvPlan,
@@ -112,11 +112,12 @@ pub(super) struct ConvPassLowering<'a> {
     pub(super) name: String,
     pub(super) builder: ConvWorkBuilder,
     pub(super) rearranged: Vec<RearrangedOperand>,
-    /// Whether input and weights lie on the tiles that use them when they are sent to all users.
+    /// For input and weights: true if the operand is on the tiles that use it when it is sent to
+    /// all users.
     pub(super) in_place: [bool; 2],
-    /// See [`LoweredConvPass::used_until`]; as the vertices take the operands.
+    /// See [`LoweredConvPass::used_until`]. In the order in which the vertices read the operands.
     pub(super) used_until: [Option<usize>; 2],
-    /// Ragged pieces that each tile gathers from what it received.
+    /// Number of ragged pieces that each tile gathers from the data it received.
     pub(super) gathered_pieces: Vec<u64>,
 }
 
@@ -127,13 +128,13 @@ pub(super) enum ConvOperand {
     Weights,
 }
 
-/// A copy of an operand in the plan's layout; how long it lives shows when it is used.
+/// Copy of an operand in the plan's layout. Its lifetime becomes known when it is used.
 pub(super) struct RearrangedOperand {
     pub(super) operand: ConvOperand,
     pub(super) name: String,
-    /// The phase that fills it.
+    /// Phase that fills it.
     pub(super) from: usize,
-    /// Bytes of each tile.
+    /// Bytes on each tile.
     pub(super) bytes: Vec<Bytes>,
 }
 
@@ -165,15 +166,15 @@ impl<'a> ConvPassLowering<'a> {
         self.layout.padded.input_type.bytes()
     }
 
-    /// Tiles that use the same input, and the same weights.
+    /// Number of tiles that use the same input, and number that use the same weights.
     pub(super) fn users(&self) -> [u64; 2] {
         let split = &self.plan.partition;
-        // Parts of the kernel read the same input but for its halo, parts of field and batch the
+        // Parts of the kernel read the same input except for its halo, parts of field and batch the
         // same weights.
         [split.out_channels * split.kernel_parts(), split.field_parts() * split.batch]
     }
 
-    /// Bytes of the transformed operands of one serial iteration, spread over the used tiles.
+    /// Bytes of the transformed operands of one serial iteration, spread over the tiles in use.
     pub(super) fn operand_shares(&self) -> [Vec<Bytes>; 2] {
         let padded = &self.layout.padded;
         let share =
@@ -181,13 +182,13 @@ impl<'a> ConvPassLowering<'a> {
         [share(padded.input_elements()), share(padded.weight_elements())]
     }
 
-    /// Exchange of operands, vertices, reduction, cast.
+    /// Adds the exchange of operands, vertices, reduction and cast.
     fn convolve(&mut self) {
         let name = format!("{}/Convolve", self.name);
         let exchange_at = self.builder.phase_count();
         let flows = [self.input_flow(), self.weight_flow()];
         let copies = self.arranging_copies(&flows);
-        // Both operands come in one exchange phase, which is started and synchronised once.
+        // Both operands arrive in one exchange phase, which is started and synchronised once.
         let broadcast: Vec<Bytes> = flows[1].iter().map(|flow| flow.received).collect();
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &flows);
         let cycles = self.arrange_cycles(&broadcast);
@@ -201,13 +202,14 @@ impl<'a> ConvPassLowering<'a> {
         self.reduce(partials_at);
     }
 
-    /// Input of each tile: the users of a slice hold it together, and halo comes from neighbours.
+    /// Exchange of the input on each tile: the users of a slice share its storage, and halos come
+    /// from neighbours.
     fn input_flow(&self) -> Vec<OperandExchangeFlow> {
         let split = &self.plan.partition;
         let tiles = self.tiles();
         let padded = &self.layout.padded;
-        // With halos parts overlap, so their shares are more than there is: no tile holds more than
-        // an even part of the input.
+        // With halos parts overlap, so their shares exceed the tensor. No tile holds more than an
+        // even part of the input.
         let even = padded.input_elements() * self.element_bytes() / tiles;
         let paired = split.out_channels.is_multiple_of(2);
         let users = self.users()[0];
@@ -217,7 +219,7 @@ impl<'a> ConvPassLowering<'a> {
             .iter()
             .map(|part| {
                 let bytes = self.layout.inputs(part) * self.element_bytes();
-                // Wherever the operand lies, its share of each tile is sent to all users.
+                // Regardless of the operand's layout, the share of each tile is sent to all users.
                 let share = (bytes / split.out_channels).min(even);
                 let held = if self.in_place[0] { share } else { Bytes::ZERO };
                 let shared = users > 1 || bytes > held;
@@ -234,7 +236,7 @@ impl<'a> ConvPassLowering<'a> {
         with_senders(flow, &input)
     }
 
-    /// Weights of each tile: the users of a slice hold it together.
+    /// Exchange of the weights on each tile: the users of a slice share its storage.
     fn weight_flow(&self) -> Vec<OperandExchangeFlow> {
         let users = self.users()[1];
         let flow = self
@@ -259,7 +261,7 @@ impl<'a> ConvPassLowering<'a> {
 
     /// Cycles to arrange received operands for the vertices.
     fn arrange_cycles(&self, broadcast_weights: &[Bytes]) -> Vec<Cycles> {
-        // A single kernel element reads its input in the order it came.
+        // A single kernel element reads its input in the order of arrival.
         let gathers = self.layout.slice.kernel_field() > 1;
         let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
@@ -274,20 +276,23 @@ impl<'a> ConvPassLowering<'a> {
         cycles.collect()
     }
 
-    /// Copy vertices of each tile: one for each operand of which the tile holds a part that has to
-    /// join what it received.
+    /// Number of copy vertices on each tile: one for each operand whose part on the tile must be
+    /// joined with the received data.
     fn arranging_copies(&self, flows: &[Vec<OperandExchangeFlow>; 2]) -> Vec<u64> {
-        let joins = |flow: &OperandExchangeFlow, in_place: bool| {
-            u64::from(in_place && !flow.sent.is_zero() && !flow.received.is_zero())
-        };
-        let [input, weights] = self.in_place;
-        let both = flows[0].iter().zip(&flows[1]);
-        both.map(|(a, b)| joins(a, input) + joins(b, weights)).collect()
+        let mut copies = vec![0; self.layout.parts.len()];
+        for (flows, in_place) in flows.iter().zip(self.in_place) {
+            for (copies, flow) in copies.iter_mut().zip(flows) {
+                if in_place && !flow.sent.is_zero() && !flow.received.is_zero() {
+                    *copies += 1;
+                }
+            }
+        }
+        copies
     }
 }
 
-/// `flow`, with the tiles where the operand lies as its senders if an even part of it is less than
-/// an element on every tile. `held` is what each tile holds of the operand.
+/// Returns `flow` with the tiles of the operand as its senders if an even part of it is less than
+/// an element on every tile. `held` is the part of the operand on each tile.
 fn with_senders(mut flow: Vec<OperandExchangeFlow>, held: &[Bytes]) -> Vec<OperandExchangeFlow> {
     if flow.iter().all(|flow| flow.sent.is_zero()) {
         for (flow, held) in flow.iter_mut().zip(held) {

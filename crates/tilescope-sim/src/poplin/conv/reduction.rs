@@ -1,4 +1,4 @@
-//! Adding up partial sums, and the cast where there is nothing to add.
+//! Addition of partial sums, or their cast if there is nothing to add.
 
 use super::pass_lowering::ConvPassLowering;
 use super::tile_parts::length;
@@ -16,8 +16,8 @@ use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
 impl ConvPassLowering<'_> {
-    /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
-    /// sums exist since phase `partials_at`.
+    /// Adds the stages of the reduction, or the cast if there is one partial sum per output.
+    /// Partial sums exist since phase `partials_at`.
     pub(super) fn reduce(&mut self, partials_at: usize) {
         let split = &self.plan.partition;
         let partials = self.plan.vertex.partial_type;
@@ -48,7 +48,7 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Casts `elements` of each tile from one type to another.
+    /// Adds the cast of `elements` of each tile from one type to another.
     pub(super) fn cast(&mut self, what: &str, elements: &[Elements], [from, to]: [DType; 2]) {
         let cycles =
             elements.iter().map(|&count| reduce::cast_cycles(self.machine, count, from, to));
@@ -74,31 +74,33 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Every tile gathers the partial sums of its share of the outputs and adds them up.
+    /// Adds a stage in which every tile gathers the partial sums of its share of the outputs and
+    /// adds them.
     fn reduce_stage(&mut self, name: String, stages: &[ConvReduceStage], [from, to]: [DType; 2]) {
         let machine = self.machine;
         let start = self.builder.phase_count();
-        let gathered = |stage: &ConvReduceStage| {
-            // One of the partial sums was made here.
+        let mut flows = Vec::new();
+        let mut buffers = Vec::new();
+        for stage in stages {
+            // One of the partial sums was computed here.
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
-            let messages_in = if !received.is_zero() { stage.depth - 1 } else { 0 };
-            // As many tiles want a share of what this one has as it gets shares from.
-            let messages_out = messages_in;
-            OperandExchangeFlow {
+            let messages = if received.is_zero() { 0 } else { stage.depth - 1 };
+            flows.push(OperandExchangeFlow {
                 received,
                 sent: received,
-                messages_in,
-                messages_out,
+                // The number of tiles that need a share from this one equals the number of shares
+                // it receives.
+                messages_in: messages,
+                messages_out: messages,
                 ..OperandExchangeFlow::default()
-            }
-        };
-        let flows: Vec<OperandExchangeFlow> = stages.iter().map(gathered).collect();
-        let buffers: Vec<Bytes> = flows.iter().map(|flow| flow.received).collect();
+            });
+            buffers.push(received);
+        }
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
         let cycles = stages.iter().map(|stage| match *stage {
             ConvReduceStage { outputs: Elements::ZERO, .. } => Cycles::ZERO,
-            // A depth that does not divide leaves tiles with a single partial sum, which still has
-            // to take the type of the stage's result.
+            // A depth that does not divide evenly leaves tiles with a single partial sum, which
+            // still has to be converted to the type of the stage's result.
             ConvReduceStage { depth: 1, outputs, .. } => {
                 reduce::cast_cycles(machine, outputs, from, to)
             }
@@ -129,9 +131,10 @@ impl ConvPassLowering<'_> {
     }
 }
 
-/// The stages of a reduction of `depth` partial sums on tile `member` of the tiles that made them,
-/// `made` outputs each. Every stage shares the tiles out to its sums, and each sum's tiles take
-/// whole grains of the outputs (poplibs `ConvReduce.cpp` partialGroupedReduce).
+/// Returns the stages of a reduction of `depth` partial sums on tile `member` of the tiles that
+/// computed them, with `made` outputs each. Every stage divides the tiles between its sums, and the
+/// tiles of each sum take whole grains of the outputs (poplibs `ConvReduce.cpp`
+/// partialGroupedReduce).
 fn executed_stages(
     Elements(made): Elements,
     depth: u64,
@@ -141,25 +144,26 @@ fn executed_stages(
     let mut partials = depth;
     let sums = reduce::stage_depths(depth).into_iter().chain([1]);
     sums.map(|sums| {
-        // Sum `at` is made on tiles from `at * depth / sums` on.
+        // Sum `at` is computed on tiles from `at * depth / sums` on.
         let at = ((member + 1) * sums - 1) / depth;
-        let part = |size: u64| (at * size / sums, (at + 1) * size / sums);
-        let ((first, end), (from, to)) = (part(depth), part(partials));
+        let first = at * depth / sums;
+        let end = (at + 1) * depth / sums;
+        let added = (at + 1) * partials / sums - at * partials / sums;
         partials = sums;
         let outputs = Elements(length(&reduced_part(made, grain, end - first, member - first)));
-        ConvReduceStage { depth: to - from, outputs, last: sums == 1 }
+        ConvReduceStage { depth: added, outputs, last: sums == 1 }
     })
     .collect()
 }
 
-/// Outputs that stay together when sums of type `output` are shared out: a share that ended inside a
-/// channel group or a vector would be stored in pieces.
+/// Outputs that stay together when sums of type `output` are distributed: a share that ended inside
+/// a channel group or a vector would be stored in pieces.
 pub(super) fn reduction_grain(plan: &ConvPlan, output: DType) -> u64 {
     plan.vertex.out_chans_per_group.next_multiple_of(vector_width(output))
 }
 
-/// The part of `made` outputs that tile `member` of `tiles` adds up. As few tiles take part as keep
-/// the largest part small (poplibs `ConvReduce.cpp` partialGroupedReduce).
+/// The part of `made` outputs that tile `member` of `tiles` adds. The smallest number of tiles that
+/// keeps the largest part minimal takes part (poplibs `ConvReduce.cpp` partialGroupedReduce).
 pub(super) fn reduced_part(made: u64, grain: u64, tiles: u64, member: u64) -> Range<u64> {
     let bounds = SplitBounds { grain, most: tiles, least: 0 };
     split_evenly(made, bounds).nth(list_length(member)).unwrap_or(made..made)

@@ -1,9 +1,8 @@
-//! The serial loop of a pass: slices of its operands, and what becomes of its results.
+//! Serial loop of a pass: slices of its operands, and treatment of its results.
 
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::{self, deal, spread};
 use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
-use super::tile_parts::ConvTilePart;
 use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::popops::planner_cycles;
@@ -14,8 +13,13 @@ use tilescope_report::units::{Bytes, Cycles, Elements};
 /// Bytes of a loop counter.
 const COUNTER_BYTES: Bytes = Bytes(4);
 
+/// Returns true if an operand was not laid out for the plan that reads it.
+fn is_foreign(source: &OperandSource) -> bool {
+    matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
+}
+
 impl ConvPassLowering<'_> {
-    /// Opens the loop; returns where it begins.
+    /// Opens the loop. Returns the phase where it begins.
     pub(super) fn begin_serial(&mut self, operands: &ConvPassOperands) -> usize {
         self.rearrange_before_slice(operands);
         let before = self.builder.phase_count();
@@ -24,20 +28,19 @@ impl ConvPassLowering<'_> {
         before
     }
 
-    /// Operands that were not laid out for this plan would be sliced across tiles, so they are
-    /// brought into its layout before the loop, in pieces of as many channels as groups and
-    /// slices have in common.
+    /// Moves operands that were not laid out for this plan into its layout before the loop, because
+    /// they would otherwise be sliced across tiles. The pieces are the greatest common divisor of
+    /// groups and slices of channels.
     fn rearrange_before_slice(&mut self, operands: &ConvPassOperands) {
         let split = &self.plan.partition;
         let view = &self.plan.transformed.view;
-        let foreign = |source: &OperandSource| {
-            matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
-        };
-        let (inputs, weights) = (view.input_elements(), view.weight_elements());
-        let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
-        let when =
-            |condition: bool, elements: Elements| if condition { elements } else { Elements::ZERO };
-        let elements = when(sliced_inputs, inputs) + when(foreign(&operands.weights), weights);
+        let mut elements = Elements::ZERO;
+        if split.in_channels_serial > 1 && is_foreign(&operands.input) {
+            elements += view.input_elements();
+        }
+        if is_foreign(&operands.weights) {
+            elements += view.weight_elements();
+        }
         let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles.into());
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.phase_count();
@@ -46,11 +49,11 @@ impl ConvPassLowering<'_> {
         operand_rearrangement::temporary(&mut self.builder, name, start, &bytes);
     }
 
-    /// Channels of a slice that are no whole groups are copied in pieces.
+    /// Adds the copies in pieces for slices of channels that are not whole groups.
     pub(super) fn gather_slices(&mut self, name: &str, bytes: &[Bytes]) {
         let view = &self.plan.transformed.view;
         let group = self.plan.vertex.in_chans_per_group;
-        // A slice that ends inside a group leaves pieces that no whole copy fits.
+        // A slice that ends inside a group leaves pieces that do not fit a whole copy.
         let piece = gcd(group, view.in_channels / self.plan.partition.in_channels_serial);
         if piece == group {
             return;
@@ -61,32 +64,32 @@ impl ConvPassLowering<'_> {
         self.builder.copies(format!("{name}/OnTileCopy-1"), &cycles, &[]);
     }
 
-    /// Slices the operands of one serial iteration.
+    /// Adds the slices of the operands of one serial iteration.
     fn slice(&mut self) {
         let split = &self.plan.partition;
         let machine = self.machine;
         let params = &self.plan.params;
         let view = &self.plan.transformed.view;
         let serial = split.serial();
-        let share = |elements: Elements| -> Vec<Elements> {
-            let shares = deal((elements / serial).0, 1, self.tiles());
-            shares.into_iter().map(Elements).collect()
-        };
-        // Serial output channels use all of the input every time: only weights are sliced then.
+        // Serial output channels use the whole input every time, so only weights are sliced.
         let inputs =
             if split.in_channels_serial > 1 { view.input_elements() } else { Elements::ZERO };
-        let tensors = [("input", share(inputs)), ("weights", share(view.weight_elements()))];
+        let tensors = [
+            ("input", deal((inputs / serial).0, 1, self.tiles())),
+            ("weights", deal((view.weight_elements() / serial).0, 1, self.tiles())),
+        ];
         let mut cycles = vec![Cycles::ZERO; self.layout.parts.len()];
         for (_, elements) in &tensors {
             for (cycles, elements) in cycles.iter_mut().zip(elements) {
-                if !elements.is_zero() {
-                    *cycles += planner_cycles::dynamic_slice(machine, *elements, params.input_type);
+                if *elements > 0 {
+                    let elements = Elements(*elements);
+                    *cycles += planner_cycles::dynamic_slice(machine, elements, params.input_type);
                 }
             }
         }
         let from = self.builder.phase_count();
         let name = format!("{}/serialSlice[0]", self.name);
-        // The offset of a slice is known at run time only, and the counter lies on one tile.
+        // The offset of a slice is known only at run time, and the counter is on one tile.
         self.send_counter(&name);
         let kind = format!("popops::DynamicSlice1d<{}>", params.input_type.poplar_name());
         let vertices =
@@ -100,15 +103,17 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Every tile needs the loop counter.
+    /// Adds the exchange that sends the loop counter to every tile.
     fn send_counter(&mut self, name: &str) {
-        let flow = |tile: usize| OperandExchangeFlow {
-            received: if tile == 0 { Bytes::ZERO } else { COUNTER_BYTES },
-            sent: if tile == 0 { COUNTER_BYTES } else { Bytes::ZERO },
-            messages_in: u64::from(tile > 0),
+        let receiver = OperandExchangeFlow {
+            received: COUNTER_BYTES,
+            messages_in: 1,
             ..OperandExchangeFlow::default()
         };
-        let flows = (0..self.layout.parts.len()).map(flow).collect();
+        let mut flows = vec![receiver; self.layout.parts.len()];
+        if let Some(first) = flows.first_mut() {
+            *first = OperandExchangeFlow { sent: COUNTER_BYTES, ..OperandExchangeFlow::default() };
+        }
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flows]);
     }
 
@@ -117,15 +122,16 @@ impl ConvPassLowering<'_> {
         let split = &self.plan.partition;
         let depth = split.reduction_depth();
         let outputs = self.per_tile(|part| self.layout.partials(part).div_ceil(depth));
-        let (partials, output) = (self.plan.vertex.partial_type, self.plan.params.output_type);
-        // Slices of input channels add into one result of partials, slices of output channels each
-        // write their own part of it.
+        let partials = self.plan.vertex.partial_type;
+        let output = self.plan.params.output_type;
+        // Slices of input channels add into one result of partials, whereas slices of output
+        // channels each write their own part of it.
         let (name, data_type) = if split.in_channels_serial > 1 {
             (self.accumulate(&outputs), partials)
         } else {
             (self.write_slice(&outputs), output)
         };
-        // The result lives from before the loop on: every iteration writes its part of the same
+        // The result is live from before the loop on: every iteration writes its part of the same
         // memory.
         let element = split.out_channels_serial * data_type.bytes();
         let result: Vec<Bytes> = outputs.iter().map(|outputs| *outputs * element).collect();
@@ -136,7 +142,7 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Adds the result of one slice of the input channels; returns the name of the sum.
+    /// Adds the result of one slice of the input channels. Returns the name of the sum.
     fn accumulate(&mut self, outputs: &[Elements]) -> String {
         let data_type = self.plan.vertex.partial_type;
         let name = format!("{}/serialOut[0]", self.name);
@@ -153,7 +159,7 @@ impl ConvPassLowering<'_> {
         name
     }
 
-    /// Writes the result of one slice of the output channels; returns the name of the result.
+    /// Writes the result of one slice of the output channels. Returns the name of the result.
     fn write_slice(&mut self, outputs: &[Elements]) -> String {
         let data_type = self.plan.params.output_type;
         let name = format!("{}/serialUpdate[0]", self.name);
@@ -162,12 +168,12 @@ impl ConvPassLowering<'_> {
         // The ragged last group is copied in pieces, in and out.
         let ragged = !self.layout.slice.out_channels.is_multiple_of(group);
         let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES.ratio() } else { 0.0 };
-        let of_part = |(outputs, part): (&Elements, &ConvTilePart)| {
+        let mut cycles = Vec::new();
+        for (outputs, part) in outputs.iter().zip(&self.layout.parts) {
             let positions = part.field_elements() * part.batch * part.groups.size;
-            planner_cycles::dynamic_slice(self.machine, *outputs, data_type)
-                + Cycles::from_f64((positions as f64 * copies).round())
-        };
-        let cycles: Vec<Cycles> = outputs.iter().zip(&self.layout.parts).map(of_part).collect();
+            let copied = Cycles::from_f64((positions as f64 * copies).round());
+            cycles.push(planner_cycles::dynamic_slice(self.machine, *outputs, data_type) + copied);
+        }
         let kind = format!("popops::DynamicUpdateSlice1D<{}>", data_type.poplar_name());
         let vertices = vec![vertex_on(kind, outputs.iter().map(|_| 1), 2)];
         self.builder.compute(name.clone(), &cycles, vertices);

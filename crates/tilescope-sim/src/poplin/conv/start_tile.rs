@@ -1,7 +1,7 @@
-//! Where the tiles of a convolution begin.
+//! First tile of a convolution.
 //!
-//! By default all begin at tile 0, which so holds a part of every small tensor. Dithering lets
-//! each begin at a tile of its own (poplibs lib/poplin/ConvPlan.cpp getStartTile and
+//! By default all begin at tile 0, which therefore holds a part of every small tensor. Dithering
+//! lets each begin at a different tile (poplibs lib/poplin/ConvPlan.cpp getStartTile and
 //! Convolution.cpp linearizeTileIndices; option enableConvDithering).
 
 use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
@@ -10,36 +10,36 @@ use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
 use tilescope_report::units::{TileId, TileRuns};
 
-/// Tiles that share an exchange bus; a convolution begins at the first of them.
+/// Number of tiles that share an exchange bus. A convolution begins at the first of them.
 const TILES_PER_BUS: u32 = 2;
 
-/// The first tile of an operation and the direction in which the others follow.
+/// First tile of an operation and direction of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvStartTile {
     first: TileId,
     descending: bool,
-    /// Tiles of the IPU: behind the last one, the first one follows.
+    /// Number of tiles of the IPU. The tile after the last one is the first one.
     tiles: u32,
 }
 
 impl ConvStartTile {
-    /// Tile 0 of an IPU with so many tiles, upwards.
+    /// Tile 0 of an IPU with `tiles` tiles, upwards.
     pub(crate) fn first(tiles: u32) -> Self {
         Self { first: TileId(0), descending: false, tiles }
     }
 
-    /// A start that depends on the shape of the forward pass alone, so that all passes agree.
+    /// Start that depends only on the shape of the forward pass, so that all passes agree.
     pub(crate) fn dithered(forward: &ConvParams, training: bool, tiles: u32) -> Self {
         let channels = [forward.batch, forward.out_channels, forward.in_channels];
         let channels = if training {
-            // The passes swap these.
+            // The passes permute these.
             vec![channels.iter().fold(1, |product: u64, size| product.wrapping_mul(*size))]
         } else {
             channels.to_vec()
         };
         let field = forward.dims.iter().map(|dim| dim.input);
         let hash = hash([forward.conv_groups].into_iter().chain(field).chain(channels));
-        // Beginning inside a pair would make parts that read the same input sit on different buses.
+        // Beginning inside a pair would put parts that read the same input on different buses.
         let buses = tiles.div_ceil(TILES_PER_BUS).max(1);
         let first = TileId(place(hash, buses) * TILES_PER_BUS);
         // One hash for both, as in poplibs: with an even number of buses all that begin at an odd
@@ -47,18 +47,18 @@ impl ConvStartTile {
         Self { first, descending: hash % 2 == 1, tiles }
     }
 
-    /// Values of an operation's own tiles on those of the IPU.
+    /// Maps values from the operation's own tiles to those of the IPU.
     pub(crate) fn runs<T: Clone + PartialEq>(&self, own: &TileRuns<T>) -> TileRuns<T> {
         let moved = own.rotated(self.first, self.tiles);
         if self.descending { moved.mirrored(self.tiles) } else { moved }
     }
 
-    /// The same for a layout.
+    /// Maps a layout from the operation's own tiles to those of the IPU.
     pub(crate) fn shift_layout(&self, own: TensorLayout) -> TensorLayout {
         TensorLayout { elements: self.runs(&own.elements), ..own }
     }
 
-    /// The same for all that an operation does.
+    /// Maps the work of an operation from its own tiles to those of the IPU.
     pub(crate) fn shift_work(&self, mut own: OperationWork) -> OperationWork {
         if *self != Self::first(self.tiles) {
             self.items(&mut own.items);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_behind_the_last_tile() {
+    fn no_value_is_lost_past_the_last_tile() {
         let own = TileRuns::from_tiles(TileId(0), (0..5u64).map(Some));
         let start = ConvStartTile { first: TileId(6), descending: true, tiles: 8 };
         let there = start.runs(&own);

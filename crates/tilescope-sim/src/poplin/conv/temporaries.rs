@@ -1,4 +1,4 @@
-//! What operands of a pass take on the tiles besides their own memory.
+//! Memory of the operands of a pass besides the operands themselves.
 
 use super::pass_lowering::{ConvOperand, ConvPassLowering, RearrangedOperand};
 use super::tile_parts::{ConvTilePart, length};
@@ -7,12 +7,13 @@ use crate::poplin::planner::vertex_candidates::{ConvMethod, SLIC_WINDOW};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::Bytes;
 
-/// Scratch memory of a SLIC vertex beside its second output buffer (poplibs lib/poplin/ConvModel.cpp,
-/// which the planner counts it by).
+/// Scratch memory of a SLIC vertex besides its second output buffer (poplibs
+/// lib/poplin/ConvModel.cpp, as its planner counts it).
 const SLIC_SCRATCH_BYTES: Bytes = Bytes(200);
 
 impl ConvPassLowering<'_> {
-    /// Copies of operands that vertices read: all that does not lie on the tile in one piece.
+    /// Adds the copies of operands that vertices read: all data that are not on the tile in one
+    /// piece.
     pub(super) fn operand_temporaries(&mut self, name: &str, exchange: usize) {
         let [inputs, weights] = self.arranged_operands().unwrap_or_else(|| self.copied_operands());
         for (operand, what, copied, whole) in [
@@ -25,12 +26,12 @@ impl ConvPassLowering<'_> {
             ),
         ] {
             let message = format!("{name}/{what}/message");
-            // Loads of 128 bits take two memory elements at once (poplibs
+            // Loads of 128 bits read two memory elements at once (poplibs
             // lib/poplin/codelets/ConvPartial1x1Out.cpp, the last parameter of `weights`).
             let interleaved = operand == ConvOperand::Weights && self.plan.vertex.wide_weight_loads;
             let category = MemoryCategory::Message;
             self.builder.temporary(message, category, interleaved, exchange, &copied);
-            // An operand is used up by the exchange, unless vertices read parts of it.
+            // The exchange is the last reader of an operand, unless vertices read parts of it.
             let whole = whole.iter().map(|elements| *elements * self.element_bytes());
             let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);
             let end = if in_place { self.builder.phase_count() } else { exchange + 1 };
@@ -46,50 +47,54 @@ impl ConvPassLowering<'_> {
     fn copied_operands(&self) -> [Vec<Bytes>; 2] {
         let split = &self.plan.partition;
         let vertex = &self.plan.vertex;
-        let (input_users, weight_users) = (split.out_channels, self.users()[1]);
-        // Poplar copies a vertex operand unless a whole region of it lies on the tile. Halos come
-        // from neighbours, so no region of the input is whole then.
+        let input_users = split.out_channels;
+        let weight_users = self.users()[1];
+        // Poplar copies a vertex operand unless a whole region of it is on the tile. Halos come
+        // from neighbours, so with halos no region of the input is whole.
         let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
-        let of_part = |(tile, part): (u64, &ConvTilePart)| {
+        let mut input_bytes = Vec::new();
+        let mut weight_bytes = Vec::new();
+        for (tile, part) in (0u64..).zip(&self.layout.parts) {
             let groups = part.groups.size / vertex.groups_per_group;
             let in_groups = groups * (part.in_channels.size / vertex.in_chans_per_group);
             let out_groups = part.out_channels.size / vertex.out_chans_per_group;
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let weights = self.layout.weights(part) * self.element_bytes();
             // Tiles are numbered with output channels innermost, so these are the users of one
-            // input; field and batch follow, the users of one set of weights.
+            // input. Field and batch follow, the users of one set of weights.
             let input_user = tile % split.out_channels;
             let weight_user = tile / split.out_channels % weight_users;
-            let copied = |operand: ConvOperand, bytes, regions, users, user| {
-                let in_place = in_place[operand as usize];
-                if in_place { copied_bytes(bytes, regions, users, user) } else { bytes }
-            };
+            input_bytes.push(if in_place[ConvOperand::Input as usize] {
+                copied_bytes(inputs, in_groups, input_users, input_user)
+            } else {
+                inputs
+            });
             let weight_groups = in_groups * out_groups;
-            (
-                copied(ConvOperand::Input, inputs, in_groups, input_users, input_user),
-                copied(ConvOperand::Weights, weights, weight_groups, weight_users, weight_user),
-            )
-        };
-        let (inputs, weights) = (0u64..).zip(&self.layout.parts).map(of_part).unzip();
-        [inputs, weights]
+            weight_bytes.push(if in_place[ConvOperand::Weights as usize] {
+                copied_bytes(weights, weight_groups, weight_users, weight_user)
+            } else {
+                weights
+            });
+        }
+        [input_bytes, weight_bytes]
     }
 
-    /// Whether tiles need input that belongs to their neighbours, so that no region is whole.
+    /// Returns true if tiles need input from their neighbours, so that no region is whole.
     fn has_halo(&self) -> bool {
         let split = &self.plan.partition;
-        let dims = self.layout.slice.dims.iter().enumerate();
-        let mut along = dims.map(|(dim, field)| field.kernel > 1 && split.field[dim] > 1);
-        along.any(|shared| shared) || split.kernel_parts() > 1
+        let mut dims = self.layout.slice.dims.iter().enumerate();
+        split.kernel_parts() > 1
+            || dims.any(|(dim, field)| field.kernel > 1 && split.field[dim] > 1)
     }
 
-    /// Bytes of both operands on each tile where vertices want them with padding and dilation
-    /// applied: no part of them can be read where it lies (poplibs `ConvVertices.cpp`).
+    /// Bytes of both operands on each tile if vertices read them with padding and dilation applied,
+    /// which excludes reading any part of them in place (poplibs `ConvVertices.cpp`).
     fn arranged_operands(&self) -> Option<[Vec<Bytes>; 2]> {
         let explicit = explicit_dims(self.plan, self.machine);
         if !explicit.contains(&true) {
             return None;
         }
-        // Padding takes memory like data: poplibs makes it a variable, as parts that alias one
+        // Padding takes memory like data: poplibs makes it a variable, because parts that alias one
         // constant zero would be rearranged between exchange and vertices (`ConvVertices.cpp`,
         // T5913).
         let height = self.plan.vertex.kernel_height(self.machine);
@@ -109,19 +114,20 @@ impl ConvPassLowering<'_> {
             }
             _ => part.inputs[dim],
         };
-        let channels = |part: &ConvTilePart| part.in_channels.size * part.groups.size;
         let inputs = self.per_tile(|part| {
             let field: u64 = (0..3).map(|dim| span(part, dim)).product();
-            field * part.batch * channels(part) * self.element_bytes()
+            let channels = part.in_channels.size * part.groups.size;
+            field * part.batch * channels * self.element_bytes()
         });
         let weights = self.per_tile(|part| {
             let kernel: u64 = (0..3).map(|dim| kernel(part, dim)).product();
-            kernel * channels(part) * part.out_channels.size * self.element_bytes()
+            let channels = part.in_channels.size * part.out_channels.size * part.groups.size;
+            kernel * channels * self.element_bytes()
         });
         Some([inputs, weights])
     }
 
-    /// The rearranged copies of `operand` live until phase `end`.
+    /// Ends the lifetime of the rearranged copies of `operand` at phase `end`.
     fn end_rearranged(&mut self, operand: ConvOperand, end: usize) {
         let ended = self.rearranged.extract_if(.., |copy| copy.operand == operand);
         for RearrangedOperand { name, from, bytes, .. } in ended {
@@ -130,13 +136,13 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// SLIC vertices write every output twice, and need scratch memory.
+    /// Adds the buffers of SLIC vertices, which write every output twice and need scratch memory.
     fn slic_buffers(&mut self, from: usize) {
         let vertex = &self.plan.vertex;
         let bytes = self.per_tile(|part| {
-            // The vertex swaps between its outputs and this buffer, so that one instruction loads
-            // from one while it stores to the other (`ConvVertices.cpp`, ld2xst64pace). It holds
-            // one group of groups.
+            // The vertex alternates between its outputs and this buffer, so that one instruction
+            // loads from one while it stores to the other (`ConvVertices.cpp`, ld2xst64pace). It
+            // holds one group of groups.
             let groups = (part.groups.size / vertex.groups_per_group).max(1);
             self.layout.partials(part) * vertex.partial_type.bytes() / groups + SLIC_SCRATCH_BYTES
         });
@@ -145,10 +151,11 @@ impl ConvPassLowering<'_> {
     }
 }
 
-/// Bytes of an operand of `regions` contiguous regions that user `user` of `users` has to copy:
-/// regions that lie wholly in its own share are read where they are.
+/// Bytes of an operand of `regions` contiguous regions that user `user` of `users` has to copy.
+/// Regions that are entirely in its own share are read in place.
 fn copied_bytes(bytes: Bytes, regions: u64, users: u64, user: u64) -> Bytes {
-    // A region that crosses from one share into the next is in pieces on both tiles, and copied.
+    // A region that crosses from one share into the next is in pieces on both tiles, so it is
+    // copied.
     let begin = (user * regions).div_ceil(users);
     let end = (user + 1) * regions / users;
     let whole = end.saturating_sub(begin);

@@ -1,7 +1,7 @@
-//! Which part of a planned operation each tile gets.
+//! Parts of a planned operation on the tiles.
 //!
 //! Axes are cut into grains, and part `i` of `n` gets the grains from `i * grains / n` to
-//! `(i + 1) * grains / n`, so parts differ by at most one grain. Parts are laid over tiles with
+//! `(i + 1) * grains / n`, so parts differ by at most one grain. Parts are assigned to tiles with
 //! output channels innermost, then the field, batch, kernel, input channels and groups (poplibs
 //! `Convolution.cpp` linearizeTileIndices and iteratePartitionParallel).
 
@@ -11,7 +11,7 @@ use crate::poplin::{ConvParams, FieldDim};
 use std::ops::Range;
 use tilescope_report::units::Elements;
 
-/// What one tile computes in one serial iteration. Channels and groups are padded to whole
+/// Part that one tile computes in one serial iteration. Channels and groups are padded to whole
 /// groups of the vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConvTilePart {
@@ -22,38 +22,38 @@ pub(crate) struct ConvTilePart {
     /// Input positions of each dimension, halo included.
     pub inputs: [u64; 3],
     pub batch: u64,
-    /// Groups, and how many of them are padding.
+    /// Conv groups, with and without padding.
     pub groups: PaddedSize,
     /// Input channels of a group.
     pub in_channels: PaddedSize,
     /// Output channels of a group.
     pub out_channels: PaddedSize,
-    /// Which of the tiles this is that have partial sums of the same outputs.
+    /// Index of this tile among those with partial sums of the same outputs.
     pub member: u64,
 }
 
-/// A padded size and the part of it that is real.
+/// Size with and without padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PaddedSize {
-    /// With padding.
+    /// Size with padding.
     pub size: u64,
-    /// Without.
+    /// Size without padding.
     pub real: u64,
 }
 
-/// A plan applied to its shape: everything lowering needs to know about sizes.
+/// Plan applied to its shape: all sizes that lowering needs.
 #[derive(Clone, Debug)]
 pub(crate) struct PartitionedConv {
-    /// Shape of one serial iteration after the transform, channels not padded.
+    /// Shape of one serial iteration after the transform, without padding of channels.
     pub slice: ConvParams,
-    /// The same, channels padded to whole groups.
+    /// The same shape with channels padded to whole groups.
     pub padded: ConvParams,
     /// Parts in tile order.
     pub parts: Vec<ConvTilePart>,
 }
 
 impl PartitionedConv {
-    /// The parts of `plan`.
+    /// Computes the parts of `plan`.
     pub(crate) fn from_plan(plan: &ConvPlan) -> Self {
         let split = &plan.partition;
         let grain = ConvGrainSize::of_vertex(&plan.vertex);
@@ -77,40 +77,42 @@ impl PartitionedConv {
         self.slice.dims.len()
     }
 
-    /// Input elements a tile needs, halo included, channels padded.
+    /// Input elements that a tile needs, halo included, channels padded.
     pub(crate) fn inputs(&self, part: &ConvTilePart) -> Elements {
         let field: u64 = part.inputs.iter().product();
         Elements(field * part.batch * part.in_channels.size * part.groups.size)
     }
 
-    /// Weights a tile needs, channels padded.
+    /// Weights that a tile needs, channels padded.
     pub(crate) fn weights(&self, part: &ConvTilePart) -> Elements {
         let channels = part.in_channels.size * part.out_channels.size;
         Elements(part.kernel_elements() * channels * part.groups.size)
     }
 
-    /// Partial sums a tile makes, channels padded.
+    /// Partial sums that a tile computes, channels padded.
     pub(crate) fn partials(&self, part: &ConvTilePart) -> Elements {
         Elements(part.field_elements() * part.batch * part.out_channels.size * part.groups.size)
     }
 
-    /// Multiply-accumulates of a tile that count: neither padding nor truncated.
+    /// Effective multiply-accumulates of a tile, without those on padding and on truncated
+    /// elements.
     pub(crate) fn macs(&self, part: &ConvTilePart) -> u64 {
-        let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
-            // Outputs between the steps meet zeros of a dilated input: the vertex skips them.
+        let mut field_macs = 1;
+        for (dim, field) in self.slice.dims.iter().enumerate() {
+            // Outputs between the steps meet zeros of a dilated input, and the vertex skips them.
             let step = field.active_output_step();
-            let hits = |kernel| length(&field.outputs_of_kernel(&part.field[dim], kernel));
-            part.kernel[dim].clone().map(|kernel| hits(kernel).div_ceil(step)).sum::<u64>()
-        });
-        along.product::<u64>()
-            * part.batch
-            * part.in_channels.real
-            * part.out_channels.real
-            * part.groups.real
+            let mut dim_macs = 0;
+            for kernel in part.kernel[dim].clone() {
+                let outputs = field.outputs_of_kernel(&part.field[dim], kernel);
+                dim_macs += length(&outputs).div_ceil(step);
+            }
+            field_macs *= dim_macs;
+        }
+        field_macs * part.batch * part.in_channels.real * part.out_channels.real * part.groups.real
     }
 }
 
-/// The parts of one serial iteration `slice`, in tile order.
+/// Parts of one serial iteration `slice`, in tile order.
 fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<ConvTilePart> {
     let split = &plan.partition;
     let dims = slice.dims.len();
@@ -118,17 +120,16 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
     let inputs = cut_padded(slice.in_channels, grain.in_channels, split.in_channels);
     let outputs = cut_padded(slice.out_channels, grain.out_channels, split.out_channels);
     let batches = split_into_grains(slice.batch, 1, split.batch);
-    let along = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
-        let of_dim = |dim: usize| {
+    let split_dims = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
+        [0, 1, 2].map(|dim| {
             let grain = if dim + 1 == dims { innermost_grain } else { 1 };
             let (size, parts) =
                 slice.dims.get(dim).map_or((1, 1), |field| (size(field), splits[dim]));
             split_into_grains(size, grain, parts)
-        };
-        [of_dim(0), of_dim(1), of_dim(2)]
+        })
     };
-    let fields = along(FieldDim::output, &split.field, plan.field_grain);
-    let kernels = along(|dim| dim.kernel, &split.kernel, 1);
+    let fields = split_dims(FieldDim::output, &split.field, plan.field_grain);
+    let kernels = split_dims(|dim| dim.kernel, &split.kernel, 1);
     let lengths =
         [0, 1, 2].map(|dim| input_lengths(slice.dims.get(dim), &fields[dim], &kernels[dim]));
 
@@ -144,12 +145,12 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
         fields[2].len(),
         outputs.len(),
     ];
-    // Axes in the order tiles are numbered, outermost first: a joint plan numbers those of its
-    // other passes so that weights stay where the forward pass has them.
+    // Axes in the order of tile numbers, outermost first. A joint plan numbers those of its other
+    // passes so that weights stay on the tiles of the forward pass.
     let mut order: [usize; 10] = std::array::from_fn(|axis| axis);
     match plan.tile_order {
         LinearizeTileOrder::Standard => {}
-        // Axis 1 is the input channels; they trade places with the innermost field dimension in
+        // Axis 1 is the input channels, which are swapped with the innermost field dimension in
         // use.
         LinearizeTileOrder::FcBackward => order.swap(1, 5 + dims),
         LinearizeTileOrder::FcWeightUpdate => order.swap(1, 9),
@@ -163,7 +164,7 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
                 index[axis] = rest % counts[axis];
                 rest /= counts[axis];
             }
-            // Tiles that differ in input channels or kernel only add to the same outputs.
+            // Tiles that differ only in input channels or kernel add to the same outputs.
             let kernel_index =
                 [0, 1, 2].iter().fold(0, |at, dim| at * counts[2 + dim] + index[2 + dim]);
             let kernel_parts: usize = counts[2..5].iter().product();
@@ -181,21 +182,27 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
         .collect()
 }
 
-/// Input positions of one dimension that each of its parts needs of each part of the kernel.
+/// Number of input positions of one dimension that each of its parts needs from each part of the
+/// kernel.
 fn input_lengths(
     field: Option<&FieldDim>,
     outputs: &[Range<u64>],
     kernels: &[Range<u64>],
 ) -> Vec<Vec<u64>> {
-    let needs = |outputs: &Range<u64>, kernel: &Range<u64>| {
-        field.map_or(1, |field| length(&field.inputs_of(outputs, kernel.clone())))
-    };
-    let of_outputs = |outputs| kernels.iter().map(|kernel| needs(outputs, kernel)).collect();
-    outputs.iter().map(of_outputs).collect()
+    let mut lengths = Vec::new();
+    for outputs in outputs {
+        let mut of_kernels = Vec::new();
+        for kernel in kernels {
+            let inputs = field.map_or(1, |field| length(&field.inputs_of(outputs, kernel.clone())));
+            of_kernels.push(inputs);
+        }
+        lengths.push(of_kernels);
+    }
+    lengths
 }
 
 impl ConvTilePart {
-    /// Outputs of the field.
+    /// Number of outputs of the field.
     pub(crate) fn field_elements(&self) -> u64 {
         self.field.iter().map(length).product()
     }
@@ -205,20 +212,27 @@ impl ConvTilePart {
     }
 }
 
-/// Size of a range.
+/// Number of elements of a range.
 pub(crate) fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// `size` elements in `parts` parts of whole grains; the last grain may be short.
+/// Splits `size` elements into `parts` parts of whole grains. The last grain may be short.
 pub(crate) fn split_into_grains(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
     let grains = size.div_ceil(grain);
-    // The same rounding as poplibs: which parts get the odd grains decides which tiles are fullest.
-    let at = |part: u64| (part * grains / parts * grain).min(size);
-    (0..parts).map(|part| at(part)..at(part + 1)).collect()
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    for part in 0..parts {
+        // The same rounding as in poplibs: the position of the odd grains determines the fullest
+        // tiles.
+        let end = ((part + 1) * grains / parts * grain).min(size);
+        ranges.push(start..end);
+        start = end;
+    }
+    ranges
 }
 
-/// The same for channels, which are padded to whole grains.
+/// As [`split_into_grains`], for channels, which are padded to whole grains.
 fn cut_padded(size: u64, grain: u64, parts: u64) -> Vec<PaddedSize> {
     split_into_grains(size, grain, parts)
         .iter()

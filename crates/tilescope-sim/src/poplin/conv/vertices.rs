@@ -1,8 +1,8 @@
-//! The vertices of a pass and the cycles they really take.
+//! Vertices of a pass and their actual cycles.
 //!
-//! The planner lets every kernel position cover the whole field; a real work list holds only the
-//! outputs a position contributes to, which padding and strides make fewer. Whether the 1x1
-//! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
+//! The planner assumes that every kernel position covers the whole field. An actual worklist holds
+//! only the outputs that a position contributes to, which are fewer with padding and strides. The
+//! use of the 1x1 vertex is decided for each tile (poplibs `ConvVertices.cpp`).
 
 use super::tile_parts::{ConvTilePart, PartitionedConv, length};
 use crate::cost_constants::CONV_FIELD_BYTES;
@@ -18,10 +18,10 @@ use crate::targets::IpuTarget;
 use std::collections::{BTreeMap, HashMap};
 use tilescope_report::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
 
-/// Bytes of one entry of a work list: three 16-bit numbers.
+/// Bytes of one entry of a worklist: three 16-bit numbers.
 const WORKLIST_ENTRY_BYTES: Bytes = Bytes(6);
 
-/// Bytes of an entry of a list of work lists: where one starts and how long it is (poplibs
+/// Bytes of an entry of a list of worklists: the start and length of one (poplibs
 /// `ConvPartialnx1.cpp`, COMPACT_DELTAN).
 const WORKLIST_POINTER_BYTES: Bytes = Bytes(4);
 
@@ -35,59 +35,61 @@ const LOAD_BYTES: Bytes = Bytes(8);
 /// `getConvPartialnx1SupervisorInnerLoopCycleEstimate`).
 const OUTER_POSITION_CYCLES: Cycles = Cycles(14);
 
-/// Most different row lengths that are told apart in one dimension. Padding makes about as many as
-/// the kernel has elements, so only shapes nobody trains reach it; there it bounds the time.
+/// Maximum number of different row lengths that are distinguished in one dimension. Padding leads
+/// to about one per kernel element, so only unrealistic shapes reach it. For these it limits the
+/// run time.
 const MAX_ROW_LENGTHS: u64 = 64;
 
 /// One vertex on one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConvTileVertex {
     pub cycles: Cycles,
-    /// Vertex type as profiles name it.
+    /// Vertex type as in profiles.
     pub vertex_type: String,
     pub edges: u64,
-    /// Bytes of arrays its fields point to.
+    /// Bytes of the arrays that its fields point to.
     pub field_bytes: Bytes,
-    /// Bytes of its work lists.
+    /// Bytes of its worklists.
     pub constant_bytes: Bytes,
-    /// Floating point operations, those on padding included.
+    /// Floating-point operations, including those on padding.
     pub flops: u64,
 }
 
-/// What a vertex costs and is called.
+/// Cost and type of a vertex.
 struct ConvVertexCost {
-    /// Work lists that it has a list of.
+    /// Number of worklists in its list of worklists.
     lists: u64,
-    /// Entries of all work lists.
+    /// Number of entries of all worklists.
     entries: u64,
     cycles: Cycles,
     vertex_type: String,
 }
 
-/// What decides the cycles of a part: equal keys mean equal vertices.
+/// Everything that determines the cycles of a part. Equal keys mean equal vertices.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ConvVertexKey {
     work: ConvVertexWork,
-    /// Per dimension: how many kernel positions have how many active outputs.
+    /// For each dimension, pairs of a number of active outputs and the number of kernel positions
+    /// with it.
     positions: [Vec<(u64, u64)>; 3],
     may_use_1x1: bool,
 }
 
-/// Dimensions of which the vertices want their input with padding and dilation applied.
+/// For each dimension, true if the vertices read their input with padding and dilation applied.
 pub(crate) fn explicit_dims(plan: &ConvPlan, machine: &IpuTarget) -> [bool; 3] {
     let slic = matches!(plan.vertex.method, ConvMethod::Slic { .. });
     [slic || plan.vertex.kernel_height(machine) > 1, slic, slic]
 }
 
-/// The vertices of all parts, in tile order.
+/// Returns the vertices of all parts, in tile order.
 pub(crate) fn convolve(
     plan: &ConvPlan,
     machine: &IpuTarget,
     layout: &PartitionedConv,
 ) -> Vec<ConvTileVertex> {
     let builder = ConvVertexBuilder::new(plan, machine, layout);
-    // Most tiles have the same part but for its place, and finding active outputs walks over kernel
-    // positions, so both are remembered.
+    // Most tiles have equal parts at different positions, and finding active outputs iterates over
+    // kernel positions, so both are cached.
     let mut axes = DimActiveOutputsCache::default();
     let mut made: HashMap<ConvVertexKey, ConvTileVertex> = HashMap::new();
     layout
@@ -100,11 +102,11 @@ pub(crate) fn convolve(
         .collect()
 }
 
-/// One dimension of a part: how many kernel positions have how many active outputs, and whether
-/// all of them write every output.
+/// One dimension of a part: pairs of a number of active outputs and the number of kernel positions
+/// with it, and true if all of them write every output.
 type DimActiveOutputs = (Vec<(u64, u64)>, bool);
 
-/// Dimensions already looked at, by dimension, outputs and kernel elements.
+/// Results by dimension, outputs and kernel elements.
 type DimActiveOutputsCache = HashMap<(usize, [u64; 4]), DimActiveOutputs>;
 
 struct ConvVertexBuilder<'a> {
@@ -113,8 +115,8 @@ struct ConvVertexBuilder<'a> {
     layout: &'a PartitionedConv,
     grain: ConvGrainSize,
     height: u64,
-    /// Whether the vertex applies input transforms on the way, so that every position covers all
-    /// outputs of a dimension.
+    /// For each dimension, true if the input transforms are applied before the vertex, so that
+    /// every position covers all outputs.
     explicit: [bool; 3],
     context: ConvVertexContext,
 }
@@ -124,9 +126,10 @@ impl<'a> ConvVertexBuilder<'a> {
         let height = plan.vertex.kernel_height(machine);
         let explicit = explicit_dims(plan, machine);
         let dims = layout.dims();
-        let (mut dilation, mut stride) = ([1; 3], [1; 3]);
+        let mut dilation = [1; 3];
+        let mut stride = [1; 3];
         for (dim, field) in layout.slice.dims.iter().enumerate() {
-            // Where the tile writes out dilation and padding itself, the vertex sees a plain field.
+            // If the tile itself applies dilation and padding, the vertex reads a plain field.
             dilation[dim] = if explicit[dim] { 1 } else { field.input_transform.dilation };
             stride[dim] = field.output_transform.stride;
         }
@@ -155,13 +158,14 @@ impl<'a> ConvVertexBuilder<'a> {
         let mut covers = true;
         let mut same_steps = true;
         for (dim, counts) in positions.iter_mut().enumerate().take(self.layout.dims()) {
-            let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+            let outputs = &part.field[dim];
+            let kernel = &part.kernel[dim];
             let at = (dim, [outputs.start, outputs.end, kernel.start, kernel.end]);
             let (found, full) = axes.entry(at).or_insert_with(|| self.axis(part, dim)).clone();
             *counts = found;
             covers &= full;
             same_steps &=
-                // The 1x1 vertex steps through input and output alike; a single output takes no
+                // The 1x1 vertex steps through input and output alike. A single output takes no
                 // step.
                 length(outputs) == 1 || self.context.dilation[dim] == self.context.stride[dim];
         }
@@ -177,10 +181,11 @@ impl<'a> ConvVertexBuilder<'a> {
         ConvVertexKey { work, positions, may_use_1x1 }
     }
 
-    /// How many positions of dimension `dim` have how many active outputs.
+    /// Returns the active outputs of dimension `dim`.
     fn axis(&self, part: &ConvTilePart, dim: usize) -> DimActiveOutputs {
         let field = &self.layout.slice.dims[dim];
-        let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+        let outputs = &part.field[dim];
+        let kernel = &part.kernel[dim];
         if self.explicit[dim] {
             let positions = length(kernel).div_ceil(self.positions_together(dim));
             return (vec![(length(outputs), positions)], true);
@@ -196,7 +201,7 @@ impl<'a> ConvVertexBuilder<'a> {
         (coarsened(counts).into_iter().collect(), covers)
     }
 
-    /// Kernel elements of dimension `dim` that the vertex takes at once.
+    /// Number of kernel elements of dimension `dim` that the vertex processes at once.
     fn positions_together(&self, dim: usize) -> u64 {
         let slic = matches!(self.plan.vertex.method, ConvMethod::Slic { .. });
         match dim {
@@ -217,7 +222,7 @@ impl<'a> ConvVertexBuilder<'a> {
                 vertex_type: self.plain_name(method),
             },
         };
-        // One pointer for each group of input, of output and of weights, and one for the work list.
+        // One pointer for each group of input, of output and of weights, and one for the worklist.
         let operands = work.conv_groups * (work.in_groups + work.out_groups)
             + work.conv_groups * work.in_groups * work.out_groups;
         let edges = operands + 1;
@@ -233,8 +238,8 @@ impl<'a> ConvVertexBuilder<'a> {
         }
     }
 
-    /// Multiply-accumulates of a vertex, those on padding included: each kernel position multiplies
-    /// all that the vertex takes at a time, for all of its active outputs.
+    /// Multiply-accumulates of a vertex, including those on padding: each kernel position
+    /// multiplies all elements that the vertex processes at a time, for all of its active outputs.
     fn macs(&self, key: &ConvVertexKey) -> u64 {
         let along = (0..self.layout.dims()).map(|dim| {
             let hits: u64 = key.positions[dim].iter().map(|(active, count)| active * count).sum();
@@ -248,17 +253,25 @@ impl<'a> ConvVertexBuilder<'a> {
             * (out_groups * self.grain.out_channels)
     }
 
-    /// Outputs of the innermost, fullest position of all dimensions.
+    /// Outputs of the fullest position of all dimensions, in rows of the innermost one.
     fn rows(&self, key: &ConvVertexKey) -> ConvOutputRows {
         let last = self.layout.dims() - 1;
-        let most = |dim: usize| key.positions[dim].iter().map(|(active, _)| *active).max();
-        let outer: u64 = (0..last).map(|dim| most(dim).unwrap_or(1)).product();
-        ConvOutputRows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
+        let mut rows = ConvOutputRows { count: key.work.batch, length: 1 };
+        for (dim, positions) in key.positions[..=last].iter().enumerate() {
+            let most = positions.iter().map(|(active, _)| *active).max().unwrap_or(1);
+            if dim == last {
+                rows.length = most;
+            } else {
+                rows.count *= most;
+            }
+        }
+        rows
     }
 
-    /// Whether sums are kept in a narrower type than was asked for, on all 16 units. Those run on the
-    /// nx1 vertex: inferred from the weight updates of at most 16 samples on the second generation,
-    /// whose cycles the 1x1 vertex misses by far while its plan has their bytes.
+    /// Returns true if all 16 units compute sums in a narrower type than requested. These run on
+    /// the nx1 vertex. This is inferred from the weight updates of at most 16 samples on the second
+    /// generation, whose cycles are far from those of the 1x1 vertex although its plan has their
+    /// bytes.
     fn has_narrow_sums(&self, units: u64) -> bool {
         let asked = self.plan.options.partials_for(self.plan.params.input_type);
         units == 16 && self.plan.vertex.partial_type.bytes() < asked.bytes()
@@ -268,8 +281,8 @@ impl<'a> ConvVertexBuilder<'a> {
         let engine = AmpCycleEstimator::new(&self.plan.vertex, self.machine, units);
         let workers = self.machine.workers();
         let rows = self.rows(key);
-        // Its work list has one entry per worker. poplibs makes any more an nx1 vertex rather than
-        // have a second kind of 1x1 (`ConvVertices.cpp`).
+        // Its worklist has one entry per worker. poplibs uses an nx1 vertex for more entries
+        // instead of a second type of 1x1 vertex (`ConvVertices.cpp`).
         let one_row_each = (0..workers).all(|worker| {
             rows.count * rows.length == 0 || rows.worker_share(worker, workers).entries() <= 1
         });
@@ -282,7 +295,7 @@ impl<'a> ConvVertexBuilder<'a> {
         let mut inner = Cycles::ZERO;
         let mut entries = 0;
         let mut all_positions = 0;
-        // Positions of all outer dimensions: active rows and how often.
+        // Positions of all outer dimensions: number of active rows and number of occurrences.
         let mut outer = vec![(key.work.batch, 1)];
         for dim in 0..last {
             let along = &key.positions[dim];
@@ -306,7 +319,7 @@ impl<'a> ConvVertexBuilder<'a> {
                         rows.worker_share(worker, workers).entries()
                     }
                 });
-                // Workers without outputs keep an empty entry, since lists are found by worker
+                // Workers without outputs keep an empty entry, because lists are indexed by worker
                 // number.
                 entries += positions * lists.sum::<u64>().max(workers);
             }
@@ -326,7 +339,8 @@ impl<'a> ConvVertexBuilder<'a> {
 
     fn amp_name(&self, kind: &str, units: u64) -> String {
         let vertex = &self.plan.vertex;
-        // Elements of input the engine takes per cycle, as later Poplar versions spell it out.
+        // Elements of input that the engine reads per cycle, as in the names of later Poplar
+        // versions.
         let load_elements = LOAD_BYTES / vertex.input_type.bytes();
         format!(
             "poplin::ConvPartial{kind}<{},{},true,{},{units},{load_elements},false>",
@@ -338,7 +352,8 @@ impl<'a> ConvVertexBuilder<'a> {
 
     fn plain_name(&self, method: ConvMethod) -> String {
         let vertex = &self.plan.vertex;
-        let (input, partial) = (vertex.input_type.poplar_name(), vertex.partial_type.poplar_name());
+        let input = vertex.input_type.poplar_name();
+        let partial = vertex.partial_type.poplar_name();
         match method {
             ConvMethod::Amp { conv_units } => self.amp_name("nx1", conv_units),
             ConvMethod::Slic { chains } => format!(
@@ -352,7 +367,7 @@ impl<'a> ConvVertexBuilder<'a> {
     }
 }
 
-/// The same counts with at most [`MAX_ROW_LENGTHS`] different lengths, rounded up to a common step.
+/// Limits the counts to [`MAX_ROW_LENGTHS`] different lengths by rounding up to a common step.
 fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
     let longest = counts.last_key_value().map_or(0, |(length, _)| *length);
     if counts.len() as u64 <= MAX_ROW_LENGTHS {
@@ -366,7 +381,7 @@ fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
     coarse
 }
 
-/// The vertices of a compute set, one entry per distinct kind.
+/// Vertices of a compute set, one entry per distinct type.
 pub(crate) fn uses(vertices: &[ConvTileVertex]) -> Vec<VertexInstances> {
     let mut kinds: Vec<VertexInstances> = Vec::new();
     let mut known: HashMap<(&str, u64, Bytes, Bytes), usize> = HashMap::new();

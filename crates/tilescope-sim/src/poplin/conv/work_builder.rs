@@ -1,5 +1,6 @@
-//! Putting phases in order: a builder of [`OperationWork`] and the traffic of exchanges.
+//! Builder of the phases of an [`OperationWork`], and the traffic of exchanges.
 
+use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, VertexInstances,
     WorkPhase, WorkPhaseKind,
@@ -9,46 +10,47 @@ use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Quantity, TileId, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
-/// Bytes of the longest message; longer sends are split.
+/// Bytes of the longest message. Longer sends are split.
 const MESSAGE_BYTES: Bytes = Bytes(256);
 
-/// What one tile receives of one operand, and how much of the operand it holds for others.
+/// Bytes of one operand that one tile receives and sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OperandExchangeFlow {
     pub received: Bytes,
-    /// Bytes sent at most, a multicast counted once: what the tile holds for others.
+    /// Maximum number of bytes sent, with a multicast counted once: the bytes that the tile holds
+    /// for others.
     pub sent: Bytes,
     pub messages_in: u64,
-    /// Different messages that what is sent consists of: one, a multicast, if 0.
+    /// Number of different messages sent. 0 means one multicast.
     pub messages_out: u64,
-    /// Cycles that short pieces take besides their bytes.
+    /// Additional cycles of short pieces besides their bytes.
     pub placing_cycles: Cycles,
-    /// Whether the neighbouring tile on the same bus receives the same bytes.
+    /// True if the adjacent tile on the same bus receives the same bytes.
     pub paired: bool,
 }
 
-/// Messages that `bytes` to one set of receivers take.
+/// Number of messages for `bytes` to one set of receivers.
 pub(crate) fn messages(bytes: Bytes) -> u64 {
     bytes.next_multiple_of(MESSAGE_BYTES) / MESSAGE_BYTES
 }
 
-/// Builds the items of a [`OperationWork`]; phases that do nothing are left out.
+/// Builds the items of an [`OperationWork`]. Phases without effect are omitted.
 #[derive(Default)]
 pub(crate) struct ConvWorkBuilder {
     items: Vec<OperationWorkItem>,
     temporaries: Vec<TemporaryVariable>,
     phases: usize,
-    /// Items before the loop that is being built, and its iterations.
+    /// Items before the loop under construction, and its number of iterations.
     outer: Option<(Vec<OperationWorkItem>, u64)>,
 }
 
 impl ConvWorkBuilder {
-    /// Number of phases so far: where the next one will be counted.
+    /// Number of phases so far, which is the index of the next one.
     pub(crate) fn phase_count(&self) -> usize {
         self.phases
     }
 
-    /// An exchange of several operands at once.
+    /// Adds an exchange of several operands at once.
     pub(crate) fn exchange(
         &mut self,
         machine: &IpuTarget,
@@ -67,11 +69,11 @@ impl ConvWorkBuilder {
                 all.bytes_out += sent;
                 all.bytes_delivered += delivered;
                 all.messages_in += flow.messages_in;
-                // A send instruction carries up to 64 words and never part of two messages.
+                // A send instruction carries up to 64 words and never parts of two messages.
                 let each = flow.messages_out.max(1);
                 all.messages_out += each * messages(sent.div_ceil(each));
-                // Operands arrive one after the other over the tile's one link; only all that it
-                // sends runs beside them.
+                // Operands arrive one after the other over the tile's single link. Sends run in
+                // parallel to them.
                 cycles[tile] +=
                     machine.exchange_cycles(flow.received, flow.paired) + flow.placing_cycles;
             }
@@ -79,19 +81,25 @@ impl ConvWorkBuilder {
         for (cycles, traffic) in cycles.iter_mut().zip(&traffic) {
             *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out, false));
         }
-        let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
-        // Poplar elides copies of what is in place already; an empty phase would still cost its
-        // start.
-        if !(0..tiles).any(|tile| takes_part(&tile)) {
+        let mut traffic_runs = TileRuns::empty();
+        let mut cycle_runs = TileRuns::empty();
+        for (tile, (traffic, cycles)) in TileId(0).onwards().zip(traffic.iter().zip(&cycles)) {
+            if *traffic != TileTraffic::default() {
+                traffic_runs.push(TileRange::single(tile), *traffic);
+                cycle_runs.push(TileRange::single(tile), *cycles);
+            }
+        }
+        // Poplar elides copies of data already in place, whereas an empty phase would still cost
+        // its start.
+        if traffic_runs.is_empty() {
             return;
         }
-        let present = |tile: usize| takes_part(&tile).then_some(tile);
-        let traffic = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| traffic[tile])));
-        let cycles = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| cycles[tile])));
-        self.push(name, WorkPhaseKind::Exchange { traffic, cycles, in_order: false });
+        let kind =
+            WorkPhaseKind::Exchange { traffic: traffic_runs, cycles: cycle_runs, in_order: false };
+        self.push(name, kind);
     }
 
-    /// A compute set; tiles without cycles take no part.
+    /// Adds a compute set. Tiles without cycles take no part.
     pub(crate) fn compute(
         &mut self,
         name: String,
@@ -101,22 +109,24 @@ impl ConvWorkBuilder {
         if cycles.iter().all(|cycles| cycles.is_zero()) {
             return;
         }
-        let cycles =
-            tile_runs_of(cycles.iter().map(|cycles| (!cycles.is_zero()).then_some(*cycles)));
+        let cycles = nonzero_runs_of(cycles.iter().copied());
         self.push(name, WorkPhaseKind::Compute { cycles, vertices });
     }
 
-    /// Copies on tiles with `cycles`, by `vertices` of each tile: at least one.
+    /// Adds copies on tiles with `cycles`, by the given number of `vertices` on each tile, at least
+    /// one.
     pub(crate) fn copies(&mut self, name: String, cycles: &[Cycles], vertices: &[u64]) {
-        let vertices = vertices.iter().copied().chain(std::iter::repeat(1));
-        let count = cycles.iter().zip(vertices);
-        let count = count.map(|(cycles, count)| if cycles.is_zero() { 0 } else { count.max(1) });
+        let mut counts = Vec::new();
+        for (tile, cycles) in cycles.iter().enumerate() {
+            let vertices = vertices.get(tile).copied().unwrap_or(1).max(1);
+            counts.push(if cycles.is_zero() { 0 } else { vertices });
+        }
         let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_owned();
-        let copies = vertex_on(kind, count, 2);
+        let copies = vertex_on(kind, counts, 2);
         self.compute(name, cycles, vec![copies]);
     }
 
-    /// Everything that follows is repeated, until [`ConvWorkBuilder::end_loop`].
+    /// Begins a loop over the phases that follow, until [`ConvWorkBuilder::end_loop`].
     pub(crate) fn begin_loop(&mut self, times: u64) {
         debug_assert!(self.outer.is_none(), "serial loops do not nest");
         self.outer = Some((std::mem::take(&mut self.items), times));
@@ -129,7 +139,7 @@ impl ConvWorkBuilder {
         }
     }
 
-    /// A temporary that is live from phase `from` to the last phase so far.
+    /// Adds a temporary that is live from phase `from` to the last phase so far.
     pub(crate) fn temporary(
         &mut self,
         name: String,
@@ -141,7 +151,7 @@ impl ConvWorkBuilder {
         self.temporary_until(name, category, interleaved, from..self.phases, bytes);
     }
 
-    /// A temporary that is live in phases `live`.
+    /// Adds a temporary that is live in phases `live`.
     pub(crate) fn temporary_until(
         &mut self,
         name: String,
@@ -153,7 +163,7 @@ impl ConvWorkBuilder {
         if live.is_empty() || bytes.iter().all(|bytes| bytes.is_zero()) {
             return;
         }
-        let bytes = tile_runs_of(bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)));
+        let bytes = nonzero_runs_of(bytes.iter().copied());
         let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
         self.temporaries.push(TemporaryVariable {
             name,
@@ -175,43 +185,38 @@ impl ConvWorkBuilder {
     }
 }
 
-/// Bytes each tile delivers, so that everything received is delivered: in proportion to what it
-/// holds, rounded so that the sum is exact.
+/// Bytes that each tile delivers, in proportion to the bytes it holds, rounded so that the sum
+/// equals all bytes received.
 fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
     let received: Bytes = flows.iter().map(|flow| flow.received).sum();
     let held: Bytes = flows.iter().map(|flow| flow.sent).sum();
     debug_assert!(received.is_zero() || !held.is_zero(), "what is received lies on some tile");
-    let mut before = Bytes::ZERO;
-    let share = |flow: &OperandExchangeFlow| {
-        let start = before;
-        before += flow.sent;
-        // Differences of rounded running sums add up to the total, rounded shares would not.
-        let at = |sum: Bytes| received.share(sum.0, held.0.max(1));
-        at(before) - at(start)
-    };
-    flows.iter().map(share).collect()
+    let mut delivered = Vec::new();
+    let mut sent = Bytes::ZERO;
+    let mut delivered_before = Bytes::ZERO;
+    for flow in flows {
+        sent += flow.sent;
+        // Differences of rounded running sums add up to the total, whereas rounded shares would
+        // not.
+        let delivered_so_far = received.share(sent.0, held.0.max(1));
+        delivered.push(delivered_so_far - delivered_before);
+        delivered_before = delivered_so_far;
+    }
+    delivered
 }
 
-/// Values of tiles from 0 on, run-length encoded.
-pub(crate) fn tile_runs_of<T: Clone + PartialEq>(
-    values: impl IntoIterator<Item = Option<T>>,
-) -> TileRuns<T> {
-    TileRuns::from_tiles(TileId(0), values)
+/// Run-length encodes the nonzero values of tiles from 0 on.
+pub(crate) fn nonzero_runs_of<T: Quantity>(values: impl IntoIterator<Item = T>) -> TileRuns<T> {
+    per_tile(TileId(0).onwards().zip(values))
 }
 
-/// One vertex of a kind on every tile where `present` says so.
+/// One vertex of a type on every tile with a nonzero value in `present`.
 pub(crate) fn vertex_on(
     vertex_type: String,
     present: impl IntoIterator<Item = u64>,
     edges: u64,
 ) -> VertexInstances {
-    let mut count = TileRuns::empty();
-    for (tile, vertices) in TileId(0).onwards().zip(present) {
-        if vertices > 0 {
-            count.push(TileRange::single(tile), vertices);
-        }
-    }
-    VertexInstances::of_edges(vertex_type, count, edges)
+    VertexInstances::of_edges(vertex_type, nonzero_runs_of(present), edges)
 }
 
 #[cfg(test)]

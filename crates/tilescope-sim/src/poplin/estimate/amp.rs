@@ -1,4 +1,4 @@
-//! The matrix engine: kernels of one (`ConvPartial1x1Out`) and of any size (`ConvPartialnx1`).
+//! Matrix engine: kernels of size one (`ConvPartial1x1Out`) and of any size (`ConvPartialnx1`).
 
 use super::worker_partition::{ConvOutputRows, ConvWorkerShare};
 use super::{ConvVertexContext, ConvVertexWork};
@@ -7,7 +7,7 @@ use crate::shape::DType;
 use crate::targets::IpuTarget;
 use tilescope_report::units::Cycles;
 
-/// What decides the speed of the inner loops.
+/// Parameters that determine the speed of the inner loops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AmpCycleEstimator {
     float_inputs: bool,
@@ -20,12 +20,12 @@ pub(crate) struct AmpCycleEstimator {
     workers: u64,
 }
 
-/// Cycles of a worker that state kept between calls saves.
+/// Cycles of a worker that are saved by state kept between calls.
 #[derive(Default)]
 struct RetentionSavings {
-    /// What only the first call saves.
+    /// Cycles that only the first call saves.
     first_call: u64,
-    /// What every group of input channels saves.
+    /// Cycles that every group of input channels saves.
     input_group: u64,
 }
 
@@ -33,9 +33,9 @@ impl AmpCycleEstimator {
     /// The engine of `vertex` with `units` units in use.
     pub(crate) fn new(vertex: &ConvVertexType, machine: &IpuTarget, units: u64) -> Self {
         let weight_bytes = weights_per_conv_unit(vertex.input_type) * vertex.input_type.bytes();
-        // `convUnitCoeffLoadBytesPerCycle` is of loads of 128 bits, and halved without
-        // `use128BitConvUnitLoad` (poplibs lib/poplin/ConvModel.cpp, poplinCycleEstimators.cpp);
-        // that of a chip here is of 64 bits.
+        // `convUnitCoeffLoadBytesPerCycle` applies to loads of 128 bits, and is halved without
+        // `use128BitConvUnitLoad` (poplibs lib/poplin/ConvModel.cpp, poplinCycleEstimators.cpp).
+        // The rate of a chip here applies to 64 bits.
         let loads = if vertex.wide_weight_loads { 2 } else { 1 };
         Self {
             float_inputs: vertex.float_inputs(),
@@ -54,14 +54,14 @@ impl AmpCycleEstimator {
         if self.float_inputs { 8 } else { 4 }
     }
 
-    /// Whether the worker is the one that half inputs share for float partials and 16 units.
+    /// Returns true if the worker is the common one of half inputs with float partials or 16 units.
     fn is_common_half(&self) -> bool {
         !self.float_inputs && (self.float_partials || self.units == 16)
     }
 
-    /// What state kept between calls saves (`conv1x1WorkerRetentionSavings`).
+    /// Cycles saved by state kept between calls (`conv1x1WorkerRetentionSavings`).
     fn retention_savings(&self) -> RetentionSavings {
-        // Registers that a worker finds as its last call left them are not set up again.
+        // Registers that still hold the values of a worker's last call are not set up again.
         if self.is_common_half() && !self.quarter {
             RetentionSavings { first_call: 10, input_group: 2 }
         } else {
@@ -69,21 +69,21 @@ impl AmpCycleEstimator {
         }
     }
 
-    /// Cycles of a worker of the 1x1 vertex for `outputs` outputs: the inside of
+    /// Cycles of a worker of the 1x1 vertex for `outputs` outputs: the inner part of
     /// `getConvPartial1x1SupervisorInnerLoopCycleEstimate`.
     fn worker_1x1(&self, outputs: u64, zeroing: bool) -> u64 {
-        let more = |first: u64| first + (outputs.saturating_sub(3)) * self.core();
+        let pipelined = outputs.saturating_sub(3) * self.core();
         if self.quarter {
             // Poplibs 2023, the first version with 8-bit floats.
             let base = match outputs {
                 0 => 21,
                 1 => 35,
                 2 => 40,
-                _ => more(44),
+                _ => 44 + pipelined,
             };
             return base - if zeroing && outputs > 0 { 5 } else { 0 };
         }
-        // Up to two outputs take branches of their own round the pipelined loop, which starts at
+        // Up to two outputs take branches of their own around the pipelined loop, which starts at
         // three.
         if self.is_common_half() {
             let extra = if zeroing { 2 } else { 4 };
@@ -91,7 +91,7 @@ impl AmpCycleEstimator {
                 0 => 20 + extra,
                 1 => 31 + extra,
                 2 => 40 + extra,
-                _ => more(if zeroing { 38 } else { 40 }),
+                _ => pipelined + if zeroing { 38 } else { 40 },
             };
             return base - self.retention_savings().first_call;
         }
@@ -103,7 +103,7 @@ impl AmpCycleEstimator {
             2
         };
         // Other codelets have no loop that starts from zeros: they clear their outputs first and
-        // add to them like to any partials.
+        // then add to them as to any partials.
         let zero = if zeroing && outputs > 0 { 2 + zero_cycles * outputs } else { 0 };
         zero + match (outputs, self.float_inputs) {
             (0, _) => 24,
@@ -111,15 +111,15 @@ impl AmpCycleEstimator {
             (1, false) => 39,
             (2, true) => 46,
             (2, false) => 40,
-            (_, true) => more(46),
-            (_, false) => more(41),
+            (_, true) => 46 + pipelined,
+            (_, false) => 41 + pipelined,
         }
     }
 
-    /// Cycles until all workers of the 1x1 vertex have done one pass over at most one row each.
+    /// Cycles until all workers of the 1x1 vertex have finished one pass over at most one row each.
     /// Workers without outputs have no entry and cost nothing
-    /// (`getConvPartial1x1SupervisorInnerLoopCycleEstimate`; the 14 cycles let the fastest worker
-    /// leave).
+    /// (`getConvPartial1x1SupervisorInnerLoopCycleEstimate`; in the 14 cycles the fastest worker
+    /// exits).
     fn inner_1x1(&self, rows: ConvOutputRows, zeroing: bool) -> u64 {
         let workers = rows.worker_cost_extremes(self.workers, |share: ConvWorkerShare| {
             if share.first == 0 { 0 } else { self.worker_1x1(share.first, zeroing) }
@@ -130,9 +130,10 @@ impl AmpCycleEstimator {
 
     /// Cycles of the 1x1 vertex (`getConvPartial1x1SupervisorOuterLoopCycleEstimate`).
     pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> Cycles {
-        let (conv_groups, in_groups, out_groups) =
-            (work.conv_groups, work.in_groups, work.out_groups);
-        // Only the first group of input channels starts from zeros, the others add to its partials.
+        let conv_groups = work.conv_groups;
+        let in_groups = work.in_groups;
+        let out_groups = work.out_groups;
+        // Only the first group of input channels starts from zeros. The others add to its partials.
         let first = self.inner_1x1(rows, true);
         let later = self.inner_1x1(rows, false);
         let loads = self.weight_load;
@@ -141,23 +142,21 @@ impl AmpCycleEstimator {
             return Cycles(46 + conv_groups * (21 + out_groups * out_group));
         }
         let saved = self.retention_savings();
-        let pass = |overhead: u64, inner: u64| {
-            out_groups * (19 + self.passes * (overhead + loads + inner))
-        };
+        let later_pass = out_groups * (19 + self.passes * (6 + loads + later));
+        let first_pass = out_groups * (19 + self.passes * (7 + loads + first));
         Cycles(
-            // `worker_1x1` takes kept state off every call; the first call had none to keep, and pays
-            // here.
+            // `worker_1x1` subtracts kept state from every call. The first call had none, so its
+            // cycles are added here.
             50 + self.workers
                 * (saved.first_call + saved.input_group * (in_groups * conv_groups - 1))
-                + conv_groups
-                    * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first)),
+                + conv_groups * (12 + (in_groups - 1) * (16 + later_pass) + 11 + first_pass),
         )
     }
 
     /// Cycles of a worker of the nx1 vertex for one kernel position
     /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`).
     fn worker_nx1(&self, share: ConvWorkerShare) -> u64 {
-        let row = |outputs: u64| {
+        let rows = share.sum_over_worklist(|outputs| {
             let cycles = match (outputs, self.float_inputs) {
                 (0, _) => 17,
                 (1, true) => 33,
@@ -168,12 +167,13 @@ impl AmpCycleEstimator {
                 (_, false) => 34 + 4 * (outputs - 3),
             };
             cycles - NX1_RETENTION
-        };
-        17 + u64::from(!self.float_partials) + share.sum_over_worklist(row)
+        });
+        17 + u64::from(!self.float_partials) + rows
     }
 
-    /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`
-    /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`, one turn of its loop over the kernel).
+    /// Cycles of one kernel position of the nx1 vertex with outputs `rows`
+    /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`, one iteration of its loop over the
+    /// kernel).
     pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> Cycles {
         let workers = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
         // The more kernel rows share a unit, the more pieces its weights are gathered from.
@@ -187,8 +187,8 @@ impl AmpCycleEstimator {
         Cycles(12 + self.passes * (self.weight_load + switch + 3 + workers))
     }
 
-    /// Cycles of the nx1 vertex: `inner` is the sum over kernel positions, `field` the outputs
-    /// to be zeroed first (`getConvPartialnx1SupervisorOuterLoopCycleEstimate`).
+    /// Cycles of the nx1 vertex. `inner` is the sum over kernel positions, `field` the number of
+    /// outputs to be zeroed first (`getConvPartialnx1SupervisorOuterLoopCycleEstimate`).
     pub(crate) fn cycles_nx1(
         &self,
         machine: &IpuTarget,
@@ -197,14 +197,15 @@ impl AmpCycleEstimator {
         inner: Cycles,
         field: u64,
     ) -> Cycles {
-        let (conv_groups, in_groups, out_groups) =
-            (work.conv_groups, work.in_groups, work.out_groups);
-        // This vertex only ever adds, so all partials are zeroed before its first kernel position.
+        let conv_groups = work.conv_groups;
+        let in_groups = work.in_groups;
+        let out_groups = work.out_groups;
+        // This vertex only adds, so all partials are zeroed before its first kernel position.
         let zero_retention = zero_partials_retention(self.float_partials);
         Cycles(
             NX1_OVERHEAD
                 + self.workers * (NX1_RETENTION + zero_retention)
-            // A taken `brnzdec` stalls the supervisor for six cycles, the last one falls through in
+            // A taken `brnzdec` stalls the supervisor for six cycles. The last one falls through in
             // one.
                 + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
                 + conv_groups.saturating_sub(1) * 6
@@ -241,7 +242,8 @@ pub(super) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u6
     (vectors + 14 - 9) * machine.workers() * groups
 }
 
-/// Cycles of an AMP vertex as the planner sees it: every kernel position covers the whole field.
+/// Cycles of an AMP vertex as the planner estimates it: every kernel position covers the whole
+/// field.
 pub(crate) fn cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
@@ -254,8 +256,8 @@ pub(crate) fn cycles(
     let positions: u64 = work.kernel[..dims].iter().product();
     let field: u64 = work.field[..dims].iter().product::<u64>() * work.batch;
     let rows = active_rows(context, work);
-    // A choice for the whole operation, as poplibs plans; every tile chooses again by its own work
-    // list when it is lowered.
+    // Here the choice is for the whole operation, as in the planner of poplibs. Lowering decides
+    // again for each tile by its own worklist.
     if context.may_use_1x1 && height == 1 && positions == 1 {
         return engine.cycles_1x1(work, rows);
     }
@@ -268,8 +270,8 @@ pub(crate) fn cycles(
 /// The outputs that one kernel position contributes to.
 pub(crate) fn active_rows(context: &ConvVertexContext, work: &ConvVertexWork) -> ConvOutputRows {
     let last = context.dims - 1;
-    // Other outputs meet the zeros between dilated inputs at this kernel element: they have no
-    // entry in the work list.
+    // Other outputs meet the zeros between dilated inputs at this kernel element, so they have no
+    // entry in the worklist.
     let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.active_step(dim)));
     ConvOutputRows {
         count: work.batch * outer.product::<u64>(),
@@ -277,7 +279,7 @@ pub(crate) fn active_rows(context: &ConvVertexContext, work: &ConvVertexWork) ->
     }
 }
 
-/// A bound on [`cycles`], as a plain number: weight loads and one core loop per output.
+/// Lower bound of [`cycles`], as a plain number: weight loads and one core loop per output.
 pub(super) fn cycles_lower_bound(
     context: &ConvVertexContext,
     work: &ConvVertexWork,

@@ -1,9 +1,9 @@
-//! Cycles of the vertices a convolution is made of, as poplibs estimates them.
+//! Cycles of the vertices of a convolution, as poplibs estimates them.
 //!
-//! All functions are pure and return cycles of the tile: six workers take turns, one instruction
-//! each, so a worker's cycles count six times. Formulas and constants are those of poplibs in
-//! March 2021, `lib/poplin/PerformanceEstimation.hpp` where nothing else is said. Inside a formula
-//! cycles are plain numbers; what leaves a file are [`Cycles`].
+//! All functions are pure and return tile cycles: six workers take turns with one instruction each,
+//! so a worker's cycles count six times. Formulas and constants are those of poplibs in March 2021,
+//! `lib/poplin/PerformanceEstimation.hpp` unless stated otherwise. Inside a formula cycles are
+//! plain numbers. Functions for other files return [`Cycles`].
 
 pub(crate) mod amp;
 pub(crate) mod mac;
@@ -15,36 +15,36 @@ use super::planner::vertex_candidates::{ConvMethod, ConvVertexType};
 use crate::targets::IpuTarget;
 use tilescope_report::units::Cycles;
 
-/// What one vertex computes.
+/// Work of one vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConvVertexWork {
     pub batch: u64,
-    /// Output elements of each dimension.
+    /// Number of output elements of each dimension.
     pub field: [u64; 3],
-    /// Kernel elements of each dimension.
+    /// Number of kernel elements of each dimension.
     pub kernel: [u64; 3],
     pub conv_groups: u64,
-    /// Groups of input channels.
+    /// Number of groups of input channels.
     pub in_groups: u64,
-    /// Groups of output channels.
+    /// Number of groups of output channels.
     pub out_groups: u64,
 }
 
-/// What is the same for every tile of an operation.
+/// Properties of an operation that are equal on all tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvVertexContext {
     pub vertex: ConvVertexType,
     /// Number of dimensions in use.
     pub dims: usize,
-    /// Input dilation of each dimension, 1 where the dimension is transformed.
+    /// Input dilation of each dimension, or 1 if the dimension is transformed.
     pub dilation: [u64; 3],
-    /// Output stride of each dimension, 1 where the dimension is transformed.
+    /// Output stride of each dimension, or 1 if the dimension is transformed.
     pub stride: [u64; 3],
     /// Stride of the innermost dimension of the operation itself.
     pub innermost_stride: u64,
-    /// Whether the shape of the whole operation allows the 1x1 vertex where the kernel is 1.
+    /// True if the shape of the whole operation allows the 1x1 vertex for kernels of size 1.
     pub may_use_1x1: bool,
-    /// Whether the result of the operation is 32-bit float.
+    /// True if the result of the operation is 32-bit float.
     pub float_output: bool,
 }
 
@@ -55,7 +55,7 @@ impl ConvVertexContext {
     }
 }
 
-/// Cycles of one vertex on its tile; `None` if the vertex cannot do this.
+/// Cycles of one vertex on its tile, or `None` if the vertex does not support the work.
 pub(crate) fn vertex_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
@@ -70,16 +70,16 @@ pub(crate) fn vertex_cycles(
     }
 }
 
-/// A bound no vertex gets below: cycles of `vertex_cycles` are never fewer. It only counts inner
-/// loops, so it is linear in the field and quick.
+/// Lower bound of `vertex_cycles`. It counts only inner loops, so it is linear in the field and
+/// fast.
 pub(crate) fn vertex_cycles_lower_bound(
     context: &ConvVertexContext,
     work: &ConvVertexWork,
 ) -> Cycles {
     let dims = context.dims;
     let positions: u64 = work.kernel[..dims].iter().product();
-    // With a dilated input one output in `dilation` meets a given kernel element, or more where
-    // strides share a factor: this is the least.
+    // With a dilated input one output in `dilation` meets a given kernel element, or more if
+    // strides share a factor. This is the minimum.
     let elements = work.batch
         * (0..dims).map(|dim| work.field[dim].div_ceil(context.dilation[dim])).product::<u64>();
     let groups = work.conv_groups * work.in_groups;

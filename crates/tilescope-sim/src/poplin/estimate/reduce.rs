@@ -1,15 +1,15 @@
-//! Adding up partial sums: stages, vertices, casts.
+//! Addition of partial sums: stages, vertices, casts.
 
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use tilescope_report::units::{Cycles, Elements};
 
-/// Depths left after each intermediate stage of a reduction of `depth` partial sums; empty if one
-/// stage does it. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages (poplibs
-/// `ConvReducePlan.cpp`).
+/// Remaining depths after each intermediate stage of a reduction of `depth` partial sums. Empty if
+/// one stage is sufficient. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages
+/// (poplibs `ConvReducePlan.cpp`).
 pub(crate) fn stage_depths(depth: u64) -> Vec<u64> {
     let stages = match depth {
-        // Found by benchmarks, as poplibs says: what is saved is mostly exchange code.
+        // Found by benchmarks, according to poplibs: the savings are mostly exchange code.
         125.. => 3,
         16.. => 2,
         _ => 1,
@@ -17,43 +17,48 @@ pub(crate) fn stage_depths(depth: u64) -> Vec<u64> {
     split_stages(depth, stages).0
 }
 
-/// The intermediate depths and the messages of each tile.
+/// The intermediate depths and the number of messages of each tile.
 fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
     if stages == 1 {
         return (Vec::new(), depth as f32);
     }
     let exponent = f64::from(stages - 1) / f64::from(stages);
-    // The best depth is a root that is rarely whole, so both neighbours are tried. Messages are
-    // counted in single precision like in poplibs, or near ties would fall the other way.
+    // The best depth is a root that is rarely whole, so both neighbours are tried. As in poplibs,
+    // messages are counted in single precision, or near ties would be resolved differently.
     let lower = Elements::from_f64((depth as f64).powf(exponent)).0;
-    let with = |next: u64| {
-        let (rest, messages) = split_stages(next, stages - 1);
-        let mut depths = vec![next];
-        depths.extend(rest);
-        (depths, messages + depth as f32 / next as f32)
-    };
-    let (down, up) = (with(lower), with(lower + 1));
+    let down = split_stages_at(depth, lower, stages);
+    let up = split_stages_at(depth, lower + 1, stages);
     if down.1 < up.1 { down } else { up }
+}
+
+/// The intermediate depths and the number of messages of each tile, if `next` is the first
+/// intermediate depth.
+fn split_stages_at(depth: u64, next: u64, stages: u32) -> (Vec<u64>, f32) {
+    let (rest, messages) = split_stages(next, stages - 1);
+    let mut depths = vec![next];
+    depths.extend(rest);
+    (depths, messages + depth as f32 / next as f32)
 }
 
 /// One stage of a reduction, on one tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvReduceStage {
-    /// Partial sums added to one.
+    /// Number of partial sums that are added to one.
     pub depth: u64,
     pub outputs: Elements,
-    /// Whether it is the last one.
+    /// True for the last stage.
     pub last: bool,
 }
 
-/// The stages that reduce `depth` partial sums, each tile starting with `partials` of them.
+/// Stages that reduce `depth` partial sums, where each tile starts with `partials` of them.
 pub(crate) fn stages(partials: Elements, depth: u64) -> Vec<ConvReduceStage> {
     if depth <= 1 {
         return Vec::new();
     }
-    let (mut remaining, mut outputs) = (depth, partials);
+    let mut remaining = depth;
+    let mut outputs = partials;
     let mut found = Vec::new();
-    // Depths that do not divide leave less than was planned, hence the second rounding.
+    // Depths that do not divide evenly leave less than planned, hence the second rounding.
     for target in stage_depths(depth) {
         let depth = remaining.div_ceil(target);
         remaining = remaining.div_ceil(depth);
@@ -67,8 +72,8 @@ pub(crate) fn stages(partials: Elements, depth: u64) -> Vec<ConvReduceStage> {
     found
 }
 
-/// Whether a stage runs on the vertex that reads its partial sums as one block: they must fit in
-/// less than a sixteenth of the tile and make whole vectors (poplibs `ConvReducePlan.hpp`).
+/// Returns true if a stage runs on the vertex that reads its partial sums as one block: they must
+/// take less than a sixteenth of the tile and form whole vectors (poplibs `ConvReducePlan.hpp`).
 pub(crate) fn is_single_input(
     machine: &IpuTarget,
     stage: &ConvReduceStage,
@@ -76,10 +81,10 @@ pub(crate) fn is_single_input(
 ) -> bool {
     let vector = if partials == DType::Float { 4 } else { 8 };
     let element = machine.chip.memory_element_bytes;
-    // One of the partial sums was made on this tile and is not part of the block that arrives.
+    // One of the partial sums was computed on this tile and is not part of the block that arrives.
     let bytes = (stage.depth - 1) * stage.outputs * partials.bytes();
     // poplibs measures memory from the first to the last element's offset, one element short. On
-    // the first chip a sixteenth of that is less than one element, so nothing ever fits.
+    // the first chip a sixteenth of that is less than one element, so no block ever fits.
     stage.outputs.0.is_multiple_of(vector)
         && bytes.next_multiple_of(element) < (machine.chip.bytes_per_tile - element) / 16
 }
@@ -93,8 +98,8 @@ pub(crate) fn stage_cycles(
 ) -> Cycles {
     let workers = machine.workers();
     let vector = if partials == DType::Float { 4 } else { 8 };
-    // 64 bits at a time: loads of 128 need partials in interleaved memory, which poplibs asks for
-    // only with its fast reduction, off by default.
+    // 64 bits at a time: loads of 128 need partials in interleaved memory, which poplibs requires
+    // only for its fast reduction, off by default.
     let loads = vector / machine.vector_width(partials).min(vector);
     let float_partials = partials == DType::Float;
     let float_output = output == DType::Float;
@@ -109,7 +114,7 @@ pub(crate) fn stage_cycles(
         let worker = 20 + (loads * (stage.depth - 1) + overhead) * loops;
         return Cycles(worker * workers + 33);
     }
-    // What is left of a vector is done in halves of it: one loop for each bit of the rest.
+    // The rest of a vector is processed in halves of it: one loop for each bit of the rest.
     let tail = stage.outputs.0 % vector;
     let loops = stage.outputs.0 / vector + u64::from(tail.count_ones());
     let mut cycles = 32;
@@ -127,7 +132,7 @@ pub(crate) fn stage_cycles(
         (false, true) => 9,
         (false, false) => 8,
     };
-    // One cycle more per partial sum, for its pointer: they do not lie in one block.
+    // One additional cycle per partial sum for its pointer, because they are not in one block.
     Cycles((cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers)
 }
 
@@ -144,8 +149,8 @@ pub(crate) fn cast_cycles(
     Cycles((loads.max(stores) + 26) * machine.workers())
 }
 
-/// Cycles of all stages of the reduction, or of the cast where there is nothing to reduce. With
-/// serial input channels the cast waits until all of them are added up.
+/// Cycles of all stages of the reduction, or of the cast if there is nothing to reduce. With serial
+/// input channels the cast follows the last addition.
 pub(crate) fn reduce_cycles(
     machine: &IpuTarget,
     outputs: Elements,

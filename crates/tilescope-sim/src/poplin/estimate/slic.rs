@@ -1,4 +1,4 @@
-//! The matrix engine as a sliding window over a row (`ConvPartial1x4SLIC`).
+//! Matrix engine as a sliding window over a row (`ConvPartial1x4SLIC`).
 
 use super::worker_partition::{ConvOutputRows, ConvWorkerShare};
 use super::{ConvVertexContext, ConvVertexWork};
@@ -6,13 +6,14 @@ use crate::poplin::planner::vertex_candidates::SLIC_WINDOW;
 use crate::targets::IpuTarget;
 use tilescope_report::units::Cycles;
 
-/// The variant of the vertex.
+/// Variant of the vertex.
 #[derive(Clone, Copy, Debug)]
 struct SlicVertexVariant {
-    /// Two chains with half partials: each pass writes to another buffer, merged at the end.
+    /// True for two chains with half partials: each pass writes to a different buffer, and the
+    /// buffers are merged at the end.
     merges: bool,
     float_partials: bool,
-    /// Times the input is read.
+    /// Number of times the input is read.
     input_passes: u64,
     stride: u64,
 }
@@ -28,7 +29,7 @@ impl SlicVertexVariant {
         }
     }
 
-    /// Cycles of one pass over a row of `outputs`: the inside of
+    /// Cycles of one pass over a row of `outputs`: the inner part of
     /// `getConvPartialSlicSupervisorInnerLoopCycleEstimate`.
     fn row(&self, outputs: u64, zeroing: bool) -> u64 {
         let cycles = if self.stride == 1 {
@@ -36,8 +37,8 @@ impl SlicVertexVariant {
             match (outputs < unrolled, zeroing) {
                 (true, true) => 13 + if outputs > 1 { outputs } else { 0 },
                 (true, false) if outputs == 1 => 13,
-                // Short rows branch into the middle of the unrolled loop: 7 + 1 + (n - 1) + 2
-                // + (4 - n) + 2 + (3 - (4 - n)) + 3.
+                // Short rows branch into the middle of the unrolled loop:
+                // `7 + 1 + (n - 1) + 2 + (4 - n) + 2 + (3 - (4 - n)) + 3`.
                 (true, false) => 17 + outputs,
                 (false, _) => 10 + outputs + if self.merges && !zeroing { 3 } else { 0 },
             }
@@ -46,24 +47,24 @@ impl SlicVertexVariant {
         } else {
             15 + 2 * (outputs - 3)
         };
-        // A dummy dual load moves both pointers at once for float partials.
+        // A dummy dual load advances both pointers at once for float partials.
         cycles - u64::from(self.float_partials)
     }
 
     /// Cycles of a worker for one group and sub-kernel
     /// (`getConvPartialSlicSupervisorInnerLoopCycleEstimate`).
     fn worker(&self, share: ConvWorkerShare, zeroing: bool) -> u64 {
-        let entry = |outputs: u64| {
-            let start = if self.merges { 9 } else { 10 } + u64::from(zeroing);
-            let partials = if self.float_partials { 3 } else { 0 };
+        let start = if self.merges { 9 } else { 10 } + u64::from(zeroing);
+        let partials = if self.float_partials { 3 } else { 0 };
+        let entries = share.sum_over_worklist(|outputs| {
             start + partials + self.row(outputs, zeroing) * self.input_passes
-        };
-        17 + share.sum_over_worklist(entry) + if self.merges { 2 } else { 0 }
+        });
+        17 + entries + if self.merges { 2 } else { 0 }
     }
 }
 
-/// Cycles of a SLIC vertex; `None` if it has more than one group of channels or a stride the
-/// vertex does not know (`getConvPartialSlicSupervisorOuterLoopCycleEstimate`, with
+/// Cycles of a SLIC vertex. `None` if it has more than one group of channels or a stride that the
+/// vertex does not support (`getConvPartialSlicSupervisorOuterLoopCycleEstimate`, with
 /// `getConvPartialSlicSupervisorWeightLoadCycleEstimate`).
 pub(crate) fn cycles(
     context: &ConvVertexContext,
@@ -80,20 +81,17 @@ pub(crate) fn cycles(
     let outer: u64 = work.field[..last].iter().product();
     let rows = ConvOutputRows { count: work.batch * outer, length: work.field[last] };
     let outputs = rows.count * rows.length;
-    let inner = |zeroing: bool| {
-        let most =
-            rows.worker_cost_extremes(workers, |share| window.worker(share, zeroing)).slowest;
-        // The buffers are merged with the last sub-kernel; it is charged with the first, the
-        // zeroing one, because that comes as often.
-        let merge = if window.merges && zeroing { 2 + 2 * outputs } else { 0 };
-        most * workers + merge
-    };
+    let first = rows.worker_cost_extremes(workers, |share| window.worker(share, true)).slowest;
+    let later = rows.worker_cost_extremes(workers, |share| window.worker(share, false)).slowest;
+    // The buffers are merged with the last sub-kernel. The merge is counted with the first, the
+    // zeroing one, because both occur equally often.
+    let merge = if window.merges { 2 + 2 * outputs } else { 0 };
 
     let other: u64 = work.kernel[..last].iter().product();
     let sub_kernels = work.kernel[last].div_ceil(SLIC_WINDOW) * other;
     let groups = work.conv_groups;
-    // Sixteen 64-bit loads fill the units. Weights of several groups are not in the order they
-    // take, so workers rearrange them first.
+    // Sixteen 64-bit loads fill the units. Weights of several groups are not in the order that the
+    // units need, so workers rearrange them first.
     let weight_load = 16
         + match context.vertex.groups_per_group {
             1 => 18,
@@ -106,12 +104,12 @@ pub(crate) fn cycles(
             + per_group * groups
             + 6 * (groups - 1)
             + 1
-            // Six cycles of a taken `brnzdec` in all iterations but the last, as in `per_group`
+            // Six cycles of a taken `brnzdec` in all iterations except the last, as in `per_group`
             // above.
             + (weight_load + per_kernel) * sub_kernels
             + 6 * (sub_kernels - 1)
             + 1
-            + groups * inner(true)
-            + groups * (sub_kernels - 1) * inner(false),
+            + groups * (first * workers + merge)
+            + groups * (sub_kernels - 1) * later * workers,
     ))
 }

@@ -1,50 +1,59 @@
-//! How the outputs of a tile are dealt to its worker threads.
+//! Distribution of the outputs of a tile over its worker threads.
 //!
 //! Outputs are numbered through batch, rows and columns, and every worker gets a contiguous range
-//! of them (poplibs `ConvUtilInternal.cpp` partitionConvPartialByWorker). Its work list has one
-//! entry per row it touches: perhaps a last part of a row, whole rows, a first part of a row.
+//! of them (poplibs `ConvUtilInternal.cpp` partitionConvPartialByWorker). Its worklist has one
+//! entry per row it touches: possibly the last part of a row, whole rows, the first part of a row.
 
-/// Outputs of a tile: rows of equal length.
+/// Outputs of a tile as rows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConvOutputRows {
-    /// Rows of all batch elements.
+    /// Number of rows of all batch elements.
     pub count: u64,
-    /// Outputs of a row.
+    /// Number of outputs of a row.
     pub length: u64,
 }
 
-/// The rows and parts of rows one worker does: at most three different lengths.
+/// Rows and parts of rows of one worker, with at most three different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConvWorkerShare {
-    /// Outputs in the first, perhaps partial, row.
+    /// Outputs in the first, possibly partial, row.
     pub first: u64,
-    /// Whole rows behind it.
+    /// Number of whole rows after it.
     pub whole_rows: u64,
-    /// Outputs of a row.
+    /// Outputs of a whole row.
     pub row: u64,
     /// Outputs of the partial row at the end.
     pub last: u64,
 }
 
 impl ConvWorkerShare {
-    /// Sum of `cost` over all entries of the work list.
+    /// Sum of `cost` over all entries of the worklist.
     pub(crate) fn sum_over_worklist(&self, cost: impl Fn(u64) -> u64) -> u64 {
-        let part = |length: u64| if length == 0 { 0 } else { cost(length) };
-        let whole = if self.whole_rows == 0 { 0 } else { self.whole_rows * cost(self.row) };
-        part(self.first) + whole + part(self.last)
+        let mut sum = 0;
+        if self.first > 0 {
+            sum += cost(self.first);
+        }
+        if self.whole_rows > 0 {
+            sum += self.whole_rows * cost(self.row);
+        }
+        if self.last > 0 {
+            sum += cost(self.last);
+        }
+        sum
     }
 
-    /// Entries of the work list.
+    /// Number of entries of the worklist.
     pub(crate) fn entries(&self) -> u64 {
         u64::from(self.first > 0) + self.whole_rows + u64::from(self.last > 0)
     }
 }
 
 impl ConvOutputRows {
-    /// What worker `worker` of `workers` does.
+    /// Share of worker `worker` of `workers`.
     pub(crate) fn worker_share(&self, worker: u64, workers: u64) -> ConvWorkerShare {
         let total = self.count * self.length;
-        let (begin, end) = (worker * total / workers, (worker + 1) * total / workers);
+        let begin = worker * total / workers;
+        let end = (worker + 1) * total / workers;
         if begin == end {
             return ConvWorkerShare::default();
         }
@@ -59,7 +68,7 @@ impl ConvOutputRows {
         }
     }
 
-    /// The cycles of the slowest and the fastest worker, where a share takes `cost` cycles.
+    /// Cycles of the slowest and the fastest worker, where `cost` returns the cycles of a share.
     pub(crate) fn worker_cost_extremes(
         &self,
         workers: u64,

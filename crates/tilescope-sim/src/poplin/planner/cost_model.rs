@@ -1,21 +1,22 @@
-//! What the planner expects one way of splitting to cost.
+//! The planner's cost estimate of a split.
 //!
-//! A [`ConvCostModel`] holds everything about one pass, transform and vertex that does not depend on the
-//! split; [`ConvCostModel::estimate`] adds up the phases for one split. Terms and their quirks are those
-//! of poplibs `ConvModel.cpp`: the estimate is what plans are chosen by, not a prediction.
+//! A [`ConvCostModel`] contains everything about one pass, transform and vertex that does not
+//! depend on the split. [`ConvCostModel::estimate`] adds the phases for one split. Terms and their
+//! quirks are those of poplibs `ConvModel.cpp`: the estimate is the criterion for choosing plans,
+//! not a prediction.
 
 use super::layout_change::{LayoutChange, LayoutChangeCost};
 use super::plan::{ConvOptions, ConvPartition, ConvPass, ConvPlanEstimate, LinearizeTileOrder};
 use super::transforms::TransformedConvParams;
 use super::vertex_candidates::{ConvMethod, ConvVertexType, SLIC_WINDOW};
 use crate::poplin::estimate::{ConvVertexContext, ConvVertexWork, reduce, vertex_cycles};
-use crate::poplin::params::{ConvParams, FieldDim, OutputTransform};
+use crate::poplin::params::{ConvParams, OutputTransform};
 use crate::popops::planner_cycles;
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use tilescope_report::units::{Bytes, Cycles, Elements};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity};
 
-/// Elements of the largest part of a split operation. Channels and groups are padded.
+/// Sizes of the largest part of a split operation. Channels and groups are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvPartSize {
     /// Output elements of each dimension.
@@ -31,9 +32,11 @@ pub(crate) struct ConvPartSize {
 }
 
 impl ConvPartSize {
-    /// All of a shape, with whole groups of `field_grain` outputs in the innermost dimension.
+    /// Whole shape as one part, with whole groups of `field_grain` outputs in the innermost
+    /// dimension.
     pub(crate) fn whole(padded: &ConvParams, field_grain: u64) -> Self {
-        let (mut field, mut kernel) = ([1; 3], [1; 3]);
+        let mut field = [1; 3];
+        let mut kernel = [1; 3];
         for (index, dim) in padded.dims.iter().enumerate() {
             let grain = if index + 1 == padded.dims.len() { field_grain } else { 1 };
             field[index] = dim.output().next_multiple_of(grain);
@@ -59,7 +62,7 @@ pub(crate) struct ConvGrainSize {
 }
 
 impl ConvGrainSize {
-    /// What `vertex` takes at a time.
+    /// Numbers that `vertex` processes at a time.
     pub(crate) fn of_vertex(vertex: &ConvVertexType) -> Self {
         Self {
             groups: vertex.groups_per_group,
@@ -69,23 +72,23 @@ impl ConvGrainSize {
     }
 }
 
-/// What a model is for.
+/// Role of a model: its pass and its relation to the other passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvModelRole {
     pub pass: ConvPass,
-    /// Whether its plan is shared with the other passes.
+    /// True if its plan is shared with the other passes.
     pub joint: bool,
-    /// How its parts are laid over tiles.
+    /// Order in which its parts are assigned to tiles.
     pub order: LinearizeTileOrder,
 }
 
-/// Elements that a part needs and makes.
+/// Elements that a part reads and computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvPartElements {
     pub inputs: Elements,
     pub weights: Elements,
     pub outputs: Elements,
-    /// Partial sums: the outputs in the groups the vertex makes.
+    /// Partial sums: the outputs in the groups of the vertex.
     pub partials: Elements,
 }
 
@@ -96,34 +99,33 @@ pub(crate) struct OperandExchange {
     pub weights: Cycles,
 }
 
-/// What padding of operands costs a tile.
+/// Cost of padding operands on a tile.
 #[derive(Clone, Copy, Debug, Default)]
 struct PaddingCost {
     cycles: Cycles,
     bytes: Bytes,
 }
 
-/// Bytes of pointers and rearranged weights of a SLIC vertex beside its second buffer (poplibs
+/// Bytes of pointers and rearranged weights of a SLIC vertex besides its second buffer (poplibs
 /// `ConvModel.cpp`).
 const SLIC_POINTER_BYTES: Bytes = Bytes(200);
 
-/// One pass with one transform on one vertex.
+/// Cost model of one pass with one transform on one vertex.
 #[derive(Clone, Debug)]
 pub(crate) struct ConvCostModel {
     machine: IpuTarget,
     role: ConvModelRole,
-    /// Shape after the transform, channels padded to whole groups.
+    /// Shape after the transform, with channels padded to whole groups.
     pub padded: ConvParams,
     pub dims: usize,
     pub context: ConvVertexContext,
     /// The whole operation as one part.
     pub whole: ConvPartSize,
-    /// Channels that stay together. Those of the vertex, unless the plan was made for another
-    /// pass.
+    /// Channels that stay together: those of the vertex, unless the plan was made for another pass.
     pub grain: ConvGrainSize,
     /// Outputs of the innermost dimension that stay together.
     pub field_grain: u64,
-    /// Input elements that all outputs of a dimension need.
+    /// Number of input elements that all outputs of each dimension need.
     needed_inputs: [u64; 3],
     dim_is_transformed: [bool; 3],
     result_type: DType,
@@ -132,8 +134,8 @@ pub(crate) struct ConvCostModel {
 }
 
 impl ConvCostModel {
-    /// The model of `options.pass` for one transform and vertex. `original` is the shape before
-    /// the transform; `field_grain` outputs of the innermost dimension stay together.
+    /// Creates the model of `options.pass` for one transform and vertex. `original` is the shape
+    /// before the transform. `field_grain` outputs of the innermost dimension stay together.
     pub(crate) fn new(
         machine: &IpuTarget,
         options: &ConvOptions,
@@ -144,8 +146,8 @@ impl ConvCostModel {
         field_grain: u64,
     ) -> Self {
         let shape = &transformed.shape;
-        // Vertices take whole groups of channels, so the missing ones are zeros that cost exchange,
-        // memory and cycles like any other.
+        // Vertices process whole groups of channels, so the missing ones are zeros that cost
+        // exchange, memory and cycles like any other.
         let padded = ConvParams {
             conv_groups: shape.conv_groups.next_multiple_of(vertex.groups_per_group),
             in_channels: shape.in_channels.next_multiple_of(vertex.in_chans_per_group),
@@ -164,7 +166,7 @@ impl ConvCostModel {
         model
     }
 
-    /// The model of another pass of a joint plan: `padded` and `unpadded` are its shapes.
+    /// Creates the model of another pass of a joint plan. `padded` and `unpadded` are its shapes.
     pub(crate) fn joint_pass(
         machine: &IpuTarget,
         role: ConvModelRole,
@@ -176,8 +178,8 @@ impl ConvCostModel {
     ) -> Self {
         let [original, padded, unpadded] = shapes;
         let padded = padded.clone();
-        // poplibs starts the other passes with an empty set of transformed dimensions, whatever the
-        // forward pass did to its own (addBwdEstimates, addWuEstimates).
+        // poplibs starts the other passes with an empty set of transformed dimensions, regardless
+        // of those of the forward pass (addBwdEstimates, addWuEstimates).
         let mut model = Self::of_shape(machine, role, padded, [false; 3], vertex, whole);
         model.grain = grain;
         model.set_result(original, transformed, unpadded);
@@ -207,11 +209,13 @@ impl ConvCostModel {
         whole: ConvPartSize,
     ) -> Self {
         let dims = padded.dims.len();
-        let (mut dilation, mut stride, mut needed_inputs) = ([1; 3], [1; 3], [1; 3]);
+        let mut dilation = [1; 3];
+        let mut stride = [1; 3];
+        let mut needed_inputs = [1; 3];
         for (dim, field) in padded.dims.iter().enumerate() {
             needed_inputs[dim] = field.output();
-            // Expanding a dimension wrote out its dilation, padding and stride, so that the vertex
-            // sees a plain field.
+            // Expanding a dimension applied its dilation, padding and stride, so the vertex reads a
+            // plain field.
             if !dim_is_transformed[dim] {
                 dilation[dim] = field.input_transform.dilation;
                 stride[dim] = field.output_transform.stride;
@@ -249,27 +253,27 @@ impl ConvCostModel {
         &self.context.vertex
     }
 
-    /// Whether the vertex can do this kind of convolution at all (poplibs `ConvModel.cpp`
+    /// Returns true if the vertex supports this kind of convolution (poplibs `ConvModel.cpp`
     /// addMethodConstraints).
     pub(crate) fn suits_vertex(&self) -> bool {
         let dims = &self.padded.dims;
         match self.vertex().method {
             ConvMethod::Amp { .. } | ConvMethod::Hmac | ConvMethod::Vmac => true,
             ConvMethod::Slic { .. } => {
-                // Weights sit in registers while the window slides, so zeros between them would
-                // have to be stored there; strides of 1 and 2 are built into the instruction.
-                let kernel_is_plain = |dim: &FieldDim| {
+                // Weights stay in registers while the window slides, so zeros between them would
+                // have to be stored there. Strides of 1 and 2 are built into the instruction.
+                let plain_kernels = dims.iter().all(|dim| {
                     let kernel = &dim.kernel_transform;
                     !dim.input_transform.flip
                         && !kernel.flip
                         && kernel.dilation == 1
                         && kernel.padding_lower == 0
                         && kernel.padding_upper == 0
-                };
-                dims.iter().all(kernel_is_plain) && self.context.innermost_stride <= 2
+                });
+                plain_kernels && self.context.innermost_stride <= 2
             }
-            // The vertex makes output `x` of input `x` alone: nothing may shift or thin out the
-            // field.
+            // The vertex computes output `x` from input `x` alone, so nothing may shift or thin out
+            // the field.
             ConvMethod::OuterProduct => dims.iter().all(|dim| {
                 dim.output_transform == OutputTransform::NONE
                     && dim.input_transform.dilation == 1
@@ -278,26 +282,27 @@ impl ConvCostModel {
         }
     }
 
-    /// Cycles no split gets below: the layout changes on all tiles, and vertices that never exceed
-    /// the vertex' rate.
+    /// Lower bound of the cycles of all splits: the layout changes on all tiles, and vertices at
+    /// the vertex's peak rate.
     pub(crate) fn cycles_lower_bound(&self) -> Cycles {
         let tiles = u64::from(self.machine.tiles);
         self.layout_cost(tiles).cycles() + self.compute_cycles_lower_bound(tiles)
     }
 
-    /// Fewest vertex cycles over all serial iterations on `tiles` tiles. Plans whose estimate
-    /// claims to be faster than the vertex' rate are not allowed.
+    /// Lower bound of the vertex cycles over all serial iterations on `tiles` tiles. Plans with an
+    /// estimate faster than the vertex's peak rate are not allowed.
     pub(crate) fn compute_cycles_lower_bound(&self, tiles: u64) -> Cycles {
         Cycles(self.macs / self.vertex().max_macs_per_cycle(&self.machine)).div_ceil(tiles)
     }
 
-    /// Elements of a part.
+    /// Numbers of elements of a part.
     pub(crate) fn elements(&self, size: &ConvPartSize) -> ConvPartElements {
         let dims = self.dims;
         let inputs: u64 = (0..dims).map(|dim| self.part_inputs(size, dim)).product();
         let kernel: u64 = size.kernel[..dims].iter().product();
         let field: u64 = size.field[..dims].iter().product();
-        let (grain, group) = (self.grain.out_channels, self.vertex().out_chans_per_group);
+        let grain = self.grain.out_channels;
+        let group = self.vertex().out_chans_per_group;
         let pixels = field * size.batch * size.groups;
         ConvPartElements {
             inputs: Elements(inputs * size.batch * size.in_channels * size.groups),
@@ -311,16 +316,15 @@ impl ConvCostModel {
     pub(crate) fn part_size(&self, split: &ConvPartition) -> ConvPartSize {
         let whole = &self.whole;
         let grain = &self.grain;
-        let channels = |size: u64, grain: u64, parts: u64| (size / grain).div_ceil(parts) * grain;
         let mut size = ConvPartSize {
             batch: whole.batch.div_ceil(split.batch),
-            groups: channels(whole.groups, grain.groups, split.groups),
-            in_channels: channels(
+            groups: largest_part(whole.groups, grain.groups, split.groups),
+            in_channels: largest_part(
                 whole.in_channels,
                 grain.in_channels,
                 split.in_channels * split.in_channels_serial,
             ),
-            out_channels: channels(
+            out_channels: largest_part(
                 whole.out_channels,
                 grain.out_channels,
                 split.out_channels * split.out_channels_serial,
@@ -329,7 +333,7 @@ impl ConvCostModel {
         };
         for dim in 0..self.dims {
             let grain = if dim + 1 == self.dims { self.field_grain } else { 1 };
-            size.field[dim] = channels(whole.field[dim], grain, split.field[dim]);
+            size.field[dim] = largest_part(whole.field[dim], grain, split.field[dim]);
             size.kernel[dim] = whole.kernel[dim].div_ceil(split.kernel[dim]);
         }
         size
@@ -350,14 +354,14 @@ impl ConvCostModel {
         elements: &ConvPartElements,
     ) -> OperandExchange {
         let bytes = self.padded.input_type.bytes();
-        // Operands lie in equal shares on the tiles that use them, so each tile has one share
-        // already and an operand with a single user is not exchanged at all.
+        // Operands are stored in equal shares on the tiles that use them, so each tile already has
+        // one share, and an operand with a single user is not exchanged at all.
         let inputs = elements.inputs - elements.inputs / split.out_channels;
         let users = split.field_parts() * split.batch;
         let weights = elements.weights - elements.weights / users;
-        // Parts that differ only in output channels are on neighbouring tiles and read the same
-        // input, which both tiles of a pair receive in one cycle. With an odd number of parts some
-        // pairs want different inputs (poplibs `ExchangeEstimator.hpp`).
+        // Parts that differ only in output channels are on adjacent tiles and read the same input,
+        // which both tiles of a pair receive in one cycle. With an odd number of parts some pairs
+        // need different inputs (poplibs `ExchangeEstimator.hpp`).
         let paired =
             self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
         OperandExchange {
@@ -371,26 +375,26 @@ impl ConvCostModel {
         self.machine.exchange_cycles(outputs * self.vertex().partial_type.bytes(), false)
     }
 
-    /// What the layout changes cost one of `tiles` tiles.
+    /// Cost of the layout changes on one of `tiles` tiles.
     pub(crate) fn layout_cost(&self, tiles: u64) -> LayoutChangeCost {
         self.layout.cost(&self.machine, tiles)
     }
 
-    /// What vertices do on the fullest tile.
+    /// Work of the vertices on the fullest tile.
     pub(crate) fn vertex_work(&self, size: &ConvPartSize) -> ConvVertexWork {
         ConvVertexWork {
             batch: size.batch,
             field: size.field,
             kernel: size.kernel,
-            // Grains are counted as groups even where a joint pass has a vertex with other groups:
-            // so does poplibs (`ConvModel.cpp` makeConvSize).
+            // Grains are counted as groups even if a joint pass has a vertex with other groups, as
+            // in poplibs (`ConvModel.cpp` makeConvSize).
             conv_groups: size.groups / self.grain.groups,
             in_groups: size.in_channels / self.grain.in_channels,
             out_groups: size.out_channels / self.grain.out_channels,
         }
     }
 
-    /// Cycles of the vertices; `None` if the split does not suit the vertex.
+    /// Cycles of the vertices, or `None` if the split does not suit the vertex.
     pub(crate) fn compute_cycles(
         &self,
         split: &ConvPartition,
@@ -399,13 +403,13 @@ impl ConvCostModel {
         let cycles = vertex_cycles(&self.context, &self.machine, &self.vertex_work(size))?;
         let tile_cycles = split.tiles() * split.serial() * cycles;
         // poplibs adds this only to prune its search and calls it redundant (addEstimates). It is
-        // not where an estimate beats the vertex' peak rate: such plans are ruled out.
+        // not redundant if an estimate exceeds the vertex's peak rate: such plans are excluded.
         let plausible = Cycles(self.macs / self.vertex().max_macs_per_cycle(&self.machine));
-        (plausible <= tile_cycles).then_some(cycles)
+        if plausible <= tile_cycles { Some(cycles) } else { None }
     }
 
-    /// Cycles that accumulate over serial iterations beside operands, vertices and the first
-    /// partial exchange, and the memory: the whole estimate.
+    /// The whole estimate: cycles that accumulate over serial iterations besides operands, vertices
+    /// and the first partial exchange, and the memory.
     pub(crate) fn estimate(
         &self,
         split: &ConvPartition,
@@ -415,52 +419,51 @@ impl ConvCostModel {
         let machine = &self.machine;
         let vertex = self.vertex();
         let elements = self.elements(size);
-        let (tiles, serial) = (split.tiles(), split.serial());
+        let tiles = split.tiles();
+        let serial = split.serial();
         let depth = split.reduction_depth();
         let partials = vertex.partial_type;
-        // All tiles with partial sums of the same outputs take part in reducing them, each an equal
-        // share.
+        // All tiles with partial sums of the same outputs take part in reducing them, each with an
+        // equal share.
         let outputs = elements.partials.div_ceil(depth);
 
         let operands = self.operand_exchange(split, &elements);
         let layout = self.layout_cost(tiles);
         let padding = self.padding_cost(split, size);
         let input_type = self.padded.input_type;
-        // Slices are cut from the stored tensors, which are spread over the tiles once, before
-        // anything is broadcast.
+        // Slices are cut from the stored tensors, which are spread over the tiles once, before any
+        // broadcast.
         let inputs_share = self.padded.input_elements().div_ceil(tiles);
         let weights_share = self.padded.weight_elements().div_ceil(tiles);
-        let sliced = |elements: Elements, parts: u64, data_type: DType| {
-            if parts == 1 {
-                Cycles::ZERO
-            } else {
-                planner_cycles::dynamic_slice(machine, elements.div_ceil(parts), data_type)
-            }
-        };
         // Serial input channels accumulate: the result starts as zeros, keeps the type of partials
-        // until the last slice has been added, and is cast once behind the loop.
+        // until the last slice has been added, and is cast once after the loop.
         let serial_inputs = split.in_channels_serial > 1;
-        let when = |condition: bool, cycles: Cycles| if condition { cycles } else { Cycles::ZERO };
-        // The weights may be laid out for another pass of the layer. The rearranged copy lives as
-        // long as the loop, so it is added to the other temporaries below, not maximised with them.
+        // The weights may have the layout of another pass of the layer. The rearranged copy is live
+        // during the whole loop, so below it is added to the other temporaries instead of taking
+        // the maximum.
         let before_slice = serial > 1 && self.role.pass.is_fully_connected() && !self.role.joint;
         let mut estimate = ConvPlanEstimate {
-            rearrange_before_slice: when(
+            rearrange_before_slice: nonzero_if(
                 before_slice,
-                // One element per cycle on tile, since nothing is known of the layout they come in.
+                // One element per cycle on the tile, because the layout in which they arrive is
+                // unknown.
                 machine.exchange_cycles(weights_share * input_type.bytes(), false)
                     + Cycles(weights_share.0),
             ),
-            zero: when(serial_inputs, planner_cycles::zero(machine, outputs, partials)),
-            // Serial output channels slice the weights only, serial input channels both operands.
-            dynamic_slice: sliced(inputs_share, split.in_channels_serial, input_type)
-                + sliced(weights_share, serial, input_type),
+            zero: nonzero_if(serial_inputs, planner_cycles::zero(machine, outputs, partials)),
+            // Serial output channels slice only the weights, serial input channels both operands.
+            dynamic_slice: slice_cycles(
+                machine,
+                inputs_share,
+                split.in_channels_serial,
+                input_type,
+            ) + slice_cycles(machine, weights_share, serial, input_type),
             transform_copy: layout.copy,
             transform_exchange: layout.exchange,
             input_exchange: operands.inputs,
             weight_exchange: operands.weights,
-            // Charged even at depth 1, where nothing is sent. A quirk that decides between plans,
-            // so it stays; `conv` leaves it out of what is executed.
+            // Counted even at depth 1, where nothing is sent. This quirk affects the choice of
+            // plans, so it is kept. `conv` omits it from the executed work.
             first_reduce_exchange: self.first_reduce_exchange(elements.outputs),
             later_reduce_exchange: self.later_reduce_exchange(elements.outputs, depth),
             tile_transform: padding.cycles,
@@ -473,12 +476,12 @@ impl ConvCostModel {
                 partials,
                 self.result_type,
             ),
-            dynamic_update: sliced(outputs, split.out_channels_serial, partials),
-            add_in_place: when(
+            dynamic_update: slice_cycles(machine, outputs, split.out_channels_serial, partials),
+            add_in_place: nonzero_if(
                 serial_inputs,
                 planner_cycles::add_in_place(machine, outputs, partials),
             ),
-            cast: when(
+            cast: nonzero_if(
                 serial_inputs,
                 reduce::cast_cycles(machine, outputs, partials, self.result_type),
             ),
@@ -499,16 +502,15 @@ impl ConvCostModel {
                     + estimate.dynamic_update
                     + estimate.add_in_place);
 
-        let when = |condition: bool, bytes: Bytes| if condition { bytes } else { Bytes::ZERO };
         // Counted twice while the copy is being made: source and copy are live together.
-        let sliced_weights = when(before_slice, weights_share * input_type.bytes());
+        let sliced_weights = nonzero_if(before_slice, weights_share * input_type.bytes());
         estimate.temp_bytes = sliced_weights
             + layout
                 .bytes
                 .max(padding.bytes + self.conv_bytes(size, &elements))
                 .max(self.reduce_bytes(outputs, depth))
                 .max(sliced_weights)
-            + when(serial_inputs, outputs * partials.bytes());
+            + nonzero_if(serial_inputs, outputs * partials.bytes());
         estimate
     }
 
@@ -525,13 +527,13 @@ impl ConvCostModel {
         operands + partials
     }
 
-    /// A bound that [`ConvCostModel::conv_bytes`] never gets below, where only the dimensions before `dim`
-    /// and all other axes are decided: weights, partial sums, and the inputs of decided dimensions.
+    /// Lower bound of [`ConvCostModel::conv_bytes`] when only the dimensions before `dim` and all
+    /// other axes are decided: weights, partial sums, and the inputs of decided dimensions.
     pub(crate) fn conv_bytes_lower_bound(&self, fewest: &ConvPartSize, dim: usize) -> Bytes {
         let vertex = self.vertex();
         let dims = self.dims;
-        // How many inputs the inner dimensions need depends on splits not yet chosen; one each is
-        // safe.
+        // The number of inputs of the inner dimensions depends on splits not yet chosen. One each
+        // is a safe bound.
         let inputs: u64 = (0..dim).map(|dim| self.part_inputs(fewest, dim)).product();
         let inputs = inputs * fewest.batch * fewest.in_channels * fewest.groups;
         let kernel: u64 = fewest.kernel[..dims].iter().product();
@@ -542,44 +544,44 @@ impl ConvCostModel {
             + pixels * channels * vertex.partial_type.bytes()
     }
 
-    /// Cycles to bring partial sums to all but the first stage of the reduction.
+    /// Cycles to bring partial sums to all stages of the reduction except the first.
     fn later_reduce_exchange(&self, partials: Elements, depth: u64) -> Cycles {
         let stages = reduce::stages(partials, depth);
-        // Every stage but the first receives what the one before it made.
+        // Every stage except the first receives the results of the one before it.
         let received = stages.iter().take(stages.len().saturating_sub(1));
         received.map(|stage| self.first_reduce_exchange(stage.outputs)).sum()
     }
 
-    /// Temporary bytes of the reduction: what its intermediate stages start with.
+    /// Temporary bytes of the reduction: the input of its intermediate stages.
     fn reduce_bytes(&self, outputs: Elements, depth: u64) -> Bytes {
         let stages = reduce::stage_depths(depth).len();
         let made = reduce::stages(outputs * depth, depth);
         let starts = std::iter::once(outputs * depth).chain(made.iter().map(|stage| stage.outputs));
-        // poplibs loops over the intermediate stages only, so a reduction in one stage has no
+        // poplibs loops only over the intermediate stages, so a reduction in one stage has no
         // temporaries (`ConvModel.cpp` addReduceCycleEstimate).
         let most =
             if depth <= 1 { Elements::ZERO } else { starts.take(stages).max().unwrap_or_default() };
         most * self.vertex().partial_type.bytes()
     }
 
-    /// What the zeros cost that vertices need around their operands.
+    /// Cost of the zeros that vertices need around their operands.
     fn padding_cost(&self, split: &ConvPartition, size: &ConvPartSize) -> PaddingCost {
         let vertex = self.vertex();
         let mut kernel_padding = [0; 3];
         let mut input_padding = [0; 3];
         match vertex.method {
             ConvMethod::Amp { .. } => {
-                // Where input channels do not fill a unit, rows of the outermost kernel dimension
-                // do, and a kernel that is no multiple of them is padded.
+                // If input channels do not fill a unit, rows of the outermost kernel dimension do,
+                // and the kernel is padded to a multiple of them.
                 let height = vertex.kernel_height(&self.machine);
                 self.pad_kernel(split, 0, height, &mut kernel_padding, &mut input_padding);
             }
             ConvMethod::Slic { .. } => {
                 let last = self.dims - 1;
                 self.pad_kernel(split, last, SLIC_WINDOW, &mut kernel_padding, &mut input_padding);
-                // The vertex can neither dilate nor pad its input, so that is written out as zeros.
-                // Starting from the outputs of the part, not its inputs, is poplibs' rough count
-                // (truncateDilateAndPadInput).
+                // The vertex can neither dilate nor pad its input, so zeros are inserted
+                // explicitly. Starting from the outputs of the part, not its inputs, is the
+                // approximation of poplibs (truncateDilateAndPadInput).
                 for (dim, padding) in input_padding.iter_mut().enumerate().take(self.dims) {
                     let transform = &self.padded.dims[dim].input_transform;
                     let padded = size.field[dim] + *padding;
@@ -593,27 +595,25 @@ impl ConvCostModel {
         if kernel_padding == [0; 3] && input_padding == [0; 3] {
             return PaddingCost::default();
         }
-        let added = |sizes: &[u64; 3], padding: &[u64; 3]| {
-            let padded: u64 = (0..self.dims).map(|dim| sizes[dim] + padding[dim]).product();
-            padded - sizes[..self.dims].iter().product::<u64>()
-        };
         let kernel_zeros = size.groups
-            * added(&size.kernel, &kernel_padding)
+            * added_elements(&size.kernel[..self.dims], &kernel_padding)
             * size.in_channels
             * size.out_channels;
-        let input_zeros =
-            size.groups * size.batch * added(&size.field, &input_padding) * size.in_channels;
+        let input_zeros = size.groups
+            * size.batch
+            * added_elements(&size.field[..self.dims], &input_padding)
+            * size.in_channels;
         let bytes = self.padded.input_type.bytes();
         let paired =
             self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
-        // Zeros are copied from a constant, so they come over the exchange like data.
+        // Zeros are copied from a constant, so they are exchanged like data.
         let cycles = self.machine.exchange_cycles(kernel_zeros * bytes, false)
             + self.machine.exchange_cycles(input_zeros * bytes, paired);
         PaddingCost { cycles, bytes: (kernel_zeros + input_zeros) * bytes }
     }
 
-    /// Kernel elements missing to a multiple of `multiple` in dimension `dim`, on the tile that
-    /// misses fewest (poplibs `ConvModel.cpp` padKernelSpatialDim).
+    /// Number of kernel elements missing to a multiple of `multiple` in dimension `dim`, on the
+    /// tile that misses fewest (poplibs `ConvModel.cpp` padKernelSpatialDim).
     fn pad_kernel(
         &self,
         split: &ConvPartition,
@@ -625,9 +625,11 @@ impl ConvCostModel {
         if multiple == 1 {
             return;
         }
-        let (size, parts) = (self.padded.dims[dim].kernel, split.kernel[dim]);
-        // poplibs' note wants the larger padding, its formula takes the larger remainder: of two
-        // incomplete parts that is the one with less to pad. Kept, as it decides between plans.
+        let size = self.padded.dims[dim].kernel;
+        let parts = split.kernel[dim];
+        // The comment in poplibs intends the larger padding, but its formula takes the larger
+        // remainder: of two incomplete parts that is the one with less to pad. Kept, because it
+        // affects the choice of plans.
         let fullest = (size / parts % multiple).max(size.div_ceil(parts) % multiple);
         let missing = (multiple - fullest) % multiple;
         kernel[dim] += missing;
@@ -635,12 +637,37 @@ impl ConvCostModel {
     }
 }
 
-/// Whether every kernel element contributes to all outputs, and rows are contiguous: what the 1x1
-/// vertex needs, judged on the whole operation.
+/// Size of the largest of `parts` parts of `size` elements in whole grains.
+fn largest_part(size: u64, grain: u64, parts: u64) -> u64 {
+    (size / grain).div_ceil(parts) * grain
+}
+
+/// Cycles to slice one of `parts` parts of `elements`, or to write it back. Zero for a single part.
+fn slice_cycles(machine: &IpuTarget, elements: Elements, parts: u64, data_type: DType) -> Cycles {
+    if parts == 1 {
+        Cycles::ZERO
+    } else {
+        planner_cycles::dynamic_slice(machine, elements.div_ceil(parts), data_type)
+    }
+}
+
+/// Returns `value` if `condition` is true, otherwise zero.
+fn nonzero_if<T: Quantity>(condition: bool, value: T) -> T {
+    if condition { value } else { T::ZERO }
+}
+
+/// Number of elements that padding adds to a field of the given sizes.
+fn added_elements(sizes: &[u64], padding: &[u64]) -> u64 {
+    let padded: u64 = sizes.iter().zip(padding).map(|(size, padding)| size + padding).product();
+    padded - sizes.iter().product::<u64>()
+}
+
+/// Returns true if every kernel element contributes to all outputs, and rows are contiguous: the
+/// conditions of the 1x1 vertex, applied to the whole operation.
 fn writes_everything(params: &ConvParams, transformed: &[bool; 3]) -> bool {
     let Some((_, outer)) = params.dims.split_last() else { return false };
-    // To save memory the 1x1 vertex has one work list entry per worker, so all outputs must be one
-    // row; and it has no pass that zeroes outputs it does not write.
+    // To save memory the 1x1 vertex has one worklist entry per worker, so all outputs must be one
+    // row. It also has no pass that zeroes outputs it does not write.
     if params.batch != 1 || outer.iter().any(|dim| dim.input != 1) {
         return false;
     }

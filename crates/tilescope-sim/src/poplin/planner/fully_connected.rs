@@ -1,4 +1,4 @@
-//! Plans of fully connected layers: one joint plan, or three of their own.
+//! Plans of fully connected layers: one joint plan, or three separate ones.
 
 use super::cost_model::ConvPartSize;
 use super::plan::{ConvOptions, ConvPartition, ConvPass, ConvPlan, MemoryBound};
@@ -8,8 +8,8 @@ use crate::poplin::params::{ConvParams, PlanError};
 use crate::targets::IpuTarget;
 use tilescope_report::units::{Bytes, Cycles};
 
-/// Plans of a fully connected layer: one joint plan or three of their own, whichever is cheaper.
-/// `params` is the forward pass, as [`ConvParams::matmul`] makes it.
+/// Returns the cheaper of one joint plan and three separate plans for a fully connected layer.
+/// `params` is the forward pass, as [`ConvParams::matmul`] creates it.
 pub fn plan_fully_connected(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -18,19 +18,20 @@ pub fn plan_fully_connected(
     let mut search = FullyConnectedSearch::new(machine, params, options, 1)?;
     search.leave_cheaper_way();
     let FullyConnectedPlans { joint, separate } = search.finish()?;
-    let [forward, backward, update] = separate.map(|plans| plans.into_iter().next());
-    let separate = forward.zip(backward).zip(update);
-    let separate = separate.map(|((forward, backward), update)| ConvTrainingPlans {
-        forward,
-        backward,
-        update,
-    });
-    joint.into_iter().next().or(separate).ok_or_else(|| search.joint.no_vertex())
+    if let Some(joint) = joint.into_iter().next() {
+        return Ok(joint);
+    }
+    match separate.map(|plans| plans.into_iter().next()) {
+        [Some(forward), Some(backward), Some(update)] => {
+            Ok(ConvTrainingPlans { forward, backward, update })
+        }
+        _ => Err(search.joint.no_vertex()),
+    }
 }
 
-/// The `most` cheapest joint plans of a fully connected layer, and of its passes on their own.
-/// Both are there only where both keep the bound on temporary memory; otherwise the way that
-/// poplibs goes.
+/// Returns the `most` cheapest joint plans of a fully connected layer, and the cheapest separate
+/// plans of its passes. Both are returned only if both are within the bound on temporary memory.
+/// Otherwise only the kind that poplibs chooses is returned.
 pub(crate) fn cheapest_fully_connected_plans(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -47,11 +48,11 @@ pub(crate) fn cheapest_fully_connected_plans(
 /// The cheapest plans of a fully connected layer, cheapest first.
 pub(crate) struct FullyConnectedPlans {
     pub joint: Vec<ConvTrainingPlans>,
-    /// Of the forward pass, the backward pass and the weight update.
+    /// Separate plans of the forward pass, the backward pass and the weight update.
     pub separate: [Vec<ConvPlan>; 3],
 }
 
-/// What was found for a fully connected layer both ways.
+/// Search results of both kinds of plans for a fully connected layer.
 struct FullyConnectedSearch<'a> {
     joint: ConvPlanningTask<'a>,
     separate: [ConvPlanningTask<'a>; 3],
@@ -66,27 +67,28 @@ impl<'a> FullyConnectedSearch<'a> {
         options: &ConvOptions,
         most: usize,
     ) -> Result<Self, PlanError> {
-        let task = |params: &ConvParams, pass: ConvPass| {
+        let create_task = |params: &ConvParams, pass: ConvPass| {
             let task = ConvPlanningTask::new(machine, params, &options.with_pass(pass))?;
             Ok(ConvPlanningTask { most, ..task })
         };
-        let joint = ConvPlanningTask { joint: true, ..task(params, ConvPass::FcTrainingForward)? };
+        let joint =
+            ConvPlanningTask { joint: true, ..create_task(params, ConvPass::FcTrainingForward)? };
         let forward = &joint.params;
         debug_assert_eq!(forward.macs(), params.macs(), "planning changes no work");
         let separate = [
-            task(params, ConvPass::FcTrainingForward)?,
-            task(&joint_plan::backward_params(forward), ConvPass::FcTrainingBackward)?,
-            task(&joint_plan::update_params(forward), ConvPass::FcTrainingWeightUpdate)?,
+            create_task(params, ConvPass::FcTrainingForward)?,
+            create_task(&joint_plan::backward_params(forward), ConvPass::FcTrainingBackward)?,
+            create_task(&joint_plan::update_params(forward), ConvPass::FcTrainingWeightUpdate)?,
         ];
-        // Neither way is always cheaper: a joint plan moves no weights between passes, but only
-        // knows swapped operands and no parallel split of output channels.
+        // Neither kind is always cheaper: a joint plan moves no weights between passes, but
+        // supports only swapped operands and no parallel split of output channels.
         let mut joint_found = joint.search_within_bound()?;
         let mut separate_found = [
             separate[0].search_within_bound()?,
             separate[1].search_within_bound()?,
             separate[2].search_within_bound()?,
         ];
-        // The bound is raised only where neither way fits, since a plan above it loses to any plan
+        // The bound is raised only if neither kind fits, because a plan above it loses to any plan
         // within it. Passes that did fit keep their plans (poplibs `ConvPlan.cpp` runPlanner).
         if joint_found.is_empty() && separate_found.iter().any(Vec::is_empty) {
             joint_found = joint.search_with_raised_bound().unwrap_or_default();
@@ -100,13 +102,12 @@ impl<'a> FullyConnectedSearch<'a> {
     }
 
     fn both_keep_bound(&self) -> bool {
-        let keeps = |found: &Vec<ConvPlanSearchResult>| {
+        self.separate_found.iter().chain([&self.joint_found]).all(|found| {
             found.first().is_some_and(|found| matches!(found.bound, MemoryBound::Within(_)))
-        };
-        keeps(&self.joint_found) && self.separate_found.iter().all(keeps)
+        })
     }
 
-    /// Forgets what was found the other way.
+    /// Discards the results of the more expensive kind.
     fn leave_cheaper_way(&mut self) {
         let [forward, backward, update] = &self.separate_found;
         let separate = match [forward.first(), backward.first(), update.first()] {
@@ -124,8 +125,8 @@ impl<'a> FullyConnectedSearch<'a> {
         }
     }
 
-    /// Whether three plans of their own beat a joint one: within the bound by cycles, beyond it by
-    /// bytes.
+    /// Returns true if three separate plans are better than a joint one: within the bound by
+    /// cycles, beyond it by bytes.
     fn separate_is_cheaper(
         &self,
         separate: [&EstimatedPartition; 3],
@@ -133,10 +134,10 @@ impl<'a> FullyConnectedSearch<'a> {
     ) -> bool {
         let bound = self.joint.bound_bytes().unwrap_or(Bytes::MAX);
         let cycles: Cycles = separate.iter().map(|best| best.total_cycles).sum();
-        // Temporaries of one pass are gone before the next one starts.
+        // Temporaries of one pass are freed before the next one starts.
         let bytes = separate.iter().map(|best| best.temp_bytes).max().unwrap_or_default();
-        // What fits the bound wins whatever it costs; where neither fits, the separate plans also
-        // need fewer bytes to win, cycles no longer count.
+        // Plans within the bound win regardless of their cost. If neither fits, cycles no longer
+        // count, and the separate plans need fewer bytes to win.
         if bytes <= bound {
             joint.temp_bytes > bound || cycles < joint.total_cycles
         } else {
@@ -144,18 +145,22 @@ impl<'a> FullyConnectedSearch<'a> {
         }
     }
 
-    /// The plans of what was found and not forgotten.
+    /// Returns the plans of the remaining results.
     fn finish(&mut self) -> Result<FullyConnectedPlans, PlanError> {
-        let joint = std::mem::take(&mut self.joint_found).into_iter();
-        let joint = joint.map(|found| self.finish_joint(found)).collect::<Result<_, _>>()?;
-        let separate = std::array::from_fn(|pass| {
-            let found = std::mem::take(&mut self.separate_found[pass]).into_iter();
-            found.map(|found| self.separate[pass].finish(found)).collect()
-        });
+        let mut joint = Vec::new();
+        for found in std::mem::take(&mut self.joint_found) {
+            joint.push(self.finish_joint(found)?);
+        }
+        let mut separate = [const { Vec::new() }; 3];
+        for (pass, plans) in separate.iter_mut().enumerate() {
+            for found in std::mem::take(&mut self.separate_found[pass]) {
+                plans.push(self.separate[pass].finish(found));
+            }
+        }
         Ok(FullyConnectedPlans { joint, separate })
     }
 
-    /// The three plans of a joint plan.
+    /// Returns the three plans of a joint plan.
     fn finish_joint(&self, found: ConvPlanSearchResult) -> Result<ConvTrainingPlans, PlanError> {
         let task = &self.joint;
         // The search kept only the split, so the models of the other passes are built again.
@@ -164,7 +169,7 @@ impl<'a> FullyConnectedSearch<'a> {
         let split = found.best.partition;
         let size = candidate.model.part_size(&split);
         let forward = task.finish(found);
-        let derived = |index: usize, pass: ConvPass, params: ConvParams| {
+        let derive = |index: usize, pass: ConvPass, params: ConvParams| {
             let other = &candidate.others[index];
             let dims = candidate.model.dims;
             let (split, size): (ConvPartition, ConvPartSize) =
@@ -175,12 +180,12 @@ impl<'a> FullyConnectedSearch<'a> {
             joint_plan::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };
         Ok(ConvTrainingPlans {
-            backward: derived(
+            backward: derive(
                 0,
                 ConvPass::FcTrainingBackward,
                 joint_plan::backward_params(&task.params),
             )?,
-            update: derived(
+            update: derive(
                 1,
                 ConvPass::FcTrainingWeightUpdate,
                 joint_plan::update_params(&task.params),

@@ -1,9 +1,9 @@
-//! Fully connected layers: three passes over the same weights.
+//! Joint plans of fully connected layers: three passes over the same weights.
 //!
-//! Forward, backward and weight update can each have a plan of their own, or share one so that
-//! no weight ever moves. A joint plan is the forward plan seen from the other passes: what the
-//! forward pass splits as input channels, the backward pass splits as output columns, the weight
-//! update as output channels (poplibs `ConvPlan.cpp`, `ConvModel.cpp` addBwdEstimates and
+//! Forward pass, backward pass and weight update can each have a separate plan, or share one so
+//! that weights never move. A joint plan is the forward plan from the view of the other passes:
+//! what the forward pass splits as input channels, the backward pass splits as output columns, the
+//! weight update as output channels (poplibs `ConvPlan.cpp`, `ConvModel.cpp` addBwdEstimates and
 //! addWuEstimates).
 
 use super::cost_model::{ConvCostModel, ConvGrainSize, ConvModelRole, ConvPartSize};
@@ -14,7 +14,7 @@ use super::vertex_candidates::{self, ConvChannels, ConvMethod, ConvVertexType};
 use crate::poplin::params::{ConvParams, PlanError};
 use crate::targets::IpuTarget;
 
-/// The innermost outputs and the input channels trade places.
+/// Partition of the backward pass: the innermost outputs and the input channels are swapped.
 fn backward_partition(split: &ConvPartition, dims: usize) -> ConvPartition {
     let mut other = *split;
     other.in_channels = split.field[dims - 1];
@@ -29,7 +29,8 @@ fn backward_size(size: &ConvPartSize, dims: usize) -> ConvPartSize {
     other
 }
 
-/// Input and output channels trade places, except that the output stays in serial slices.
+/// Partition of the weight update: input and output channels are swapped, except that the output
+/// stays in serial slices.
 fn update_partition(split: &ConvPartition, _dims: usize) -> ConvPartition {
     ConvPartition { in_channels: split.out_channels, out_channels: split.in_channels, ..*split }
 }
@@ -38,7 +39,7 @@ fn update_size(size: &ConvPartSize, _dims: usize) -> ConvPartSize {
     ConvPartSize { in_channels: size.out_channels, out_channels: size.in_channels, ..*size }
 }
 
-/// The shape of the backward pass of a fully connected layer.
+/// Shape of the backward pass of a fully connected layer.
 pub(crate) fn backward_params(forward: &ConvParams) -> ConvParams {
     ConvParams {
         in_channels: forward.out_channels,
@@ -47,7 +48,7 @@ pub(crate) fn backward_params(forward: &ConvParams) -> ConvParams {
     }
 }
 
-/// The shape of the weight update of a fully connected layer.
+/// Shape of the weight update of a fully connected layer.
 pub(crate) fn update_params(forward: &ConvParams) -> ConvParams {
     ConvParams { in_channels: forward.batch, batch: forward.in_channels, ..forward.clone() }
 }
@@ -55,13 +56,13 @@ pub(crate) fn update_params(forward: &ConvParams) -> ConvParams {
 /// Vertices of the other passes of a joint plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JointVertices {
-    /// Of the backward pass.
+    /// Vertex of the backward pass.
     pub backward: ConvVertexType,
-    /// Of the weight update.
+    /// Vertex of the weight update.
     pub update: ConvVertexType,
 }
 
-/// The vertices that go with `forward`; `None` if there are none.
+/// Returns the vertices that correspond to `forward`, or `None` if there are none.
 pub(crate) fn vertices(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -77,7 +78,7 @@ fn same_kind(a: ConvMethod, b: ConvMethod) -> bool {
     a.name() == b.name()
 }
 
-/// A vertex without the matrix engine, with the given channel groups.
+/// Returns a vertex without the matrix engine, with the given channel groups.
 fn plain_vertex(
     method: ConvMethod,
     params: &ConvParams,
@@ -101,7 +102,7 @@ fn backward_vertex(
     options: &ConvOptions,
     forward: &ConvVertexType,
 ) -> Result<Option<ConvVertexType>, PlanError> {
-    // The innermost outputs of the forward pass come in groups of its input channels.
+    // The innermost outputs of the forward pass are in groups of its input channels.
     let channels = forward.channels();
     let method = match forward.method {
         ConvMethod::OuterProduct => ConvMethod::Hmac,
@@ -128,12 +129,12 @@ fn update_vertex(
         out_channels: forward.in_chans_per_group,
     };
     let swapped = params.weight_update()?.swapped()?;
-    // The outer product works on groups of one channel, the dot product makes one output channel at
-    // a time; any wider group needs the engine (poplibs getFullyConnectedWUMethod).
+    // The outer product works on groups of one channel, the dot product computes one output channel
+    // at a time. Any wider group needs the engine (poplibs getFullyConnectedWUMethod).
     let method = if swapped.in_channels == 1 && channels.in_channels == 1 {
         ConvMethod::OuterProduct
     } else if channels.out_channels != 1 {
-        // Only the kind is compared below; the units are those of the candidate.
+        // Only the kind is compared below. The units are those of the candidate.
         ConvMethod::Amp { conv_units: 0 }
     } else {
         match forward.method {
@@ -145,10 +146,11 @@ fn update_vertex(
         return Ok(Some(plain_vertex(method, params, options, channels)));
     }
     if method == ConvMethod::OuterProduct {
-        let single = swapped.dims.iter().all(|dim| dim.kernel == 1);
+        if swapped.dims.iter().any(|dim| dim.kernel != 1) {
+            return Ok(None);
+        }
         let vertex = plain_vertex(method, params, options, channels);
-        let vertex = ConvVertexType { partial_type: params.input_type, ..vertex };
-        return Ok(single.then_some(vertex));
+        return Ok(Some(ConvVertexType { partial_type: params.input_type, ..vertex }));
     }
     let groups_are_given = same_kind(forward.method, method);
     let options = options.with_pass(ConvPass::FcTrainingWeightUpdate);
@@ -160,7 +162,19 @@ fn update_vertex(
     ))
 }
 
-/// The other passes of a joint plan of `forward`.
+/// Returns a shape with its innermost inputs and input channels swapped.
+fn with_swapped_field(shape: &ConvParams, dims: usize) -> ConvParams {
+    let mut swapped = shape.clone();
+    std::mem::swap(&mut swapped.dims[dims - 1].input, &mut swapped.in_channels);
+    swapped
+}
+
+/// Returns a shape with its input and output channels swapped.
+fn with_swapped_channels(shape: &ConvParams) -> ConvParams {
+    ConvParams { in_channels: shape.out_channels, out_channels: shape.in_channels, ..shape.clone() }
+}
+
+/// Returns the other passes of a joint plan of `forward`.
 pub(crate) fn passes(
     machine: &IpuTarget,
     original: &ConvParams,
@@ -171,13 +185,8 @@ pub(crate) fn passes(
     let dims = forward.dims;
     let grain = forward.grain;
     let field_grain = grain.in_channels;
-    let turned = |shape: &ConvParams| {
-        let mut turned = shape.clone();
-        std::mem::swap(&mut turned.dims[dims - 1].input, &mut turned.in_channels);
-        turned
-    };
-    // These passes run where the forward pass has its weights, so neighbouring tiles read different
-    // inputs: with their tile orders `operand_exchange` pairs nothing.
+    // These passes run on the tiles of the forward weights, so adjacent tiles read different
+    // inputs: with their tile orders `operand_exchange` pairs no tiles.
     let backward = ConvCostModel::joint_pass(
         machine,
         ConvModelRole {
@@ -185,17 +194,16 @@ pub(crate) fn passes(
             joint: true,
             order: LinearizeTileOrder::FcBackward,
         },
-        [&backward_params(original), &turned(&forward.padded), &turned(&transformed.shape)],
+        [
+            &backward_params(original),
+            &with_swapped_field(&forward.padded, dims),
+            &with_swapped_field(&transformed.shape, dims),
+        ],
         transformed,
         vertices.backward,
         backward_size(&forward.whole, dims),
         ConvGrainSize { in_channels: field_grain, ..grain },
     );
-    let exchanged = |shape: &ConvParams| {
-        let mut exchanged = shape.clone();
-        std::mem::swap(&mut exchanged.in_channels, &mut exchanged.out_channels);
-        exchanged
-    };
     let update = ConvCostModel::joint_pass(
         machine,
         ConvModelRole {
@@ -203,7 +211,11 @@ pub(crate) fn passes(
             joint: true,
             order: LinearizeTileOrder::FcWeightUpdate,
         },
-        [&update_params(original), &exchanged(&forward.padded), &exchanged(&transformed.shape)],
+        [
+            &update_params(original),
+            &with_swapped_channels(&forward.padded),
+            &with_swapped_channels(&transformed.shape),
+        ],
         transformed,
         vertices.update,
         update_size(&forward.whole, dims),
@@ -215,7 +227,7 @@ pub(crate) fn passes(
     ]
 }
 
-/// The plan of another pass of a joint plan.
+/// Returns the plan of another pass of a joint plan.
 pub(crate) fn derive(
     forward: &ConvPlan,
     pass: ConvPass,

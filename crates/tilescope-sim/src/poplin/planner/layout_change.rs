@@ -1,7 +1,7 @@
-//! Layout changes the planner expects around a pass: what they cost decides between plans.
+//! Layout changes that the planner assumes around a pass. Their cost affects the choice of plans.
 //!
 //! These are weights of a decision, not predictions (poplibs `ConvModel.cpp`
-//! addTransformCycleEstimate). What really happens around a plan is the business of lowering.
+//! addTransformCycleEstimate). Lowering determines the actual phases around a plan.
 
 use super::cost_model::{ConvModelRole, ConvPartElements};
 use super::plan::ConvPass;
@@ -12,22 +12,22 @@ use crate::shape::DType;
 use crate::targets::{BytesPerCycle, IpuTarget};
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// What an on-tile copy moves.
+/// Rate of an on-tile copy.
 const COPY_SPEED: BytesPerCycle = BytesPerCycle(8);
 
-/// What layout changes cost one tile.
+/// Cost of layout changes on one tile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LayoutChangeCost {
-    /// Copies on the tile.
+    /// Cycles of copies on the tile.
     pub copy: Cycles,
-    /// Exchanges between tiles.
+    /// Cycles of exchanges between tiles.
     pub exchange: Cycles,
-    /// Temporaries.
+    /// Bytes of temporaries.
     pub bytes: Bytes,
 }
 
 impl LayoutChangeCost {
-    /// Copies and exchanges, which follow each other.
+    /// Cycles of copies and exchanges, which run in sequence.
     pub(crate) fn cycles(&self) -> Cycles {
         self.copy + self.exchange
     }
@@ -36,23 +36,23 @@ impl LayoutChangeCost {
 /// One rearranged set of elements.
 #[derive(Clone, Copy, Debug)]
 struct LayoutChangeTerm {
-    /// Elements over all tiles.
+    /// Number of elements over all tiles.
     elements: Elements,
     /// Bytes of an element.
     element_bytes: Bytes,
-    /// Neighbouring elements that stay together.
+    /// Number of adjacent elements that stay together.
     contiguous_elements: Elements,
-    /// Cycles per copied unit as a fraction: 5/4 for well divisible channels, else 5/3.
+    /// Cycles per copied unit as a fraction: 5/4 for well divisible channels, otherwise 5/3.
     scale: (u64, u64),
-    /// Whether elements move between tiles.
+    /// True if elements move between tiles.
     exchanged: bool,
 }
 
 impl LayoutChangeTerm {
-    /// What it costs one of `tiles` tiles.
+    /// Cost on one of `tiles` tiles.
     fn cost(&self, machine: &IpuTarget, tiles: u64) -> LayoutChangeCost {
         let bytes = self.elements.div_ceil(tiles) * self.element_bytes;
-        // A copy moves 64 bits at a time only where as much stays together.
+        // A copy moves 64 bits at a time only if 64 bits stay together.
         let per_cycle = COPY_SPEED.0.min((self.contiguous_elements * self.element_bytes).0);
         let copy = BytesPerCycle(per_cycle * self.scale.1).cycles_for(bytes * self.scale.0);
         let exchange =
@@ -61,15 +61,15 @@ impl LayoutChangeTerm {
     }
 }
 
-/// Everything that is rearranged around one pass.
+/// All rearrangements around one pass.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LayoutChange {
     changes: Vec<LayoutChangeTerm>,
 }
 
 impl LayoutChange {
-    /// What `role` rearranges around a shape that was transformed to `shape`. `whole` are the
-    /// elements of the padded operation.
+    /// Determines the rearrangements of `role` around a shape that was transformed to `shape`.
+    /// `whole` are the elements of the padded operation.
     pub(crate) fn new(
         role: ConvModelRole,
         original: &ConvParams,
@@ -99,41 +99,46 @@ impl LayoutChange {
             || combines
             || pads_out
             || (pass == ConvPass::FcTrainingWeightUpdate && !role.joint);
-        // The next layer is assumed to take as many channels at a time as the engine multiplies.
+        // The next layer is assumed to read the number of channels that the engine multiplies at a
+        // time.
         let full = weights_per_conv_unit(original.input_type);
         let group = Elements(vertex.out_chans_per_group);
         let regroup_outputs = !pass.is_fully_connected() && group.0 != full;
-        // The backward pass takes the weights in blocks of both passes' groups, which get small
-        // where one does not divide the other.
+        // The backward pass reads the weights in blocks of both passes' groups, which become small
+        // if one does not divide the other.
         let regroup_weights = pass == ConvPass::TrainingForward && !group.0.is_multiple_of(full);
 
         let mut changes = Vec::new();
-        let operand = |elements: Elements, together: Elements, scaled_by: u64, exchanged: bool| {
-            LayoutChangeTerm {
-                elements,
-                // poplibs takes the size of the output's elements for the operands too.
-                element_bytes: original.output_type.bytes(),
-                contiguous_elements: together,
-                scale: scale(shape.input_type, scaled_by),
-                exchanged,
-            }
-        };
+        let change_operand =
+            |elements: Elements, together: Elements, scaled_by: u64, exchanged: bool| {
+                LayoutChangeTerm {
+                    elements,
+                    // poplibs uses the size of the output's elements for the operands too.
+                    element_bytes: original.output_type.bytes(),
+                    contiguous_elements: together,
+                    scale: scale(shape.input_type, scaled_by),
+                    exchanged,
+                }
+            };
         if regroup_weights && !weights {
-            changes.push(operand(whole.weights, group, shape.out_channels, false));
+            changes.push(change_operand(whole.weights, group, shape.out_channels, false));
         }
         if inputs || weights {
-            let when = |condition: bool, elements: Elements| {
-                if condition { elements } else { Elements::ZERO }
-            };
-            let elements = when(inputs, whole.inputs) + when(weights, whole.weights);
+            let mut elements = Elements::ZERO;
+            if inputs {
+                elements += whole.inputs;
+            }
+            if weights {
+                elements += whole.weights;
+            }
             let channels = shape.in_channels.saturating_mul(shape.out_channels);
-            changes.push(operand(elements, Elements(1), channels, true));
+            changes.push(change_operand(elements, Elements(1), channels, true));
         }
         if outputs || regroup_outputs {
             changes.push(LayoutChangeTerm {
                 elements: whole.outputs,
                 element_bytes: original.output_type.bytes(),
-                // A rearrangement may scatter every element; a regroup keeps channel groups
+                // A rearrangement may scatter every element, whereas a regroup keeps channel groups
                 // together.
                 contiguous_elements: if outputs { Elements(1) } else { group },
                 scale: scale(shape.output_type, shape.out_channels),
@@ -143,8 +148,8 @@ impl LayoutChange {
         Self { changes }
     }
 
-    /// What all changes cost one of `tiles` tiles: they happen one after the other, source and
-    /// target side by side.
+    /// Cost of all changes on one of `tiles` tiles. They run one after the other, with source and
+    /// target live together.
     pub(crate) fn cost(&self, machine: &IpuTarget, tiles: u64) -> LayoutChangeCost {
         let mut sum = LayoutChangeCost::default();
         for change in self.changes.iter().map(|change| change.cost(machine, tiles)) {
@@ -156,7 +161,7 @@ impl LayoutChange {
     }
 }
 
-/// A correction found by poplibs on the layers of a ResNet-50.
+/// Correction that poplibs found on the layers of a ResNet-50.
 fn scale(data_type: DType, size: u64) -> (u64, u64) {
     let grain = if data_type == DType::Float { 2 } else { 4 };
     if size.is_multiple_of(grain) { (5, 4) } else { (5, 3) }

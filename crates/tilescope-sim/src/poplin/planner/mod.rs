@@ -1,20 +1,18 @@
-//! The planner of matrix products and convolutions.
+//! Planner of matrix products and convolutions.
 //!
-//! A plan says which vertex does the work, how the shape is changed to suit it, and into how many
-//! parts every axis is split over the tiles of one IPU. It is the cheapest of all by the estimate
-//! of poplibs of March 2021, under the bound on temporary memory that
-//! `available_memory_proportion` sets; ties go to fewer temporary bytes, then to the candidate
-//! poplibs tries first. Nothing that could win is left out: the search is exact, and fast because
-//! lower bounds rule most of it out.
+//! A plan determines the vertex, the transform that adapts the shape to it, and the number of parts
+//! into which every axis is split over the tiles of one IPU. It is the cheapest of all by the
+//! estimate of poplibs of March 2021, under the bound on temporary memory that
+//! `available_memory_proportion` sets. Ties go to fewer temporary bytes, then to the candidate that
+//! poplibs tries first. The search is exact, and fast because lower bounds exclude most plans.
 //!
-//! Where nothing fits the bound it is doubled, up to twice the memory of a tile, and then
-//! dropped; [`MemoryBound`] in the plan says so.
+//! If no plan fits the bound, it is doubled, up to twice the memory of a tile, and then dropped.
+//! [`MemoryBound`] in the plan records this.
 //!
-//! The estimate chooses plans, it does not predict cycles: that is the business of
-//! [`super::conv`].
+//! The estimate chooses plans. It does not predict cycles, which is the task of [`super::conv`].
 //!
-//! Sizes are bounded ([`super::params::MAX_MACS`] and its neighbours), so that no arithmetic in
-//! here can overflow; beyond them, and for empty shapes, planning is a [`PlanError`].
+//! Sizes are limited ([`super::params::MAX_MACS`] and its neighbours), so that no arithmetic here
+//! can overflow. Beyond the limits, and for empty shapes, planning returns a [`PlanError`].
 
 pub(crate) mod cost_model;
 mod fully_connected;
@@ -45,7 +43,7 @@ use tilescope_report::units::Bytes;
 use transforms::TransformedConvParams;
 use vertex_candidates::{ConvChannels, ConvVertexType};
 
-/// Most tiles of one IPU: no chip has more than a few thousand.
+/// Maximum number of tiles of one IPU. No chip has more than a few thousand.
 pub(crate) const MAX_TILES: u64 = 1 << 16;
 
 /// Plans of the three passes over the weights of a layer.
@@ -56,8 +54,8 @@ pub struct ConvTrainingPlans {
     pub update: ConvPlan,
 }
 
-/// The cheapest plan for one pass. Passes of fully connected layers are planned on their own
-/// here; [`plan_fully_connected`] plans all three.
+/// Returns the cheapest plan for one pass. Passes of fully connected layers are planned separately
+/// here. [`plan_fully_connected`] plans all three.
 pub fn plan(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -68,8 +66,8 @@ pub fn plan(
     cheapest.ok_or_else(|| task.no_vertex())
 }
 
-/// The `most` cheapest plans for one pass, or as many as there are, cheapest first. All keep the
-/// bound on temporary memory that the cheapest was found under.
+/// Returns up to `most` of the cheapest plans for one pass, cheapest first. All are within the
+/// bound on temporary memory under which the cheapest was found.
 pub(crate) fn cheapest_plans(
     machine: &IpuTarget,
     params: &ConvParams,
@@ -80,24 +78,24 @@ pub(crate) fn cheapest_plans(
     task.search_and_finish()
 }
 
-/// Plans of a convolution and its gradients. A backward pass with the canonical shape of the
-/// forward pass uses the forward plan.
+/// Returns the plans of a convolution and its gradients. A backward pass with the canonical shape
+/// of the forward pass uses the forward plan.
 pub fn plan_convolution(
     machine: &IpuTarget,
     params: &ConvParams,
     options: &ConvOptions,
 ) -> Result<ConvTrainingPlans, PlanError> {
-    let of = |pass: ConvPass| options.with_pass(pass);
-    let forward = plan(machine, params, &of(ConvPass::TrainingForward))?;
+    let forward = plan(machine, params, &options.with_pass(ConvPass::TrainingForward))?;
     let gradient = params.gradient()?;
-    // As poplibs' `single_conv_layer` does it: a gradient of the same canonical shape runs on the
-    // forward plan, whatever planning it as a backward pass would have chosen.
+    // As in poplibs' `single_conv_layer`: a gradient of the same canonical shape runs on the
+    // forward plan, even if planning it as a backward pass would choose another.
     let backward = if gradient == forward.params {
         forward.clone()
     } else {
-        plan(machine, &gradient, &of(ConvPass::TrainingBackward))?
+        plan(machine, &gradient, &options.with_pass(ConvPass::TrainingBackward))?
     };
-    let update = plan(machine, &params.weight_update()?, &of(ConvPass::TrainingWeightUpdate))?;
+    let update_options = options.with_pass(ConvPass::TrainingWeightUpdate);
+    let update = plan(machine, &params.weight_update()?, &update_options)?;
     Ok(ConvTrainingPlans { forward, backward, update })
 }
 
@@ -106,7 +104,7 @@ struct ConvPlanningTask<'a> {
     params: ConvParams,
     options: ConvOptions,
     joint: bool,
-    /// How many plans are looked for.
+    /// Maximum number of plans to find.
     most: usize,
 }
 
@@ -143,15 +141,15 @@ impl<'a> ConvPlanningTask<'a> {
         }
     }
 
-    /// Bytes of a tile that temporaries may take; `None` for no bound, which is what a proportion
-    /// of zero means to Poplar.
+    /// Bytes of a tile that temporaries may occupy. `None` for no bound, which a proportion of zero
+    /// means in Poplar.
     fn bound_bytes(&self) -> Option<Bytes> {
         let proportion = self.options.library.available_memory_proportion.get();
         let bytes = Bytes::from_f64(self.machine.chip.bytes_per_tile.as_f64() * proportion);
-        (!bytes.is_zero()).then_some(bytes)
+        if bytes.is_zero() { None } else { Some(bytes) }
     }
 
-    /// The cheapest plans within the bound, or else under a raised one.
+    /// The cheapest plans within the bound, or otherwise under a raised one.
     fn search_and_finish(&self) -> Result<Vec<ConvPlan>, PlanError> {
         let mut found = self.search_within_bound()?;
         if found.is_empty() {
@@ -160,7 +158,7 @@ impl<'a> ConvPlanningTask<'a> {
         Ok(found.into_iter().map(|found| self.finish(found)).collect())
     }
 
-    /// The cheapest plans within the bound, if any fits.
+    /// The cheapest plans within the bound. Empty if none fits.
     fn search_within_bound(&self) -> Result<Vec<ConvPlanSearchResult>, PlanError> {
         match self.bound_bytes() {
             Some(bytes) => self.search(MemoryBound::Within(bytes)),
@@ -168,7 +166,7 @@ impl<'a> ConvPlanningTask<'a> {
         }
     }
 
-    /// The cheapest plans under a raised bound, or under none; at least one.
+    /// The cheapest plans under a raised bound, or under none. There is at least one.
     fn search_with_raised_bound(&self) -> Result<Vec<ConvPlanSearchResult>, PlanError> {
         if let Some(mut bytes) = self.bound_bytes() {
             loop {
@@ -177,8 +175,7 @@ impl<'a> ConvPlanningTask<'a> {
                 if !found.is_empty() {
                     return Ok(found);
                 }
-                // Beyond this no plan is expected to fit anyway, so the fastest of all is as good
-                // as any.
+                // Beyond this no plan is expected to fit, so the fastest of all is chosen.
                 if bytes >= 2 * self.machine.chip.bytes_per_tile {
                     break;
                 }
@@ -193,7 +190,7 @@ impl<'a> ConvPlanningTask<'a> {
         let memory = bound.bytes().unwrap_or(Bytes::MAX);
         let transforms = transforms::candidates(&self.params, &self.options, self.joint);
         let mut tried = Vec::new();
-        // One list for all candidates: what the promising ones find early rules out most of the
+        // One list for all candidates: the early results of the promising ones exclude most of the
         // later ones before their loops begin.
         let mut best = BestPartitions::at_most(self.most);
         let mut search = PartitionSearchBudget::default();
@@ -251,8 +248,8 @@ impl<'a> ConvPlanningTask<'a> {
         Ok(Some(ConvPlanCandidate { number: 0, model, others, serial_channels }))
     }
 
-    /// Outputs of the innermost dimension that stay together: input channel groups of the
-    /// backward pass in a joint plan; pairs where one output would be half a word.
+    /// Number of outputs of the innermost dimension that stay together: input channel groups of the
+    /// backward pass in a joint plan, or pairs if one output would be half a word.
     fn field_grain(&self, shape: &ConvParams, vertex: &ConvVertexType) -> u64 {
         if self.joint {
             // These outputs become the input channels of the backward pass, and poplibs gives both
@@ -262,7 +259,7 @@ impl<'a> ConvPlanningTask<'a> {
         let innermost = shape.dims.last().map_or(1, FieldDim::output);
         let odd_channels = !vertex.out_chans_per_group.is_multiple_of(2);
         // An odd number of halves on a tile ends inside a 4-byte word, which makes the next layer
-        // rearrange them at great cost (poplibs `ConvPlan.cpp` createPlan).
+        // rearrange them at high cost (poplibs `ConvPlan.cpp` createPlan).
         let pairs = shape.output_type == DType::Half && odd_channels;
         if pairs && innermost.is_multiple_of(2) { 2 } else { 1 }
     }

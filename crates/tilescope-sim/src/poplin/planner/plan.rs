@@ -1,4 +1,4 @@
-//! A plan: how an operation is spread over tiles, and what the planner expects it to cost.
+//! Plan of an operation: its distribution over tiles, and the planner's cost estimate.
 
 use super::poplibs_options::PoplibsOptions;
 use super::transforms::{ConvTransform, TransformedConvParams};
@@ -8,10 +8,10 @@ use crate::shape::DType;
 use serde_json::{Value, json};
 use tilescope_report::units::{Bytes, Cycles};
 
-/// What an operation is for; it decides which layout changes the planner expects.
+/// Purpose of an operation, which determines the layout changes that the planner assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvPass {
-    /// A convolution that is only ever run forwards.
+    /// Convolution that is only run forwards.
     InferenceForward,
     /// Forward pass of a trained convolution.
     TrainingForward,
@@ -20,7 +20,7 @@ pub enum ConvPass {
     /// Weight gradient of a convolution.
     TrainingWeightUpdate,
     MatMul,
-    /// A fully connected layer that is only ever run forwards.
+    /// Fully connected layer that is only run forwards.
     FcInferenceForward,
     /// Forward pass of a trained fully connected layer.
     FcTrainingForward,
@@ -31,7 +31,7 @@ pub enum ConvPass {
 }
 
 impl ConvPass {
-    /// Whether it belongs to a fully connected layer.
+    /// Returns true if the pass belongs to a fully connected layer.
     pub(crate) fn is_fully_connected(self) -> bool {
         matches!(
             self,
@@ -42,12 +42,12 @@ impl ConvPass {
         )
     }
 
-    /// Whether it is a matrix product.
+    /// Returns true if the pass is a matrix product.
     pub(crate) fn is_matmul(self) -> bool {
         self.is_fully_connected() || self == Self::MatMul
     }
 
-    /// Whether it computes a weight gradient.
+    /// Returns true if the pass computes a weight gradient.
     pub(crate) fn is_weight_update(self) -> bool {
         matches!(self, Self::TrainingWeightUpdate | Self::FcTrainingWeightUpdate)
     }
@@ -68,27 +68,28 @@ impl ConvPass {
     }
 }
 
-/// What a plan is made for, beside the shape.
+/// Inputs of a plan besides the shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOptions {
-    /// What the operation is for.
+    /// Purpose of the operation.
     pub pass: ConvPass,
-    /// What the whole program is planned with.
+    /// Planning options of the whole program.
     pub library: PoplibsOptions,
 }
 
 impl ConvOptions {
-    /// With Poplar's defaults.
+    /// Creates options with Poplar's defaults.
     pub fn new(pass: ConvPass) -> Self {
         Self { pass, library: PoplibsOptions::default() }
     }
 
-    /// The same for another pass.
+    /// Returns the same options for another pass.
     pub(crate) fn with_pass(self, pass: ConvPass) -> Self {
         Self { pass, ..self }
     }
 
-    /// Partials a convolution of `input` uses: floats sum floats, 8-bit floats sum halves.
+    /// Element type of the partials of a convolution of `input`: floats sum floats, 8-bit floats
+    /// sum halves.
     pub(crate) fn partials_for(&self, input: DType) -> DType {
         match input {
             DType::Float => DType::Float,
@@ -99,24 +100,24 @@ impl ConvOptions {
     }
 }
 
-/// Into how many parts each axis is split over tiles, and channels over time.
+/// Numbers of parts of each axis over tiles, and of channels over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvPartition {
     /// Parts of each output dimension.
     pub field: [u64; 3],
-    /// Parts of each kernel dimension; the innermost is never split.
+    /// Parts of each kernel dimension. The innermost is never split.
     pub kernel: [u64; 3],
     /// Parts of the batch.
     pub batch: u64,
     /// Parts of the groups.
     pub groups: u64,
-    /// Parts of the input channels, side by side.
+    /// Parts of the input channels on different tiles.
     pub in_channels: u64,
-    /// Parts of the input channels, one after the other.
+    /// Parts of the input channels in serial iterations.
     pub in_channels_serial: u64,
-    /// Parts of the output channels, side by side.
+    /// Parts of the output channels on different tiles.
     pub out_channels: u64,
-    /// Parts of the output channels, one after the other.
+    /// Parts of the output channels in serial iterations.
     pub out_channels_serial: u64,
 }
 
@@ -141,12 +142,12 @@ impl ConvPartition {
             * self.out_channels
     }
 
-    /// Parts of the output field.
+    /// Number of parts of the output field.
     pub(crate) fn field_parts(&self) -> u64 {
         self.field.iter().product()
     }
 
-    /// Parts of the kernel.
+    /// Number of parts of the kernel.
     pub(crate) fn kernel_parts(&self) -> u64 {
         self.kernel.iter().product()
     }
@@ -156,72 +157,72 @@ impl ConvPartition {
         self.in_channels_serial * self.out_channels_serial
     }
 
-    /// Partial sums that are added up for one output.
+    /// Number of partial sums that are added for one output.
     pub(crate) fn reduction_depth(&self) -> u64 {
-        // Sums run over input channels and kernel elements, so only their splits leave parts to
+        // Sums are over input channels and kernel elements, so only their splits leave parts to
         // add.
         self.in_channels * self.kernel_parts()
     }
 }
 
-/// In which order parts are laid over tiles.
+/// Order in which parts are assigned to tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinearizeTileOrder {
-    /// Output channels innermost: neighbouring tiles read the same input.
+    /// Output channels innermost: adjacent tiles read the same input.
     Standard,
-    /// The backward pass of a joint plan: the innermost dimension and input channels trade
-    /// places, so that weights stay where they are.
+    /// The order of the backward pass of a joint plan, with the innermost dimension and input
+    /// channels swapped, so that weights do not move.
     FcBackward,
-    /// The weight update of a joint plan: input and output channels trade places.
+    /// The order of the weight update of a joint plan, with input and output channels swapped.
     FcWeightUpdate,
 }
 
-/// What the planner expects one pass to cost. Phases are cycles of one serial iteration.
+/// The planner's cost estimate of one pass. Phases are cycles of one serial iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvPlanEstimate {
-    /// Bringing split weights into slices before the loop, once.
+    /// Moving split weights into slices before the loop, once.
     pub rearrange_before_slice: Cycles,
     /// Zeroing the accumulator of serial input channels, once.
     pub zero: Cycles,
     pub dynamic_slice: Cycles,
-    /// Layout changes on tile.
+    /// Layout changes on the tile.
     pub transform_copy: Cycles,
     /// Layout changes between tiles.
     pub transform_exchange: Cycles,
-    /// Input to the tiles.
+    /// Exchange of the input.
     pub input_exchange: Cycles,
-    /// Weights to the tiles.
+    /// Exchange of the weights.
     pub weight_exchange: Cycles,
-    /// Partial sums to the first stage of the reduction; charged even where there is none.
+    /// Exchange of partial sums to the first stage of the reduction, counted even if there is none.
     pub first_reduce_exchange: Cycles,
-    /// Partial sums to later stages.
+    /// Exchange of partial sums to later stages.
     pub later_reduce_exchange: Cycles,
     /// Padding that vertices need.
     pub tile_transform: Cycles,
     pub calculate: Cycles,
-    /// Reduction, or cast where there is nothing to reduce.
+    /// Reduction, or cast if there is nothing to reduce.
     pub reduce: Cycles,
     /// Writing a slice of the output.
     pub dynamic_update: Cycles,
-    /// Accumulating serial input channels.
+    /// Accumulation of serial input channels.
     pub add_in_place: Cycles,
     /// Final cast after serial input channels, once.
     pub cast: Cycles,
     /// Iterations of the serial loop.
     pub serial: u64,
     pub total_cycles: Cycles,
-    /// Most temporary bytes of any tile at once.
+    /// Peak of the temporary bytes of any tile.
     pub temp_bytes: Bytes,
 }
 
-/// The memory bound a plan was found under.
+/// Memory bound under which a plan was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBound {
-    /// Temporaries of a tile stay within the asked proportion.
+    /// Temporaries of a tile stay within the requested proportion.
     Within(Bytes),
-    /// They did not; the bound was doubled until a plan fitted.
+    /// No plan fitted the requested proportion. The bound was doubled until one did.
     Raised(Bytes),
-    /// Nothing fitted, or no bound was given.
+    /// No plan fitted, or no bound was given.
     None,
 }
 
@@ -235,36 +236,36 @@ impl MemoryBound {
     }
 }
 
-/// How one pass is spread over tiles.
+/// Distribution of one pass over tiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConvPlan {
-    /// The canonical shape it was made for.
+    /// Canonical shape of the operation.
     pub params: ConvParams,
-    /// What it was made for.
+    /// Options of the operation.
     pub options: ConvOptions,
-    /// How the shape is changed first.
+    /// Shape after its transform.
     pub transformed: TransformedConvParams,
     pub vertex: ConvVertexType,
-    /// How it is split.
+    /// Split over tiles and serial iterations.
     pub partition: ConvPartition,
     /// Outputs of the innermost dimension that stay together.
     pub field_grain: u64,
-    /// How parts are laid over tiles.
+    /// Order in which parts are assigned to tiles.
     pub tile_order: LinearizeTileOrder,
-    /// Whether forward, backward and weight update share one plan.
+    /// True if forward pass, backward pass and weight update share one plan.
     pub joint: bool,
     pub estimate: ConvPlanEstimate,
-    /// The memory bound it was found under.
+    /// Memory bound under which it was found.
     pub bound: MemoryBound,
 }
 
 impl ConvPlan {
-    /// Number of tiles the plan uses.
+    /// Number of tiles that the plan uses.
     pub fn tiles(&self) -> u64 {
         self.partition.tiles()
     }
 
-    /// How the shape is changed first.
+    /// Transform of the shape.
     pub fn transform(&self) -> &ConvTransform {
         &self.transformed.transform
     }
@@ -274,7 +275,7 @@ impl ConvPlan {
         self.vertex.partial_type
     }
 
-    /// The planner's choice and its estimated phases, as operations carry it in a report.
+    /// The planner's choice and its estimated phases, in the form that operations have in a report.
     pub fn describe(&self) -> Value {
         let partition = &self.partition;
         let dims = self.transform().extra_dims + self.params.dims.len();

@@ -1,11 +1,11 @@
-//! The options that reach the planner, and with which plans are kept.
+//! Options that affect the planner, and that identify plans in the cache.
 
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::shape::DType;
 use crate::spec_keys::{Proportion, SpecKeyType, spec_table, spec_words};
 
 spec_words! {
-    /// By what one of several plans of a matmul or convolution is chosen.
+    /// Criterion for choosing one of several plans of a matmul or convolution.
     pub enum PlanSelection {
         /// Cycles that poplibs' planner estimates.
         Estimate = "estimate",
@@ -15,7 +15,7 @@ spec_words! {
 }
 
 spec_table! {
-    /// What Poplar's libraries are told, for all operations of a program.
+    /// Options of Poplar's libraries for all operations of a program.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PoplibsOptions {
         /// Share of a tile's memory that temporaries of one matmul or convolution may fill, on all
@@ -70,22 +70,22 @@ spec_table! {
     }
 }
 
-/// What annotations of a model say of how one operation is planned, in the place of what all
-/// operations of the program are told.
+/// Planning options that annotations of a model set for one operation. They override those of the
+/// program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OperationPlanning {
-    /// Share of a tile's memory that its temporaries may fill.
+    /// Share of a tile's memory that its temporaries may occupy.
     pub available_memory_proportion: Option<Proportion>,
     /// Element type of its partial sums.
     pub partials_type: Option<DType>,
-    /// Whether a convolution begins at a tile of its own.
+    /// True if a convolution begins at a tile that depends on its shape.
     pub conv_dithering: Option<bool>,
-    /// How a linear layer is cut into parts, and into how many.
+    /// Dimension along which a linear layer is cut, and the number of parts.
     pub serialization: Option<(MatMulSerializationMode, u64)>,
 }
 
 impl OperationPlanning {
-    /// The options of this operation in a program with these.
+    /// Returns the options of this operation in a program with the given options.
     pub(crate) fn over(self, program: &PoplibsOptions) -> PoplibsOptions {
         let (mode, parts) = self
             .serialization

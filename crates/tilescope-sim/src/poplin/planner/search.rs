@@ -1,18 +1,18 @@
-//! Finding the cheapest way to split one model over tiles.
+//! Search for the cheapest way to split one model over tiles.
 //!
-//! Every split is the smallest that gives its largest part, so an axis of `n` grains has about
-//! `2 sqrt(n)` of them. All combinations that use at most all tiles are looked at, serial splits
-//! included; what is skipped cannot win. The order of the loops is channels, kernel, groups,
-//! batch, then the output field, and bounds are checked at each level:
+//! Every split is the smallest that yields its largest part, so an axis of `n` grains has about
+//! `2 sqrt(n)` of them. The search covers all combinations that use at most all tiles, serial
+//! splits included, and skips only those that cannot win. The order of the loops is channels,
+//! kernel, groups, batch, then the output field. Bounds are checked at each level:
 //!
-//! * a model whose vertices cannot be fast enough on all tiles, or whose layout changes do not
-//!   even fit all tiles, is skipped altogether;
-//! * before the field loops, the inner loops of the vertices at the best possible field split and
-//!   the partial sums they make are a lower bound;
-//! * at a point, exchange, layout and vertices are added up one by one.
+//! * A model is skipped as a whole if its vertices cannot be fast enough on all tiles, or if its
+//!   layout changes do not fit all tiles.
+//! * Before the field loops, the inner loops of the vertices at the best possible field split and
+//!   the partial sums they compute are a lower bound.
+//! * At a point, exchange, layout and vertices are added one by one.
 //!
-//! A convolution of ResNet size takes a few million points, of which one in a thousand is
-//! estimated in full.
+//! A convolution of ResNet size takes a few million points, of which one in a thousand is estimated
+//! in full.
 
 use super::cost_model::{ConvCostModel, ConvPartElements, ConvPartSize};
 use super::plan::{ConvPartition, ConvPlanEstimate};
@@ -23,11 +23,11 @@ use crate::targets::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
-/// convolution visits 10^7.
+/// Maximum number of split points, partial ones included, in the search for one plan: some ten
+/// seconds. A large convolution visits 10^7.
 pub(crate) const MAX_POINTS: u64 = 1 << 28;
 
-/// A split that was looked at in full.
+/// Split with its full estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EstimatedPartition {
     /// See [`ConvPlanCandidate::number`].
@@ -37,12 +37,12 @@ pub(crate) struct EstimatedPartition {
     pub estimate: ConvPlanEstimate,
     /// Cycles of all passes that share the plan.
     pub total_cycles: Cycles,
-    /// Most temporary bytes of any of them.
+    /// Peak of the temporary bytes of any of these passes.
     pub temp_bytes: Bytes,
 }
 
 impl EstimatedPartition {
-    /// What splits are compared by.
+    /// Key by which splits are compared.
     fn cost(&self) -> (Cycles, Bytes) {
         (self.total_cycles, self.temp_bytes)
     }
@@ -51,50 +51,50 @@ impl EstimatedPartition {
 /// The best splits found so far, over all models.
 #[derive(Clone, Debug)]
 pub(crate) struct BestPartitions {
-    /// Cheapest first; of equal ones in the order they were tried.
+    /// Splits, cheapest first. Equal ones are in the order in which they were tried.
     found: Vec<EstimatedPartition>,
-    /// How many are kept.
+    /// Maximum number of splits.
     most: usize,
 }
 
 impl BestPartitions {
-    /// None so far, and later at most so many.
+    /// Creates an empty list of at most `most` splits.
     pub(crate) fn at_most(most: usize) -> Self {
         Self { found: Vec::new(), most }
     }
 
-    /// Cycles above which a split is none of the best.
+    /// Number of cycles above which a split is not among the best.
     fn cycle_limit(&self) -> Cycles {
         let worst = self.found.last().filter(|_| self.found.len() == self.most);
         worst.map_or(Cycles::MAX, |worst| worst.total_cycles)
     }
 
     fn offer(&mut self, split: EstimatedPartition) {
-        // Behind equal ones, so that the candidate that poplibs tries first wins.
+        // After equal ones, so that the candidate that poplibs tries first wins.
         let place = self.found.partition_point(|found| found.cost() <= split.cost());
         self.found.insert(place, split);
         self.found.truncate(self.most);
     }
 
-    /// Cheapest first.
+    /// Returns the splits, cheapest first.
     pub(crate) fn into_cheapest_first(self) -> Vec<EstimatedPartition> {
         self.found
     }
 }
 
-/// What a search keeps count of.
+/// Effort of a search so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartitionSearchBudget {
-    /// Split points looked at, partial ones included.
+    /// Number of split points visited, partial ones included.
     points: u64,
 }
 
-/// A model to split, with the other passes of a joint plan.
+/// Model to split, with the other passes of a joint plan.
 #[derive(Clone, Debug)]
 pub(crate) struct ConvPlanCandidate {
-    /// In the order that candidates are tried.
+    /// Position in the order in which candidates are tried.
     pub number: usize,
-    /// The pass that is split.
+    /// Pass that is split.
     pub model: ConvCostModel,
     /// Backward pass and weight update of a joint plan.
     pub others: Vec<JointPass>,
@@ -102,17 +102,18 @@ pub(crate) struct ConvPlanCandidate {
     pub serial_channels: ConvChannels,
 }
 
-/// Another pass of a joint plan, and how it sees the split of the forward pass.
+/// Another pass of a joint plan, with the conversion of splits of the forward pass to its own.
 #[derive(Clone, Debug)]
 pub(crate) struct JointPass {
     pub model: ConvCostModel,
-    /// Turns a split of the forward pass into its own.
+    /// Converts a split of the forward pass to its own.
     pub partition: fn(&ConvPartition, usize) -> ConvPartition,
-    /// Turns a part of the forward pass into its own.
+    /// Converts a part of the forward pass to its own.
     pub size: fn(&ConvPartSize, usize) -> ConvPartSize,
 }
 
-/// One way to split an axis: parts side by side, parts in time, size of the largest.
+/// One way to split an axis: number of parallel parts, number of serial parts, size of the largest
+/// part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AxisSplit {
     parallel: u64,
@@ -135,29 +136,28 @@ fn parallel_splits(grains: u64, grain: u64, most: u64) -> Vec<AxisSplit> {
     found
 }
 
-/// Splits of channels: the serial ones divide `channels` evenly, and parallel and serial parts
-/// together are the smallest number that gives their largest part.
+/// Splits of channels. The serial parts divide `channels` evenly, and parallel and serial parts
+/// together are the smallest number that yields their largest part.
 fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<AxisSplit> {
-    // poplibs' `ceildivConstrainDivisor` has no other splits, though some would score better: six
-    // parts are paired on the exchange, five parts of the same size are not.
-    let smallest = |parts: u64| parts == 1 || grains.div_ceil(parts) != grains.div_ceil(parts - 1);
-    // The serial loop repeats one program, so all its slices are equally large; padding does not
-    // count, as it is added to each slice on its own.
+    // The serial loop repeats one program, so all its slices have equal size. Padding does not
+    // count, because it is added to each slice separately.
     let serial_splits = (1..=most.min(grains)).filter(|serial| channels.is_multiple_of(*serial));
     let mut found = Vec::new();
     for serial in serial_splits {
-        let of_parallel = |parallel| {
-            let size = grains.div_ceil(parallel * serial) * grain;
-            AxisSplit { parallel, serial, size }
-        };
-        let parallel =
-            (1..=most.min(grains / serial)).filter(|parallel| smallest(parallel * serial));
-        found.extend(parallel.map(of_parallel));
+        for parallel in 1..=most.min(grains / serial) {
+            let parts = parallel * serial;
+            let largest = grains.div_ceil(parts);
+            // poplibs' `ceildivConstrainDivisor` has no other splits, though some would score
+            // better: six parts are paired on the exchange, five parts of the same size are not.
+            if parts == 1 || largest != grains.div_ceil(parts - 1) {
+                found.push(AxisSplit { parallel, serial, size: largest * grain });
+            }
+        }
     }
     found
 }
 
-/// The loops over all splits of one candidate.
+/// Loops over all splits of one candidate.
 struct PartitionSearchLoops<'a> {
     candidate: &'a ConvPlanCandidate,
     model: &'a ConvCostModel,
@@ -169,7 +169,8 @@ struct PartitionSearchLoops<'a> {
     search: &'a mut PartitionSearchBudget,
 }
 
-/// Looks for splits of `candidate` that belong to the `best` with at most `memory_bound` temporary bytes.
+/// Searches for splits of `candidate` that belong to the `best` with at most `memory_bound`
+/// temporary bytes.
 pub(crate) fn improve(
     machine: &IpuTarget,
     candidate: &ConvPlanCandidate,
@@ -182,7 +183,7 @@ pub(crate) fn improve(
     if !model.suits_vertex() || model.layout_cost(tiles).bytes > memory_bound {
         return Ok(());
     }
-    // Not `>=`: with as many cycles a plan may still win by its temporary bytes.
+    // Not `>=`: with an equal number of cycles a plan may still win by its temporary bytes.
     if model.cycles_lower_bound() > best.cycle_limit() {
         return Ok(());
     }
@@ -209,13 +210,13 @@ impl PartitionSearchLoops<'_> {
     fn over_channels(mut self) -> Result<(), PlanError> {
         let vertex = self.model.vertex();
         let whole = self.model.whole;
-        let (in_group, out_group) = (vertex.in_chans_per_group, vertex.out_chans_per_group);
+        let in_group = vertex.in_chans_per_group;
+        let out_group = vertex.out_chans_per_group;
         let ConvChannels { in_channels, out_channels } = self.candidate.serial_channels;
-        let splits = |grains: u64, grain: u64, channels: u64| {
-            channel_splits(grains, grain, channels, self.tiles)
-        };
-        let mut inputs = splits(whole.in_channels / in_group, in_group, in_channels);
-        let mut outputs = splits(whole.out_channels / out_group, out_group, out_channels);
+        let in_groups = whole.in_channels / in_group;
+        let mut inputs = channel_splits(in_groups, in_group, in_channels, self.tiles);
+        let out_groups = whole.out_channels / out_group;
+        let mut outputs = channel_splits(out_groups, out_group, out_channels, self.tiles);
         if !self.candidate.others.is_empty() {
             // Serial input channels would be a serial field in the backward pass, which poplibs
             // cannot run.
@@ -257,7 +258,7 @@ impl PartitionSearchLoops<'_> {
         Ok(())
     }
 
-    /// Splits of all kernel dimensions but the innermost, with the part sizes.
+    /// Splits of all kernel dimensions except the innermost, with the part sizes.
     fn kernel_splits(&self) -> Vec<([u64; 3], [u64; 3])> {
         let whole = self.model.whole.kernel;
         let mut found = vec![([1; 3], whole)];
@@ -267,7 +268,8 @@ impl PartitionSearchLoops<'_> {
             let splits = parallel_splits(whole[dim], 1, self.tiles);
             let extended = found.iter().flat_map(|(parts, sizes)| {
                 splits.iter().map(move |split| {
-                    let (mut parts, mut sizes) = (*parts, *sizes);
+                    let mut parts = *parts;
+                    let mut sizes = *sizes;
                     parts[dim] = split.parallel;
                     sizes[dim] = split.size;
                     (parts, sizes)
@@ -286,7 +288,7 @@ impl PartitionSearchLoops<'_> {
         groups: &[AxisSplit],
         batches: &[AxisSplit],
     ) -> Result<(), PlanError> {
-        // Splits come in ascending order, so the first that needs too many tiles ends the loop.
+        // Splits are in ascending order, so the first that needs too many tiles ends the loop.
         for group in groups {
             let split = ConvPartition { groups: group.parallel, ..split };
             if split.tiles() > self.tiles {
@@ -298,7 +300,8 @@ impl PartitionSearchLoops<'_> {
                 if split.tiles() > self.tiles {
                     break;
                 }
-                let (mut split, mut size) = (split, ConvPartSize { batch: batch.size, ..size });
+                let mut split = split;
+                let mut size = ConvPartSize { batch: batch.size, ..size };
                 self.over_field(&mut split, &mut size, 0)?;
             }
         }
@@ -326,17 +329,20 @@ impl PartitionSearchLoops<'_> {
         }
         for index in self.splits_that_may_win(split, size, dim) {
             let AxisSplit { parallel, size: largest, .. } = self.field[dim][index];
-            (split.field[dim], size.field[dim]) = (parallel, largest);
+            split.field[dim] = parallel;
+            size.field[dim] = largest;
             self.over_field(split, size, dim + 1)?;
         }
         // Bounds of the outer dimensions rely on inner ones being whole.
-        (split.field[dim], size.field[dim]) = (1, self.model.whole.field[dim]);
+        split.field[dim] = 1;
+        size.field[dim] = self.model.whole.field[dim];
         Ok(())
     }
 
-    /// Splits of dimension `dim` that enough tiles are left for; of the innermost one, those with
-    /// so few outputs that they may win. Whatever [`PartitionSearchLoops::is_ruled_out`] counts but the weights, which
-    /// are fewest before the split, only gets less with fewer outputs.
+    /// Splits of dimension `dim` for which enough tiles are left. For the innermost dimension, only
+    /// those with few enough outputs to win. All quantities in
+    /// [`PartitionSearchLoops::is_ruled_out`] decrease with fewer outputs, except the weights,
+    /// which are minimal before the split.
     fn splits_that_may_win(
         &self,
         split: &ConvPartition,
@@ -351,14 +357,14 @@ impl PartitionSearchLoops<'_> {
         }
         let most = self.best.cycle_limit();
         let mut size = *size;
-        let too_large = |at: &AxisSplit| {
+        let start = splits[..end].partition_point(|at| {
             size.field[dim] = at.size;
             self.is_ruled_out(split, &size, &self.model.elements(&size), most)
-        };
-        splits[..end].partition_point(too_large)..end
+        });
+        start..end
     }
 
-    /// Whether any split of groups, batch and field may win.
+    /// Returns true if some split of groups, batch and field may win.
     fn may_win_split(&self, split: &ConvPartition, size: &ConvPartSize) -> bool {
         let grain = self.model.grain.groups;
         let field: u64 = size.field[..self.model.dims].iter().product();
@@ -366,9 +372,9 @@ impl PartitionSearchLoops<'_> {
         self.may_win(split, &ConvPartSize { groups: grain, batch: 1, ..*size }, 0, remaining)
     }
 
-    /// Whether any split of the dimensions from `dim` on, which have `remaining` outputs, may fit
-    /// the memory and beat the best plan: with all tiles that are left on them, a tile still has
-    /// its share of these outputs.
+    /// Returns true if some split of the dimensions from `dim` on, which have `remaining` outputs,
+    /// may fit the memory and beat the best plan. Even with all remaining tiles on these
+    /// dimensions, a tile has its share of the outputs.
     fn may_win(
         &self,
         split: &ConvPartition,
@@ -380,7 +386,7 @@ impl PartitionSearchLoops<'_> {
         let share = remaining.div_ceil(self.tiles / split.tiles());
         let mut fewest = *size;
         fewest.field[dim..dims].fill(1);
-        // Only the product counts below, so one dimension takes all of it.
+        // Only the product matters below, so one dimension takes all of it.
         fewest.field[dims - 1] *= share;
         if self.model.conv_bytes_lower_bound(&fewest, dim) > self.memory_bound {
             return false;
@@ -390,7 +396,7 @@ impl PartitionSearchLoops<'_> {
             * size.out_channels
             * size.groups;
         let partials = self.model.first_reduce_exchange(Elements(outputs));
-        // One output in this many is active, however the dimensions are rounded.
+        // One output in this many is active, regardless of the rounding of dimensions.
         let steps: u64 = (dim..dims).map(|dim| self.model.context.dilation[dim]).product();
         let mut context = self.model.context;
         context.dilation[dim..dims].fill(1);
@@ -399,7 +405,7 @@ impl PartitionSearchLoops<'_> {
         split.serial() * (vertices + partials + self.layout_all_tiles) <= self.best.cycle_limit()
     }
 
-    /// Looks at one complete split.
+    /// Evaluates one complete split.
     fn evaluate_partition(&mut self, split: &ConvPartition, size: &ConvPartSize) {
         let most = self.best.cycle_limit();
         let elements = self.model.elements(size);
@@ -419,11 +425,11 @@ impl PartitionSearchLoops<'_> {
             temp_bytes: estimate.temp_bytes,
         };
         for other in &self.candidate.others {
-            let (split, size) =
-                ((other.partition)(split, self.model.dims), (other.size)(size, self.model.dims));
+            let split = (other.partition)(split, self.model.dims);
+            let size = (other.size)(size, self.model.dims);
             let Some(calculate) = other.model.compute_cycles(&split, &size) else { return };
             let estimate = other.model.estimate(&split, &size, calculate);
-            // Passes run one after the other: cycles add up, temporaries do not.
+            // Passes run one after the other: cycles are added, temporaries are not.
             found.total_cycles += estimate.total_cycles;
             found.temp_bytes = found.temp_bytes.max(estimate.temp_bytes);
         }
@@ -432,7 +438,7 @@ impl PartitionSearchLoops<'_> {
         }
     }
 
-    /// Whether memory or the parts of the cost that are quick to tell rule a split out.
+    /// Returns true if memory or the cheaply computed parts of the cost exclude a split.
     fn is_ruled_out(
         &self,
         split: &ConvPartition,
@@ -471,7 +477,7 @@ mod tests {
         let splits = channel_splits(13, 8, 100, 1472);
         assert!(splits.iter().all(|split| 100 % split.serial == 0));
         assert!(splits.contains(&AxisSplit { parallel: 1, serial: 2, size: 56 }));
-        // Six parts have parts of three grains, as have five: five it is.
+        // Six parts contain three grains each at most, as do five, so five is used.
         assert!(!splits.iter().any(|split| split.parallel * split.serial == 6));
     }
 }

@@ -1,4 +1,4 @@
-//! The search is exact: it finds what looking at every split finds. What a split is made of adds
+//! Tests that the search is exact, by comparison with all splits, and that the parts of a split add
 //! up to the operation.
 
 use super::cost_model::{ConvCostModel, ConvPartSize};
@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use tilescope_report::units::Cycles;
 use tilescope_test_tiers::cases;
 
-/// Numbers of parts of an axis of `grains` grains that are the smallest to give their largest part.
+/// Numbers of parts of an axis of `grains` grains that are the smallest to yield their largest
+/// part.
 fn parts(grains: u64, most: u64) -> impl Iterator<Item = u64> + Clone {
     (1..=most.min(grains))
         .filter(move |parts| *parts == 1 || grains.div_ceil(*parts) < grains.div_ceil(parts - 1))
 }
 
-/// Pairs of parts side by side and parts in time; those in time divide the unpadded channels.
+/// Pairs of parallel and serial parts. The serial ones divide the unpadded channels.
 fn channel_parts(grains: u64, channels: u64, most: u64) -> Vec<(u64, u64)> {
     let all = parts(grains, most * most).collect::<Vec<_>>();
     let pairs = (1..=most).flat_map(|serial| (1..=most).map(move |parallel| (parallel, serial)));
@@ -26,7 +27,7 @@ fn channel_parts(grains: u64, channels: u64, most: u64) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Every split of a model that has one plan for each axis, on at most `tiles` tiles.
+/// All splits of a model that has one plan for each axis, on at most `tiles` tiles.
 fn splits(candidate: &ConvPlanCandidate, tiles: u64) -> Vec<ConvPartition> {
     let ConvCostModel { whole, grain, dims, field_grain, .. } = candidate.model;
     let mut found = Vec::new();
@@ -74,14 +75,14 @@ fn splits(candidate: &ConvPlanCandidate, tiles: u64) -> Vec<ConvPartition> {
     found
 }
 
-/// What a split costs: fewer cycles win, then fewer bytes.
+/// Cost of a split: fewer cycles win, then fewer bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SplitCost {
     cycles: Cycles,
     temp_bytes: Bytes,
 }
 
-/// Cost of a split of a model that stands alone.
+/// Cost of a split of a single model.
 fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<SplitCost> {
     let size: ConvPartSize = model.part_size(split);
     let calculate = model.compute_cycles(split, &size)?;
@@ -89,7 +90,8 @@ fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<SplitCost> {
     Some(SplitCost { cycles: estimate.total_cycles, temp_bytes: estimate.temp_bytes })
 }
 
-/// The least costs of all splits of all candidates within `memory` bytes, as many as are looked for.
+/// The lowest costs of all splits of all candidates within `memory` bytes, up to the number that
+/// the task requests.
 fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Vec<SplitCost> {
     let mut found = Vec::new();
     for transformed in transforms::candidates(&task.params, &task.options, false) {
@@ -111,7 +113,7 @@ fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Vec<SplitCost> {
     found
 }
 
-/// One of each kind that differs.
+/// One pass of each kind that differs.
 const PASSES: &[ConvPass] =
     &[ConvPass::MatMul, ConvPass::TrainingForward, ConvPass::TrainingWeightUpdate];
 
@@ -151,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(160), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_beats_what_the_search_finds(
+    fn no_split_beats_the_search(
         params in small_shape(),
         tiles in 1..9u64,
         pass in prop::sample::select(PASSES),
@@ -163,7 +165,7 @@ proptest! {
         let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
         let task = ConvPlanningTask { most, ..task };
         let free = *cheapest(&task, Bytes::MAX).first().expect("a split");
-        // A bound that rules the best plan out, or none that matters.
+        // Either a bound that excludes the best plan, or one without effect.
         let memory = if tight { free.temp_bytes - Bytes(1) } else { Bytes::MAX };
         let found = task.search(MemoryBound::Within(memory)).expect("a small search");
         let found = found.iter().map(|found| SplitCost {
@@ -195,7 +197,7 @@ fn adds_up(of: &ConvPlanEstimate) -> bool {
     of.total_cycles == sum(&once) + of.serial * sum(&each)
 }
 
-/// The models of every candidate for a shape.
+/// Models of every candidate for a shape.
 fn models(task: &ConvPlanningTask) -> Vec<ConvPlanCandidate> {
     let transformed = transforms::candidates(&task.params, &task.options, false);
     let of_transform = |transformed: &TransformedConvParams| {
@@ -210,7 +212,7 @@ fn models(task: &ConvPlanningTask) -> Vec<ConvPlanCandidate> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The whole as one part has all elements, the parts of a split no fewer.
+    /// The whole as one part has all elements, and the parts of a split have no fewer.
     #[test]
     fn parts_hold_the_whole(params in small_shape(), pass in prop::sample::select(PASSES)) {
         let machine = IpuTarget { tiles: 8, ..IpuTarget::all_tiles_of(MK2) };
@@ -220,7 +222,8 @@ proptest! {
         let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
         for candidate in models(&task) {
             let model = &candidate.model;
-            let (all, shape) = (model.elements(&model.whole), &model.padded);
+            let all = model.elements(&model.whole);
+            let shape = &model.padded;
             prop_assert_eq!(all.inputs, shape.input_elements());
             prop_assert_eq!(all.weights, shape.weight_elements());
             prop_assert!(all.outputs >= shape.output_elements() && all.partials >= all.outputs);

@@ -1,9 +1,9 @@
 //! Ways to reshape a convolution before it is split over tiles.
 //!
 //! A dimension can be expanded (its kernel elements become input channels) or flattened into the
-//! output channels, input and kernel can trade places, and groups can be combined so that they
-//! fill the matrix engine. Candidates and their order follow poplibs `ConvPlan.cpp`, the effect
-//! on the shape `ConvModel.cpp`.
+//! output channels, input and kernel can be swapped, and groups can be combined to fill the matrix
+//! engine. Candidates and their order follow poplibs `ConvPlan.cpp`, the effect on the shape
+//! `ConvModel.cpp`.
 
 use super::plan::{ConvOptions, ConvPass};
 use crate::poplin::params::{ConvParams, FieldDim, OperandTransform, OutputTransform};
@@ -12,35 +12,36 @@ use crate::shape::DType;
 /// One choice of reshaping. Dimensions are numbered from the outermost, extra ones included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConvTransform {
-    /// Dimensions of size one added in front, so that there are at least two.
+    /// Number of dimensions of size one added in front, so that there are at least two.
     pub extra_dims: usize,
     /// Dimensions whose input dilation is applied to the result instead.
     pub dilate_after: Vec<usize>,
-    /// Whether input and kernel trade places.
+    /// True if input and kernel are swapped.
     pub swap_operands: bool,
     /// Dimensions whose kernel elements become input channels.
     pub expand_dims: Vec<usize>,
     /// Dimensions whose outputs become output channels.
     pub flatten_to_channels: Vec<usize>,
-    /// Dimensions merged into the innermost of them, 0 for the batch and `d + 1` for dimension
-    /// `d`; empty if there is nothing to merge.
+    /// Dimensions merged into the innermost of them, 0 for the batch and `d + 1` for dimension `d`.
+    /// Empty if there is nothing to merge.
     pub flatten_dims: Vec<usize>,
-    /// How many groups are combined into one, 1 for none.
+    /// Number of groups that are combined into one. 1 means none are.
     pub combine_groups: u64,
 }
 
-/// A convolution at the stages of its transform.
+/// Convolution at the stages of its transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransformedConvParams {
     pub transform: ConvTransform,
-    /// After extra dimensions, deferred dilation and swap: what serial splits divide.
+    /// Shape after extra dimensions, deferred dilation and swap, which serial splits divide.
     pub view: ConvParams,
-    /// After everything except padding of channels.
+    /// Shape after all steps except padding of channels.
     pub shape: ConvParams,
 }
 
 impl TransformedConvParams {
-    /// Whether dimension `dim` is expanded or flattened, so that its inputs are its outputs.
+    /// Returns true if dimension `dim` is expanded or flattened, so that its inputs are its
+    /// outputs.
     pub(crate) fn dim_is_transformed(&self, dim: usize) -> bool {
         let transform = &self.transform;
         transform.expand_dims.contains(&dim)
@@ -49,8 +50,8 @@ impl TransformedConvParams {
     }
 }
 
-/// Every reshaping of `params` worth a look, in the order ties are settled. Candidates beyond the
-/// documented bounds on sizes are left out: they do more work than any bound of the search.
+/// All useful reshapings of `params`, in the order that resolves ties. Candidates beyond the
+/// documented limits on sizes are omitted: they take more work than any bound of the search.
 pub(crate) fn candidates(
     params: &ConvParams,
     options: &ConvOptions,
@@ -58,8 +59,8 @@ pub(crate) fn candidates(
 ) -> Vec<TransformedConvParams> {
     let mut base = params.clone();
     let extra_dims = 2usize.saturating_sub(base.dims.len());
-    // The nx1 vertex treats the outermost and the innermost dimension differently and takes them
-    // for two, so a single one gets an outer dimension of size one.
+    // The nx1 vertex treats the outermost and the innermost dimension differently and assumes that
+    // they are two, so a single one gets an outer dimension of size one.
     base.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), extra_dims));
     let dilate_after = defer_dilation(&mut base);
 
@@ -90,7 +91,7 @@ pub(crate) fn candidates(
     found
 }
 
-/// `params` at the stages of one given transform; `None` if it does not suit them.
+/// Returns `params` at the stages of one given transform, or `None` if it does not suit them.
 pub(crate) fn apply(
     params: &ConvParams,
     transform: &ConvTransform,
@@ -113,7 +114,7 @@ pub(crate) fn apply(
     Some(TransformedConvParams { transform: transform.clone(), view, shape })
 }
 
-/// `factor` groups side by side in one.
+/// Combines `factor` groups into one.
 fn combined(shape: &ConvParams, factor: u64) -> Option<ConvParams> {
     let shape = ConvParams {
         conv_groups: shape.conv_groups.div_ceil(factor),
@@ -121,11 +122,11 @@ fn combined(shape: &ConvParams, factor: u64) -> Option<ConvParams> {
         out_channels: shape.out_channels.checked_mul(factor)?,
         ..shape.clone()
     };
-    shape.within_bounds().then_some(shape)
+    if shape.within_bounds() { Some(shape) } else { None }
 }
 
-/// The last steps for one choice of operands, expansion and channel flattening: merging
-/// dimensions, then every way to combine groups.
+/// Last steps for one choice of operands, expansion and channel flattening: merging dimensions,
+/// then every way to combine groups.
 fn finished(
     view: &ConvParams,
     expanded: &ConvParams,
@@ -146,14 +147,15 @@ fn finished(
         .collect()
 }
 
-/// Input dilation that can wait until after the convolution, where it costs no work; returns the
-/// dimensions, innermost first.
+/// Defers input dilation that can be applied after the convolution, where it costs no work. Returns
+/// the dimensions, innermost first.
 fn defer_dilation(params: &mut ConvParams) -> Vec<usize> {
     let mut deferred = Vec::new();
     for (index, dim) in params.dims.iter_mut().enumerate().rev() {
-        let (input, output) = (&mut dim.input_transform, &mut dim.output_transform);
-        // With a transformed kernel of one, an inserted zero only ever makes a zero output, so it
-        // can go in afterwards.
+        let input = &mut dim.input_transform;
+        let output = &mut dim.output_transform;
+        // With a transformed kernel of one, an inserted zero only yields a zero output, so it can
+        // be inserted afterwards.
         let plain = input.padding_lower == 0
             && input.padding_upper == 0
             && output.stride == 1
@@ -162,7 +164,7 @@ fn defer_dilation(params: &mut ConvParams) -> Vec<usize> {
             && dim.kernel_transform.transformed(dim.kernel) == 1;
         if input.dilation != 1 && plain {
             input.dilation = 1;
-            // Output padding lies around the dilated result, so it waits as well.
+            // Output padding surrounds the dilated result, so it is deferred as well.
             output.padding_lower = 0;
             output.padding_upper = 0;
             deferred.push(index);
@@ -171,7 +173,7 @@ fn defer_dilation(params: &mut ConvParams) -> Vec<usize> {
     deferred
 }
 
-/// Operand orders in the order ties are settled: matrix products prefer swapped operands, and
+/// Operand orders in the order that resolves ties: matrix products prefer swapped operands, and
 /// joint plans are defined on them.
 fn swap_candidates(pass: ConvPass, joint: bool) -> Vec<bool> {
     if joint {
@@ -183,20 +185,21 @@ fn swap_candidates(pass: ConvPass, joint: bool) -> Vec<bool> {
     }
 }
 
-/// Sets of dimensions to expand: those that change something and have more input than kernel.
+/// Sets of dimensions to expand: those that change something and have at least as much input as
+/// kernel.
 fn expand_candidates(params: &ConvParams) -> Vec<Vec<usize>> {
     let useful = (0..params.dims.len()).filter(|&dim| {
         let mut expanded = params.clone();
         expand(&mut expanded, dim);
-        // poplibs' heuristic against a search that explodes: with more kernel than input, most of
-        // what would be written out is padding.
+        // poplibs' heuristic to limit the search: with more kernel than input, most of the expanded
+        // elements are padding.
         expanded != *params && params.dims[dim].input >= params.dims[dim].kernel
     });
     subsets(useful.collect())
 }
 
-/// Sets of dimensions to flatten into output channels: those with several outputs and no more
-/// input than kernel.
+/// Sets of dimensions to flatten into output channels: those with several outputs and no more input
+/// than kernel.
 fn channel_flatten_candidates(params: &ConvParams) -> Vec<Vec<usize>> {
     let useful = (0..params.dims.len()).filter(|&index| {
         let dim = &params.dims[index];
@@ -209,7 +212,7 @@ fn channel_flatten_candidates(params: &ConvParams) -> Vec<Vec<usize>> {
 fn subsets(items: Vec<usize>) -> Vec<Vec<usize>> {
     (0..1usize << items.len())
         .map(|mask| {
-            // The order does not change the shape; poplibs expands inner dimensions first because
+            // The order does not change the shape. poplibs expands inner dimensions first because
             // the copies are cheaper.
             let chosen = items.iter().enumerate().rev().filter(|(bit, _)| mask >> bit & 1 == 1);
             chosen.map(|(_, item)| *item).collect()
@@ -231,8 +234,8 @@ fn expand(params: &mut ConvParams, dim: usize) {
     };
 }
 
-/// Turns the outputs of dimensions into output channels: the dimension is expanded with operands
-/// exchanged, and its outputs join the batch, which is the output channels of the other order.
+/// Turns the outputs of dimensions into output channels: each dimension is expanded with swapped
+/// operands, and its outputs join the batch, which is the output channels of the other order.
 fn flatten_to_channels(params: &ConvParams, dims: &[usize]) -> Option<ConvParams> {
     if dims.is_empty() {
         return Some(params.clone());
@@ -249,19 +252,19 @@ fn flatten_to_channels(params: &ConvParams, dims: &[usize]) -> Option<ConvParams
     flat.swapped().ok()
 }
 
-/// Merges batch and every plain dimension into the innermost plain one.
+/// Merges the batch and every plain dimension into the innermost plain one.
 fn merge_dims(params: &mut ConvParams) -> Vec<usize> {
-    // One long row is dealt evenly to the workers and lets the 1x1 vertex be used, which knows no
-    // second row.
-    let plain = |dim: &FieldDim| {
-        let input = &dim.input_transform;
-        dim.transformed_kernel() == 1
-            && *input == OperandTransform::NONE
-            && dim.output_transform == OutputTransform::NONE
-    };
+    // One long row is distributed evenly over the workers and allows the 1x1 vertex, which does not
+    // support a second row.
     let mut merged = vec![0];
-    merged
-        .extend((0..params.dims.len()).filter(|&dim| plain(&params.dims[dim])).map(|dim| dim + 1));
+    for (index, dim) in params.dims.iter().enumerate() {
+        let plain = dim.transformed_kernel() == 1
+            && dim.input_transform == OperandTransform::NONE
+            && dim.output_transform == OutputTransform::NONE;
+        if plain {
+            merged.push(index + 1);
+        }
+    }
     let Some((&innermost, others)) = merged.split_last().filter(|(_, others)| !others.is_empty())
     else {
         return Vec::new();
@@ -277,7 +280,7 @@ fn merge_dims(params: &mut ConvParams) -> Vec<usize> {
     merged
 }
 
-/// Factors for combining groups: only groups with one or two input channels gain by it.
+/// Factors for combining groups. Only groups with one or two input channels benefit.
 fn combine_candidates(params: &ConvParams, joint: bool) -> Vec<u64> {
     let channels = params.in_channels;
     let (load_elements, most, useful) = match params.input_type {
@@ -286,11 +289,13 @@ fn combine_candidates(params: &ConvParams, joint: bool) -> Vec<u64> {
         _ => (4, 16, false),
     };
     let mut factors = vec![1];
-    // The other passes of a joint plan swap these channels with the batch, which may be any size.
+    // The other passes of a joint plan swap these channels with the batch, which may have any size.
     if useful && params.conv_groups > 1 && !joint {
-        // From what fills one 64-bit load to what fills a conv unit. Weights between the combined
-        // groups are zeros: wasted products, but the engine would idle on so few channels anyway.
-        let (least, most) = (load_elements / channels, most / channels);
+        // From factors that fill one 64-bit load to those that fill a conv unit. Weights between
+        // the combined groups are zeros and their products wasted, but the engine would idle on so
+        // few channels anyway.
+        let least = load_elements / channels;
+        let most = most / channels;
         factors.extend(
             std::iter::successors(Some(least), |factor| Some(factor * 2))
                 .take_while(|factor| *factor <= most),

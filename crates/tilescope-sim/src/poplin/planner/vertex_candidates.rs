@@ -1,4 +1,4 @@
-//! The vertices a convolution can run on, and how many channels they take at a time.
+//! Vertices that can run a convolution, and the numbers of channels they process at a time.
 //!
 //! Candidates and their order follow poplibs `ConvVertexType.cpp`.
 
@@ -7,21 +7,21 @@ use crate::poplin::params::ConvParams;
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 
-/// How multiply-accumulates are done.
+/// Method of computing multiply-accumulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvMethod {
-    /// The matrix engine, with this many of its units.
+    /// The matrix engine, with the given number of its units.
     Amp { conv_units: u64 },
     /// The matrix engine sliding a window of four over a row.
     Slic {
-        /// Chains of units used.
+        /// Number of chains of units in use.
         chains: u64,
     },
     /// Dot products along the input channels.
     Hmac,
-    /// Element products of several groups side by side.
+    /// Elementwise products of several groups at a time.
     Vmac,
-    /// A column times a row.
+    /// Product of a column and a row.
     OuterProduct,
 }
 
@@ -41,7 +41,7 @@ impl ConvMethod {
 /// Window of the SLIC instruction.
 pub(crate) const SLIC_WINDOW: u64 = 4;
 
-/// A vertex with the groups of channels it works on.
+/// Vertex with the groups of channels it works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvVertexType {
     pub method: ConvMethod,
@@ -49,17 +49,17 @@ pub struct ConvVertexType {
     pub input_type: DType,
     /// Element type of its result, the partial sums.
     pub partial_type: DType,
-    /// Groups it takes at a time.
+    /// Number of conv groups it processes at a time.
     pub groups_per_group: u64,
-    /// Input channels it takes at a time.
+    /// Number of input channels it processes at a time.
     pub in_chans_per_group: u64,
-    /// Output channels it makes at a time.
+    /// Number of output channels it computes at a time.
     pub out_chans_per_group: u64,
-    /// True if the matrix engine loads weights 128 bits at a time, not 64.
+    /// True if the matrix engine loads weights 128 bits at a time, false for 64.
     pub wide_weight_loads: bool,
 }
 
-/// Input and output channels of an operation, or of what a vertex takes at a time.
+/// Input and output channels of an operation, or of one step of a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvChannels {
     pub in_channels: u64,
@@ -67,7 +67,7 @@ pub(crate) struct ConvChannels {
 }
 
 impl ConvVertexType {
-    /// Channels it takes at a time.
+    /// Channels that it processes at a time.
     pub(crate) fn channels(&self) -> ConvChannels {
         ConvChannels {
             in_channels: self.in_chans_per_group,
@@ -75,17 +75,17 @@ impl ConvVertexType {
         }
     }
 
-    /// Whether operands are 32-bit floats.
+    /// Returns true if operands are 32-bit floats.
     pub(crate) fn float_inputs(&self) -> bool {
         self.input_type == DType::Float
     }
 
-    /// Whether partial sums are 32-bit floats.
+    /// Returns true if partial sums are 32-bit floats.
     pub(crate) fn float_partials(&self) -> bool {
         self.partial_type == DType::Float
     }
 
-    /// Upper bound of multiply-accumulates per cycle of one tile, as the planner has it (poplibs
+    /// Upper bound of multiply-accumulates per cycle of one tile in the planner's model (poplibs
     /// `ConvModel.cpp` getMaxMACsPerCyclePerTile).
     pub(crate) fn max_macs_per_cycle(&self, machine: &IpuTarget) -> u64 {
         let width = machine.vector_width(self.input_type);
@@ -99,8 +99,8 @@ impl ConvVertexType {
         }
     }
 
-    /// Kernel rows that fill the matrix engine where the input channels do not: 1, 2 or 4 for
-    /// AMP, 1 for everything else.
+    /// Number of kernel rows that fill the matrix engine if the input channels do not: 1, 2 or 4
+    /// for AMP, 1 for all others.
     pub(crate) fn kernel_height(&self, machine: &IpuTarget) -> u64 {
         let ConvMethod::Amp { conv_units } = self.method else { return 1 };
         let full = weights_per_conv_unit(self.input_type);
@@ -112,7 +112,7 @@ impl ConvVertexType {
     }
 }
 
-/// Input channels that one unit of the matrix engine multiplies at once.
+/// Number of input channels that one unit of the matrix engine multiplies at once.
 pub(crate) fn weights_per_conv_unit(input_type: DType) -> u64 {
     match input_type {
         DType::Float => 8,
@@ -121,7 +121,7 @@ pub(crate) fn weights_per_conv_unit(input_type: DType) -> u64 {
     }
 }
 
-/// Every vertex that can do `params`, the most promising first.
+/// All vertices that support `params`, the most promising first.
 pub(crate) fn candidates(
     params: &ConvParams,
     machine: &IpuTarget,
@@ -138,7 +138,7 @@ pub(crate) fn candidates(
         wide_weight_loads: options.library.use_128bit_conv_unit_load,
     };
     let mut found = context.amp();
-    // Switched off by poplibs for a bug of its own (`ConvVertexType.cpp`, T18365).
+    // Disabled by poplibs because of a bug of its own (`ConvVertexType.cpp`, T18365).
     if !options.pass.is_fully_connected() {
         found.extend(context.slic());
     }
@@ -185,14 +185,14 @@ impl ConvVertexCandidateContext<'_> {
         self.joint && self.pass == ConvPass::FcTrainingForward
     }
 
-    /// AMP for the asked partials and, where no reduction can follow, for partials of the result
+    /// AMP for the requested partials and, if no reduction can follow, for partials of the result
     /// type if that is smaller.
     fn amp(&self) -> Vec<ConvVertexType> {
         let params = self.params;
         let full = weights_per_conv_unit(params.input_type);
         let mut found = Vec::new();
         // Sums that end inside the engine are never stored as partials, so the vertex can write the
-        // result type itself. That takes all input channels in one group.
+        // result type itself. This requires all input channels in one group.
         if params.output_type.bytes() < self.partials.bytes()
             && params.in_channels <= full
             && params.dims.iter().all(|dim| dim.kernel == 1)
@@ -241,25 +241,25 @@ impl ConvVertexCandidateContext<'_> {
         let full = weights_per_conv_unit(input);
         // Inputs are read 64 bits at a time, so a group must not end inside such a word.
         let loads_are_aligned = (in_chans * input.bytes()).0.is_multiple_of(8);
-        // Apart from the engine's own width only the group that a next convolution takes as input
-        // is worth trying: it saves a regroup, and in a weight update it fills the engine.
+        // Besides the engine's own width, only the group that a following convolution reads as
+        // input is worth trying: it saves a regroup, and in a weight update it fills the engine.
         (out_chans == units || out_chans == full * units / on_chip)
             && full.is_multiple_of(in_chans)
             && out_chans.is_multiple_of(units)
             && loads_are_aligned
-            // The weight update takes the forward input channels as output channels.
+            // The weight update reads the forward input channels as output channels.
             && (!self.joint_forward() || in_chans.is_multiple_of(units))
-            // Inference has no weight update, and its output is rearranged whatever the group.
+            // Inference has no weight update, and its output is rearranged regardless of the group.
             && (self.pass != ConvPass::FcInferenceForward || out_chans == units)
     }
 
     fn slic(&self) -> Vec<ConvVertexType> {
-        // No joint plans: poplibs' transforms between the passes do not know SLIC (T17666).
+        // No joint plans: poplibs' transforms between the passes do not support SLIC (T17666).
         if self.params.input_type != DType::Half || self.joint {
             return Vec::new();
         }
         let units = self.machine.conv_units(DType::Half, self.partials);
-        // Two chains exist on either chip; where there are four, the cycle estimate rejects two.
+        // Two chains exist on either chip. If there are four, the cycle estimate rejects two.
         let chains: &[u64] = match self.partials {
             DType::Float => &[2],
             _ if units == 16 => &[4, 2],
@@ -276,22 +276,22 @@ impl ConvVertexCandidateContext<'_> {
             .collect()
     }
 
-    /// One candidate per number of input channel groups: larger groups that do not make fewer of
-    /// them only add padding.
+    /// One candidate per number of input channel groups: larger groups that do not reduce this
+    /// number only add padding.
     fn hmac(&self) -> Vec<ConvVertexType> {
         let float_inputs = self.params.input_type == DType::Float;
-        // Pairs of halves fill the 4-byte words of the exchange, so none has to be padded on its
-        // way.
+        // Pairs of halves fill the 4-byte words of the exchange, so none has to be padded for it.
         let grain = if float_inputs { 1 } else { 2 };
         let channels = self.params.in_channels.next_multiple_of(grain);
-        // The codelet for half partials makes two in its inner loop, to balance loads and stores.
+        // The codelet for half partials computes two in its inner loop, to balance loads and
+        // stores.
         let out_chans = if self.partials == DType::Float { 1 } else { 2 };
         let units = self.machine.conv_units(self.params.input_type, self.partials).max(1);
         let mut found = Vec::new();
         let mut push = |in_chans| {
             found.push(self.vertex(ConvMethod::Hmac, self.partials, [1, in_chans, out_chans]));
         };
-        // The weight update of a joint plan makes as many output channels at a time.
+        // The weight update of a joint plan computes the same number of output channels at a time.
         let step = if self.joint_forward() { units.next_multiple_of(grain) } else { grain };
         if grain < step && grain == 1 {
             push(1);
@@ -320,8 +320,8 @@ impl ConvVertexCandidateContext<'_> {
     fn outer_product(&self) -> Vec<ConvVertexType> {
         let params = self.params;
         let single = params.in_channels == 1 && params.dims.iter().all(|dim| dim.kernel == 1);
-        // The result has the type of the inputs. Narrower than partials is allowed only where no
-        // reduction follows that would lose precision.
+        // The result has the type of the inputs. A type narrower than partials is allowed only if
+        // no reduction follows that would lose precision.
         if params.input_type.bytes() < self.partials.bytes() && !single {
             return Vec::new();
         }
@@ -333,7 +333,8 @@ impl ConvVertexCandidateContext<'_> {
 /// Orders candidates by useful work per cycle, padding and size of partials.
 fn sort(candidates: &mut [ConvVertexType], params: &ConvParams, machine: &IpuTarget) {
     let rank = |vertex: &ConvVertexType| {
-        let (inputs, outputs) = (params.in_channels, params.out_channels);
+        let inputs = params.in_channels;
+        let outputs = params.out_channels;
         let padded = inputs.next_multiple_of(vertex.in_chans_per_group)
             * outputs.next_multiple_of(vertex.out_chans_per_group);
         let padding = (padded - inputs * outputs) as f64 / padded as f64;

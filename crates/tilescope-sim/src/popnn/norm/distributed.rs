@@ -1,10 +1,10 @@
-//! Norms whose input several IPUs share: each makes the sums of its part, all add up the sums of
-//! all, and each goes on with its part.
+//! Norms whose input several IPUs share. Each computes the sums of its part, the sums of all parts
+//! are added, and each continues with its part.
 //!
-//! So do poplibs' distributed norms (lib/poplin/Norms.cpp, distributedNormStatistics and
-//! distributedNormStatisticsGradients), whose callback adds up mean and power, and the two sums of
-//! the gradient. The gradient is taken here in the same two steps: what follows from a part alone,
-//! and from there, through the sums, what all parts add to it.
+//! The distributed norms of poplibs do the same (lib/poplin/Norms.cpp, distributedNormStatistics
+//! and distributedNormStatisticsGradients): their callback adds mean and power, and the two sums of
+//! the gradient. Here the gradient is computed in the same two steps: first the contribution of the
+//! part alone, then, through the sums, the contribution of all parts.
 
 use super::{NormRows, NormStatistics};
 use crate::poplar::tile_runs;
@@ -15,23 +15,23 @@ use crate::popops::rows::TensorRows;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::DType;
 
-/// The gradients that follow from a part of the input.
+/// Gradients that follow from one part of the input.
 pub(crate) struct PartGradients {
-    /// Those of scale and shift.
+    /// Gradients of scale and shift.
     pub affine: [TensorLayout; 2],
-    /// Those of the sums.
+    /// Gradients of the sums.
     pub sums: TensorLayout,
 }
 
 impl NormRows {
-    /// How the sums of values and of squares lie: both of a row on the same tile.
+    /// Layout of the sums of values and of squares. Both sums of a row are on the same tile.
     fn both_sums(&self) -> TensorLayout {
         let one = &self.row_values.elements;
         let elements = tile_runs::add_per_tile(one, one);
         TensorLayout { elements, order: ElementOrder::Linear }
     }
 
-    /// Adds the sums of a part; returns how they lie.
+    /// Adds the sums of a part. Returns their layout.
     pub(crate) fn part_sums(
         &self,
         work: &mut OperationWork,
@@ -41,7 +41,7 @@ impl NormRows {
         Ok(self.both_sums())
     }
 
-    /// Adds what makes statistics of the sums of all parts, which have been added up.
+    /// Adds the computation of statistics from the sums over all parts.
     pub(crate) fn statistics_of_parts(&self, work: &mut OperationWork) -> NormStatistics {
         Self::statistics_of_sums(work, self.row_values.clone(), self.row_values.clone())
     }
@@ -49,10 +49,10 @@ impl NormRows {
     /// Adds the gradient of a part of the input as if the statistics were constants, and the
     /// gradients of scale, shift and sums.
     ///
-    /// With sums `v` of `g x'` and `m` of `g`, where `x'` is the whitened input and `g` the gradient
-    /// times the scale, the gradient of the input is `g d - x d^2 v + d (mean d v - m)` for the
-    /// inverse deviation `d`: the factor of `x` and the summand behind it are the gradients of the
-    /// sums.
+    /// With sums `v` of `g x'` and `m` of `g`, where `x'` is the whitened input and `g` the
+    /// gradient times the scale, the gradient of the input is `g d - x d^2 v + d (mean d v - m)`
+    /// for the inverse deviation `d`. The factor of `x` and the summand after it are the gradients
+    /// of the sums.
     pub(crate) fn part_gradient(
         &self,
         work: &mut OperationWork,
@@ -82,10 +82,12 @@ impl NormRows {
         Ok(PartGradients { affine: sums.affine, sums: self.both_sums() })
     }
 
-    /// Adds what the gradient of the sums adds to that of the input: the product of the input with
-    /// the one, and the sum with the other.
+    /// Adds the contribution of the gradients of the sums to the gradient of the input: the product
+    /// of the input with one of them, and the sum with the other.
     pub(crate) fn gradient_of_sums(&self, work: &mut OperationWork) {
-        let (machine, rows, values) = (&self.machine, &self.statistics, &self.row_values);
+        let machine = &self.machine;
+        let rows = &self.statistics;
+        let values = &self.row_values;
         let multiply = BinaryOpType::Multiply;
         rows.apply_broadcast_apart(machine, work, "NormGrad/var/Mul", multiply, values);
         rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, values);

@@ -1,10 +1,10 @@
-//! What layer, group and batch norm share: statistics over some axes, and a scale and a shift per
-//! channel.
+//! Common parts of layer, group and batch norm: statistics over some axes, and a scale and a shift
+//! per channel.
 //!
-//! As poplin and popnn do it (poplibs lib/poplin/Norms.cpp, lib/popnn/GroupNorm.cpp): sums of
-//! values and of squares, in the same compute sets; the inverse standard deviation; difference and
-//! product with the statistics; product with the scale and sum with the shift. The gradient whitens
-//! the input again, as PopART's does.
+//! The phases are those of poplin and popnn (poplibs lib/poplin/Norms.cpp,
+//! lib/popnn/GroupNorm.cpp): sums of values and of squares, in the same compute sets; the inverse
+//! standard deviation; difference and product with the statistics; product with the scale and sum
+//! with the shift. The gradient whitens the input again, as PopART's does.
 
 mod distributed;
 
@@ -19,26 +19,26 @@ use crate::shape::{DType, TensorInfo, gcd};
 use crate::targets::IpuTarget;
 use tilescope_report::units::Elements;
 
-/// How a norm sees its input.
+/// Axes of the input of a norm.
 pub(crate) struct NormAxes {
     /// Shape in which statistics and channels have axes of their own.
     pub shape: Vec<u64>,
-    /// Axes that statistics are taken over.
+    /// Axes over which statistics are computed.
     pub statistics_axes: Vec<usize>,
-    /// Axes that all have the same scale and shift.
+    /// Axes with a common scale and shift.
     pub channel_axes: Vec<usize>,
 }
 
-/// Which values share statistics.
+/// Grouping of values for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NormKind {
-    /// Those of a channel, over the batch.
+    /// Statistics of each channel, over the batch.
     Batch,
-    /// Those along the last axis.
+    /// Statistics along the last axis.
     Layer,
-    /// Those of a group of channels of one sample.
+    /// Statistics of each group of channels of one sample.
     Group {
-        /// Groups of channels.
+        /// Number of groups of channels.
         groups: u64,
     },
 }
@@ -88,8 +88,8 @@ impl NormAxes {
         vec![x.clone(), statistics.clone(), statistics]
     }
 
-    /// The rows of `x` on the tiles. One value for each row is made where
-    /// `poputil::createBroadcastOperand` places it.
+    /// Rows of `x` on the tiles. Values for rows are placed as `poputil::createBroadcastOperand`
+    /// places them.
     pub(crate) fn rows(
         &self,
         machine: &IpuTarget,
@@ -97,15 +97,22 @@ impl NormAxes {
         layout: &TensorLayout,
     ) -> NormRows {
         let (ty, seen) = self.seen(x, layout);
-        let tiles = machine.tiles;
-        let values = |count: u64, dtype: DType| {
-            TensorLayout::broadcast_operand(&x.shape, Elements(count), dtype.bytes(), tiles)
-        };
-        let row_values = values(self.statistics_count(), DType::Float);
+        let row_values = TensorLayout::broadcast_operand(
+            &x.shape,
+            Elements(self.statistics_count()),
+            DType::Float.bytes(),
+            machine.tiles,
+        );
+        let channel_values = TensorLayout::broadcast_operand(
+            &x.shape,
+            Elements(self.channel_count()),
+            x.dtype.bytes(),
+            machine.tiles,
+        );
         let statistics = TensorRows::new(&ty, seen.clone(), &self.statistics_axes)
             .with_result_mapping(row_values.clone());
-        let channels = TensorRows::new(&ty, seen, &self.channel_axes)
-            .with_result_mapping(values(self.channel_count(), x.dtype));
+        let channels =
+            TensorRows::new(&ty, seen, &self.channel_axes).with_result_mapping(channel_values);
         NormRows { machine: *machine, layout: layout.clone(), statistics, row_values, channels }
     }
 
@@ -114,9 +121,9 @@ impl NormAxes {
         (TensorInfo::new(self.shape.clone(), x.dtype), layout.clone())
     }
 
-    /// Adds what brings the channels of rows together for their sums, a vector of them at least,
-    /// where other elements lie together so far; returns the rows of those sums (poplibs
-    /// lib/popnn/GroupNorm.cpp, groupNormStatistics). Nothing changes for what comes after.
+    /// Adds the phases that make channels contiguous for the sums over rows, at least a vector of
+    /// them, if other elements are contiguous so far. Returns the rows of these sums (poplibs
+    /// lib/popnn/GroupNorm.cpp, groupNormStatistics). Later phases use the original layout.
     pub(crate) fn regroup_channels(
         &self,
         work: &mut OperationWork,
@@ -145,42 +152,42 @@ impl NormAxes {
     }
 }
 
-/// The input of a norm on the tiles.
+/// Input of a norm on the tiles.
 pub(crate) struct NormRows {
     machine: IpuTarget,
     layout: TensorLayout,
-    /// Rows that share statistics.
+    /// Rows with common statistics.
     statistics: TensorRows,
-    /// How one value for each of those lies.
+    /// Layout of one value for each of these rows.
     row_values: TensorLayout,
-    /// Rows that share a channel.
+    /// Rows with a common channel.
     channels: TensorRows,
 }
 
-/// How the statistics of a norm lie: one value for each row.
+/// Layout of the statistics of a norm, one value for each row.
 pub(crate) struct NormStatistics {
     pub mean: TensorLayout,
     pub inverse_deviation: TensorLayout,
 }
 
-/// Sums of a gradient, on the tiles.
+/// Layouts of the sums of a gradient.
 struct NormGradientSums {
-    /// The gradients of scale and shift.
+    /// Gradients of scale and shift.
     affine: [TensorLayout; 2],
     /// Sums of the product with the whitened input, and of the gradient alone.
     deltas: [TensorLayout; 2],
-    /// First phase, from which on the whitened input exists.
+    /// First phase in which the whitened input exists.
     start: usize,
 }
 
 impl NormRows {
-    /// Where scale and shift go if nobody has placed them.
+    /// Default layout of scale and shift.
     pub(crate) fn channel_layout(&self) -> Option<TensorLayout> {
         self.channels.result_layout()
     }
 
-    /// Adds the sums of values and squares of each row and what they make, of the input or of
-    /// `regrouped` rows of it.
+    /// Adds the sums of values and squares of each row, of the input or of `regrouped` rows of it,
+    /// and the statistics computed from them.
     pub(crate) fn statistics(
         &self,
         work: &mut OperationWork,
@@ -190,7 +197,7 @@ impl NormRows {
         Ok(Self::statistics_of_sums(work, mean, power))
     }
 
-    /// Adds the sums of values and of squares of each row; returns how they lie.
+    /// Adds the sums of values and of squares of each row. Returns their layouts.
     fn sums(
         &self,
         work: &mut OperationWork,
@@ -202,13 +209,14 @@ impl NormRows {
         self.reduce_together(work, rows, sums, DType::Float)
     }
 
-    /// Adds what makes inverse deviations of the sums of squares.
+    /// Adds the computation of inverse deviations from the sums of squares.
     fn statistics_of_sums(
         work: &mut OperationWork,
         mean: TensorLayout,
         power: TensorLayout,
     ) -> NormStatistics {
-        let (name, operation) = ("Norm/iStdDev", BinaryOpType::VarianceToInvStdDev);
+        let name = "Norm/iStdDev";
+        let operation = BinaryOpType::VarianceToInvStdDev;
         work.push(elementwise::in_place(
             name,
             ElementwiseOp::Binary(operation),
@@ -218,8 +226,8 @@ impl NormRows {
         NormStatistics { mean, inverse_deviation: power }
     }
 
-    /// Adds the difference and the product with the statistics, the product with the scale and the
-    /// sum with the shift.
+    /// Adds the difference and product with the statistics, the product with the scale and the sum
+    /// with the shift.
     pub(crate) fn normalise(
         &self,
         work: &mut OperationWork,
@@ -227,13 +235,14 @@ impl NormRows {
         [scale, shift]: [&TensorLayout; 2],
     ) {
         self.whiten(work, "Norm/whiten", statistics);
-        let (machine, channels) = (&self.machine, &self.channels);
+        let machine = &self.machine;
+        let channels = &self.channels;
         channels.apply_broadcast(machine, work, "Norm/scale", BinaryOpType::Multiply, scale);
         channels.apply_broadcast(machine, work, "Norm/shift", BinaryOpType::Add, shift);
     }
 
-    /// The same where statistics and channels run along the same rows, so that whitening, scale and
-    /// shift come down to one factor and one summand per channel (popart
+    /// As [`Self::normalise`], if statistics and channels use the same rows, so that whitening,
+    /// scale and shift reduce to one factor and one summand per channel (popart
     /// willow/src/popx/op/batchnormx.cpp).
     pub(crate) fn normalise_by_channel(
         &self,
@@ -241,7 +250,9 @@ impl NormRows {
         statistics: &NormStatistics,
         [scale, shift]: [(&TensorInfo, &TensorLayout); 2],
     ) {
-        let (machine, rows, mean) = (&self.machine, &self.statistics, &statistics.mean);
+        let machine = &self.machine;
+        let rows = &self.statistics;
+        let mean = &statistics.mean;
         for (name, (ty, layout), operation) in [
             ("Norm/multiplicand", scale, BinaryOpType::Multiply),
             ("Norm/addend", shift, BinaryOpType::Subtract),
@@ -258,16 +269,18 @@ impl NormRows {
         rows.apply_broadcast(machine, work, "Norm/shift", BinaryOpType::Add, mean);
     }
 
-    /// Adds the gradient of the input; returns how the gradients of scale and shift lie. The
-    /// gradient of the output lies as the input does.
+    /// Adds the gradient of the input. Returns the layouts of the gradients of scale and shift. The
+    /// gradient of the output has the layout of the input.
     pub(crate) fn gradient(
         &self,
         work: &mut OperationWork,
         scale: &TensorLayout,
         statistics: &NormStatistics,
     ) -> Result<[TensorLayout; 2], ReduceError> {
-        let (dtype, elements) = (self.statistics.dtype, &self.layout.elements);
-        let (machine, rows) = (&self.machine, &self.statistics);
+        let dtype = self.statistics.dtype;
+        let elements = &self.layout.elements;
+        let machine = &self.machine;
+        let rows = &self.statistics;
         let NormGradientSums { affine, deltas: [var_delta, mean_delta], start } =
             self.gradient_sums(work, scale, statistics)?;
         let name = "NormGrad/var/Mul";
@@ -285,7 +298,7 @@ impl NormRows {
         Ok(affine)
     }
 
-    /// Adds the sums that a gradient follows from, and the product of the gradient of the output
+    /// Adds the sums on which the gradient depends, and the product of the gradient of the output
     /// with the scale.
     fn gradient_sums(
         &self,
@@ -295,43 +308,39 @@ impl NormRows {
     ) -> Result<NormGradientSums, ReduceError> {
         let dtype = self.statistics.dtype;
         let elements = &self.layout.elements;
-        // Runs of its own for each temporary: the allocator joins variables that share theirs.
-        let bytes = || self.layout.bytes(dtype.bytes());
         let start = work.phases().len();
         work.push(relayout::copy("NormGrad/whiten", dtype, elements, LOAD_BYTES / dtype.bytes()));
         self.whiten(work, "NormGrad/whiten", statistics);
-        let product = |work: &mut OperationWork, name: &str| {
-            work.push(elementwise::apart(
-                name,
-                ElementwiseOp::Binary(BinaryOpType::Multiply),
-                dtype,
-                elements,
-            ));
-        };
-        // Sums of the product and of the gradient itself.
-        let sums = |work: &mut OperationWork, of: &TensorRows, names: [&str; 2], output: DType| {
-            let sums = names.map(|name| (name, ReduceOperation::Add));
-            self.reduce_together(work, of, sums, output)
-        };
-        let (machine, rows, channels) = (&self.machine, &self.statistics, &self.channels);
+        let multiply = ElementwiseOp::Binary(BinaryOpType::Multiply);
+        let machine = &self.machine;
+        let rows = &self.statistics;
+        let channels = &self.channels;
         let first = work.phases().len();
-        product(work, "NormGrad/delta/Mul");
-        let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
-        let affine = sums(work, channels, names, dtype)?;
-        work.push_temporary("NormGrad/delta/product", bytes(), first);
+        work.push(elementwise::apart("NormGrad/delta/Mul", multiply, dtype, elements));
+        // Sums of the product and of the gradient itself.
+        let sums = ["NormGrad/delta/scale", "NormGrad/delta/shift"]
+            .map(|name| (name, ReduceOperation::Add));
+        let affine = self.reduce_together(work, channels, sums, dtype)?;
+        // Each temporary needs its own runs, because the allocator joins variables that share runs.
+        let product_bytes = self.layout.bytes(dtype.bytes());
+        work.push_temporary("NormGrad/delta/product", product_bytes, first);
         channels.apply_broadcast(machine, work, "NormGrad/scale", BinaryOpType::Multiply, scale);
         let second = work.phases().len();
-        product(work, "NormGrad/statistics/Mul");
-        let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
-        let deltas = sums(work, rows, names, DType::Float)?;
-        work.push_temporary("NormGrad/statistics/product", bytes(), second);
+        work.push(elementwise::apart("NormGrad/statistics/Mul", multiply, dtype, elements));
+        let sums = ["NormGrad/statistics/var", "NormGrad/statistics/mean"]
+            .map(|name| (name, ReduceOperation::Add));
+        let deltas = self.reduce_together(work, rows, sums, DType::Float)?;
+        let product_bytes = self.layout.bytes(dtype.bytes());
+        work.push_temporary("NormGrad/statistics/product", product_bytes, second);
         Ok(NormGradientSums { affine, deltas, start })
     }
 
-    /// Adds the product of what becomes the gradient with the inverse deviations.
+    /// Adds the product of the future gradient with the inverse deviations.
     fn scale_by_deviation(&self, work: &mut OperationWork, statistics: &NormStatistics) {
-        let (rows, inverse) = (&self.statistics, &statistics.inverse_deviation);
-        let (name, operation) = ("NormGrad/iStdDev/Mul", BinaryOpType::Multiply);
+        let rows = &self.statistics;
+        let inverse = &statistics.inverse_deviation;
+        let name = "NormGrad/iStdDev/Mul";
+        let operation = BinaryOpType::Multiply;
         rows.apply_broadcast(&self.machine, work, name, operation, inverse);
     }
 
@@ -347,7 +356,8 @@ impl NormRows {
         }
     }
 
-    /// Adds two reductions of the same rows that share compute sets; returns how their results lie.
+    /// Adds two reductions of the same rows that share compute sets. Returns the layouts of their
+    /// results.
     fn reduce_together(
         &self,
         work: &mut OperationWork,
@@ -355,13 +365,11 @@ impl NormRows {
         reductions: [(&str, ReduceOperation); 2],
         output: DType,
     ) -> Result<[TensorLayout; 2], ReduceError> {
-        let alone = |(name, operation)| {
-            let mut work = OperationWork::default();
-            let layout = rows.reduce(&self.machine, &mut work, name, operation, output)?;
-            Ok((work, layout))
-        };
-        let [first, second] = reductions.map(alone);
-        let ((one, first), (other, second)) = (first?, second?);
+        let [(one_name, one_operation), (other_name, other_operation)] = reductions;
+        let mut one = OperationWork::default();
+        let mut other = OperationWork::default();
+        let first = rows.reduce(&self.machine, &mut one, one_name, one_operation, output)?;
+        let second = rows.reduce(&self.machine, &mut other, other_name, other_operation, output)?;
         work.append_merged(one, other);
         Ok([first, second])
     }

@@ -1,8 +1,8 @@
-//! Pooling: planned, dealt to tiles, lowered.
+//! Pooling: planning, distribution over tiles, lowering.
 //!
-//! As popnn does it (poplibs lib/popnn/Pooling.cpp): every channel is independent, so samples
-//! count as channels; a plan splits channels, rows and columns over tiles; one vertex a tile goes
-//! through the positions of the windows.
+//! The method is that of popnn (poplibs lib/popnn/Pooling.cpp). Every channel is independent, so
+//! samples count as channels. A plan splits channels, rows and columns over tiles. One vertex per
+//! tile processes the positions of the windows.
 
 mod plan;
 mod pool_axis;
@@ -30,7 +30,7 @@ use std::ops::Range;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRuns};
 
-/// What is made of the elements of a window.
+/// Function of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolingType {
     Max,
@@ -38,12 +38,12 @@ pub enum PoolingType {
     Sum,
 }
 
-/// What is pooled, and which way.
+/// Function and direction of a pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PoolingPass {
-    /// What is made of a window.
+    /// Function of the elements of a window.
     pub kind: PoolingType,
-    /// Whether this is the gradient.
+    /// True for the gradient.
     pub backward: bool,
 }
 
@@ -61,31 +61,30 @@ impl PoolingPass {
     }
 }
 
-/// A pooling of `[batch, channels, planes, rows, columns]`.
+/// Pooling of `[batch, channels, planes, rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolingParams {
-    /// What is pooled, and which way.
+    /// Function and direction of the pooling.
     pub pass: PoolingPass,
     pub dtype: DType,
     pub batch: u64,
     pub channels: u64,
     /// Planes, rows and columns.
     pub axes: [PoolAxis; 3],
-    /// Channels of what is pooled that lie together in memory: the operand, or going back the
-    /// gradient.
+    /// Contiguous channels in memory of the operand, or of the gradient in the backward pass.
     pub grouping: u64,
-    /// Going back: the same of the forward operand.
+    /// Contiguous channels of the forward operand, in the backward pass.
     pub forward_grouping: u64,
 }
 
-/// The phases of a pooling and how its result lies.
+/// Phases of a pooling and the layout of its result.
 #[derive(Clone, Debug)]
 pub(crate) struct LoweredPooling {
     pub work: OperationWork,
     pub layout: TensorLayout,
 }
 
-/// Channels of a group that other operations like, and the share of more cycles it may cost.
+/// Bytes of a group of channels that other operations prefer.
 const PREFERRED_GROUP_BYTES: Bytes = Bytes(32);
 
 impl PoolingParams {
@@ -94,20 +93,17 @@ impl PoolingParams {
         PoolingPlanShape { pass, dtype, batch, channels, axes, grouping }
     }
 
-    /// The view and plan to carry out; a preferred grouping may cost a third more.
+    /// The view and plan to use. A plan with the preferred grouping may take up to a third more
+    /// cycles.
     fn planned(&self, tiles: u64, speed: BytesPerCycle) -> Option<(PoolingPlanShape, PoolPlan)> {
         let view = self.view();
         let narrow = vector_width(self.dtype);
         let preferred = PREFERRED_GROUP_BYTES / self.dtype.bytes();
-        let seen = |channels: u64| {
-            let view = if self.pass.backward { view } else { view.gather_dims(channels) };
-            view.widen_channels()
-        };
-        let free = seen(narrow);
+        let free = view.with_channels(narrow);
         let plan = free.plan(tiles, speed, 1)?;
-        let wide = seen(preferred);
-        // Convolutions take 16 halves or 8 floats: a result in such groups saves the next operation
-        // a rearrangement.
+        let wide = view.with_channels(preferred);
+        // Convolutions read groups of 16 halves or 8 floats, so a result in such groups saves the
+        // next operation a rearrangement.
         if plan.group < preferred && wide.channels >= preferred {
             let kept = wide.plan(tiles, speed, preferred);
             if let Some(kept) = kept.filter(|kept| kept.cycles < plan.cycles * 4 / 3) {
@@ -117,8 +113,8 @@ impl PoolingParams {
         Some((free, plan))
     }
 
-    /// Lowers the pooling; `sources` are the bytes on each tile of all it reads. `None` where no
-    /// window fits.
+    /// Lowers the pooling. `sources` are the bytes on each tile of all operands. Returns `None` if
+    /// no window fits.
     pub(crate) fn lower(
         &self,
         tiles: u32,
@@ -165,17 +161,18 @@ impl PoolingParams {
         Some(LoweredPooling { work, layout })
     }
 
-    /// The part of the operands on each tile that is read. Where rows lie is not known here: those
-    /// that no window reads count on all tiles alike.
+    /// Bytes of the operands on each tile that windows read. The location of rows is unknown here,
+    /// so rows that no window reads are assumed to be spread evenly over all tiles.
     fn sent(&self, sources: &TileRuns<Bytes>) -> TileRuns<Bytes> {
         let backward = self.pass.backward;
-        let product = |size: &dyn Fn(PoolAxis) -> u64| -> u128 {
-            self.axes.iter().map(|axis| u128::from(size(*axis))).product()
-        };
-        let all = product(&|axis| axis.operand_size(backward)).max(1);
-        let read = product(&|axis| axis.read_operands(backward));
-        let part = |bytes: &Bytes| u64::try_from(u128::from(bytes.0) * read / all);
-        sources.map(|bytes| part(bytes).map_or(*bytes, Bytes))
+        let mut all = 1;
+        let mut read = 1;
+        for axis in self.axes {
+            all *= u128::from(axis.operand_size(backward));
+            read *= u128::from(axis.read_operands(backward));
+        }
+        let all = all.max(1);
+        sources.map(|bytes| u64::try_from(u128::from(bytes.0) * read / all).map_or(*bytes, Bytes))
     }
 
     /// Results on each tile, in groups of channels.
@@ -208,12 +205,13 @@ fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// What each tile makes, tiles in the order of channels, samples, planes, rows, columns.
+/// Boxes of results that the tiles compute, in the order of channels, samples, planes, rows,
+/// columns.
 fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox> {
-    let part = |size: u64, parts: u64, index: u64| index * size / parts..(index + 1) * size / parts;
     let groups = view.channels.div_ceil(plan.group);
     let vectors = plan.group / vector_width(view.dtype);
-    let (sizes, parts) = (view.results(), plan.field);
+    let sizes = view.results();
+    let parts = plan.field;
     let field_parts: u64 = parts.iter().product();
     let mut boxes = Vec::new();
     for channel in 0..plan.groups {
@@ -233,20 +231,31 @@ fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox>
     boxes
 }
 
-/// What a tile reads of one kind of operand.
+/// Part `index` of `parts` even parts of `size`.
+fn part(size: u64, parts: u64, index: u64) -> Range<u64> {
+    index * size / parts..(index + 1) * size / parts
+}
+
+/// Bytes that a tile reads of one kind of operand.
 #[derive(Clone, Copy, Debug, Default)]
 struct PoolingOperandRead {
     bytes: Bytes,
-    /// Bytes that lie together, where channels come in other groups than the vertex reads.
+    /// Contiguous bytes, if channels are in other groups than the vertex reads.
     piece: Option<Bytes>,
 }
 
 impl PoolingOperandRead {
+    /// Bytes of the pieces in which channels in groups of `grouping` are copied to groups of
+    /// `group`, or `None` if the groups are equal. `element` is the size of an element.
+    fn piece(grouping: u64, group: u64, element: Bytes) -> Option<Bytes> {
+        if grouping == group { None } else { Some(gcd(grouping, group) * element) }
+    }
+
     fn copy_cycles(&self) -> Cycles {
         self.piece.map_or(Cycles::ZERO, |piece| copy_cycles(self.bytes, piece))
     }
 
-    /// Bytes that must be copied aside: an exchange puts words in their places itself.
+    /// Bytes that are copied separately. An exchange itself puts whole words in their places.
     fn copied_bytes(&self) -> Bytes {
         let odd = self.piece.filter(|piece| !(*piece % WORD_BYTES).is_zero());
         odd.map_or(Bytes::ZERO, |_| self.bytes)
@@ -254,8 +263,8 @@ impl PoolingOperandRead {
 }
 
 impl PoolingParams {
-    /// What a tile reads for its box: what is pooled, and going back to a maximum the forward
-    /// operand.
+    /// Bytes that a tile reads for its box: the pooled operand, and for the gradient of a maximum
+    /// also the forward operand.
     fn reads(
         &self,
         view: &PoolingPlanShape,
@@ -269,20 +278,24 @@ impl PoolingParams {
         let operands: u64 =
             along.map(|(axis, range)| length(&axis.operands(backward, range.clone()))).product();
         let results = piece.results();
-        let read = |elements: u64, grouping: u64| PoolingOperandRead {
-            bytes: elements * channels,
-            piece: (grouping != group).then(|| gcd(grouping, group) * bytes),
-        };
+        let operand_piece = PoolingOperandRead::piece(view.grouping, group, bytes);
         if kind == PoolingType::Max && backward {
-            // The forward result lies as its gradient does.
-            [read(2 * operands, view.grouping), read(results, self.forward_grouping)]
+            // The forward result has the layout of its gradient.
+            let forward_piece = PoolingOperandRead::piece(self.forward_grouping, group, bytes);
+            [
+                PoolingOperandRead { bytes: 2 * operands * channels, piece: operand_piece },
+                PoolingOperandRead { bytes: results * channels, piece: forward_piece },
+            ]
         } else {
-            [read(operands, view.grouping), PoolingOperandRead::default()]
+            [
+                PoolingOperandRead { bytes: operands * channels, piece: operand_piece },
+                PoolingOperandRead::default(),
+            ]
         }
     }
 }
 
-/// Sums over what each tile reads.
+/// Sum for each tile over its operands.
 fn on_tiles<T: Quantity>(
     reads: &[[PoolingOperandRead; 2]],
     value: fn(&PoolingOperandRead) -> T,
@@ -293,13 +306,13 @@ fn on_tiles<T: Quantity>(
 /// Bytes of a run in a worklist: two offsets and a count of 16 bits each.
 const WORKLIST_RUN_BYTES: Bytes = Bytes(6);
 
-/// Bytes a vertex has for each row of its worklists: where it is and how long, packed.
+/// Bytes of a vertex for each row of its worklists: position and length, packed.
 const WORKLIST_ROW_BYTES: Bytes = Bytes(4);
 
 /// Bytes of the positions at which workers start.
 const WORKER_START_BYTES: Bytes = Bytes(12);
 
-/// The compute set of all tiles.
+/// Returns the compute set of all tiles.
 fn compute(
     view: &PoolingPlanShape,
     name: &str,
@@ -330,18 +343,18 @@ fn compute(
     WorkPhase { name: name.to_string(), kind }
 }
 
-/// What a pooling vertex costs a tile.
+/// Cost of a pooling vertex on a tile.
 struct PoolVertexCost {
     cycles: Cycles,
     field_bytes: Bytes,
     constant_bytes: Bytes,
 }
 
-/// Cost of the vertex that makes a box.
+/// Cost of the vertex that computes a box.
 fn vertex_cost(view: &PoolingPlanShape, piece: &vertex::PoolOutputBox) -> PoolVertexCost {
     let lists = vertex::lists(view.pass, view.axes, piece);
-    let total = |count: fn(&vertex::PoolWorkList) -> u64| lists.iter().map(count).sum::<u64>();
-    let (rows, runs) = (total(|list| list.rows), total(|list| list.runs));
+    let rows: u64 = lists.iter().map(|list| list.rows).sum();
+    let runs: u64 = lists.iter().map(|list| list.runs).sum();
     let results = piece.batch * piece.results();
     let lists = lists.iter().copied();
     PoolVertexCost {

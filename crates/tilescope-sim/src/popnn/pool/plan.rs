@@ -1,5 +1,5 @@
-//! How a pooling is dealt to tiles: splits of channel groups, samples, rows and columns that
-//! minimise vertex cycles plus the bytes each tile reads (poplibs lib/popnn/PoolPlan.cpp).
+//! Distribution of a pooling over tiles: splits of channel groups, samples, rows and columns that
+//! minimise vertex cycles plus the bytes that each tile reads (poplibs lib/popnn/PoolPlan.cpp).
 
 use super::pool_axis::PoolAxis;
 use super::vertex::{cycles, planned_lists};
@@ -10,21 +10,21 @@ use crate::shape::gcd;
 use crate::targets::BytesPerCycle;
 use tilescope_report::units::{Bytes, Cycles};
 
-/// A pooling as the planner sees it, dimensions possibly seen in another way than the graph does.
+/// Pooling in the view of the planner, whose dimensions may differ from those in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolingPlanShape {
-    /// What is pooled, and which way.
+    /// Function and direction of the pooling.
     pub pass: PoolingPass,
     pub dtype: DType,
     pub batch: u64,
     pub channels: u64,
     /// Planes, rows and columns.
     pub axes: [PoolAxis; 3],
-    /// Channels that lie together in memory.
+    /// Contiguous channels in memory.
     pub grouping: u64,
 }
 
-/// Numbers of parts of each dimension, one tile each.
+/// Number of parts of each dimension, one tile for each combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolPlan {
     /// Channels of a group.
@@ -38,12 +38,13 @@ pub struct PoolPlan {
     pub cycles: Cycles,
 }
 
-/// Most channels of a group, in vectors: larger ones take too much memory to rearrange.
+/// Maximum size of a group in vectors of channels. Larger ones take too much memory to rearrange.
 const MOST_VECTORS: u64 = 8;
 
 impl PoolingPlanShape {
-    /// The view that suits the vertex best: its inner loop runs along columns, so all that is
-    /// independent of them is seen as columns, but for `channels` channels (gatherDimsTransformIn).
+    /// Returns the view that is most efficient for the vertex. Its inner loop runs along columns,
+    /// so all independent elements become columns, except `channels` channels
+    /// (gatherDimsTransformIn).
     pub(crate) fn gather_dims(self, channels: u64) -> Self {
         let all = self.batch * self.channels;
         // Windows that neither overlap nor reach padding do not depend on their neighbours.
@@ -57,7 +58,7 @@ impl PoolingPlanShape {
             return view;
         }
         let [planes, rows, columns] = &mut view.axes;
-        // The inner loop of the vertex runs along columns, so the longer they are the better.
+        // The inner loop of the vertex runs along columns, so longer columns are better.
         for outer in [planes, rows] {
             columns.elements *= outer.elements / outer.stride;
             outer.elements = outer.stride;
@@ -70,7 +71,15 @@ impl PoolingPlanShape {
         view
     }
 
-    /// The view with columns or samples seen as channels where those are fewer than a vector.
+    /// Returns the most efficient view with at least `channels` channels, if possible. A gradient
+    /// keeps its dimensions.
+    pub(crate) fn with_channels(self, channels: u64) -> Self {
+        let view = if self.pass.backward { self } else { self.gather_dims(channels) };
+        view.widen_channels()
+    }
+
+    /// Returns the view with columns or samples as channels, if there are fewer channels than a
+    /// vector holds.
     pub(crate) fn widen_channels(mut self) -> Self {
         let width = vector_width(self.dtype);
         if self.channels >= width {
@@ -149,13 +158,14 @@ impl PoolingPlanShape {
         })
     }
 
-    /// Cycles of the tile with the largest piece, and of those a row or a column smaller: workers
-    /// may share that less evenly.
+    /// Cycles of the tile with the largest piece, and of tiles with one row or column less, whose
+    /// work may be shared less evenly between workers.
     fn estimate(&self, piece: PoolPartSize, speed: BytesPerCycle) -> Cycles {
         let mut compute = self.vertex(piece);
         for (axis, size) in self.results().into_iter().enumerate() {
-            // poplibs tries each dimension alone: a tile smaller in several of them might be slower
-            // still, but asking for all of those would take too many estimates (`PoolPlan.cpp`).
+            // poplibs tries each dimension separately: a tile that is smaller in several dimensions
+            // might be slower still, but checking all combinations would take too many estimates
+            // (`PoolPlan.cpp`).
             if size % piece.field[axis] != 0 {
                 let mut smaller = piece;
                 smaller.field[axis] -= 1;
@@ -164,7 +174,7 @@ impl PoolingPlanShape {
         }
         let bytes = self.bytes(piece);
         let rearranged =
-        // A penalty for leaving the groups found in memory, four bytes a cycle.
+        // Penalty for changing the groups found in memory, at four bytes per cycle.
             if piece.group == self.grouping { Cycles::ZERO } else { Cycles(bytes.0 / 4) };
         compute + Cycles(bytes.0 / speed.0) + rearranged
     }
@@ -178,18 +188,19 @@ impl PoolingPlanShape {
         cycles(self.pass, piece.groups, vectors, results, lists)
     }
 
-    /// Bytes a tile reads for a piece.
+    /// Bytes that a tile reads for a piece.
     fn bytes(&self, piece: PoolPartSize) -> Bytes {
         let channels = piece.batch * piece.groups * piece.group * self.dtype.bytes();
         let results = piece.field.iter().product::<u64>() * channels;
         let mut operands = channels;
         for (axis, size) in self.axes.iter().zip(piece.field) {
-            // Going back, the planner's windows are the transposed ones: dilated, one apart.
+            // In the backward pass, the planner's windows are the transposed ones: dilated, one
+            // apart.
             let stride = if self.pass.backward { 1 } else { axis.stride };
             operands *= (size - 1) * stride + axis.kernel;
         }
-        // To find which element was the maximum takes operand and result of the forward pass as
-        // well.
+        // Finding the element that was the maximum also needs operand and result of the forward
+        // pass.
         if self.pass.kind == PoolingType::Max && self.pass.backward {
             2 * operands + results
         } else {
@@ -198,7 +209,8 @@ impl PoolingPlanShape {
     }
 }
 
-/// What one tile makes: channel groups of so many channels, samples, planes, rows and columns.
+/// Part of the result that one tile computes: channel groups of the given size, samples, planes,
+/// rows and columns.
 #[derive(Clone, Copy)]
 struct PoolPartSize {
     group: u64,
@@ -207,7 +219,7 @@ struct PoolPartSize {
     field: [u64; 3],
 }
 
-/// Numbers of parts up to `most` with different largest parts, each with that part's size.
+/// Numbers of parts up to `most` with different largest parts, each with the size of that part.
 fn splits(size: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
     let most = most.min(size);
     let mut next = 1;
@@ -217,7 +229,7 @@ fn splits(size: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
         }
         let parts = next;
         let largest = size.div_ceil(parts);
-        // The fewest parts with a smaller largest one.
+        // The smallest number of parts with a smaller largest one.
         next = if largest == 1 { most + 1 } else { size.div_ceil(largest - 1) };
         Some((parts, largest))
     })
@@ -253,7 +265,7 @@ mod tests {
         let gathered = view(24, 2, 2).gather_dims(4);
         assert_eq!((gathered.batch, gathered.channels), (1, 4));
         assert_eq!(gathered.axes.map(|axis| axis.elements), [1, 2, 24 * 12 * 10]);
-        // Overlapping windows stay as they are; samples become channels.
+        // Overlapping windows stay unchanged, and samples become channels.
         let kept = view(24, 3, 2).gather_dims(4);
         assert_eq!((kept.channels, kept.axes[2].elements), (40, 24));
     }

@@ -1,13 +1,13 @@
-//! Windows of a pooling along one axis: which results a window position reaches, and which
-//! operands some results need.
+//! Windows of a pooling along one axis: results that a window position affects, and operands that
+//! results need.
 
 use std::ops::Range;
 
-/// One axis of a pooling. Going forward, results are windows and operands the elements they cover;
-/// going back, the other way round.
+/// One axis of a pooling. In the forward pass, results are windows and operands the elements they
+/// cover. In the backward pass, the reverse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolAxis {
-    /// Elements that windows cover.
+    /// Number of elements that windows cover.
     pub elements: u64,
     /// Size of a window.
     pub kernel: u64,
@@ -17,10 +17,10 @@ pub(crate) struct PoolAxis {
 }
 
 impl PoolAxis {
-    /// An axis that fields of fewer dimensions do not have.
+    /// Axis that fields with fewer dimensions lack.
     pub(crate) const NONE: Self = Self { elements: 1, kernel: 1, stride: 1, before: 0, behind: 0 };
 
-    /// Number of windows; `None` where none fits or sizes make no sense.
+    /// Number of windows. `None` if none fits or the sizes are invalid.
     pub(crate) fn windows(self) -> Option<u64> {
         if self.kernel == 0 || self.stride == 0 || self.elements == 0 {
             return None;
@@ -29,12 +29,12 @@ impl PoolAxis {
         padded.checked_sub(self.kernel).map(|room| room / self.stride + 1)
     }
 
-    /// Size of the results.
+    /// Number of results.
     pub(crate) fn results(self, backward: bool) -> u64 {
         if backward { self.elements } else { self.windows().unwrap_or(0) }
     }
 
-    /// Results in `range` that have an operand at `position` of a window.
+    /// Number of results in `range` that have an operand at `position` of a window.
     pub(crate) fn results_with_operand(
         self,
         backward: bool,
@@ -44,35 +44,36 @@ impl PoolAxis {
         if backward {
             // Elements `window * stride + position - before` of all windows.
             let windows = self.windows().unwrap_or(0);
-            let first_window = |element: u64| {
-                (element + self.before).saturating_sub(position).div_ceil(self.stride)
-            };
-            // Strides may leave elements at the end that no window reaches.
-            let upto = |element: u64| first_window(element).min(windows);
-            upto(range.end) - upto(range.start)
+            let [before_start, before_end] = [range.start, range.end].map(|element| {
+                let first = (element + self.before).saturating_sub(position).div_ceil(self.stride);
+                // Strides may leave elements at the end that no window reaches.
+                first.min(windows)
+            });
+            before_end - before_start
         } else {
-            // Windows whose element at `position` is no padding.
+            // Windows whose element at `position` is not padding.
             let first = self.before.saturating_sub(position).div_ceil(self.stride);
             let end = (self.elements + self.before).saturating_sub(position).div_ceil(self.stride);
             end.min(range.end).saturating_sub(first.max(range.start))
         }
     }
 
-    /// Size of the operands.
+    /// Number of operands.
     pub(crate) fn operand_size(self, backward: bool) -> u64 {
         self.results(!backward)
     }
 
-    /// Operands that are read, each counted once: strides may leave elements between windows, and
-    /// some behind the last; windows of padding alone have no gradient to give.
+    /// Number of operands that are read, each counted once. Strides may leave elements between
+    /// windows and after the last one, and windows of padding alone have no gradient.
     pub(crate) fn read_operands(self, backward: bool) -> u64 {
         let windows = self.windows().unwrap_or(0);
         if backward || self.kernel >= self.stride {
             let reached = self.operands(backward, 0..self.results(backward));
             return reached.end - reached.start;
         }
-        let at = |position| self.results_with_operand(false, position, 0..windows);
-        (0..self.kernel).map(at).sum()
+        (0..self.kernel)
+            .map(|position| self.results_with_operand(false, position, 0..windows))
+            .sum()
     }
 
     /// Operands that the results in `range` need.
@@ -127,7 +128,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn what_is_read_is_counted_once(axis in axis()) {
+        fn read_operands_are_counted_once(axis in axis()) {
             let elements: BTreeSet<u64> = pairs(axis).into_iter().map(|pair| pair.2).collect();
             prop_assert_eq!(axis.read_operands(false), elements.len() as u64);
             let windows: BTreeSet<u64> = pairs(axis).into_iter().map(|pair| pair.0).collect();

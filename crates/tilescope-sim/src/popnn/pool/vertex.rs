@@ -1,5 +1,5 @@
-//! The pooling vertex: what its workers do for a box of results (poplibs lib/popnn/
-//! PoolVertices.cpp), and their cycles (lib/popnn/PerformanceEstimation.hpp).
+//! Pooling vertex: the work of its workers for a box of results (poplibs
+//! lib/popnn/PoolVertices.cpp), and their cycles (lib/popnn/PerformanceEstimation.hpp).
 
 use super::pool_axis::PoolAxis;
 use super::{PoolingPass, PoolingType};
@@ -8,7 +8,7 @@ use crate::targets::WORKERS;
 use std::ops::Range;
 use tilescope_report::units::Cycles;
 
-/// A box of results that one tile makes.
+/// Box of results that one tile computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PoolOutputBox {
     pub batch: u64,
@@ -20,19 +20,19 @@ pub(crate) struct PoolOutputBox {
 }
 
 impl PoolOutputBox {
-    /// Results of one channel of one sample.
+    /// Number of results of one channel of one sample.
     pub(crate) fn results(&self) -> u64 {
         self.field.iter().map(|range| range.end - range.start).product()
     }
 }
 
-/// The work of one worker: rows, and runs of results that take one position of a window each.
+/// Work of one worker: rows, and runs of results for one position of a window each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PoolWorkList {
-    /// Rows, whole or in part.
+    /// Number of rows, whole or in part.
     pub rows: u64,
     pub runs: u64,
-    /// Results of all runs, less one a run: repeats of the inner loop.
+    /// Results of all runs minus one per run: repeats of the inner loop.
     pub repeats: u64,
 }
 
@@ -47,9 +47,9 @@ impl PoolWorkList {
 /// Cycles to unpack a compressed pointer.
 const UNPACK_CYCLES: u64 = 2;
 
-/// Tile cycles of a vertex whose workers have these lists and set `results` results to start with
-/// (`getPoolingCycles`; rows and vectors as `poolVertexCyclesPerRow` and
-/// `poolVertexCyclesPerVector` count them).
+/// Tile cycles of a vertex whose workers have these lists and initialise `results` results
+/// (`getPoolingCycles`; rows and vectors are counted as in `poolVertexCyclesPerRow` and
+/// `poolVertexCyclesPerVector`).
 pub(super) fn cycles(
     pass: PoolingPass,
     groups: u64,
@@ -57,8 +57,8 @@ pub(super) fn cycles(
     results: u64,
     lists: impl Iterator<Item = PoolWorkList>,
 ) -> Cycles {
-    let worker = |list: PoolWorkList| worker_cycles(pass, groups, vectors, results, list);
-    let slowest = lists.map(worker).max().unwrap_or(0);
+    let slowest =
+        lists.map(|list| worker_cycles(pass, groups, vectors, results, list)).max().unwrap_or(0);
     Cycles(7) + WORKERS * (POOL_WORKER_CYCLES.cycles() + Cycles(slowest)) + Cycles(6)
 }
 
@@ -70,7 +70,7 @@ fn worker_cycles(
     list: PoolWorkList,
 ) -> u64 {
     let maxima_backward = pass.kind == PoolingType::Max && pass.backward;
-    // Results are set to their start value by all workers evenly, whatever their work lists.
+    // All workers initialise the results in equal shares, regardless of their worklists.
     let initialised = results * vectors / WORKERS;
     let start = 4 + 2 + 2 + 7 + 2 + UNPACK_CYCLES + (4 + initialised) * groups + 6 + UNPACK_CYCLES;
     if list.rows == 0 {
@@ -79,7 +79,7 @@ fn worker_cycles(
     let scale = if pass.kind == PoolingType::Max { 1 } else { 2 };
     let pointers = if maxima_backward { 6 + 2 * UNPACK_CYCLES } else { 0 };
     let prologue = 2 + scale + pointers + 3 + 2 + 2 * UNPACK_CYCLES + 1;
-    // A first repeat and every further one.
+    // Cycles of the first repeat and of every further one.
     let (first, further) = match (pass.kind, maxima_backward) {
         (_, true) => (7, 5),
         (PoolingType::Max, false) => (4, 3),
@@ -97,29 +97,32 @@ fn worker_cycles(
 
 /// Results of each worker of a box, in memory order.
 fn shares(results: u64) -> impl Iterator<Item = Range<u64>> {
-    // By results, never by positions of the window: a result that two workers add to would be lost.
+    // The split is by results, never by positions of the window: a result that two workers update
+    // would be lost.
     (0..WORKERS).map(move |worker| worker * results / WORKERS..(worker + 1) * results / WORKERS)
 }
 
-/// The share of a worker by rows: parts of a row at its ends, and whole rows between.
+/// Share of a worker in rows: parts of a row at its ends, and whole rows between.
 struct PoolWorkerRows {
     parts: [Option<(u64, Range<u64>)>; 2],
     whole: Range<u64>,
 }
 
 fn rows(share: Range<u64>, columns: u64) -> PoolWorkerRows {
-    let (first, last) = (share.start / columns, share.end / columns);
-    let (from, to) = (share.start % columns, share.end % columns);
+    let first = share.start / columns;
+    let last = share.end / columns;
+    let from = share.start % columns;
+    let to = share.end % columns;
     if first == last {
-        let part = (from < to).then_some((first, from..to));
+        let part = if from < to { Some((first, from..to)) } else { None };
         return PoolWorkerRows { parts: [part, None], whole: 0..0 };
     }
-    let head = (from > 0).then_some((first, from..columns));
-    let tail = (to > 0).then_some((last, 0..to));
+    let head = if from > 0 { Some((first, from..columns)) } else { None };
+    let tail = if to > 0 { Some((last, 0..to)) } else { None };
     PoolWorkerRows { parts: [head, tail], whole: first + u64::from(from > 0)..last }
 }
 
-/// Worklists by sizes alone, as the planner estimates them: every position of a window counts.
+/// Worklists from sizes alone, as the planner estimates them. Every position of a window counts.
 pub(crate) fn planned_lists(
     batch: u64,
     field: [u64; 3],
@@ -127,28 +130,32 @@ pub(crate) fn planned_lists(
     stride: u64,
 ) -> impl Iterator<Item = PoolWorkList> {
     let [depth, height, width] = field;
-    let part = move |length: u64| PoolWorkList {
-        rows: 1,
-        runs: positions,
-        repeats: positions * (length.div_ceil(stride) - 1),
-    };
     shares(batch * depth * height * width).map(move |share| {
         let rows = rows(share, width);
         let mut list = PoolWorkList::default();
         for (_, columns) in rows.parts.into_iter().flatten() {
-            list.add(part(columns.end - columns.start));
+            let repeats = positions * ((columns.end - columns.start).div_ceil(stride) - 1);
+            list.add(PoolWorkList { rows: 1, runs: positions, repeats });
         }
-        let (row, count) = (part(width), rows.whole.end - rows.whole.start);
+        let count = rows.whole.end - rows.whole.start;
         list.add(PoolWorkList {
             rows: count,
-            runs: count * row.runs,
-            repeats: count * row.repeats,
+            runs: count * positions,
+            repeats: count * positions * (width.div_ceil(stride) - 1),
         });
         list
     })
 }
 
-/// The worklists of a box: only positions of a window that have an operand.
+/// Number of window positions along an axis that have an operand for result `at`.
+fn reached_positions(pass: PoolingPass, axis: PoolAxis, at: u64) -> u64 {
+    let positions = 0..axis.kernel;
+    positions
+        .filter(|position| axis.results_with_operand(pass.backward, *position, at..at + 1) > 0)
+        .count() as u64
+}
+
+/// Worklists of a box, with only the window positions that have an operand.
 pub(crate) fn lists(
     pass: PoolingPass,
     axes: [PoolAxis; 3],
@@ -165,17 +172,11 @@ pub(crate) fn lists(
         counts.fold((0, 0), |(runs, repeats), count| (runs + 1, repeats + count - 1))
     };
     let whole_row = runs(&(0..width));
-    let reached = |axis: PoolAxis, at: u64| {
-        let positions = 0..axis.kernel;
-        positions
-            .filter(|position| axis.results_with_operand(pass.backward, *position, at..at + 1) > 0)
-            .count() as u64
-    };
     let row = |row: u64, (runs, repeats): (u64, u64)| {
-        // A position of the window has a run in this row only if its row and plane have an operand:
-        // padding takes no cycles.
-        let reached = reached(vertical, lines.start + row % height)
-            * reached(across, planes.start + row / height % depth);
+        // A position of the window has a run in this row only if its row and plane have an operand.
+        // Padding takes no cycles.
+        let reached = reached_positions(pass, vertical, lines.start + row % height)
+            * reached_positions(pass, across, planes.start + row / height % depth);
         let rows = u64::from(reached * runs > 0);
         PoolWorkList { rows, runs: reached * runs, repeats: reached * repeats }
     };
@@ -214,7 +215,7 @@ mod tests {
         let axes = [PoolAxis::NONE, axis(6, 3, 1, 1), axis(6, 3, 1, 1)];
         let pass = PoolingPass { kind: PoolingType::Max, backward: false };
         let lists = lists(pass, axes, &piece(axes, false, 1));
-        // One row of six results a worker; the first and last row see two rows of the window.
+        // One row of six results per worker. The first and last rows cover two rows of the window.
         assert_eq!(lists.iter().map(|list| list.runs).collect::<Vec<_>>(), [6, 9, 9, 9, 9, 6]);
     }
 

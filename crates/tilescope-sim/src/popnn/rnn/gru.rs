@@ -1,4 +1,4 @@
-//! The arithmetic of one GRU step (poplibs lib/popnn/Gru.cpp, basicGruCellForwardPass,
+//! Arithmetic of one GRU step (poplibs lib/popnn/Gru.cpp, basicGruCellForwardPass,
 //! basicGruCellForwardPassInPlace and backwardStepImpl).
 
 use super::RnnLowering;
@@ -7,7 +7,7 @@ use crate::popnn::NonLinearityType;
 use crate::popops::elementwise::{BinaryOpType, FusedExpression};
 use tilescope_report::units::TileRuns;
 
-/// The forward step. Without training, units and state are overwritten.
+/// Adds the forward step. Without training, units and state are overwritten.
 pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training: bool) {
     step.append(lowered.product(0));
     step.gather_units("BasicGruCell", 2);
@@ -25,7 +25,7 @@ pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training
     step.expression("CalcNextOutput", next, !training);
 }
 
-/// The backward step: gradients of the gates, then of input and state.
+/// Adds the backward step: gradients of the gates, then of input and state.
 pub(crate) fn backward(step: &mut RnnStepBuilder, lowered: &RnnLowering) {
     step.keep_unit("outputGrad");
     step.binary("AddActGrads", BinaryOpType::Add, 1);

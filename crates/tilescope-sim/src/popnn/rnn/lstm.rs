@@ -1,4 +1,4 @@
-//! The arithmetic of one LSTM step (poplibs lib/popnn/Lstm.cpp, basicLstmCellForwardPass,
+//! Arithmetic of one LSTM step (poplibs lib/popnn/Lstm.cpp, basicLstmCellForwardPass,
 //! basicLstmCellForwardPassInPlace and backwardStepImpl).
 
 use super::RnnLowering;
@@ -6,15 +6,15 @@ use super::step_builder::RnnStepBuilder;
 use crate::popnn::NonLinearityType;
 use crate::popops::elementwise::{BinaryOpType, FusedExpression, UnaryOpType};
 
-/// The forward step. Without training, units and state are overwritten.
+/// Adds the forward step. Without training, units and state are overwritten.
 pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training: bool) {
-    // All four units at once, on input and state side by side: one large product uses the engine
+    // All four units at once, on input and state concatenated: one large product uses the engine
     // better than eight small ones.
     step.append(lowered.product(0));
     step.gather_units("BasicLstmCell", 4);
     step.gates("OutputGate", &[(NonLinearityType::Sigmoid, 3), (NonLinearityType::Tanh, 1)]);
     if training {
-        // The backward pass needs gates and candidate as they were, so nothing is overwritten.
+        // The backward pass needs the original gates and candidate, so they are not overwritten.
         step.binary("{Forget + Input}Gate", BinaryOpType::Multiply, 2);
         step.in_place("AddCellCand", BinaryOpType::Add, 1);
         step.unary("Tanh", UnaryOpType::Tanh);
@@ -28,7 +28,7 @@ pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training
     }
 }
 
-/// The backward step: gradients of the gates, then of input and state.
+/// Adds the backward step: gradients of the gates, then of input and state.
 pub(crate) fn backward(step: &mut RnnStepBuilder, lowered: &RnnLowering) {
     step.binary("AddActGrads", BinaryOpType::Add, 1);
     step.binary("MulOGate", BinaryOpType::Multiply, 2);

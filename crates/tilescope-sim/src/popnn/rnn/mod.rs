@@ -1,9 +1,9 @@
-//! Recurrent layers: one step over and over.
+//! Recurrent layers, which repeat one step.
 //!
-//! As popnn does it (poplibs lib/popnn/Lstm.cpp, Gru.cpp, Rnn.cpp): each step slices its inputs off
-//! the sequence, multiplies input and state with all weights, does the arithmetic of the gates where
-//! the state lies, and writes its results into sequences. Training keeps what the backward pass
-//! needs; weight gradients are summed up in a loop of their own.
+//! The method is that of popnn (poplibs lib/popnn/Lstm.cpp, Gru.cpp, Rnn.cpp). Each step slices its
+//! inputs from the sequence, multiplies input and state by all weights, does the arithmetic of the
+//! gates on the tiles of the state, and writes its results into sequences. Training keeps the
+//! tensors that the backward pass needs. Weight gradients are summed in a loop of their own.
 
 mod gru;
 mod lstm;
@@ -29,7 +29,7 @@ use step_builder::RnnStepBuilder;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Elements, TileId, TileRuns};
 
-/// What a layer computes in each step.
+/// Computation of a layer in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RnnCellType {
     /// Long short-term memory: forget, input, candidate and output units.
@@ -39,7 +39,7 @@ pub enum RnnCellType {
 }
 
 impl RnnCellType {
-    /// The name it has in debug names.
+    /// Name of the cell in debug names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lstm => "lstm",
@@ -47,7 +47,7 @@ impl RnnCellType {
         }
     }
 
-    /// Units, each with weights of its own.
+    /// Number of units, each with its own weights.
     pub(crate) fn units(self) -> u64 {
         match self {
             Self::Lstm => 4,
@@ -55,7 +55,7 @@ impl RnnCellType {
         }
     }
 
-    /// Tensors of the state's size that a step keeps for the backward pass.
+    /// Number of tensors of the state's size that a step keeps for the backward pass.
     pub(crate) fn kept(self) -> u64 {
         match self {
             Self::Lstm => 6,
@@ -63,7 +63,7 @@ impl RnnCellType {
         }
     }
 
-    /// Tensors that the state is made of.
+    /// Number of tensors of the state.
     pub(crate) fn states(self) -> u64 {
         match self {
             Self::Lstm => 2,
@@ -71,7 +71,7 @@ impl RnnCellType {
         }
     }
 
-    /// Units that are multiplied together.
+    /// Number of units in each product.
     fn products(self) -> &'static [u64] {
         match self {
             Self::Lstm => &[4],
@@ -83,7 +83,7 @@ impl RnnCellType {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RnnParams {
-    /// What each step computes.
+    /// Computation of each step.
     pub cell: RnnCellType,
     pub batch: u64,
     pub steps: u64,
@@ -113,7 +113,7 @@ impl RnnProductPlans {
     }
 }
 
-/// A layer on the tiles of one IPU.
+/// Layer on the tiles of one IPU.
 #[derive(Clone, Debug)]
 pub(crate) struct RnnLowering<'a> {
     machine: &'a IpuTarget,
@@ -125,7 +125,8 @@ impl<'a> RnnLowering<'a> {
     /// Plans the products of a layer.
     ///
     /// # Errors
-    /// Where no plan exists.
+    ///
+    /// Fails if no plan exists.
     pub(crate) fn new(
         machine: &'a IpuTarget,
         layer: RnnParams,
@@ -149,10 +150,10 @@ impl<'a> RnnLowering<'a> {
         Ok(Self { machine, layer, plans })
     }
 
-    /// Elements on each tile of one tensor of a step, `size` for each sample.
+    /// Elements on each tile of one tensor of a step with `size` elements per sample.
     fn spread(&self, size: u64) -> TileRuns<Elements> {
-        // poplibs' `Rnn.cpp` getNumGrains: 16 elements stay together, or what divides the size
-        // evenly.
+        // poplibs' `Rnn.cpp` getNumGrains: 16 elements stay together, or the greatest common
+        // divisor with the size.
         let grain = gcd(STATE_GRAIN, size);
         let grains = size / grain * self.layer.batch;
         let each = grains.div_ceil(self.machine.tiles.into()).max(1);
@@ -166,7 +167,7 @@ impl<'a> RnnLowering<'a> {
         self.spread(self.layer.output)
     }
 
-    /// Bytes of a sequence of `count` tensors of `size` a step.
+    /// Bytes on each tile of a sequence with `count` tensors of `size` per step.
     fn sequence(&self, size: u64, count: u64) -> TileRuns<Bytes> {
         let bytes = self.layer.steps * count * self.layer.dtype.bytes();
         self.spread(size).map(|elements| *elements * bytes)
@@ -182,7 +183,7 @@ impl<'a> RnnLowering<'a> {
         self.sequence(self.layer.output, 1)
     }
 
-    /// Bytes of what the forward pass keeps.
+    /// Bytes of the tensors that the forward pass keeps.
     pub(crate) fn kept(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.output, self.layer.cell.kept())
     }
@@ -192,12 +193,12 @@ impl<'a> RnnLowering<'a> {
         self.sequence(self.layer.output, self.layer.cell.units())
     }
 
-    /// Rows of the weights that lie together.
+    /// Number of contiguous rows of the weights.
     pub(crate) fn weight_group(&self) -> u64 {
         self.plans.first().map_or(1, |plans| plans.forward().vertex.in_chans_per_group)
     }
 
-    /// Bytes of the weights.
+    /// Bytes of the weights on each tile.
     pub(crate) fn weights(&self) -> TileRuns<Bytes> {
         let shares = self
             .plans
@@ -212,7 +213,7 @@ impl<'a> RnnLowering<'a> {
         RnnStepBuilder::new(self.machine, self.layer, self.state())
     }
 
-    /// The forward pass; in training it keeps what the backward pass needs.
+    /// Returns the forward pass. In training it keeps the tensors that the backward pass needs.
     pub(crate) fn forward(&self) -> OperationWork {
         let training = self.plans.iter().any(|plans| matches!(plans, RnnProductPlans::Training(_)));
         let mut step = self.step_builder();
@@ -222,7 +223,8 @@ impl<'a> RnnLowering<'a> {
             RnnCellType::Gru => gru::forward(&mut step, self, training),
         }
         if training {
-            let (kept, states) = (self.layer.cell.kept(), self.layer.cell.states());
+            let kept = self.layer.cell.kept();
+            let states = self.layer.cell.states();
             step.copy_on_tile("fwdIntermediates", &self.units(kept + states));
             step.update("fwdIntermediates", &self.units(kept));
         }
@@ -239,20 +241,21 @@ impl<'a> RnnLowering<'a> {
             RnnCellType::Lstm => lstm::backward(&mut step, self),
             RnnCellType::Gru => gru::backward(&mut step, self),
         }
-        let (units, states) = (self.layer.cell.units(), self.layer.cell.states());
+        let units = self.layer.cell.units();
+        let states = self.layer.cell.states();
         step.copy_on_tile("bwdIntermediates", &self.units(units + states));
         step.update("inputGrad", &self.spread(self.layer.input));
         step.update("bwdIntermediates", &self.units(units));
         step.count();
-        // Weights are the same in every step: transposing them once before the loop takes memory
-        // for all of it, but not `steps` times the cycles.
+        // Weights are the same in every step. Transposing them once before the loop takes memory
+        // during the whole loop, but saves repeating the cycles in each of the `steps`.
         let turned: Vec<OperationWork> =
             self.plans.iter().filter_map(|plans| self.transposed_weights(plans)).collect();
         self.time_loop(step, &turned)
     }
 
-    /// The weight update: products of activations and gradients, summed up over the steps where
-    /// the gradient of the weights lies.
+    /// Returns the weight update: products of activations and gradients, summed over the steps on
+    /// the tiles of the weight gradient.
     pub(crate) fn weight_update(&self) -> OperationWork {
         let mut step = self.step_builder();
         step.slice("prevLayerActs", &self.spread(self.layer.input));
@@ -274,7 +277,7 @@ impl<'a> RnnLowering<'a> {
         work
     }
 
-    /// The gradient of the bias still has one value for each sample.
+    /// Adds the reduction of the bias gradient, which still has one value for each sample.
     fn reduce_bias(&self, work: &mut OperationWork) {
         let units = self.layer.cell.units();
         let input = self.units(units);
@@ -293,12 +296,12 @@ impl<'a> RnnLowering<'a> {
             tiles: self.machine.tiles,
             speed: self.machine.exchange_speed(),
         };
-        // Sizes were checked when the layer was planned: the dimensions fit the layout.
+        // Sizes were checked when the layer was planned, so the dimensions fit the layout.
         let reduced = reduce::add(work, &reduction);
         debug_assert!(reduced.is_ok());
     }
 
-    /// `count` tensors of the state's size where the state lies.
+    /// Elements on each tile of `count` tensors of the state's size.
     fn units(&self, count: u64) -> TileRuns<Elements> {
         self.state().map(|elements| *elements * count)
     }
@@ -313,7 +316,7 @@ impl<'a> RnnLowering<'a> {
         )
     }
 
-    /// One product of the backward pass; its weights were turned around before the loop.
+    /// One product of the backward pass. Its weights were transposed before the loop.
     fn backward_product(&self, index: usize) -> OperationWork {
         let RnnProductPlans::Training(plans) = &self.plans[index] else {
             return OperationWork::default();
@@ -321,14 +324,14 @@ impl<'a> RnnLowering<'a> {
         conv::lower(self.machine, &plans.backward, &PLANNED_OPERANDS).work
     }
 
-    /// Brings the gradients of input and state from the product that made both.
+    /// Moves the gradients of input and state from the product that computed both.
     fn gather_gradients(&self, step: &mut RnnStepBuilder) {
         let inputs = self.spread(self.layer.input);
         let bytes = inputs.map(|elements| *elements * self.layer.dtype.bytes());
         step.gather("{Prev + Input}Grad", &self.state(), &bytes);
     }
 
-    /// The weights as the backward pass wants them: made once, before the loop.
+    /// Transposition of the weights for the backward pass, once before the loop.
     fn transposed_weights(&self, plans: &RnnProductPlans) -> Option<OperationWork> {
         let RnnProductPlans::Training(plans) = plans else { return None };
         Some(OperationWork {
@@ -343,7 +346,7 @@ impl<'a> RnnLowering<'a> {
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
         let elements = bytes.map(|bytes| Elements(*bytes / self.layer.dtype.bytes()));
         work.push(elementwise::scaled_add("AccumulateWeights", self.layer.dtype, &elements));
-        // The product's result is a tensor of its own, made by its last phase.
+        // The product's result is a tensor of its own, which its last phase writes.
         let end = work.phases().len();
         let place = result_memory_constraint(&plans.update);
         let name = "weightsDelta".to_string();
@@ -358,7 +361,7 @@ impl<'a> RnnLowering<'a> {
         work
     }
 
-    /// The loop over all steps, after `before`.
+    /// Loop over all steps, after `before`.
     fn time_loop(&self, step: RnnStepBuilder, before: &[OperationWork]) -> OperationWork {
         let mut work = OperationWork::default();
         for part in before {
@@ -391,14 +394,14 @@ impl<'a> RnnLowering<'a> {
     }
 }
 
-/// All operands as a plan wants them.
+/// All operands in the layout of the plan.
 const PLANNED_OPERANDS: ConvPassOperands = ConvPassOperands {
     input: OperandSource::Planned,
     weights: OperandSource::Planned,
     result: ResultDestination::Planned,
 };
 
-/// Puts a phase at the end of a work.
+/// Appends a phase to a work.
 fn push(work: &mut OperationWork, phase: WorkPhase) {
     work.items.push(OperationWorkItem::Phase(phase));
 }

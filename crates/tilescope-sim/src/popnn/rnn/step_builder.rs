@@ -1,4 +1,4 @@
-//! One step of a recurrent layer under construction.
+//! Builder of one step of a recurrent layer.
 
 use super::{RnnParams, push};
 use crate::cost_constants::TRANSPOSED_BLOCK_ROWS;
@@ -41,7 +41,7 @@ impl<'a> RnnStepBuilder<'a> {
         self.state.map(|elements| *elements * count)
     }
 
-    /// Slices this step's part off a sequence that has `elements` of it on each tile.
+    /// Slices this step's part from a sequence. `elements` is the part on each tile.
     pub(crate) fn slice(&mut self, what: &str, elements: &TileRuns<Elements>) {
         self.dynamic(&format!("{what}/dynamicSlice"), "DynamicSlice1D", elements);
     }
@@ -51,20 +51,23 @@ impl<'a> RnnStepBuilder<'a> {
         self.dynamic(&format!("{what}/dynamicUpdate"), "DynamicUpdateSlice1D", elements);
     }
 
-    /// Every tile counts the steps itself (Rnn.cpp: the loop counter is replicated).
+    /// Adds a dynamic slice or update. Every tile counts the steps itself (Rnn.cpp: the loop
+    /// counter is replicated).
     fn dynamic(&mut self, name: &str, kind: &str, elements: &TileRuns<Elements>) {
         let dtype = self.dtype();
         let vertex = format!("popops::{kind}<{}>", dtype.poplar_name());
-        let slice = |count: &Elements| cycles::dynamic_slice(dtype, *count, 1);
-        push(&mut self.work, elementwise::phase(name, vertex, 3, elements, slice));
+        let phase = elementwise::phase(name, vertex, 3, elements, |count| {
+            cycles::dynamic_slice(dtype, *count, 1)
+        });
+        push(&mut self.work, phase);
     }
 
-    /// Puts a product's phases here.
+    /// Appends the phases of a product.
     pub(crate) fn append(&mut self, product: OperationWork) {
         self.work.append(product);
     }
 
-    /// Copies `elements` of each tile that stay there.
+    /// Copies `elements` of each tile to the same tile.
     pub(crate) fn copy_on_tile(&mut self, what: &str, elements: &TileRuns<Elements>) {
         let cycles = elements.map(|count| COPY_SPEED.cycles_for(*count * self.dtype().bytes()));
         push(&mut self.work, on_tile_copies(what, "poplar_rt::Memcpy64Bit", &cycles));
@@ -76,8 +79,8 @@ impl<'a> RnnStepBuilder<'a> {
         self.copy_on_tile(what, &state);
     }
 
-    /// Brings a product's result to the tiles of `elements`: transposed in groups first, so that the
-    /// state's dimension is innermost. `more` bytes come along.
+    /// Moves a product's result to the tiles of `elements`, after a transposition in groups that
+    /// makes the state's dimension innermost. `more` bytes are moved in the same exchange.
     pub(crate) fn gather(
         &mut self,
         what: &str,
@@ -88,11 +91,11 @@ impl<'a> RnnStepBuilder<'a> {
         let vertex = format!("poplar_rt::Transpose<{}>", dtype.poplar_name());
         let name = format!("{what}/Transpose");
         let rows = self.layer.batch.min(TRANSPOSED_BLOCK_ROWS.count());
-        let turn = |count: &Elements| {
+        let phase = elementwise::phase(&name, vertex, 2, elements, |count| {
             let matrices = TransposeMatrices { count: 1, rows, columns: count.0.div_ceil(rows) };
             transpose(dtype, matrices)
-        };
-        push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
+        });
+        push(&mut self.work, phase);
         let bytes = tile_runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
         let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles;
@@ -106,7 +109,7 @@ impl<'a> RnnStepBuilder<'a> {
         ));
     }
 
-    /// Brings units from their product, and adds the bias of each to all samples.
+    /// Moves units from their product, and adds the bias of each to all samples.
     pub(crate) fn gather_units(&mut self, what: &str, units: u64) {
         let elements = self.units(units);
         let bias = elements.map(|count| *count * self.layer.dtype.bytes());
@@ -114,37 +117,38 @@ impl<'a> RnnStepBuilder<'a> {
         self.in_place("AddBias", BinaryOpType::Add, units);
     }
 
-    /// A binary operation on `units` tensors of the state's size. Each is a variable of its own.
+    /// Adds a binary operation on `units` tensors of the state's size. Each is a variable of its
+    /// own.
     pub(crate) fn binary(&mut self, what: &str, operation: BinaryOpType, units: u64) {
         self.arithmetic(what, operation, units, false);
     }
 
-    /// The same, overwriting the first operand.
+    /// As [`Self::binary`], overwriting the first operand.
     pub(crate) fn in_place(&mut self, what: &str, operation: BinaryOpType, units: u64) {
         self.arithmetic(what, operation, units, true);
     }
 
     fn arithmetic(&mut self, what: &str, operation: BinaryOpType, units: u64, in_place: bool) {
         let dtype = self.dtype();
-        // Units are variables of their own, so that several of them need a vertex for scattered
-        // regions.
+        // Units are separate variables, so several of them need a vertex for scattered regions.
         let form = match (units, in_place) {
             (1, false) => "BinaryOp1DSupervisor",
             (1, true) => "BinaryOp1DInPlaceSupervisor",
             (_, false) => "BinaryOp2D",
             (_, true) => "BinaryOp2DInPlace",
         };
-        let (op, ty) = (operation.name(), dtype.poplar_name());
+        let op = operation.name();
+        let ty = dtype.poplar_name();
         let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
-        let cycles = |elements: &Elements| {
+        let edges = if in_place { 2 } else { 3 };
+        let phase = elementwise::phase(what, vertex, edges, &self.state, |elements| {
             let extent = ElementwiseExtent { elements: *elements * units, stretches: units };
             cycles::binary(operation, dtype, extent, in_place)
-        };
-        let edges = if in_place { 2 } else { 3 };
-        push(&mut self.work, elementwise::phase(what, vertex, edges, &self.state, cycles));
+        });
+        push(&mut self.work, phase);
     }
 
-    /// A unary operation on one tensor of the state's size.
+    /// Adds a unary operation on one tensor of the state's size.
     pub(crate) fn unary(&mut self, what: &str, operation: UnaryOpType) {
         let phase = elementwise::apart(
             what,
@@ -155,7 +159,8 @@ impl<'a> RnnStepBuilder<'a> {
         push(&mut self.work, phase);
     }
 
-    /// Non-linearities of several units in one compute set: their vertices run one after the other.
+    /// Adds non-linearities of several units in one compute set. Their vertices run one after the
+    /// other.
     pub(crate) fn gates(&mut self, what: &str, gates: &[(NonLinearityType, u64)]) {
         self.together(what, gates, NonLinearityType::cycles);
     }
@@ -171,18 +176,18 @@ impl<'a> RnnStepBuilder<'a> {
         cycles: fn(NonLinearityType, DType, Elements) -> Cycles,
     ) {
         let dtype = self.dtype();
-        let all = |elements: &Elements| {
-            gates.iter().map(|(gate, units)| cycles(*gate, dtype, *elements * *units)).sum()
-        };
         let vertex = format!(
             "popnn::NonLinearitySupervisor<{},popnn::NonLinearityType::{}>",
             dtype.poplar_name(),
             gates.first().map_or("SIGMOID", |(gate, _)| gate.name())
         );
-        push(&mut self.work, elementwise::phase(what, vertex, 1, &self.state, all));
+        let phase = elementwise::phase(what, vertex, 1, &self.state, |elements| {
+            gates.iter().map(|(gate, units)| cycles(*gate, dtype, *elements * *units)).sum()
+        });
+        push(&mut self.work, phase);
     }
 
-    /// An expression of each element in one vertex that is made for it.
+    /// Adds an elementwise expression computed by one dedicated vertex.
     pub(crate) fn expression(&mut self, what: &str, expression: FusedExpression, in_place: bool) {
         let values = (self.dtype(), &self.state);
         let phase = elementwise::fused(what, expression, values, in_place);

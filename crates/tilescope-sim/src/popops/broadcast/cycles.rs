@@ -1,6 +1,6 @@
-//! Tile cycles of vertices that repeat one operand, in place (poplibs lib/popops/
-//! popopsCycleEstimators.cpp, of the commit the op benchmarks were made with). Inside a formula
-//! cycles are plain numbers; a worker gets every sixth cycle.
+//! Tile cycles of in-place vertices that broadcast one operand (poplibs
+//! lib/popops/popopsCycleEstimators.cpp, of the commit used for the op benchmarks). Inside a
+//! formula cycles are plain numbers. A worker gets every sixth cycle.
 
 use crate::popops::elementwise::BinaryOpType;
 use crate::popops::elementwise::cycles::SUPERVISOR_CYCLES;
@@ -9,7 +9,7 @@ use crate::shape::DType;
 use crate::targets::WORKERS;
 use tilescope_report::units::Cycles;
 
-/// `rows` runs of `columns` elements with a value each, by one vertex
+/// Cycles of one vertex on `rows` runs of `columns` elements with one value each
 /// (BroadcastVectorOuterCycleEstimate).
 pub(super) fn outer_vector(
     operation: BinaryOpType,
@@ -17,21 +17,19 @@ pub(super) fn outer_vector(
     [rows, columns]: [u64; 2],
     by_row: bool,
 ) -> Cycles {
-    // Rows that do not begin at a vector take the vertex for misaligned ones.
+    // Rows that do not begin at a vector need the vertex for misaligned rows.
     let aligned = columns.is_multiple_of(vector_width(dtype));
     let outer = if aligned { 7 } else { 25 };
-    let row = |count: u64| outer + operation.inner_with_scalar(dtype, count, true);
-    // Either workers share the rows, or all of them take a part of every row.
-    let loops = if by_row {
-        rows.div_ceil(WORKERS) * row(columns)
-    } else {
-        rows * row(columns.div_ceil(WORKERS))
-    };
-    Cycles(WORKERS * (15 + loops) + SUPERVISOR_CYCLES)
+    // Either workers share the rows, or all of them process a part of every row.
+    let (rows, columns) =
+        if by_row { (rows.div_ceil(WORKERS), columns) } else { (rows, columns.div_ceil(WORKERS)) };
+    let row = outer + operation.inner_with_scalar(dtype, columns, true);
+    Cycles(WORKERS * (15 + rows * row) + SUPERVISOR_CYCLES)
 }
 
-/// A vector of `length` elements that comes `blocks` times over, by all workers of a tile
-/// (BroadcastVectorInnerInPlaceSupervisor). `None` where it would be taken element by element.
+/// Cycles of all workers of a tile for a vector of `length` elements that is repeated `blocks`
+/// times (BroadcastVectorInnerInPlaceSupervisor). `None` if it would be processed element by
+/// element.
 pub(super) fn inner_vector(
     operation: BinaryOpType,
     dtype: DType,
@@ -39,8 +37,8 @@ pub(super) fn inner_vector(
     blocks: u64,
 ) -> Option<Cycles> {
     let half = dtype == DType::Half;
-    // vectorInnerSupervisorDivCycles, vectorInnerSupervisorAddCycles and what the estimators of
-    // each operation add to them for the supervisor and for each worker.
+    // vectorInnerSupervisorDivCycles, vectorInnerSupervisorAddCycles, plus the cycles that the
+    // estimators of each operation add for the supervisor and for each worker.
     let (supervisor, worker) = match operation {
         BinaryOpType::Divide => (13 + 1 + 2, if half { 24 } else { 19 }),
         BinaryOpType::Add => (13, 2 + if half { 19 } else { 17 }),
@@ -50,8 +48,8 @@ pub(super) fn inner_vector(
     Some(Cycles(supervisor + WORKERS * (worker + core)))
 }
 
-/// What one worker takes for vectors of `length` elements that each come so many times over
-/// (BroadcastVectorInner2DInPlace). `None` where one would be taken element by element.
+/// Cycles of one worker for vectors of `length` elements with the given numbers of repetitions
+/// (BroadcastVectorInner2DInPlace). `None` if one would be processed element by element.
 pub(super) fn inner_vector_worker(
     operation: BinaryOpType,
     dtype: DType,
@@ -70,12 +68,12 @@ pub(super) fn inner_vector_worker(
     Some(start + vectors.sum::<Option<u64>>()?)
 }
 
-/// Halves of the longest vector that is added a vector at a time (vectorInnerAddCoreCycles_half).
+/// Longest vector in halves that is added a vector at a time (vectorInnerAddCoreCycles_half).
 const LONGEST_VECTOR: u64 = 2048;
 
-/// The loops of one worker, where it takes whole vectors, or divides. Poplibs means to keep away
-/// from the others, which take halves one by one, at 9 cycles each, but looks at the length alone;
-/// floats are vectorised with two operands only.
+/// Cycles of the loops of one worker if it processes whole vectors, or divides. Poplibs intends to
+/// avoid the other loops, which process halves one by one at 9 cycles each, but checks only the
+/// length. Floats are vectorised only with two operands.
 fn inner_core(operation: BinaryOpType, dtype: DType, length: u64, blocks: u64) -> Option<u64> {
     match (operation, dtype) {
         (BinaryOpType::Divide, DType::Half) => Some(divide_half(length, blocks)),
@@ -89,7 +87,7 @@ fn inner_core(operation: BinaryOpType, dtype: DType, length: u64, blocks: u64) -
 /// Cycles of one division of a float (f32div).
 const DIVIDE_CYCLES: u64 = 3;
 
-/// Two divisions a pair of halves (vectorInnerDivCoreCycles_half).
+/// Cycles of division of halves, two divisions per pair (vectorInnerDivCoreCycles_half).
 fn divide_half(length: u64, blocks: u64) -> u64 {
     let pair = 2 * DIVIDE_CYCLES;
     if length.is_multiple_of(2) {
@@ -103,7 +101,7 @@ fn divide_half(length: u64, blocks: u64) -> u64 {
     10 + blocks / 2 * (aligned + misaligned) + last
 }
 
-/// vectorInnerDivCoreCycles_float
+/// Cycles of division of floats (vectorInnerDivCoreCycles_float).
 fn divide_float(length: u64, blocks: u64) -> u64 {
     if length.is_multiple_of(2) {
         let loops = 2 + DIVIDE_CYCLES + (blocks - 1) * 2 * DIVIDE_CYCLES + DIVIDE_CYCLES + 3;
@@ -113,13 +111,16 @@ fn divide_float(length: u64, blocks: u64) -> u64 {
     }
 }
 
-/// vectorInnerMulCoreCycles_half
+/// Cycles of multiplication of halves (vectorInnerMulCoreCycles_half).
 fn multiply_half(length: u64, blocks: u64) -> Option<u64> {
-    // In place: a block is loaded or stored in a cycle, not both.
-    length.is_multiple_of(4).then_some(5 + 4 + length / 4 * (7 + 2 * blocks))
+    if !length.is_multiple_of(4) {
+        return None;
+    }
+    // In place, a cycle either loads or stores a block, not both.
+    Some(5 + 4 + length / 4 * (7 + 2 * blocks))
 }
 
-/// vectorInnerAddCoreCycles_half
+/// Cycles of addition of halves (vectorInnerAddCoreCycles_half).
 fn add_half(length: u64, blocks: u64) -> Option<u64> {
     if length > LONGEST_VECTOR {
         None

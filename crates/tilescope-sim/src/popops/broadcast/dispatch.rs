@@ -1,6 +1,7 @@
-//! Which vertices a tile takes for an operation with an operand that repeats: scalar, inner vector,
-//! outer vector, general, the first whose conditions hold (poplibs lib/popops/ElementWise.cpp,
-//! constructBroadcastBinaryOp, of the commit the op benchmarks were made with).
+//! Choice of the vertices of a tile for an operation with a broadcast operand. Of scalar, inner
+//! vector, outer vector and general, the first whose conditions hold is used (poplibs
+//! lib/popops/ElementWise.cpp, constructBroadcastBinaryOp, of the commit used for the op
+//! benchmarks).
 
 use super::BroadcastForm;
 use super::cycles;
@@ -13,30 +14,30 @@ use crate::targets::WORKERS;
 use std::ops::Range;
 use tilescope_report::units::{Cycles, Elements};
 
-/// Runs of one value that are taken apart at most (splitIntoScalarBroadcastPatterns).
+/// Maximum number of runs of one value that are split off (splitIntoScalarBroadcastPatterns).
 const MOST_SCALARS: u64 = 256;
 
-/// Blocks that a vertex of an inner vector counts at most: even repeats of all workers
+/// Maximum number of blocks that an inner-vector vertex counts: even repeats of all workers
 /// (binaryOpBroadcastInnerVector, getRptCountMax of the IPU).
 const MOST_BLOCKS: u64 = 4094 * WORKERS;
 
 /// Elements that workers never share (binaryOpBroadcastScalar, grainSize).
 const GRAIN: u64 = 4;
 
-/// The vertices of popops for two operands of which one repeats.
+/// Vertices of popops for two operands with one of them broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BroadcastVertex {
-    /// A value for a run of elements, by all workers.
+    /// One value for a run of elements, by all workers.
     Scalar1D,
-    /// A value for several runs, by one worker.
+    /// One value for several runs, by one worker.
     Scalar2DData,
-    /// Several runs with a value each, by one worker.
+    /// Several runs with one value each, by one worker.
     Scalar2D,
     InnerVector1D,
     InnerVector2D,
     OuterVectorByRow,
     OuterVectorByColumn,
-    /// Operands of one shape: the other one was copied to it.
+    /// Operands of equal shape, after the other one was expanded by a copy.
     General,
 }
 
@@ -66,7 +67,7 @@ impl BroadcastVertex {
         }
     }
 
-    /// Name of the vertex with results of their own. Its loops over vectors take what they take in
+    /// Name of the vertex with separate results. Its loops over vectors take the same cycles as in
     /// place.
     pub(super) fn name_apart(self) -> &'static str {
         match self {
@@ -82,15 +83,15 @@ impl BroadcastVertex {
     }
 }
 
-/// What one tile does.
+/// Work of one tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TileBroadcast {
     pub vertex: BroadcastVertex,
-    /// How many of them.
+    /// Number of vertices of this type.
     pub vertices: u64,
     pub cycles: Cycles,
-    /// Elements of one value, or of values in order, that are copied together before, where the
-    /// repeated operand has to be there as often as it is used.
+    /// Elements per piece, one value or several in order, when the broadcast operand is copied so
+    /// that it is present once for each use. `None` if it is not copied.
     pub copied_piece: Option<Elements>,
 }
 
@@ -100,7 +101,7 @@ impl TileBroadcast {
     }
 }
 
-/// What a tile with these patterns does.
+/// Returns the work of a tile with these patterns.
 pub(super) fn dispatch(
     BroadcastForm { operation, dtype, in_place }: BroadcastForm,
     patterns: &[BroadcastPattern],
@@ -112,7 +113,7 @@ pub(super) fn dispatch(
         .unwrap_or_else(|| tile.general())
 }
 
-/// The patterns of the elements of a tile, which lie together in its memory.
+/// Patterns of the elements of a tile, which are contiguous in its memory.
 struct TilePatterns<'a> {
     operation: BinaryOpType,
     dtype: DType,
@@ -129,10 +130,10 @@ impl TilePatterns<'_> {
         matches!(self.dtype, DType::Half | DType::Float)
     }
 
-    /// A value for each run of elements (binaryOpBroadcastScalar).
+    /// One value for each run of elements (binaryOpBroadcastScalar).
     fn scalar(&self) -> Option<TileBroadcast> {
-        let is_run = |p: &BroadcastPattern| p.inner > 1 && p.values == 1 && p.outer == 1;
-        if !self.patterns.iter().all(is_run) && self.patterns.len() == 1 {
+        let all_runs = self.patterns.iter().all(|p| p.inner > 1 && p.values == 1 && p.outer == 1);
+        if !all_runs && self.patterns.len() == 1 {
             return None;
         }
         let runs = self.patterns.iter().map(|pattern| pattern.runs().0).sum::<u64>();
@@ -140,23 +141,23 @@ impl TilePatterns<'_> {
             return None;
         }
         let runs = self.runs();
-        let length = |run: &Range<u64>| run.end - run.start;
-        // Workers share a run where runs are few and long.
+        // Workers share a run if runs are few and long.
         let shared = runs.len() == 1
             || (runs.len() as u64) < WORKERS
-                && runs.iter().all(|run| length(run) >= WORKERS.div_ceil(2) * GRAIN);
+                && runs.iter().all(|run| run.end - run.start >= WORKERS.div_ceil(2) * GRAIN);
         if shared {
-            let each = |run| {
-                let extent = ElementwiseExtent::one(Elements(length(run)));
-                with_scalar(self.operation, self.dtype, extent, self.in_place)
-            };
-            let cycles = runs.iter().map(each).sum();
+            let mut cycles = Cycles::ZERO;
+            for run in &runs {
+                let extent = ElementwiseExtent::one(Elements(run.end - run.start));
+                cycles += with_scalar(self.operation, self.dtype, extent, self.in_place);
+            }
             return Some(TileBroadcast::new(BroadcastVertex::Scalar1D, runs.len() as u64, cycles));
         }
         self.scalar_by_worker(&runs)
     }
 
-    /// Runs dealt to the workers; nothing where most of the time would go into starting runs.
+    /// Runs distributed over the workers, or `None` if most of the time would be spent on starting
+    /// runs.
     fn scalar_by_worker(&self, runs: &[Range<u64>]) -> Option<TileBroadcast> {
         let bounds = SplitBounds { grain: GRAIN, most: WORKERS, least: 2 * GRAIN };
         let workers = split_regions(runs, bounds);
@@ -166,23 +167,27 @@ impl TilePatterns<'_> {
         }
         let first = &self.patterns[0];
         let one_value = first.values == 1 && self.patterns.iter().all(|p| p.has_values_of(first));
-        // broadcastArithmeticCycleEstimate: 20 cycles to start, 28 for each run.
-        let each = |run: &Range<u64>| {
-            let count = run.end - run.start;
-            28 + if one_value {
-                self.operation.inner_with_scalar(self.dtype, count, self.in_place)
-            } else {
-                self.operation.inner_with_scalars(self.dtype, count)
+        let mut slowest = 0;
+        for runs in &workers {
+            // broadcastArithmeticCycleEstimate: 20 cycles to start, 28 for each run.
+            let mut cycles = 20;
+            for run in runs {
+                let count = run.end - run.start;
+                cycles += 28;
+                cycles += if one_value {
+                    self.operation.inner_with_scalar(self.dtype, count, self.in_place)
+                } else {
+                    self.operation.inner_with_scalars(self.dtype, count)
+                };
             }
-        };
-        let worker = |runs: &Vec<Range<u64>>| 20 + runs.iter().map(each).sum::<u64>();
-        let slowest = workers.iter().map(worker).max().unwrap_or(0);
+            slowest = slowest.max(cycles);
+        }
         let vertex =
             if one_value { BroadcastVertex::Scalar2DData } else { BroadcastVertex::Scalar2D };
         Some(TileBroadcast::new(vertex, workers.len() as u64, Cycles(WORKERS * slowest)))
     }
 
-    /// The elements as runs of one value.
+    /// Returns the elements as runs of one value.
     fn runs(&self) -> Vec<Range<u64>> {
         end_to_end(self.patterns.iter().flat_map(|pattern| {
             let (count, length) = pattern.runs();
@@ -190,12 +195,11 @@ impl TilePatterns<'_> {
         }))
     }
 
-    /// A vector that comes several times over (binaryOpBroadcastInnerVector). Vectors that would be
-    /// taken element by element are kept away from altogether: no profile shows them.
+    /// Vector that is repeated several times (binaryOpBroadcastInnerVector). Vectors that would be
+    /// processed element by element are excluded, because no profile shows them.
     fn inner_vector(&self) -> Option<TileBroadcast> {
         let length = self.patterns.first()?.values;
-        let repeats = |p: &BroadcastPattern| p.inner == 1 && p.outer > 1 && p.values == length;
-        if !self.patterns.iter().all(repeats) {
+        if !self.patterns.iter().all(|p| p.inner == 1 && p.outer > 1 && p.values == length) {
             return None;
         }
         if let [BroadcastPattern { outer: blocks @ ..=MOST_BLOCKS, .. }] = self.patterns {
@@ -205,69 +209,69 @@ impl TilePatterns<'_> {
         self.inner_vector_by_worker(length)
     }
 
-    /// Vectors of several patterns dealt to the workers.
+    /// Vectors of several patterns distributed over the workers.
     fn inner_vector_by_worker(&self, length: u64) -> Option<TileBroadcast> {
         let stretches = end_to_end(self.patterns.iter().map(BroadcastPattern::elements));
         let bounds = SplitBounds { grain: length, most: WORKERS, least: length };
         let workers = split_regions(&stretches, bounds);
-        let worker = |pieces: &Vec<Range<u64>>| {
+        let mut slowest = 0;
+        for pieces in &workers {
             let blocks = pieces.iter().map(|piece| (piece.end - piece.start) / length);
-            cycles::inner_vector_worker(self.operation, self.dtype, length, blocks)
-        };
-        let slowest = workers.iter().map(worker).try_fold(0, |most, one| Some(one?.max(most)))?;
+            let cycles = cycles::inner_vector_worker(self.operation, self.dtype, length, blocks)?;
+            slowest = slowest.max(cycles);
+        }
         let cycles = Cycles(WORKERS * slowest);
         Some(TileBroadcast::new(BroadcastVertex::InnerVector2D, workers.len() as u64, cycles))
     }
 
-    /// A vector whose values repeat in a row (binaryOpBroadcastOuterVector): workers share the rows
-    /// where these are short, and each row where they are long.
+    /// Vector whose values are each repeated in a row (binaryOpBroadcastOuterVector). Workers share
+    /// the rows if these are short, and each row if they are long.
     fn outer_vector(&self) -> Option<TileBroadcast> {
         use BinaryOpType::{Add, Multiply, Subtract};
         let has_vertex = matches!(self.operation, Add | Subtract | Multiply) && self.is_float();
-        let fits = |p: &BroadcastPattern| p.values > 1 && p.inner > 1;
-        if !has_vertex || !self.patterns.iter().all(fits) {
+        if !has_vertex || !self.patterns.iter().all(|p| p.values > 1 && p.inner > 1) {
             return None;
         }
-        let short = |p: &&BroadcastPattern| p.inner < WORKERS * vector_width(self.dtype);
+        let width = WORKERS * vector_width(self.dtype);
         let count = self.patterns.len() as u64;
-        let short_ones = self.patterns.iter().filter(short).count() as u64;
+        let short_ones = self.patterns.iter().filter(|p| p.inner < width).count() as u64;
         if count > WORKERS || short_ones != 0 && short_ones != count {
             return None;
         }
         let by_row = short_ones > 0;
-        let each = |pattern: &BroadcastPattern| {
+        let mut cycles = Cycles::ZERO;
+        for pattern in self.patterns {
             let (rows, columns) = pattern.runs();
-            cycles::outer_vector(self.operation, self.dtype, [rows, columns], by_row)
-        };
+            cycles += cycles::outer_vector(self.operation, self.dtype, [rows, columns], by_row);
+        }
         let vertex = if by_row {
             BroadcastVertex::OuterVectorByRow
         } else {
             BroadcastVertex::OuterVectorByColumn
         };
-        Some(TileBroadcast::new(vertex, count, self.patterns.iter().map(each).sum()))
+        Some(TileBroadcast::new(vertex, count, cycles))
     }
 
-    /// Two operands of one shape (binaryOpGeneral): what repeats is copied, for an edge of a vertex
-    /// is one stretch of memory.
+    /// Two operands of equal shape (binaryOpGeneral). The broadcast operand is copied, because an
+    /// edge of a vertex is one stretch of memory.
     fn general(&self) -> TileBroadcast {
         let extent = ElementwiseExtent::one(Elements(self.elements()));
         let cycles = binary(self.operation, self.dtype, extent, self.in_place);
-        let repeats = |p: &&BroadcastPattern| p.inner > 1 || p.outer > 1;
-        let piece = |p: &BroadcastPattern| Elements(if p.inner > 1 { 1 } else { p.values });
-        let copied_piece = self.patterns.iter().filter(repeats).map(piece).min();
+        let repeated = self.patterns.iter().filter(|p| p.inner > 1 || p.outer > 1);
+        let copied_piece = repeated.map(|p| Elements(if p.inner > 1 { 1 } else { p.values })).min();
         TileBroadcast { vertex: BroadcastVertex::General, vertices: 1, cycles, copied_piece }
     }
 }
 
-/// Stretches of these lengths, one behind the other.
+/// Returns consecutive stretches of these lengths.
 fn end_to_end(lengths: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
-    let mut end = 0;
-    let stretch = |length| {
-        let start = end;
-        end += length;
-        start..end
-    };
-    lengths.map(stretch).collect()
+    let mut stretches = Vec::new();
+    let mut start = 0;
+    for length in lengths {
+        stretches.push(start..start + length);
+        start += length;
+    }
+    stretches
 }
 
 #[cfg(test)]
@@ -301,7 +305,7 @@ mod tests {
         assert_eq!(vertex(Maximum, Half, &[(5, 1, 1), (60, 20, 1), (7, 1, 1)]), (Scalar2D, 6));
         assert_eq!(vertex(Add, Half, &[(1, 16, 60)]), (InnerVector1D, 1));
         assert_eq!(vertex(Add, Half, &[(1, 16, 60), (1, 16, 3)]), (InnerVector2D, 6));
-        // Floats, lengths that are no whole vectors, and rests of rows are all that is left.
+        // Only floats, lengths that are not whole vectors, and remainders of rows are left.
         for patterns in
             [&[(1, 18, 60)][..], &[(1, 16, 60), (1, 15, 1)], &[(1, 320, 1)], &[(1, 60, 2)]]
         {
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_repeats_is_copied() {
+    fn only_broadcast_operands_are_copied() {
         let copied = |inner, values, outer| {
             let form = BroadcastForm { operation: Add, dtype: Float, in_place: true };
             dispatch(form, &[BroadcastPattern::of(inner, values, outer)]).copied_piece

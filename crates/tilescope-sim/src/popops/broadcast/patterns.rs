@@ -1,22 +1,22 @@
-//! How the values of a smaller operand follow each other along the elements of a tile.
+//! Patterns of the values of a smaller operand along the elements of a tile.
 //!
-//! Poplibs looks at each tile alone (lib/popops/ElementWise.cpp, BroadcastPatternAnalysis): a
-//! stretch of memory is cut into patterns, each some values in order, every one repeated so many
-//! times in a row, all of them so many times over.
+//! Poplibs analyses each tile separately (lib/popops/ElementWise.cpp, BroadcastPatternAnalysis). A
+//! stretch of memory is cut into patterns. Each is a sequence of values, with every value repeated
+//! a number of times in a row and the whole sequence repeated a number of times.
 
 use crate::popops::reduce::ColumnPiece;
 use std::ops::Range;
 
-/// Values that repeat alike along a stretch of elements.
+/// Values that repeat uniformly along a stretch of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BroadcastPattern {
-    /// Elements in a row that share a value.
+    /// Consecutive elements that share a value.
     pub inner: u64,
-    /// Different values.
+    /// Number of different values.
     pub values: u64,
-    /// How often all of them come.
+    /// Number of repetitions of the sequence of values.
     pub outer: u64,
-    /// The value it begins with.
+    /// First value of the sequence.
     first: u64,
 }
 
@@ -25,12 +25,12 @@ impl BroadcastPattern {
         self.inner * self.values * self.outer
     }
 
-    /// Whether both are about the same values.
+    /// Returns true if both contain the same values.
     pub(super) fn has_values_of(&self, other: &Self) -> bool {
         (self.first, self.values) == (other.first, other.values)
     }
 
-    /// Its runs of one value each, in order: how many, and of how many elements.
+    /// Number and length of its runs of one value each.
     pub(super) fn runs(&self) -> (u64, u64) {
         (self.values * self.outer, self.inner)
     }
@@ -41,16 +41,16 @@ impl BroadcastPattern {
     }
 }
 
-/// A place between two columns.
+/// Position between two columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PieceCursor {
     piece: usize,
-    /// Columns of the piece before it.
+    /// Columns of the piece before the position.
     within: u64,
 }
 
 impl PieceCursor {
-    /// The columns from here to the end of the piece, if they are `inner` elements each.
+    /// Columns from here to the end of the piece, if they have `inner` elements each.
     fn columns(self, pieces: &[ColumnPiece], inner: u64) -> Option<Range<u64>> {
         let piece = pieces.get(self.piece).filter(|piece| piece.inner == inner)?;
         Some(piece.columns.start + self.within..piece.columns.end)
@@ -66,7 +66,7 @@ impl PieceCursor {
     }
 }
 
-/// The patterns of a tile whose elements lie in `pieces`.
+/// Returns the patterns of a tile whose elements are in `pieces`.
 pub(super) fn patterns(pieces: &[ColumnPiece]) -> Vec<BroadcastPattern> {
     let mut found = Vec::new();
     let mut at = PieceCursor { piece: 0, within: 0 };
@@ -79,7 +79,7 @@ pub(super) fn patterns(pieces: &[ColumnPiece]) -> Vec<BroadcastPattern> {
     found
 }
 
-/// The pattern that begins at `start`, and where the next one does.
+/// Returns the pattern that begins at `start`, and the start of the next one.
 fn next_pattern(pieces: &[ColumnPiece], start: PieceCursor) -> (BroadcastPattern, PieceCursor) {
     let inner = pieces[start.piece].inner;
     let first = pieces[start.piece].columns.start + start.within;
@@ -89,9 +89,9 @@ fn next_pattern(pieces: &[ColumnPiece], start: PieceCursor) -> (BroadcastPattern
     (BroadcastPattern { inner, values, outer, first }, next)
 }
 
-/// The values up to where the first one comes again, and the place behind them. As in poplibs only
-/// the first one is watched for: a row that begins in its middle and is followed by rows of other
-/// values never repeats.
+/// Returns the values up to the next occurrence of the first one, and the position after them. As
+/// in poplibs, only the first value is compared: a row that begins in its middle and precedes rows
+/// of other values never repeats.
 fn values_in_order(
     pieces: &[ColumnPiece],
     start: PieceCursor,
@@ -118,15 +118,17 @@ fn values_in_order(
     (region, at)
 }
 
-/// How often values come in all that were seen once before `start`, and the place behind the last
-/// time that they come as a whole.
+/// Returns the number of complete repetitions of the values, including the one before `start`, and
+/// the position after the last one.
 fn repetitions(
     pieces: &[ColumnPiece],
     start: PieceCursor,
     inner: u64,
     region: &[Range<u64>],
 ) -> (u64, PieceCursor) {
-    let (mut outer, mut whole, mut at) = (1, start, start);
+    let mut outer = 1;
+    let mut whole = start;
+    let mut at = start;
     loop {
         for expected in region {
             let mut expected = expected.clone();
@@ -166,24 +168,24 @@ mod tests {
     fn rows_of_a_bias_repeat() {
         let bias = [(1020, true), (16, false)];
         assert_eq!(found(&bias, 0..160), [(1, 16, 10)]);
-        // From the middle of a row on the values are rotated.
+        // From the middle of a row on, the values are rotated.
         assert_eq!(found(&bias, 8..168), [(1, 16, 10)]);
-        // What is left of a row is a pattern of its own.
+        // The remainder of a row is a pattern of its own.
         assert_eq!(found(&bias, 0..165), [(1, 16, 10), (1, 5, 1)]);
         assert_eq!(found(&bias, 3..10), [(1, 7, 1)]);
     }
 
     #[test]
-    fn groups_of_channels_have_patterns_of_their_own() {
+    fn groups_of_channels_have_separate_patterns() {
         let groups = [(4, false), (10, true), (16, false)];
         assert_eq!(found(&groups, 0..320), [(1, 16, 10), (1, 16, 10)]);
         assert_eq!(found(&groups, 96..224), [(1, 16, 4), (1, 16, 4)]);
-        // The first value of a rotated row does not come again behind the border.
+        // The first value of a rotated row does not recur after the border.
         assert_eq!(found(&groups, 104..200), [(1, 16, 3), (1, 48, 1)]);
     }
 
     #[test]
-    fn rows_with_a_value_each_are_runs() {
+    fn rows_with_one_value_each_are_runs() {
         let rows = [(9, false), (100, true)];
         assert_eq!(found(&rows, 0..300), [(100, 3, 1)]);
         assert_eq!(found(&rows, 50..370), [(50, 1, 1), (100, 2, 1), (70, 1, 1)]);

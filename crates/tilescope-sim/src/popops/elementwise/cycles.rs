@@ -1,9 +1,9 @@
-//! Tile cycles of element-wise vertices (poplibs lib/popops/popopsCycleEstimators.cpp, of the
-//! commit the op benchmarks were made with).
+//! Tile cycles of elementwise vertices (poplibs lib/popops/popopsCycleEstimators.cpp, of the commit
+//! used for the op benchmarks).
 //!
-//! A supervisor vertex deals one stretch of elements to all six workers; a two-dimensional vertex
-//! is one worker's, with several stretches. A worker gets every sixth cycle. Inside a formula cycles
-//! are plain numbers.
+//! A supervisor vertex distributes one stretch of elements over all six workers. A two-dimensional
+//! vertex belongs to one worker, with several stretches. A worker gets every sixth cycle. Inside a
+//! formula cycles are plain numbers.
 
 use super::operation::{BinaryOpType, UnaryOpType};
 use super::{LOADS_INTERLEAVED, vector_width};
@@ -12,14 +12,14 @@ use crate::shape::DType;
 use crate::targets::WORKERS;
 use tilescope_report::units::{Cycles, Elements};
 
-/// Cycles a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
+/// Cycles that a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
 pub(crate) const SUPERVISOR_CYCLES: u64 = 11;
 
-/// The elements of one tile: how many, in how many stretches of memory.
+/// Number of elements of one tile, and number of stretches of memory they occupy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementwiseExtent {
     pub elements: Elements,
-    /// Stretches they lie in; with one, a supervisor vertex takes it.
+    /// Number of stretches. A single one is processed by a supervisor vertex.
     pub stretches: u64,
 }
 
@@ -28,42 +28,43 @@ impl ElementwiseExtent {
         Self { elements, stretches: 1 }
     }
 
-    /// What the busiest worker takes.
+    /// Share of the busiest worker.
     fn worker_share(self) -> ElementwiseWorkerShare {
-        // A two-dimensional vertex is one worker's, so stretches are dealt whole.
+        // A two-dimensional vertex belongs to one worker, so stretches are distributed whole.
         let stretches = self.stretches.max(1).div_ceil(WORKERS);
         ElementwiseWorkerShare { elements: self.elements.0.div_ceil(WORKERS), stretches }
     }
 }
 
-/// What one worker takes of an element-wise operation.
+/// Share of one worker in an elementwise operation.
 struct ElementwiseWorkerShare {
     elements: u64,
-    /// Stretches its elements lie in.
+    /// Number of stretches that its elements occupy.
     stretches: u64,
 }
 
 impl ElementwiseWorkerShare {
-    /// Elements of one stretch.
+    /// Number of elements of one stretch.
     fn stretch(&self) -> u64 {
         self.elements.div_ceil(self.stretches)
     }
 }
 
-/// Cycles of an element-wise vertex besides its loops.
+/// Cycles of an elementwise vertex besides its loops.
 struct ElementwiseOverhead {
-    /// The supervisor of a vertex of one stretch.
+    /// Cycles of the supervisor of a vertex with one stretch.
     supervisor: u64,
-    /// The start of each of its workers.
+    /// Cycles to start each of its workers.
     worker: u64,
-    /// The start of a worker's vertex of several stretches.
+    /// Cycles to start a worker's vertex with several stretches.
     several: u64,
-    /// What each of these stretches takes.
+    /// Cycles for each of these stretches.
     stretch: u64,
 }
 
 impl ElementwiseOverhead {
-    /// Cycles of one tile, where a stretch of so many elements takes `inner` cycles.
+    /// Cycles of one tile, where `inner` returns the cycles of a stretch with the given number of
+    /// elements.
     fn tile(&self, extent: ElementwiseExtent, inner: impl Fn(u64) -> u64) -> Cycles {
         let share = extent.worker_share();
         Cycles(if extent.stretches <= 1 {
@@ -75,26 +76,27 @@ impl ElementwiseOverhead {
     }
 }
 
-/// Several functions of each element in one vertex, which poplibs writes for the expression.
+/// Several elementwise functions in one vertex, which poplibs generates for the expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FusedExpression {
-    /// Operands of the elements' shape.
+    /// Number of operands with the shape of the elements.
     pub operands: u64,
-    /// Functions of one or two values, those of constants and scalars included.
+    /// Number of functions of one or two values, including those of constants and scalars.
     pub functions: u64,
 }
 
-/// Elements of each worker that has a vertex of a fused expression
-/// (poplibs lib/popops/ExpressionGenerator.cpp, executeCodelet).
+/// Number of elements of each worker that has a vertex of a fused expression (poplibs
+/// lib/popops/ExpressionGenerator.cpp, executeCodelet).
 pub(crate) fn fused_parts(dtype: DType, Elements(count): Elements) -> impl Iterator<Item = u64> {
-    /// Bytes that a tile stores at once (Target::getAtomicStoreGranularity).
+    /// Bytes that a tile stores atomically (Target::getAtomicStoreGranularity).
     const ATOMIC_STORE: u64 = 4;
     let grain = vector_width(dtype).max(ATOMIC_STORE);
     split_evenly(count, SplitBounds { grain, most: WORKERS, least: 2 * grain })
         .map(|part| part.end - part.start)
 }
 
-/// A fused expression, by the estimate that poplibs gives the vertex (there).
+/// Cycles of a fused expression, by the estimate that poplibs attaches to the vertex (in the same
+/// file).
 pub(crate) fn fused(expression: FusedExpression, dtype: DType, elements: Elements) -> Cycles {
     let vector = vector_width(dtype);
     let loads = fused_parts(dtype, elements).map(|count| count / vector + count % vector).max();
@@ -102,7 +104,7 @@ pub(crate) fn fused(expression: FusedExpression, dtype: DType, elements: Element
     Cycles(WORKERS * (13 + operands * functions * loads.unwrap_or(0)))
 }
 
-/// `UnaryOp1DSupervisor`, `UnaryOp1DInPlaceSupervisor` and `UnaryOp2D`.
+/// Cycles of `UnaryOp1DSupervisor`, `UnaryOp1DInPlaceSupervisor` and `UnaryOp2D`.
 pub(crate) fn unary(
     operation: UnaryOpType,
     dtype: DType,
@@ -118,7 +120,7 @@ pub(crate) fn unary(
     overhead.tile(extent, |count| operation.inner(dtype, count, in_place))
 }
 
-/// A binary operation on operands of one shape (`BinaryOp1DSupervisor`,
+/// Cycles of a binary operation on operands of equal shape (`BinaryOp1DSupervisor`,
 /// `BinaryOp1DInPlaceSupervisor`, `BinaryOp2D`).
 pub(crate) fn binary(
     operation: BinaryOpType,
@@ -139,7 +141,7 @@ pub(crate) fn binary(
     overhead.tile(extent, |count| operation.inner(dtype, count, in_place))
 }
 
-/// A binary operation with a scalar (`broadcastArithmeticSupervisorCycleEstimate`).
+/// Cycles of a binary operation with a scalar (`broadcastArithmeticSupervisorCycleEstimate`).
 pub(crate) fn with_scalar(
     operation: BinaryOpType,
     dtype: DType,
@@ -151,13 +153,15 @@ pub(crate) fn with_scalar(
     overhead.tile(extent, |count| operation.inner_with_scalar(dtype, count, in_place))
 }
 
-/// `target += scale * source` with a constant scale (`scaledArithmeticSupervisorCycleEstimate`).
+/// Cycles of `target += scale * source` with a constant scale
+/// (`scaledArithmeticSupervisorCycleEstimate`).
 pub(crate) fn scaled_add(target: DType, source: DType, Elements(elements): Elements) -> Cycles {
     let width = vector_width(target);
-    let (vectors, rest) = (elements / width / WORKERS, elements % width);
+    let vectors = elements / width / WORKERS;
+    let rest = elements % width;
     let mixed = target == DType::Half && source == DType::Float;
-    // poplibs can take a cycle off each vector for operands in interleaved memory; the published
-    // rows were estimated so.
+    // poplibs can subtract a cycle per vector for operands in interleaved memory. The estimates of
+    // the published rows did so.
     let faster = u64::from(LOADS_INTERLEAVED && target == source);
     let main = match (vectors, mixed) {
         (0, _) => 0,
@@ -178,7 +182,7 @@ pub(crate) fn scaled_add(target: DType, source: DType, Elements(elements): Eleme
     Cycles(supervisor + WORKERS * (15 + main + 2 + 1 + tail + 1))
 }
 
-/// `target = a target + b source` with scales that are tensors (`aXPlusbYSupervisor`,
+/// Cycles of `target = a target + b source` with scales that are tensors (`aXPlusbYSupervisor`,
 /// `aXPlusbYMixedSupervisorCycleEstimate`).
 pub(crate) fn axpby(target: DType, scale: DType, Elements(elements): Elements) -> Cycles {
     if target == DType::Half && scale == DType::Float {
@@ -190,7 +194,8 @@ pub(crate) fn axpby(target: DType, scale: DType, Elements(elements): Elements) -
     scaled_add(target, target, Elements(elements)) + Cycles(12)
 }
 
-/// A worker's halves scaled in single precision, two at a time (`aXPlusbYMixedCoreCycleEstimate`).
+/// Cycles of a worker that scales halves in single precision, two at a time
+/// (`aXPlusbYMixedCoreCycleEstimate`).
 fn axpby_mixed(count: u64) -> u64 {
     let more = count.saturating_sub(4);
     let main = match (count, more) {
@@ -203,7 +208,7 @@ fn axpby_mixed(count: u64) -> u64 {
     4 + main + 1
 }
 
-/// A change of element type (`CastSupervisor`, `Cast2d`).
+/// Cycles of a conversion to another element type (`CastSupervisor`, `Cast2d`).
 pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> Cycles {
     let share = extent.worker_share();
     Cycles(if extent.stretches <= 1 {
@@ -215,19 +220,20 @@ pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> Cycles 
     })
 }
 
-/// A worker's cast of a stretch (castWorkerCycles).
+/// Cycles of a worker's cast of a stretch (castWorkerCycles).
 fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
-    let (load, store) = (vector_width(from), vector_width(to));
-    let floating = |dtype: DType| matches!(dtype, DType::Half | DType::Float);
+    let load = vector_width(from);
+    let store = vector_width(to);
+    let both_floating = [from, to].iter().all(|dtype| matches!(dtype, DType::Half | DType::Float));
     match (from, to) {
         (DType::UInt8 | DType::Int8, DType::Half) => 4 + cast_rounds(elements, 14, 9),
         (DType::UInt8 | DType::Int8, DType::Float) => 4 + cast_rounds(elements, 14, 10),
         (DType::Half | DType::Float, DType::UInt8 | DType::Int8) => {
             7 + cast_rounds(elements, 15, 12)
         }
-        _ if floating(from) && floating(to) => {
-            // As many elements as two loads bring and one store takes: a tile has two read ports
-            // and one write port.
+        _ if both_floating => {
+            // The number of elements that two loads read and one store writes: a tile has two read
+            // ports and one write port.
             let width = (2 * load).min(store);
             let loads = width / width.min(load * if LOADS_INTERLEAVED { 2 } else { 1 });
             let cycles = loads.max(width / width.min(store));
@@ -240,7 +246,8 @@ fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
     }
 }
 
-/// Rounds of four elements; the first fills the pipeline (the 8-bit cases of `castWorkerCycles`).
+/// Cycles of rounds of four elements. The first fills the pipeline (the 8-bit cases of
+/// `castWorkerCycles`).
 fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
     let main = match elements / 4 {
         0 => 0,
@@ -249,8 +256,8 @@ fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
     main + if elements.is_multiple_of(4) { 2 } else { 12 }
 }
 
-/// Every element set to one value; workers share a tile's elements, two vectors each at least
-/// (poplibs lib/popops/Fill.cpp).
+/// Cycles to set every element to one value. Workers share a tile's elements, at least two vectors
+/// each (poplibs lib/popops/Fill.cpp).
 pub(crate) fn fill(dtype: DType, Elements(elements): Elements) -> Cycles {
     let start = if dtype == DType::Half { 26 } else { 23 };
     let width = vector_width(dtype);
@@ -258,18 +265,18 @@ pub(crate) fn fill(dtype: DType, Elements(elements): Elements) -> Cycles {
     Cycles(WORKERS * (start + busiest.div_ceil(width)))
 }
 
-/// Random bits, and the elements they keep (`DropoutSupervisor` in poplibs
+/// Cycles to draw random bits and mask elements with them (`DropoutSupervisor` in poplibs
 /// lib/poprand/poprandCycleEstimators.cpp).
 pub(crate) fn dropout(dtype: DType, Elements(elements): Elements) -> Cycles {
     Cycles(6 + 2 * elements.div_ceil(vector_width(dtype)) + WORKERS * 24)
 }
 
-/// Rows of a table with a one where the index says, by the supervisor (`EncodeOneHot`).
+/// Cycles of the supervisor to write rows of a table with a one at each index (`EncodeOneHot`).
 pub(crate) fn one_hot(dtype: DType, Elements(indices): Elements) -> Cycles {
     Cycles(SUPERVISOR_CYCLES + indices * if dtype == DType::Half { 74 } else { 100 })
 }
 
-/// A slice that starts where a tensor says: `parts` stretches of `region` elements
+/// Cycles of a slice with a start given by a tensor: `parts` stretches of `region` elements
 /// (`getDynamicSlice1dEstimate`).
 pub(crate) fn dynamic_slice(dtype: DType, Elements(region): Elements, parts: u64) -> Cycles {
     let copies = region.div_ceil(WORKERS) / vector_width(dtype);
@@ -285,10 +292,10 @@ mod tests {
     #[test]
     fn vertices_cost_what_the_estimators_say() {
         let one = ElementwiseExtent::one(Elements(600));
-        // 100 elements a worker: 6 x (28 + 25 x 3) + 20, 6 x (32 + 25 x 3) + 11.
+        // 100 elements per worker: 6 x (28 + 25 x 3) + 20, 6 x (32 + 25 x 3) + 11.
         assert_eq!(unary(UnaryOpType::Relu, DType::Half, one, false), Cycles(638));
         assert_eq!(binary(BinaryOpType::Add, DType::Half, one, false), Cycles(653));
-        // 25 vectors a worker in one cycle each: 6 x (20 + 25) + 11.
+        // 25 vectors per worker in one cycle each: 6 x (20 + 25) + 11.
         assert_eq!(with_scalar(BinaryOpType::Multiply, DType::Half, one, true), Cycles(281));
         // 21 + 6 + 11 + 7 + 12 + 6 x (15 + 6 + 2 x 24 + 4).
         assert_eq!(scaled_add(DType::Half, DType::Half, Elements(600)), Cycles(495));
@@ -317,7 +324,8 @@ mod tests {
         #[test]
         fn more_elements_never_cost_less(elements in 0u64..100_000, more in 0u64..1000, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
-            let (few, many) = (ElementwiseExtent::one(Elements(elements)), ElementwiseExtent::one(Elements(elements + more * 48)));
+            let few = ElementwiseExtent::one(Elements(elements));
+            let many = ElementwiseExtent::one(Elements(elements + more * 48));
             prop_assert!(unary(UnaryOpType::Exp, dtype, few, true) <= unary(UnaryOpType::Exp, dtype, many, true));
             prop_assert!(binary(BinaryOpType::Divide, dtype, few, false) <= binary(BinaryOpType::Divide, dtype, many, false));
             prop_assert!(cast(dtype, DType::Float, few) <= cast(dtype, DType::Float, many));

@@ -1,15 +1,15 @@
-//! What the inner loops of element-wise vertices take (poplibs lib/poplibs_support/
-//! popopsPerformanceEstimation.hpp; what that does not list, later lib/popops/
-//! popopsCycleEstimators.hpp).
+//! Costs of the inner loops of elementwise vertices (poplibs
+//! lib/poplibs_support/popopsPerformanceEstimation.hpp; operations it does not list are from the
+//! later lib/popops/popopsCycleEstimators.hpp).
 
 use super::operation::{BinaryOpType, UnaryOpType};
 use super::vector_width;
 use crate::shape::DType;
 
-/// What one round of an inner loop takes.
+/// Cost of one round of an inner loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ElementwiseLoopCost {
-    /// Elements of a round; 0 stands for one vector of 64 bits.
+    /// Elements of a round. 0 stands for one vector of 64 bits.
     pub elements: u64,
     cycles: u64,
 }
@@ -18,7 +18,7 @@ const fn round(elements: u64, cycles: u64) -> ElementwiseLoopCost {
     ElementwiseLoopCost { elements, cycles }
 }
 
-/// One vector a round.
+/// One vector per round.
 const fn vector(cycles: u64) -> ElementwiseLoopCost {
     ElementwiseLoopCost { elements: 0, cycles }
 }
@@ -32,9 +32,9 @@ pub(super) struct OpLoopCosts<O> {
     pub name: &'static str,
     float: BothForms,
     half: BothForms,
-    /// For whole numbers, where they differ from floats.
+    /// Rounds for integers, if they differ from floats.
     int: Option<BothForms>,
-    /// For truth values, where they differ from whole numbers.
+    /// Rounds for booleans, if they differ from integers.
     truth: Option<BothForms>,
 }
 
@@ -47,7 +47,7 @@ const fn rounds<O>(
     OpLoopCosts { operation, name, float, half, int: None, truth: None }
 }
 
-/// An operation on whole numbers and truth values, which a round of so many cycles takes alike.
+/// Operation that takes the same rounds for integers and booleans.
 const fn whole<O: Copy>(costs: OpLoopCosts<O>, int: BothForms) -> OpLoopCosts<O> {
     OpLoopCosts { int: Some(int), ..costs }
 }
@@ -56,12 +56,12 @@ const fn truth<O: Copy>(costs: OpLoopCosts<O>, truth: BothForms) -> OpLoopCosts<
     OpLoopCosts { truth: Some(truth), ..costs }
 }
 
-/// An operation on truth values alone.
+/// Operation on booleans alone.
 const fn logical<O: Copy>(operation: O, name: &'static str, costs: BothForms) -> OpLoopCosts<O> {
     rounds(operation, name, costs, costs)
 }
 
-/// A comparison: rounds of four, for floats, halves, whole numbers and truth values.
+/// Comparison in rounds of four, for floats, halves, integers and booleans.
 const fn comparison<O: Copy>(
     operation: O,
     name: &'static str,
@@ -71,11 +71,11 @@ const fn comparison<O: Copy>(
     truth(whole(costs, [round(4, int); 2]), [round(4, of_truth); 2])
 }
 
-/// Cycles a compiled loop adds to each round: loads, store, branch.
+/// Cycles that a compiled loop adds to each round: loads, store, branch.
 const UNARY_LOOP_CYCLES: u64 = 4;
 
 pub(super) const UNARY_LOOP_COSTS: &[OpLoopCosts<UnaryOpType>] = &[
-    // Rounds that a compiled loop makes have its overhead in them.
+    // Rounds of a compiled loop include its overhead.
     whole(
         rounds(
             UnaryOpType::Absolute,
@@ -144,7 +144,7 @@ pub(super) const UNARY_LOOP_COSTS: &[OpLoopCosts<UnaryOpType>] = &[
         "LOGICAL_NOT",
         [round(1, 17 + UNARY_LOOP_CYCLES), vector(17 + UNARY_LOOP_CYCLES)],
     ),
-    // Whole numbers take as long as floats: only indices of gathers are negated.
+    // Integers take the same cycles as floats: only indices of gathers are negated.
     rounds(UnaryOpType::Negate, "NEGATE", [round(2, 2), round(2, 3)], [round(4, 2), round(4, 3)]),
     rounds(UnaryOpType::Relu, "RELU", [round(2, 3), round(2, 2)], [round(4, 3), round(4, 2)]),
     rounds(
@@ -201,7 +201,7 @@ pub(super) const BINARY_LOOP_COSTS: &[OpLoopCosts<BinaryOpType>] = &[
         rounds(BinaryOpType::Minimum, "MINIMUM", [round(2, 4); 2], [round(4, 4); 2]),
         [round(1, 7); 2],
     ),
-    // Loops over the exponent of whole numbers, which the estimator takes for 9.
+    // Loops over the exponent of integers, which the estimator assumes to be 9.
     whole(
         rounds(BinaryOpType::Power, "POWER", [round(1, 312); 2], [round(1, 325); 2]),
         [round(1, 32); 2],
@@ -230,7 +230,7 @@ pub(super) const BINARY_LOOP_COSTS: &[OpLoopCosts<BinaryOpType>] = &[
     ),
 ];
 
-/// Rounds of a binary operation with a scalar or a vector that repeats.
+/// Rounds of a binary operation with a scalar or a broadcast vector.
 pub(super) const BROADCAST_LOOP_COSTS: &[OpLoopCosts<BinaryOpType>] = &[
     whole(rounds(BinaryOpType::Add, "ADD", [vector(1); 2], [vector(1); 2]), [round(1, 6); 2]),
     whole(
@@ -253,7 +253,7 @@ pub(super) const BROADCAST_LOOP_COSTS: &[OpLoopCosts<BinaryOpType>] = &[
         rounds(BinaryOpType::Minimum, "MINIMUM", [round(2, 3); 2], [round(4, 3); 2]),
         [round(1, 6); 2],
     ),
-    // Loops over the exponent of whole numbers, which the estimator takes for 9.
+    // Loops over the exponent of integers, which the estimator assumes to be 9.
     whole(
         rounds(BinaryOpType::Power, "POWER", [round(1, 312); 2], [round(1, 325); 2]),
         [round(1, 25); 2],
@@ -283,7 +283,7 @@ pub(super) const BROADCAST_LOOP_COSTS: &[OpLoopCosts<BinaryOpType>] = &[
 ];
 
 impl ElementwiseLoopCost {
-    /// Cycles of `count` elements, each round `extra` cycles longer.
+    /// Cycles of `count` elements, with each round `extra` cycles longer.
     pub(super) fn cycles(self, dtype: DType, count: u64, extra: u64) -> u64 {
         let elements = if self.elements == 0 { vector_width(dtype) } else { self.elements };
         count.div_ceil(elements) * (self.cycles + extra)

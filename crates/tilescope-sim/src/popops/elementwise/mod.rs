@@ -1,4 +1,4 @@
-//! Element-wise vertices: tile cycles by poplibs' own estimators, and compute phases of them.
+//! Elementwise vertices: tile cycles by the estimators of poplibs, and compute phases.
 
 pub(crate) mod cycles;
 mod loop_costs;
@@ -16,19 +16,19 @@ use crate::poplar::work::{VertexInstances, WorkPhase};
 use crate::shape::DType;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
-/// Whether operands are taken to lie in interleaved memory, where a load brings 128 bits: poplibs'
-/// setting that fits the op benchmarks.
+/// True if operands are assumed to be in interleaved memory, where a load reads 128 bits. This
+/// setting of poplibs fits the op benchmarks.
 pub(super) const LOADS_INTERLEAVED: bool = true;
 
 /// Bytes of one load or store.
 pub(crate) const VECTOR_BYTES: Bytes = Bytes(8);
 
-/// Elements of one 64-bit vector.
+/// Number of elements in one 64-bit vector.
 pub(crate) fn vector_width(dtype: DType) -> u64 {
     VECTOR_BYTES / dtype.bytes()
 }
 
-/// A compute phase with one vertex on each tile that has cycles.
+/// Compute phase with one vertex on each tile that has cycles.
 pub(crate) fn compute(
     name: &str,
     vertex_type: String,
@@ -39,7 +39,7 @@ pub(crate) fn compute(
     WorkPhase::of_vertices(name, vertices, cycles)
 }
 
-/// A compute phase with one vertex on each tile of `elements`, its cycles a function of them.
+/// Compute phase with one vertex on each tile of `elements`, whose cycles are a function of them.
 pub(crate) fn phase<T>(
     name: &str,
     vertex_type: String,
@@ -53,18 +53,18 @@ where
     compute(name, vertex_type, edges, elements.map(cycles))
 }
 
-/// A function of elements that popops has vertices for.
+/// Elementwise function for which popops has vertices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ElementwiseOp {
-    /// Of one operand.
+    /// Function of one operand.
     Unary(UnaryOpType),
-    /// Of two operands.
+    /// Function of two operands.
     Binary(BinaryOpType),
-    /// Of an operand and one value for all its elements.
+    /// Function of an operand and one value for all its elements.
     Scalar(BinaryOpType),
 }
 
-/// A phase of a function whose result has memory of its own.
+/// Phase of a function with a separate result.
 pub(crate) fn apart(
     name: &str,
     operation: ElementwiseOp,
@@ -74,7 +74,7 @@ pub(crate) fn apart(
     phase_of(name, operation, (dtype, elements), false)
 }
 
-/// A phase of a function that overwrites its first operand.
+/// Phase of a function that overwrites its first operand.
 pub(crate) fn in_place(
     name: &str,
     operation: ElementwiseOp,
@@ -109,7 +109,7 @@ fn phase_of(
     })
 }
 
-/// A phase of a fused expression, which overwrites an operand or not.
+/// Phase of a fused expression. `in_place` is true if it overwrites an operand.
 pub(crate) fn fused(
     name: &str,
     expression: FusedExpression,
@@ -124,21 +124,21 @@ pub(crate) fn fused(
     WorkPhase::of_vertices(name, vertices, cycles)
 }
 
-/// A phase of `target += scale * source`.
+/// Phase of `target += scale * source`.
 pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::ScaledAddSupervisor<{ty},{ty},{ty},true,false>");
     phase(name, vertex, 2, elements, |count| cycles::scaled_add(dtype, dtype, *count))
 }
 
-/// A phase of `target = a target + b source`.
+/// Phase of `target = a target + b source`.
 pub(crate) fn axpby(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::aXPlusbYSupervisor<{ty},float,false,false>");
     phase(name, vertex, 4, elements, |count| cycles::axpby(dtype, DType::Float, *count))
 }
 
-/// A phase of a change of element type; a copy where there is none.
+/// Phase of a conversion to another element type, or of a copy if the types are equal.
 pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let vertex = if from == to {
         "poplar_rt::DstStridedCopy64BitMultiAccess".to_string()
@@ -148,13 +148,13 @@ pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<Eleme
     phase(name, vertex, 2, elements, |count| cycles::cast(from, to, ElementwiseExtent::one(*count)))
 }
 
-/// A phase that sets every element to one value.
+/// Phase that sets every element to one value.
 pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let vertex = format!("popops::Fill<{}>", dtype.poplar_name());
     phase(name, vertex, 1, elements, |count| cycles::fill(dtype, *count))
 }
 
-/// The phase that writes a one where each label says, `labels` on each tile.
+/// Phase that writes a one at the position of each label, with `labels` on each tile.
 pub(crate) fn one_hot(name: &str, dtype: DType, labels: &TileRuns<u64>) -> WorkPhase {
     let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
     let labels = labels.map(|count| Elements(*count));
@@ -194,7 +194,8 @@ mod tests {
             let fused = |functions| {
                 cycles::fused(FusedExpression { operands, functions }, dtype, Elements(count))
             };
-            // One vertex starts its workers once: two expressions of the same operands take longer.
+            // One vertex starts its workers once, so two separate expressions of the same operands
+            // take longer.
             let two = fused(functions) + fused(1);
             prop_assert!(fused(functions + 1) < two);
             prop_assert!(fused(functions + 1) > fused(functions));

@@ -1,4 +1,4 @@
-//! The operations of element-wise vertices: names, result types, cycles of a worker's loop.
+//! Operations of elementwise vertices: names, result types, cycles of a worker's loop.
 
 use super::LOADS_INTERLEAVED;
 use super::loop_costs::{BINARY_LOOP_COSTS, BROADCAST_LOOP_COSTS, OpLoopCosts, UNARY_LOOP_COSTS};
@@ -9,9 +9,9 @@ use crate::shape::DType;
 pub(crate) enum UnaryOpType {
     /// |x|
     Absolute,
-    /// Inverse of the sine.
+    /// Arc sine.
     Asin,
-    /// The next whole number, upwards.
+    /// Rounds up to a whole number.
     Ceil,
     Cos,
     /// Gauss error function.
@@ -20,7 +20,7 @@ pub(crate) enum UnaryOpType {
     Exp,
     /// e^x - 1
     ExpMinusOne,
-    /// The next whole number, downwards.
+    /// Rounds down to a whole number.
     Floor,
     /// x times the normal distribution function of x.
     GeluErf,
@@ -37,7 +37,7 @@ pub(crate) enum UnaryOpType {
     Negate,
     /// max(x, 0)
     Relu,
-    /// The nearest whole number.
+    /// Rounds to the nearest whole number.
     Round,
     /// 1 / square root of x
     Rsqrt,
@@ -68,20 +68,20 @@ pub(crate) enum BinaryOpType {
     Minimum,
     /// a^b
     Power,
-    /// What is left of a divided by b.
+    /// Remainder of a divided by b.
     Remainder,
-    /// The angle of the point (b, a).
+    /// Angle of the point (b, a).
     Atan2,
-    /// Whether a = b.
+    /// True if a = b.
     Equal,
     NotEqual,
-    /// Whether a > b.
+    /// True if a > b.
     GreaterThan,
-    /// Whether a >= b.
+    /// True if a >= b.
     GreaterThanEqual,
-    /// Whether a < b.
+    /// True if a < b.
     LessThan,
-    /// Whether a <= b.
+    /// True if a <= b.
     LessThanEqual,
     LogicalAnd,
     LogicalOr,
@@ -126,7 +126,7 @@ impl UnaryOpType {
         }
     }
 
-    /// Whether the result is a truth value.
+    /// Returns true if the result is a boolean.
     pub(crate) fn is_predicate(self) -> bool {
         matches!(self, Self::IsFinite | Self::IsInf | Self::IsNan)
     }
@@ -202,7 +202,7 @@ impl BinaryOpType {
         OpLoopCosts::lookup(BINARY_LOOP_COSTS, self).name
     }
 
-    /// Whether the result is a truth value.
+    /// Returns true if the result is a boolean.
     pub(crate) fn is_predicate(self) -> bool {
         matches!(
             self,
@@ -217,7 +217,7 @@ impl BinaryOpType {
         )
     }
 
-    /// Whether operands may change places (poplibs lib/popops/ElementWise.cpp,
+    /// Returns true if the operands can be swapped (poplibs lib/popops/ElementWise.cpp,
     /// isBinaryOpCommutative).
     pub(crate) fn is_commutative(self) -> bool {
         matches!(
@@ -236,7 +236,7 @@ impl BinaryOpType {
         )
     }
 
-    /// Whether the vertex is written in assembly.
+    /// Returns true if the vertex is written in assembly.
     fn is_assembly(self, dtype: DType) -> bool {
         matches!(dtype, DType::Half | DType::Float)
             && matches!(self, Self::Add | Self::Subtract | Self::Multiply)
@@ -245,8 +245,8 @@ impl BinaryOpType {
     /// Worker cycles of the inner loop on `count` elements.
     pub(crate) fn inner(self, dtype: DType, count: u64, in_place: bool) -> u64 {
         let round = OpLoopCosts::lookup(BINARY_LOOP_COSTS, self).round(dtype, in_place);
-        // Two loads and a store a vector; in place and interleaved one load brings both operands.
-        // Compiled loops have a branch besides.
+        // Two loads and one store per vector. In place and interleaved, one load reads both
+        // operands. Compiled loops have a branch in addition.
         let extra = match (round.elements, self.is_assembly(dtype)) {
             (0, true) if in_place && LOADS_INTERLEAVED => 1,
             (0, true) => 2,
@@ -267,7 +267,7 @@ impl BinaryOpType {
         round.cycles(dtype, count, extra)
     }
 
-    /// Worker cycles of the inner loop on `count` elements and one of several scalars, by compiled
+    /// Worker cycles of the inner loop on `count` elements and one of several scalars, in compiled
     /// code (BroadcastScalar2DInPlace).
     pub(crate) fn inner_with_scalars(self, dtype: DType, count: u64) -> u64 {
         let round = OpLoopCosts::lookup(BROADCAST_LOOP_COSTS, self).round(dtype, true);
@@ -297,7 +297,7 @@ mod tests {
                 assert!(rounds.operation.inner_with_scalar(dtype, 100, true) >= 25);
             }
         }
-        // Whole numbers one at a time, truth values four.
+        // Integers one at a time, booleans four at a time.
         assert_eq!(BinaryOpType::Add.inner(DType::Int, 100, true), 700);
         assert_eq!(BinaryOpType::LogicalAnd.inner(DType::Bool, 100, true), 125);
         assert_eq!(BinaryOpType::LessThan.inner(DType::Int, 100, false), 550);

@@ -6,14 +6,14 @@ use crate::shape::DType;
 use crate::targets::WORKERS;
 use tilescope_report::units::{Cycles, Elements, TileRuns};
 
-/// What random numbers are drawn from.
+/// Distribution of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RandomDistribution {
-    /// Any number of a range, alike.
+    /// Uniform over a range.
     Uniform,
-    /// The normal distribution.
+    /// Normal distribution.
     Normal,
-    /// One with some probability, else zero.
+    /// One with a given probability, else zero.
     Bernoulli,
 }
 
@@ -26,13 +26,13 @@ impl RandomDistribution {
         }
     }
 
-    /// Cycles of a tile. Poplibs divides by other widths than a vector's for two of them; a store
-    /// takes a vector.
+    /// Tile cycles. For two of the distributions poplibs divides by widths other than that of a
+    /// vector; here a store writes a vector.
     fn cycles(self, dtype: DType, Elements(count): Elements) -> Cycles {
         let half = dtype == DType::Half;
         let width = vector_width(dtype);
         let odd = u64::from(!count.is_multiple_of(width));
-        // Cycles of a vector, of each worker, and of what is no whole vector.
+        // Cycles of a vector, of each worker, and of a remainder shorter than a vector.
         let (vector, worker, rest) = match (self, half) {
             (Self::Uniform, false) => (4, 22, 4),
             (Self::Normal, false) => (4, 22, 3),
@@ -44,7 +44,7 @@ impl RandomDistribution {
     }
 }
 
-/// A phase that fills a tensor with random numbers.
+/// Phase that fills a tensor with random numbers.
 pub(crate) fn random(
     distribution: RandomDistribution,
     dtype: DType,

@@ -1,7 +1,7 @@
-//! Element-wise vertices of three operands: select and clamp (poplibs lib/popops/
-//! popopsCycleEstimators.cpp, of the commit the op benchmarks were made with). Each is one worker's;
-//! a tile's elements are dealt to its workers in whole vectors (lib/popops/ElementWise.cpp,
-//! ternaryOp).
+//! Elementwise vertices of three operands: select and clamp (poplibs
+//! lib/popops/popopsCycleEstimators.cpp, of the commit used for the op benchmarks). Each belongs to
+//! one worker. A tile's elements are distributed over its workers in whole vectors
+//! (lib/popops/ElementWise.cpp, ternaryOp).
 
 use super::vector_width;
 use crate::poplar::work::{VertexInstances, WorkPhase};
@@ -10,10 +10,10 @@ use crate::shape::DType;
 use crate::targets::WORKERS;
 use tilescope_report::units::{Cycles, Elements, TileRuns};
 
-/// Which operands of a choice repeat for all elements.
+/// Operands of a select that are broadcast to all elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectForm {
-    /// None.
+    /// No operand.
     Elements,
     /// Both values to choose from.
     TwoScalars,
@@ -30,7 +30,7 @@ impl SelectForm {
         }
     }
 
-    /// Cycles of a worker with so many elements.
+    /// Cycles of a worker with `count` elements.
     fn worker(self, dtype: DType, count: u64) -> u64 {
         let bytes = dtype.bytes().0;
         match (self, bytes) {
@@ -47,7 +47,7 @@ impl SelectForm {
     }
 }
 
-/// A phase in which vertices of workers take shares of the elements of each tile.
+/// Phase in which vertices of workers share the elements of each tile.
 fn by_worker(
     name: &str,
     vertex: String,
@@ -55,17 +55,18 @@ fn by_worker(
     (dtype, elements): (DType, &TileRuns<Elements>),
     worker: impl Fn(u64) -> u64,
 ) -> WorkPhase {
-    // Stores of less than a word would write into that of a neighbour.
+    // Stores of less than a word would overwrite part of a neighbour's word.
     let grain = vector_width(dtype).max(4 / dtype.bytes().0);
     let bounds = SplitBounds { grain, most: WORKERS, least: 2 * grain };
-    let shares = |count: &Elements| split_evenly(count.0, bounds).map(|part| part.end - part.start);
-    let cycles =
-        elements.map(|count| Cycles(WORKERS * shares(count).map(&worker).max().unwrap_or(0)));
-    let count = elements.map(|count| shares(count).count() as u64);
+    let cycles = elements.map(|count| {
+        let shares = split_evenly(count.0, bounds).map(|part| part.end - part.start);
+        Cycles(WORKERS * shares.map(&worker).max().unwrap_or(0))
+    });
+    let count = elements.map(|count| split_evenly(count.0, bounds).count() as u64);
     WorkPhase::of_vertices(name, VertexInstances::of_edges(vertex, count, edges), cycles)
 }
 
-/// A phase that chooses between two values for every element.
+/// Phase that chooses between two values for every element.
 pub(crate) fn select(
     name: &str,
     form: SelectForm,
@@ -76,7 +77,7 @@ pub(crate) fn select(
     by_worker(name, vertex, 4, (dtype, elements), |count| form.worker(dtype, count))
 }
 
-/// A phase that keeps every element between two bounds, overwriting it (BroadcastClampInPlace).
+/// Phase that clamps every element between two bounds in place (BroadcastClampInPlace).
 pub(crate) fn clamp_in_place(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let vertex = format!("popops::BroadcastClampInPlace<{}>", dtype.poplar_name());
     by_worker(name, vertex, 3, (dtype, elements), |count| {

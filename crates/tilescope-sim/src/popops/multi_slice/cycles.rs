@@ -1,13 +1,13 @@
-//! Tile cycles of gathers and updates (poplibs lib/popops/popopsCycleEstimators.cpp, multiSlicer and
-//! MultiUpdateAdd, of the commit the op benchmarks were made with). Costs depend on the values of
-//! the indices; like the estimators, these count every row as present.
+//! Tile cycles of gathers and updates (poplibs lib/popops/popopsCycleEstimators.cpp, multiSlicer
+//! and MultiUpdateAdd, of the commit used for the op benchmarks). Costs depend on the values of the
+//! indices. Like the estimators, these functions count every row as present.
 
 use crate::popops::elementwise::vector_width;
 use crate::shape::DType;
 use crate::targets::WORKERS;
 use tilescope_report::units::Cycles;
 
-/// Copies `lookups` rows of `columns` elements; workers share the lookups (`multiSlicer`).
+/// Cycles to copy `lookups` rows of `columns` elements. Workers share the lookups (`multiSlicer`).
 pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     if lookups == 0 {
         return Cycles::ZERO;
@@ -16,8 +16,8 @@ pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     Cycles(WORKERS * (16 + lookups.div_ceil(WORKERS) * row))
 }
 
-/// Writes `lookups` rows of `columns` elements: one worker does it all, because rows may repeat
-/// (`MultiUpdate`).
+/// Cycles to write `lookups` rows of `columns` elements. One worker does all of it, because rows
+/// may repeat (`MultiUpdate`).
 pub(crate) fn overwrite(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     if lookups == 0 {
         return Cycles::ZERO;
@@ -25,8 +25,8 @@ pub(crate) fn overwrite(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     Cycles(WORKERS * (16 + lookups * (19 + 3 * columns.div_ceil(vector_width(dtype)))))
 }
 
-/// Adds `lookups` rows of `columns` elements: one worker does it all, because rows may repeat
-/// (`MultiUpdateAdd`).
+/// Cycles to add `lookups` rows of `columns` elements. One worker does all of it, because rows may
+/// repeat (`MultiUpdateAdd`).
 pub(crate) fn update(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     if lookups == 0 {
         return Cycles::ZERO;

@@ -1,9 +1,10 @@
-//! Rows of a table, gathered by index, and added to by index.
+//! Gathers and updates of the rows of a table by index.
 //!
-//! As popops does it (poplibs lib/popops/DynamicSlice.cpp, multiSlicePlanned and
-//! generatePlannedMultiUpdateAdd): each tile has some rows and columns of the table and answers some
-//! of the lookups. Lookups of a split table are chosen from the parts in a second stage; updates of
-//! split lookups go to dense sums of their own, which are reduced and added to the table.
+//! The method is that of popops (poplibs lib/popops/DynamicSlice.cpp, multiSlicePlanned and
+//! generatePlannedMultiUpdateAdd). Each tile holds some rows and columns of the table and processes
+//! some of the lookups. If the table is split, a second stage selects the results from the parts.
+//! If lookups are split, updates go to separate dense sums, which are reduced and added to the
+//! table.
 
 mod cycles;
 mod plan;
@@ -26,7 +27,7 @@ use plan::INDICES_PER_TILE;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRange, TileRuns};
 
-/// A table and how often it is looked up.
+/// Sizes of a table and number of lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MultiSliceParams {
     /// Rows of the table.
@@ -38,25 +39,26 @@ pub struct MultiSliceParams {
     pub dtype: DType,
 }
 
-/// What one tile has to do.
+/// Work of one tile.
 #[derive(Clone, Copy, Debug, Default)]
 struct MultiSliceTilePart {
-    /// Which of the parts of the lookups, and of the rows.
+    /// Index of its part of the lookups, and of its part of the rows.
     index: [u64; 2],
     rows: u64,
     columns: u64,
     lookups: u64,
-    /// Its lookups in the second stage.
+    /// Number of its lookups in the second stage.
     second_stage_lookups: u64,
 }
 
-/// Elements of part `index` when `size` elements are cut into parts of the same largest size.
+/// Number of elements of part `index` when `size` elements are cut into parts of the same largest
+/// size.
 fn part(size: u64, parts: u64, index: u64) -> u64 {
     let largest = size.div_ceil(parts);
     size.saturating_sub(index * largest).min(largest)
 }
 
-/// An embedding on the tiles of one IPU.
+/// Embedding on the tiles of one IPU.
 #[derive(Clone, Debug)]
 pub(crate) struct MultiSliceLowering<'a> {
     machine: &'a IpuTarget,
@@ -66,15 +68,15 @@ pub(crate) struct MultiSliceLowering<'a> {
 }
 
 impl<'a> MultiSliceLowering<'a> {
-    /// Deals `embedding` to tiles as `plan` says.
+    /// Distributes `embedding` over tiles according to `plan`.
     pub(crate) fn new(
         machine: &'a IpuTarget,
         embedding: MultiSliceParams,
         plan: SlicePlan,
     ) -> Self {
         let mut parts = Vec::new();
-        // The order of memory: a part of the columns row by row, then the next one. So every tile has
-        // rows of one part. Which tile that is is a hash of the plan in poplibs (startTile).
+        // Memory order: a part of the columns row by row, then the next one, so every tile holds
+        // rows of one part. In poplibs a hash of the plan selects the first tile (startTile).
         for column in 0..plan.columns {
             for lookup in 0..plan.lookups {
                 for row in 0..plan.rows {
@@ -86,8 +88,8 @@ impl<'a> MultiSliceLowering<'a> {
                         rows: part(embedding.rows, plan.rows, row),
                         columns: columns.min(embedding.width),
                         lookups,
-                        // Tiles with the same lookups and columns but other rows share choosing
-                        // among their results.
+                        // Tiles with the same lookups and columns but different rows share the
+                        // selection among their results.
                         second_stage_lookups: part(lookups, plan.rows, row),
                     });
                 }
@@ -108,20 +110,21 @@ impl<'a> MultiSliceLowering<'a> {
         self.embedding.dtype.bytes()
     }
 
-    /// How the table lies: each part is shared out evenly to the tiles that look up in it.
+    /// Layout of the table. Each part is distributed evenly over the tiles that look up in it.
     pub(crate) fn table(&self) -> TensorLayout {
         let grain = self.plan.grain;
-        let held = |at: &MultiSliceTilePart| {
+        // The table is stored once, spread over the tiles that use it, and broadcast to all of
+        // them for each gather: here poplibs accepts more exchange for less persistent memory.
+        let held = self.on_tiles(|at| {
             let grains = at.rows * at.columns.div_ceil(grain);
-            // The table is stored once, spread over the tiles that use it, and broadcast to all of
-            // them for each gather: poplibs trades exchange for persistent memory here.
             Elements(part(grains, self.plan.lookups, at.index[0]) * grain)
-        };
-        self.in_parts(self.embedding.rows, self.on_tiles(held))
+        });
+        self.in_parts(self.embedding.rows, held)
     }
 
-    /// A tensor of so many rows that lies so: each part is contiguous, with the columns of a row
-    /// together (poplibs lib/popops/DynamicSlice.cpp, createPartitionableTensor).
+    /// Layout of a tensor of `rows` rows with the given distribution. Each part is contiguous, with
+    /// the columns of a row together (poplibs lib/popops/DynamicSlice.cpp,
+    /// createPartitionableTensor).
     fn in_parts(&self, rows: u64, elements: TileRuns<Elements>) -> TensorLayout {
         let width = self.embedding.width;
         let columns = self.parts.first().map_or(width, |part| part.columns);
@@ -129,13 +132,13 @@ impl<'a> MultiSliceLowering<'a> {
         TensorLayout { elements, order }
     }
 
-    /// How the rows that are looked up, or are to be added, lie.
+    /// Layout of the rows that are looked up or added.
     pub(crate) fn slices(&self) -> TensorLayout {
-        let held = |at: &MultiSliceTilePart| Elements(at.second_stage_lookups * at.columns);
-        self.in_parts(self.embedding.lookups, self.on_tiles(held))
+        let held = self.on_tiles(|at| Elements(at.second_stage_lookups * at.columns));
+        self.in_parts(self.embedding.lookups, held)
     }
 
-    /// How the indices lie.
+    /// Layout of the indices.
     pub(crate) fn indices(&self) -> TensorLayout {
         let least = INDICES_PER_TILE * WORD_BYTES;
         let lookups = Elements(self.embedding.lookups);
@@ -155,10 +158,10 @@ impl<'a> MultiSliceLowering<'a> {
         work.temporaries.push(TemporaryVariable::anywhere(name, category, bytes, live));
     }
 
-    /// A temporary of an update. A cast reads one memory element and writes another (poplibs
-    /// lib/popops/codelets, `elem(*src) != elem(*dst)`), and the updates to be cast lie with all
-    /// that stays. What lives with their copy is placed above it, as the fullest tiles of Poplar's
-    /// op benchmarks show.
+    /// Adds a temporary of an update. A cast reads one memory element and writes another (poplibs
+    /// lib/popops/codelets, `elem(*src) != elem(*dst)`), and the updates to be cast are in the same
+    /// element as the always-live variables. Variables that are live together with their copy are
+    /// placed above it, as the fullest tiles of Poplar's op benchmarks show.
     fn add_cast_temporary(
         &self,
         work: &mut OperationWork,
@@ -203,7 +206,7 @@ impl<'a> MultiSliceLowering<'a> {
         work.push(elementwise::compute(name, vertex, 3, self.on_tiles(cycles)));
     }
 
-    /// Bytes of the table that a tile copies: its part, where lookups share it.
+    /// Bytes of the table that a tile copies: its part, if lookups share it.
     fn table_copy(&self) -> TileRuns<Bytes> {
         if self.plan.lookups == 1 {
             return TileRuns::empty();
@@ -211,7 +214,7 @@ impl<'a> MultiSliceLowering<'a> {
         self.on_tiles(|part| part.rows * part.columns * self.element())
     }
 
-    /// Looks rows up.
+    /// Returns the gather of rows.
     pub(crate) fn gather(&self) -> OperationWork {
         let mut work = OperationWork::default();
         let dtype = self.embedding.dtype;
@@ -219,7 +222,7 @@ impl<'a> MultiSliceLowering<'a> {
         let copy = self.table_copy();
         let wanted = add_per_tile(&indices, &copy);
         let mut held = self.indices().bytes(WORD_BYTES);
-        // A tile that has all it looks up in to itself gets no copy, and nobody sends one.
+        // A tile that holds its whole part of the table gets no copy, so no tile sends one.
         if !copy.is_empty() {
             held = add_per_tile(&held, &self.table().bytes(self.element()));
         }
@@ -235,7 +238,8 @@ impl<'a> MultiSliceLowering<'a> {
         work
     }
 
-    /// The second stage: of the results of all parts of the rows, the right ones.
+    /// Adds the second stage, which selects the correct results from those of all parts of the
+    /// rows.
     fn choose(&self, work: &mut OperationWork) {
         let dtype = self.embedding.dtype;
         let first_result = self.on_tiles(|part| part.lookups * part.columns * self.element());
@@ -251,8 +255,8 @@ impl<'a> MultiSliceLowering<'a> {
             ));
         }
         let from = work.phases().len();
-        // Each part of the rows gives a result for every lookup; only one of them is of the right
-        // row.
+        // Each part of the rows yields a result for every lookup. Only one of them is from the
+        // right row.
         let candidates = self.on_tiles(|part| {
             self.plan.rows * part.second_stage_lookups * part.columns * self.element()
         });
@@ -272,14 +276,15 @@ impl<'a> MultiSliceLowering<'a> {
         );
     }
 
-    /// Adds rows to the rows that indices name.
+    /// Adds rows to the rows that indices select.
     ///
     /// # Errors
-    /// Where sums cannot be reduced.
+    ///
+    /// Fails if sums cannot be reduced.
     pub(crate) fn update(&self) -> Result<OperationWork, ReduceError> {
         let mut work = OperationWork::default();
         let several = self.plan.lookups > 1;
-        // Split lookups add into partial tables of their own, and poplibs sums those in floats.
+        // Split lookups add into separate partial tables, which poplibs sums in floats.
         let dtype = if several { DType::Float } else { self.embedding.dtype };
         if several {
             self.cast_slices(&mut work);
@@ -317,21 +322,21 @@ impl<'a> MultiSliceLowering<'a> {
         Ok(work)
     }
 
-    /// Adds the exchange of indices and updates; returns what each tile receives.
+    /// Adds the exchange of indices and updates. Returns the bytes that each tile receives.
     fn send_updates(&self, work: &mut OperationWork, name: &str, dtype: DType) -> TileRuns<Bytes> {
         let mut wanted = self.on_tiles(|part| part.lookups * WORD_BYTES);
         let mut held = self.indices().bytes(WORD_BYTES);
         if self.plan.rows > 1 {
-            // Every part of the rows looks at all updates.
-            let all = |part: &MultiSliceTilePart| part.lookups * part.columns * dtype.bytes();
-            wanted = add_per_tile(&wanted, &self.on_tiles(all));
+            // Every part of the rows reads all updates.
+            let updates = self.on_tiles(|part| part.lookups * part.columns * dtype.bytes());
+            wanted = add_per_tile(&wanted, &updates);
             held = add_per_tile(&held, &self.slices().bytes(dtype.bytes()));
         }
         self.exchange(work, name, &wanted, &held);
         wanted
     }
 
-    /// Puts rows where the rows are that indices name. The plan has one part of the lookups.
+    /// Overwrites the rows that indices select. The plan has one part of the lookups.
     pub(crate) fn overwrite(&self) -> OperationWork {
         debug_assert_eq!(
             self.plan.lookups, 1,
@@ -348,7 +353,7 @@ impl<'a> MultiSliceLowering<'a> {
         work
     }
 
-    /// Updates of narrow type are copied, then cast: sums are kept in floats.
+    /// Copies updates of a narrow type and casts them, because sums are computed in floats.
     fn cast_slices(&self, work: &mut OperationWork) {
         let dtype = self.embedding.dtype;
         let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
@@ -409,7 +414,8 @@ impl<'a> MultiSliceLowering<'a> {
         let from = work.phases().len();
         let wide = table.map(|count| *count * float.bytes());
         if dtype != float {
-            // The table is widened for the sum and narrowed after it, so that it rounds once.
+            // The table is widened for the sum and narrowed after it, so that it is rounded only
+            // once.
             work.push(elementwise::cast("multiUpdateAdd/castBase", dtype, float, &table));
         }
         let held = reduced.map(|count| *count * float.bytes());

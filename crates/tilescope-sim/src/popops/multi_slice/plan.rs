@@ -1,6 +1,6 @@
-//! How a table is split for gathers and updates: rows, columns and lookups over tiles, so that
-//! memory is least, or cycles (poplibs lib/popops/DynamicSlice.cpp, `embedding::plan`, of March 2021
-//! and of 2023).
+//! Plans of gathers and updates: splits of rows, columns and lookups over tiles that minimise
+//! memory or cycles (poplibs lib/popops/DynamicSlice.cpp, `embedding::plan`, of March 2021 and of
+//! 2023).
 
 use super::MultiSliceParams;
 use crate::poplar::exchange::WORD_BYTES;
@@ -9,29 +9,29 @@ use crate::shape::DType;
 use crate::targets::{IpuTarget, WORKERS};
 use tilescope_report::units::{Bytes, Cycles, Quantity};
 
-/// Bytes that are stored at once: where memory is least, columns are dealt in grains of them.
+/// Bytes of one store. Plans of least memory distribute columns in grains of this size.
 const STORE_BYTES: Bytes = Bytes(4);
 
-/// Fewest indices on one tile.
+/// Minimum number of indices on one tile.
 pub(crate) const INDICES_PER_TILE: u64 = 32;
 
-/// Weight of bytes that stay against bytes that pass.
+/// Weight of persistent bytes relative to temporary bytes.
 const PERSISTENT_WEIGHT: u64 = 10;
 
-/// Numbers of parts, one tile each.
+/// Numbers of parts, one tile for each combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlicePlan {
     /// Parts of the columns.
     pub columns: u64,
-    /// Parts of the rows: a second stage chooses between their results.
+    /// Parts of the rows. A second stage selects between their results.
     pub rows: u64,
-    /// Parts of the lookups: the table is copied to each, and their updates are added up.
+    /// Parts of the lookups. Each gets a copy of the table, and their updates are summed.
     pub lookups: u64,
-    /// Columns that are dealt to tiles together.
+    /// Columns that are distributed to tiles together.
     pub grain: u64,
 }
 
-/// The part of a table and of its lookups that the fullest tile has.
+/// Part of a table and of its lookups on the fullest tile.
 #[derive(Clone, Copy, Debug)]
 struct LargestPart {
     grains: u64,
@@ -39,7 +39,7 @@ struct LargestPart {
     lookups: u64,
 }
 
-/// Part counts up to `most`, each the fewest that give their largest part, with that part.
+/// Numbers of parts up to `most`, each the smallest that yields its largest part, with that part.
 fn splits(size: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
     let most = most.min(size);
     let mut next = 1;
@@ -52,18 +52,18 @@ fn splits(size: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// The plan that needs the least memory on at most `tiles` tiles.
+/// Returns the plan with the least memory on at most `tiles` tiles.
 pub fn plan(embedding: &MultiSliceParams, tiles: u64, updated: bool) -> SlicePlan {
     least_memory(embedding, tiles, updated, embedding.lookups)
 }
 
-/// The plan that needs the least memory for rows that overwrite those of the table: what parts of
-/// the lookups wrote could not be put together, so there is one.
+/// Returns the plan with the least memory for rows that overwrite those of the table. Results of
+/// several parts of the lookups could not be combined, so there is one part.
 pub(crate) fn overwriting_plan(embedding: &MultiSliceParams, tiles: u64) -> SlicePlan {
     least_memory(embedding, tiles, true, 1)
 }
 
-/// The plan of at most so many parts of the lookups that needs the least memory.
+/// Returns the plan with the least memory and at most `most_lookups` parts of the lookups.
 fn least_memory(
     embedding: &MultiSliceParams,
     tiles: u64,
@@ -77,9 +77,9 @@ fn least_memory(
     })
 }
 
-/// The plan of a gather alone that takes the fewest cycles by the estimate of poplibs of 2023, of
-/// those whose temporaries leave enough of a tile's memory, if there are any. PopART plans gathers
-/// and the updates of their tables apart (popart willow/src/popx/op/gatherx.cpp).
+/// Returns the plan of a single gather with the fewest cycles by the estimate of poplibs of 2023,
+/// among those whose temporaries leave enough of a tile's memory, if there are any. PopART plans
+/// gathers and the updates of their tables separately (popart willow/src/popx/op/gatherx.cpp).
 pub(crate) fn fastest_gather(embedding: &MultiSliceParams, machine: &IpuTarget) -> SlicePlan {
     let tiles = u64::from(machine.tiles);
     let grain = (LOAD_BYTES / embedding.dtype.bytes()).clamp(1, embedding.width.max(1));
@@ -90,7 +90,8 @@ pub(crate) fn fastest_gather(embedding: &MultiSliceParams, machine: &IpuTarget) 
     })
 }
 
-/// The plan of at most so many parts of the lookups, columns in such grains, that costs least.
+/// Returns the plan with the lowest `cost` that has at most `most_lookups` parts of the lookups,
+/// with columns in grains of `grain`.
 fn least<T: Ord>(
     embedding: &MultiSliceParams,
     (tiles, grain): (u64, u64),
@@ -100,7 +101,7 @@ fn least<T: Ord>(
     let mut best: Option<(T, SlicePlan)> = None;
     for (columns, grains) in splits(embedding.width.div_ceil(grain), tiles) {
         // With fewer than two rows on a tile, overhead that poplibs does not count exceeds the
-        // memory that is saved.
+        // memory saved.
         let most_rows = embedding.rows.div_ceil(2).min(tiles / columns);
         for (rows, entries) in splits(embedding.rows, most_rows) {
             let most = most_lookups.min(tiles / (columns * rows));
@@ -116,12 +117,12 @@ fn least<T: Ord>(
     best.map_or(SlicePlan { columns: 1, rows: 1, lookups: 1, grain }, |(_, plan)| plan)
 }
 
-/// Share of a tile's memory that temporaries of a gather may fill where nothing else is said
+/// Default share of a tile's memory that temporaries of a gather may occupy
 /// (`SliceOptions::availableMemoryProportion`).
 const TEMPORARY_SHARE: (u64, u64) = (6, 10);
 
-/// The costs that poplibs of 2023 expects of a gather on the fullest tile (`constructModel`). Its
-/// serial splits of the lookups are left out.
+/// Costs of a gather on the fullest tile as poplibs of 2023 estimates them (`constructModel`),
+/// without its serial splits of the lookups.
 struct GatherEstimate<'a> {
     embedding: &'a MultiSliceParams,
     plan: SlicePlan,
@@ -134,8 +135,8 @@ impl GatherEstimate<'_> {
         self.part.grains * self.plan.grain * self.embedding.dtype.bytes()
     }
 
-    /// The bytes of the table that a tile copies: its part where lookups share it, and in any case
-    /// those that it has more than if the table were spread evenly.
+    /// Bytes of the table that a tile copies: its part if lookups share it, otherwise its excess
+    /// over an even distribution of the table.
     fn table_copy(&self) -> Bytes {
         let held = self.part.rows * self.row();
         let grains = self.embedding.rows * self.embedding.width.div_ceil(self.plan.grain);
@@ -148,23 +149,22 @@ impl GatherEstimate<'_> {
         self.part.lookups.div_ceil(self.plan.rows)
     }
 
-    /// The bytes that the second stage chooses from.
+    /// Bytes from which the second stage selects.
     fn candidates(&self) -> Bytes {
         self.plan.rows * self.chosen() * self.row()
     }
 
     fn cycles(&self) -> Cycles {
-        let sent = |bytes: Bytes| Cycles(bytes.div_ceil(WORD_BYTES.0).0);
         let columns = self.part.grains * self.plan.grain;
-        let first = sent(self.table_copy()) + self.slices(columns, self.part.lookups);
+        let first = exchange_cycles(self.table_copy()) + self.slices(columns, self.part.lookups);
         if self.plan.rows == 1 {
             return first;
         }
-        // poplibs counts the grains of a row as its columns here.
-        first + sent(self.candidates()) + self.slices(self.part.grains, self.chosen())
+        // Here poplibs uses the grains of a row as its columns.
+        first + exchange_cycles(self.candidates()) + self.slices(self.part.grains, self.chosen())
     }
 
-    /// `getMultiSliceCycleEstimate`: rows that another tile has cost less.
+    /// `getMultiSliceCycleEstimate`: rows on another tile cost less.
     fn slices(&self, columns: u64, lookups: u64) -> Cycles {
         let (width, each) = match self.embedding.dtype.bytes() {
             Bytes(1) => (4, 3),
@@ -185,6 +185,16 @@ impl GatherEstimate<'_> {
     }
 }
 
+/// Cycles to exchange `bytes`, one word per cycle.
+fn exchange_cycles(bytes: Bytes) -> Cycles {
+    Cycles(bytes.div_ceil(WORD_BYTES.0).0)
+}
+
+/// Returns `bytes` if there are several parts, otherwise zero.
+fn bytes_if_split(parts: u64, bytes: Bytes) -> Bytes {
+    if parts > 1 { bytes } else { Bytes::ZERO }
+}
+
 /// Bytes on the fullest tile.
 struct SlicePlanMemoryEstimate<'a> {
     embedding: &'a MultiSliceParams,
@@ -203,7 +213,7 @@ impl SlicePlanMemoryEstimate<'_> {
         } else {
             self.gather_bytes()
         };
-        // Temporaries share their memory with those of other operations; table, output and code do
+        // Temporaries share their memory with those of other operations. Table, output and code do
         // not.
         PERSISTENT_WEIGHT * (persistent + self.exchange_code()) + passing
     }
@@ -236,20 +246,19 @@ impl SlicePlanMemoryEstimate<'_> {
     }
 
     fn exchange_code(&self) -> Bytes {
-        let split = |parts: u64| if parts > 1 { parts } else { 0 };
-        // A message from every tile that holds some of the indices, once for each stage.
+        // One message from every tile that holds some of the indices, for each stage.
         let indices = self.part.lookups.div_ceil(self.indices());
-        let (table, rows) = (split(self.plan.lookups), split(self.plan.rows));
+        let table = if self.plan.lookups > 1 { self.plan.lookups } else { 0 };
+        let rows = if self.plan.rows > 1 { self.plan.rows } else { 0 };
         let update = if self.updated { indices + table } else { 0 };
         WORD_BYTES * (table + 2 * indices + rows + update)
     }
 
     fn gather_bytes(&self) -> Bytes {
-        let split = |parts: u64, bytes: Bytes| if parts > 1 { bytes } else { Bytes::ZERO };
         let row = self.columns() * self.element();
-        let copy = split(self.plan.lookups, self.part.rows * row);
-        let first = split(self.plan.rows, self.part.lookups * row);
-        let second = split(self.plan.rows, self.plan.rows * self.chosen() * row);
+        let copy = bytes_if_split(self.plan.lookups, self.part.rows * row);
+        let first = bytes_if_split(self.plan.rows, self.part.lookups * row);
+        let second = bytes_if_split(self.plan.rows, self.plan.rows * self.chosen() * row);
         let stages = [
             copy + first + self.part.lookups * WORD_BYTES,
             first + second + self.chosen() * WORD_BYTES,
@@ -258,18 +267,16 @@ impl SlicePlanMemoryEstimate<'_> {
     }
 
     fn update_bytes(&self) -> Bytes {
-        let split = |parts: u64, elements: u64| {
-            if parts > 1 { elements * WORD_BYTES } else { Bytes::ZERO }
-        };
         let cast = if self.embedding.dtype == DType::Float {
             Bytes::ZERO
         } else {
             self.output_elements() * WORD_BYTES
         };
-        let updates = split(self.plan.rows, self.part.lookups * self.columns());
-        let partials = split(self.plan.lookups, self.part.rows * self.columns());
+        let row = self.columns() * WORD_BYTES;
+        let updates = bytes_if_split(self.plan.rows, self.part.lookups * row);
+        let partials = bytes_if_split(self.plan.lookups, self.part.rows * row);
         let adding = updates + partials + self.part.lookups * WORD_BYTES;
-        // Casting, adding and reducing follow each other. Reduced sums take as much as the
+        // Casting, adding and reducing run in sequence. Reduced sums take the same memory as the
         // partials, as does the table in floats.
         (cast + updates).max(adding).max(2 * partials)
     }

@@ -1,4 +1,4 @@
-//! The compute sets of one stage of a reduction: one, and a second where workers shared results.
+//! Compute sets of one stage of a reduction: one, and a second if workers share results.
 
 use super::cycles::{ReduceVertexType, ReductionSpecialisation};
 use super::region_reduction::ReduceVertex;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileId;
 
-/// What each tile does in one stage.
+/// Work of each tile in one stage.
 #[derive(Default)]
 pub(crate) struct ReduceStageWork {
     pub tiles: Vec<(TileId, Rc<ReduceTileWork>)>,
@@ -46,10 +46,10 @@ impl ReduceStageWork {
     }
 }
 
-/// The vertices of one compute set by type and number of edges.
+/// Vertices of one compute set by type and number of edges.
 fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
     let mut types: HashMap<(ReductionSpecialisation, ReduceVertexType), String> = HashMap::new();
-    // Sorted by name, as the order of vertices reaches the report.
+    // Sorted by name, because the order of vertices appears in the report.
     let mut counts: BTreeMap<(String, u64), BTreeMap<TileId, u64>> = BTreeMap::new();
     for (work, tiles) in by_work(stage) {
         let mut mine: BTreeMap<(&str, u64), u64> = BTreeMap::new();
@@ -73,13 +73,13 @@ fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
         .collect()
 }
 
-/// What tiles do, with all tiles that do just that.
+/// Returns the different works, each with all tiles that do it.
 fn by_work(stage: &ReduceStageWork) -> Vec<(&ReduceTileWork, Vec<TileId>)> {
     let mut known: HashMap<*const ReduceTileWork, usize> = HashMap::new();
     let mut found: Vec<(&ReduceTileWork, Vec<TileId>)> = Vec::new();
     for (tile, work) in &stage.tiles {
-        // Tiles that do the same share one `Rc`; its address only finds them, the order is that of
-        // tiles.
+        // Tiles with the same work share one `Rc`. Its address is used only for lookup. The order
+        // is that of tiles.
         let at = *known.entry(Rc::as_ptr(work)).or_insert(found.len());
         if at == found.len() {
             found.push((work, Vec::new()));
@@ -91,12 +91,10 @@ fn by_work(stage: &ReduceStageWork) -> Vec<(&ReduceTileWork, Vec<TileId>)> {
 
 fn vertex_type(vertex: &ReduceVertex) -> String {
     let kind = vertex.kind;
-    let (operation, input, output, update) = (
-        kind.operation.vertex_name(),
-        kind.input.poplar_name(),
-        kind.output.poplar_name(),
-        kind.result.update,
-    );
+    let operation = kind.operation.vertex_name();
+    let input = kind.input.poplar_name();
+    let output = kind.output.poplar_name();
+    let update = kind.result.update;
     let scaled = if kind.result.scaled { "Scaled" } else { "" };
     let form = match vertex.form {
         ReductionSpecialisation::AllRegionsContinuous => {

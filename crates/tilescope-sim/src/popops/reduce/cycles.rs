@@ -1,5 +1,6 @@
-//! Cycles of reduction vertices, one worker's (poplibs lib/popops/reduction/
-//! CycleEstimationFunctions.cpp, `getCyclesEstimateForReduce` where nothing else is said).
+//! Cycles of reduction vertices, for one worker (poplibs
+//! lib/popops/reduction/CycleEstimationFunctions.cpp, `getCyclesEstimateForReduce` unless stated
+//! otherwise).
 
 use super::ReduceResultUse;
 use super::operation::ReduceOperation;
@@ -8,7 +9,7 @@ use crate::shape::DType;
 use crate::shape::gcd;
 use tilescope_report::units::Cycles;
 
-/// The form of vertex that reduces some regions: cheaper ones need more regular operands.
+/// Specialisation of the vertex that reduces some regions. Cheaper ones need more regular operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReductionSpecialisation {
     Default,
@@ -16,29 +17,29 @@ pub enum ReductionSpecialisation {
     ScalarOutputRegions,
     /// One result from one contiguous stretch.
     ScalarOutputSingleInput,
-    /// Results side by side from rows at a regular distance.
+    /// Adjacent results from rows at a regular distance.
     StridedReduce,
-    /// Results side by side, each from one contiguous stretch.
+    /// Adjacent results, each from one contiguous stretch.
     AllRegionsContinuous,
 }
 
-/// Types of a reduction vertex and what it computes.
+/// Types and operation of a reduction vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReduceVertexType {
     pub operation: ReduceOperation,
-    /// Type of what it reads.
+    /// Type of its operands.
     pub input: DType,
     /// Type of its results.
     pub output: DType,
-    /// What becomes of them; factors cost what they cost in the estimators: nothing.
+    /// Use of its results. Factors cost nothing, as in the estimators.
     pub result: ReduceResultUse,
 }
 
-/// Entry and exit of every vertex but the continuous one.
+/// Cycles of entry and exit of every vertex except the continuous one.
 const CALL_CYCLES: u64 = 5 + 1 + 1;
 
 impl ReduceVertexType {
-    /// Elements of the accumulator's width: sums have twice the width of other operations.
+    /// Elements of the accumulator's width. Sums have twice the width of other operations.
     fn accumulator_width(self) -> u64 {
         match self.input {
             DType::Half => 8,
@@ -47,15 +48,16 @@ impl ReduceVertexType {
         }
     }
 
-    /// Elements one load brings.
+    /// Elements that one load reads.
     fn load_width(self) -> u64 {
         vector_width(self.input) * if LOADS_INTERLEAVED { 2 } else { 1 }
     }
 
-    /// The inner loop of a vertex of that form.
+    /// Inner loop of a vertex with this specialisation.
     fn inner(self, form: ReductionSpecialisation) -> ReduceInnerLoop {
         if self.operation == ReduceOperation::LogAdd {
-            // Assembly exists for the strided form only; elsewhere one element at a time.
+            // Assembly exists only for the strided vertex. The others process one element at a
+            // time.
             return match (form, self.input) {
                 (ReductionSpecialisation::StridedReduce, DType::Half) => {
                     ReduceInnerLoop { width: 4, cycles: 12 }
@@ -77,22 +79,22 @@ impl ReduceVertexType {
 
 /// One round of the innermost loop of a reduction.
 struct ReduceInnerLoop {
-    /// Elements it takes, before alignment.
+    /// Elements of a round, before alignment.
     width: u64,
     cycles: u64,
 }
 
-/// `outputs` results from `rows` rows that lie `stride` elements apart.
+/// Cycles of `outputs` results from `rows` rows that are `stride` elements apart.
 pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u64) -> Cycles {
-    // Rows may begin at any multiple of what stride and accumulator have in common, so a loop
-    // cannot take more.
+    // Rows may begin at any multiple of the greatest common divisor of stride and accumulator, so a
+    // loop cannot process more.
     let ReduceInnerLoop { width, cycles: per_loop } =
         kind.inner(ReductionSpecialisation::StridedReduce);
     let step = gcd(width.min(kind.load_width()), stride).max(1);
     Cycles(CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step)
 }
 
-/// `outputs` results, each from its own stretch of `length` elements
+/// Cycles of `outputs` results, each from its own stretch of `length` elements
 /// (`getCycleEstimateReduceAllRegionsContinuous`).
 pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> Cycles {
     let ReduceInnerLoop { width, cycles: per_loop } =
@@ -106,7 +108,7 @@ pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> C
     Cycles(per_loop * outputs.saturating_sub(1) * loops + rest + u64::from(kind.result.update))
 }
 
-/// One result from one stretch of `length` elements.
+/// Cycles of one result from one stretch of `length` elements.
 pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> Cycles {
     let ReduceInnerLoop { width, cycles: per_loop } =
         kind.inner(ReductionSpecialisation::ScalarOutputSingleInput);
@@ -116,7 +118,8 @@ pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> Cycles {
     Cycles(CALL_CYCLES + 8 + 11 + body + narrow)
 }
 
-/// Regions for the general vertex: results of each, and the sizes of the pieces they come from.
+/// Cycles of the general vertex for regions, each with its number of results and the sizes of the
+/// pieces they come from.
 pub(crate) fn general<'a>(
     kind: ReduceVertexType,
     regions: impl Iterator<Item = (u64, &'a [u64])>,
@@ -132,30 +135,34 @@ pub(crate) fn general<'a>(
     }
 }
 
-/// One region of the general vertex in assembly.
+/// Cycles to store `elements` results of the general vertex in assembly.
+fn store_cycles(kind: ReduceVertexType, elements: u64) -> u64 {
+    let each = 2 + u64::from(kind.result.update);
+    each * elements.min(vector_width(kind.output)) + u64::from(kind.operation.is_sum())
+}
+
+/// Cycles of one region of the general vertex in assembly.
 fn vectorised(kind: ReduceVertexType, outputs: u64, pieces: &[u64]) -> u64 {
     let width = kind.inner(ReductionSpecialisation::Default).width;
     let sums = u64::from(kind.operation.is_sum());
     let load = width.min(kind.load_width());
-    let each = 2 + u64::from(kind.result.update);
-    let store = |elements: u64| each * elements.min(vector_width(kind.output)) + sums;
     let vectors = outputs / width;
     let checks = u64::from(width.ilog2());
     let parts = pieces.len() as u64;
     let rows: u64 = pieces.iter().map(|piece| piece / outputs).sum();
     let mut cycles = 16 + 6 + 2 * checks + 2;
-    cycles += vectors * (3 + 2 * sums + store(width) + 1) + vectors * parts * 10;
+    cycles += vectors * (3 + 2 * sums + store_cycles(kind, width) + 1) + vectors * parts * 10;
     cycles += vectors * rows * (2 * sums + 2 + width / load + 3);
-    // What does not fill the accumulator is done in halves of it, with a pass over all rows for
-    // each.
+    // The remainder that does not fill the accumulator is processed in successive halves of it,
+    // with a pass over all rows for each.
     for remainder in (0..checks).map(|bit| 1 << bit).filter(|part| (outputs % width) & part != 0) {
-        cycles += 2 + 2 * sums + store(remainder) + parts * 10;
+        cycles += 2 + 2 * sums + store_cycles(kind, remainder) + parts * 10;
         cycles += rows * (2 + remainder / remainder.min(load) + 3);
     }
     cycles
 }
 
-/// One region of the general vertex as compiled code.
+/// Cycles of one region of the general vertex in compiled code.
 fn scalar(kind: ReduceVertexType, per_operation: u64, pieces: &[u64]) -> u64 {
     let conversion = u64::from(kind.input != kind.output);
     let width = vector_width(kind.input);

@@ -1,21 +1,21 @@
-//! Partial results between the stages of a reduction: which columns each tile holds, and which
-//! tiles hold each column (poplibs lib/popops/reduction/IntermediatePartials.cpp).
+//! Partial results between the stages of a reduction: columns on each tile, and tiles of each
+//! column (poplibs lib/popops/reduction/IntermediatePartials.cpp).
 
 use std::ops::Range;
 use tilescope_report::units::TileId;
 
-/// Columns that each tile holds one partial result of.
+/// Columns for which each tile holds one partial result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IntermediatePartials {
     /// Tiles in order, each with its columns as sorted, disjoint, non-touching ranges.
     pub tiles: Vec<(TileId, Vec<Range<u64>>)>,
 }
 
-/// Neighbouring columns that lie on the same tiles.
+/// Adjacent columns that are on the same tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartialsSources {
     pub columns: Range<u64>,
-    /// Tiles that hold them, ascending.
+    /// Tiles that hold the columns, in ascending order.
     pub tiles: Vec<TileId>,
 }
 
@@ -33,15 +33,17 @@ pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 }
 
 impl IntermediatePartials {
-    /// Partial results on all tiles.
+    /// Number of partial results on all tiles.
     pub(crate) fn elements(&self) -> u64 {
         self.tiles.iter().map(|(_, columns)| super::introspection::width(columns)).sum()
     }
 
     /// Stretches of columns between any borders of any tile, each with its tiles.
     pub(crate) fn stretches(&self) -> Vec<PartialsSources> {
-        let ranges = || self.tiles.iter().flat_map(|(_, columns)| columns);
-        let mut borders: Vec<u64> = ranges().flat_map(|range| [range.start, range.end]).collect();
+        let mut borders = Vec::new();
+        for range in self.tiles.iter().flat_map(|(_, columns)| columns) {
+            borders.extend([range.start, range.end]);
+        }
         borders.sort_unstable();
         borders.dedup();
         let mut found: Vec<PartialsSources> = borders
@@ -64,7 +66,7 @@ impl IntermediatePartials {
     }
 }
 
-/// Joins neighbouring stretches on the same tiles.
+/// Joins adjacent stretches on the same tiles.
 pub(crate) fn joined(stretches: &[PartialsSources]) -> Vec<PartialsSources> {
     let mut found: Vec<PartialsSources> = Vec::new();
     for stretch in stretches {

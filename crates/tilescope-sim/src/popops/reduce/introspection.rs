@@ -1,40 +1,40 @@
-//! Which elements of which column of a reduction lie on a tile, and how they repeat there.
+//! Elements of the columns of a reduction on a tile, and their patterns of repetition.
 //!
-//! A reduction is seen as a matrix: one column per result, one row per element that goes into it.
-//! On a tile lies a stretch of the tensor's memory. Columns that lie side by side and repeat alike
-//! form a group, which one vertex can reduce (poplibs lib/popops/reduction/
-//! ReductionIntrospection.cpp).
+//! A reduction is treated as a matrix with one column per result and one row per element that
+//! contributes to it. A tile holds a stretch of the tensor's memory. Adjacent columns with equal
+//! repetition form a group, which one vertex can reduce (poplibs
+//! lib/popops/reduction/ReductionIntrospection.cpp).
 
 use super::intermediate_partials::merged;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// One dimension of a tensor, in the order of its memory.
+/// One dimension of a tensor, in memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReduceDim {
     pub size: u64,
-    /// Whether it is reduced; otherwise it stays.
+    /// True if the dimension is reduced, false if it is kept.
     pub reduced: bool,
 }
 
-/// Where the elements of one column lie: runs of `inner` elements, `stride` apart.
+/// Location of the elements of one column: runs of `inner` elements, `stride` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PartialsPattern {
-    /// Elements in a row.
+    /// Number of elements in a run.
     pub inner: u64,
-    /// Elements before the first run.
+    /// Number of elements before the first run.
     pub offset: u64,
-    /// Distance of the runs; 1 where there is only one.
+    /// Distance between runs, or 1 if there is only one.
     pub stride: u64,
     pub outer: u64,
 }
 
-/// Columns side by side on a tile that repeat alike; patterns are those of the first column.
+/// Adjacent columns on a tile with equal repetition. The patterns are those of the first column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartialsDescription {
-    /// Columns, in the order of memory.
+    /// Columns, in memory order.
     pub columns: Vec<Range<u64>>,
-    /// Patterns of the first column; the next one lies `inner` elements further.
+    /// Patterns of the first column. Each further column begins `inner` elements later.
     pub patterns: Vec<PartialsPattern>,
 }
 
@@ -43,7 +43,7 @@ impl PartialsDescription {
         width(&self.columns)
     }
 
-    /// Some of the columns, counted in the order of memory.
+    /// Returns some of the columns, counted in memory order.
     pub(crate) fn slice(&self, part: Range<u64>) -> Self {
         let mut before = 0;
         let mut columns = Vec::new();
@@ -56,16 +56,16 @@ impl PartialsDescription {
             }
             before += length;
         }
-        let moved = |pattern: &PartialsPattern| PartialsPattern {
-            offset: pattern.offset + part.start * pattern.inner,
-            ..*pattern
-        };
-        Self { columns, patterns: self.patterns.iter().map(moved).collect() }
+        let mut patterns = self.patterns.clone();
+        for pattern in &mut patterns {
+            pattern.offset += part.start * pattern.inner;
+        }
+        Self { columns, patterns }
     }
 }
 
-/// Splits a group whose patterns have runs of different lengths into its columns: no region can
-/// describe them together.
+/// Splits a group into its columns if its patterns have runs of different lengths, because no
+/// region can describe them together.
 pub(crate) fn split_mixed(group: PartialsDescription) -> Vec<PartialsDescription> {
     let inner = group.patterns[0].inner;
     if group.patterns.iter().all(|pattern| pattern.inner == inner) {
@@ -80,7 +80,7 @@ pub(crate) fn width(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
-/// Dimensions without those of size one, neighbours of one kind joined.
+/// Returns the dimensions without those of size one, with adjacent ones of the same kind joined.
 pub(crate) fn collapse(dims: &[ReduceDim]) -> Vec<ReduceDim> {
     let mut joined: Vec<ReduceDim> = Vec::new();
     for dim in dims.iter().filter(|dim| dim.size != 1) {
@@ -97,12 +97,12 @@ pub(crate) fn column_count(dims: &[ReduceDim]) -> u64 {
     dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
 }
 
-/// Elements that lie together: the same number of each of some neighbouring columns.
+/// Contiguous elements: the same number of each of some adjacent columns.
 pub(crate) struct ColumnPiece {
     pub columns: Range<u64>,
-    /// Elements of the tile before it.
+    /// Number of elements of the tile before the piece.
     offset: u64,
-    /// Elements of each column.
+    /// Number of elements of each column.
     pub inner: u64,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn columns(dims: &[ReduceDim], range: Range<u64>) -> u64 {
     width(&merged(pieces(dims, range).into_iter().map(|piece| piece.columns).collect()))
 }
 
-/// The range cut where the dimension starts over that tells neighbouring columns apart: the
+/// Cuts the range at each restart of the dimension that distinguishes adjacent columns: the
 /// innermost one, or the one around it.
 pub(crate) fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> {
     let single = ReduceDim { size: 1, reduced: false };
@@ -125,16 +125,19 @@ pub(crate) fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> 
     let mut found = Vec::new();
     let mut start = range.start;
     while start < range.end {
-        let (row, within) = (start / inner.size, start % inner.size);
+        let row = start / inner.size;
+        let within = start % inner.size;
         let rest = range.end - start;
         let base = column(outer, row);
         let part = (inner.size - within).min(rest);
-        // Whole runs of a reduced innermost dimension follow each other as columns do, up to where
-        // the dimension around it starts over.
-        let (first, count, elements) = match inner.reduced {
-            false => (base * inner.size + within, part, 1),
-            true if part < inner.size => (base, 1, part),
-            true => (base, (around - row % around).min(rest / inner.size), inner.size),
+        // Whole runs of a reduced innermost dimension are consecutive columns until the dimension
+        // around it restarts.
+        let (first, count, elements) = if !inner.reduced {
+            (base * inner.size + within, part, 1)
+        } else if part < inner.size {
+            (base, 1, part)
+        } else {
+            (base, (around - row % around).min(rest / inner.size), inner.size)
         };
         let columns = first..first + count;
         found.push(ColumnPiece { columns, offset: start - range.start, inner: elements });
@@ -143,9 +146,11 @@ pub(crate) fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> 
     found
 }
 
-/// Column that an index over `dims` belongs to.
+/// Column of an index over `dims`.
 pub(crate) fn column(dims: &[ReduceDim], index: u64) -> u64 {
-    let (mut rest, mut column, mut scale) = (index, 0, 1);
+    let mut rest = index;
+    let mut column = 0;
+    let mut scale = 1;
     for dim in dims.iter().rev() {
         let at = rest % dim.size;
         rest /= dim.size;
@@ -157,7 +162,7 @@ pub(crate) fn column(dims: &[ReduceDim], index: u64) -> u64 {
     column
 }
 
-/// Groups of columns that lie in the same pieces.
+/// Groups of columns that are in the same pieces.
 fn columns_side_by_side(pieces: &[ColumnPiece]) -> Vec<PartialsDescription> {
     let mut borders: Vec<u64> =
         pieces.iter().flat_map(|piece| [piece.columns.start, piece.columns.end]).collect();
@@ -183,8 +188,8 @@ fn columns_side_by_side(pieces: &[ColumnPiece]) -> Vec<PartialsDescription> {
         .collect()
 }
 
-/// Patterns that describe runs of `(offset, length)` in order: a new one starts where the length
-/// or the distance changes.
+/// Patterns that describe runs of `(offset, length)` in order. A new pattern starts at each change
+/// of length or distance.
 fn patterns(runs: &[(u64, u64)]) -> Vec<PartialsPattern> {
     let mut found: Vec<PartialsPattern> = Vec::new();
     let mut last_offset = 0;
@@ -194,8 +199,9 @@ fn patterns(runs: &[(u64, u64)]) -> Vec<PartialsPattern> {
         let fresh = PartialsPattern { inner: length, offset, stride: 0, outer: 1 };
         match found.last_mut() {
             Some(pattern) if pattern.stride == 0 || pattern.stride == distance => {
-                // As in poplibs the distance is noted where a run begins, before its length is
-                // known: a pattern of one run may keep the distance to a run that is no part of it.
+                // As in poplibs, the distance is recorded at the start of a run, before its length
+                // is known: a pattern of one run may keep the distance to a run that does not
+                // belong to it.
                 pattern.stride = distance;
                 if pattern.inner == length {
                     pattern.outer += 1;
@@ -238,22 +244,26 @@ fn join(mut groups: Vec<PartialsDescription>) -> Vec<PartialsDescription> {
     joined
 }
 
-/// The group that lies right behind `group` every time it repeats.
+/// Index of the group that directly follows `group` in every repetition.
 fn following(
     group: &PartialsDescription,
     all: &[PartialsDescription],
     by_offset: &HashMap<u64, usize>,
 ) -> Option<usize> {
     let width = group.width();
-    let continues = |behind: &PartialsPattern, before: &PartialsPattern| {
-        *behind == PartialsPattern { offset: before.offset + width * before.inner, ..*before }
-    };
     let first = &group.patterns[0];
     let next = *by_offset.get(&(first.offset + width * first.inner))?;
     let behind = &all[next].patterns;
-    let fits = behind.len() == group.patterns.len()
-        && behind.iter().zip(&group.patterns).all(|(behind, before)| continues(behind, before));
-    fits.then_some(next)
+    if behind.len() != group.patterns.len() {
+        return None;
+    }
+    for (behind, before) in behind.iter().zip(&group.patterns) {
+        let offset = before.offset + width * before.inner;
+        if *behind != (PartialsPattern { offset, ..*before }) {
+            return None;
+        }
+    }
+    Some(next)
 }
 
 #[cfg(test)]
@@ -295,16 +305,17 @@ pub(crate) mod tests {
         assert_eq!(shapes, [(3, 1, 5, 2), (1, 10, 2, 2)]);
     }
 
-    /// Up to four dimensions.
+    /// Between one and four dimensions.
     pub(crate) fn dims() -> impl Strategy<Value = Vec<ReduceDim>> {
         prop::collection::vec((1u64..9, any::<bool>()), 1..5)
             .prop_map(|dims| dims.into_iter().map(|(size, reduced)| dim(size, reduced)).collect())
     }
 
-    /// A stretch of the memory of a tensor, between any two elements.
+    /// Stretch of the memory of a tensor, between any two elements.
     pub(crate) fn stretch(dims: &[ReduceDim], from: u64, to: u64) -> Range<u64> {
         let total: u64 = dims.iter().map(|dim| dim.size).product();
-        let (from, to) = (from % (total + 1), to % (total + 1));
+        let from = from % (total + 1);
+        let to = to % (total + 1);
         from.min(to)..from.max(to)
     }
 

@@ -1,7 +1,7 @@
-//! The stretches of a tensor's memory that tiles hold, and which of them look alike.
+//! Stretches of a tensor's memory on tiles, and classes of equal shape.
 //!
-//! Most tiles of a reduction hold stretches that differ only in where they lie. What is found out
-//! about one of them holds for all, with other columns.
+//! Most tiles of a reduction hold stretches that differ only in their position. The analysis of one
+//! of them is valid for all, with other columns.
 
 use super::introspection::{self, ColumnPiece, PartialsDescription, ReduceDim};
 use crate::poplar::tile_runs::per_tile;
@@ -9,28 +9,30 @@ use std::collections::HashMap;
 use std::ops::Range;
 use tilescope_report::units::{Elements, TileId, TileRuns};
 
-/// What a stretch of memory looks like, wherever it lies.
+/// Shape of a stretch of memory, independent of its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryStretchShape {
-    /// The innermost dimension that the stretch does not leave: it has one index of each outer one.
+    /// Outermost dimension that may vary within the stretch. All dimensions outside it have a
+    /// single index.
     dim: usize,
-    /// Elements before it since that dimension's index last changed.
+    /// Number of elements between the last change of the outer indices and the stretch.
     start: u64,
     length: u64,
 }
 
 impl MemoryStretchShape {
-    /// The shape of a stretch of a tensor with these collapsed dimensions, and the column that its
-    /// own columns are counted from.
+    /// Returns the shape of a stretch of a tensor with these collapsed dimensions, and the column
+    /// from which its own columns are counted.
     pub(crate) fn from_range(dims: &[ReduceDim], range: &Range<u64>) -> (Self, u64) {
         // Elements and columns of one index of a dimension.
-        let (mut elements, mut columns) = (1, 1);
+        let mut elements = 1;
+        let mut columns = 1;
         let mut at = dims.len().saturating_sub(1);
         while at > 0 {
             let ReduceDim { size, reduced } = dims[at];
             let all = elements * size;
-            // Inside one index of this dimension: what lies outside it only moves the columns, so
-            // the shape leaves it out and more tiles look alike.
+            // The stretch is within one index of this dimension. Outer dimensions only shift the
+            // columns, so the shape omits them and more tiles have equal shapes.
             if range.start / all == range.end.saturating_sub(1) / all {
                 break;
             }
@@ -40,7 +42,8 @@ impl MemoryStretchShape {
         }
         let outer = &dims[..dims.len().min(at + 1)];
         let first = introspection::column(outer, range.start / elements) * columns;
-        let (start, length) = (range.start % elements, range.end - range.start);
+        let start = range.start % elements;
+        let length = range.end - range.start;
         (Self { dim: at, start, length }, first)
     }
 
@@ -53,7 +56,7 @@ impl MemoryStretchShape {
         introspection::groups(&dims[self.dim..], self.range())
     }
 
-    /// Its elements in the order of memory.
+    /// Its elements in memory order.
     pub(crate) fn pieces(&self, dims: &[ReduceDim]) -> Vec<ColumnPiece> {
         introspection::pieces(&dims[self.dim..], self.range())
     }
@@ -64,7 +67,7 @@ impl MemoryStretchShape {
     }
 }
 
-/// Number of different columns that each tile holds elements of.
+/// Number of different columns with elements on each tile.
 pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<Elements>) -> TileRuns<u64> {
     let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
     per_tile(stretches(input).map(|(tile, range)| {
@@ -73,7 +76,7 @@ pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<Elements>) -
     }))
 }
 
-/// Each tile with the stretch of memory it holds.
+/// Returns each tile with its stretch of memory.
 pub(crate) fn stretches(input: &TileRuns<Elements>) -> impl Iterator<Item = (TileId, Range<u64>)> {
     let mut next = 0;
     input
@@ -97,7 +100,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn a_stretch_looks_the_same_from_its_first_column(
+        fn a_stretch_has_the_same_groups_from_its_first_column(
             dims in dims(),
             [from, to] in [0u64..1000, 0u64..1000],
         ) {
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_do_not_leave_a_row_of_groups_look_alike() {
+    fn stretches_within_a_row_of_groups_have_equal_shapes() {
         let dims = [(48, true), (4096, false), (16, true)];
         let dims = dims.map(|(size, reduced)| ReduceDim { size, reduced });
         let (one, first) = MemoryStretchShape::from_range(&dims, &(3..2003));

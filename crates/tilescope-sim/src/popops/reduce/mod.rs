@@ -1,9 +1,9 @@
-//! Reductions over any dimensions of a tensor that already lies on the tiles.
+//! Reductions over any dimensions of a tensor that is already on the tiles.
 //!
-//! As poplibs does it (lib/popops/reduction): each tile first reduces what it holds; where results
-//! are spread over many tiles, further stages exchange partial results, spread over the IPU; the
-//! last stage makes the results on few tiles. Which vertices a tile uses follows from how the
-//! elements lie in its memory.
+//! The method is that of poplibs (lib/popops/reduction). Each tile first reduces its own elements.
+//! If results are spread over many tiles, further stages exchange partial results, spread over the
+//! IPU. The last stage computes the results on few tiles. The vertices of a tile depend on the
+//! order of the elements in its memory.
 
 mod compute_sets;
 mod cycles;
@@ -31,14 +31,14 @@ use crate::shape::DType;
 use crate::targets::BytesPerCycle;
 use tilescope_report::units::{Elements, TileRuns};
 
-/// What is reduced to what.
+/// Operands and result of a reduction.
 #[derive(Clone, Debug)]
 pub(crate) struct ReductionRequest<'a> {
-    /// Debug name: `bias/Reduce`.
+    /// Debug name, such as `bias/Reduce`.
     pub name: &'a str,
-    /// How elements are put together.
+    /// Operation that combines elements.
     pub operation: ReduceOperation,
-    /// Dimensions in the order of memory.
+    /// Dimensions in memory order.
     pub dims: &'a [ReduceDim],
     /// Elements of the input on each tile: consecutive stretches of its memory in tile order.
     pub input: &'a TileRuns<Elements>,
@@ -46,23 +46,23 @@ pub(crate) struct ReductionRequest<'a> {
     pub dtype: DType,
     /// Element type of the result.
     pub output: DType,
-    /// What becomes of the result.
+    /// Use of the result.
     pub result: ReduceResultUse,
-    /// Elements of the result on each tile, where that is given; else it is dealt out from tile 0.
-    /// Results that need no exchange stay where they are made.
+    /// Elements of the result on each tile. `None` distributes the result from tile 0. Results that
+    /// need no exchange stay on the tiles that compute them.
     pub output_mapping: Option<&'a TileRuns<Elements>>,
-    /// Tiles of the IPU.
+    /// Number of tiles of the IPU.
     pub tiles: u32,
     /// Exchange speed of a tile.
     pub speed: BytesPerCycle,
 }
 
-/// What becomes of what a reduction computes.
+/// Use of the values that a reduction computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReduceResultUse {
-    /// Whether it is added to what is there.
+    /// True if they are added to existing values.
     pub update: bool,
-    /// Whether it is multiplied by a factor first.
+    /// True if they are multiplied by a factor first.
     pub scaled: bool,
 }
 
@@ -70,15 +70,15 @@ impl ReduceResultUse {
     pub(crate) const PLAIN: Self = Self { update: false, scaled: false };
 }
 
-/// A reduction that cannot be.
+/// Error of a reduction that is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReduceError {
     #[error("a dimension of size 0 has nothing to reduce")]
     Empty,
-    /// More elements than can be counted.
+    /// There are more elements than can be counted.
     #[error("the product of the dimensions overflows")]
     TooLarge,
-    /// The layout holds another number of elements than the shape.
+    /// The number of elements in the layout differs from that of the shape.
     #[error("the tiles hold {} elements, the shape has {}", .held.0, .expected.0)]
     Mismatch {
         /// Elements on the tiles.
@@ -88,29 +88,33 @@ pub enum ReduceError {
     },
 }
 
-/// Dimensions of a tensor in the order of its memory; a short group is padded to a whole one. Axes
-/// side by side that are both reduced, or both are not, count as one, so that what views made of an
-/// axis of memory is that axis again.
+/// Returns the dimensions of a tensor in memory order. A short group is padded to a whole one.
+/// Adjacent axes that are both reduced, or both kept, count as one, so that views of an axis of
+/// memory are one axis again.
 pub(crate) fn dims(shape: &[u64], order: &ElementOrder, reduced: &[usize]) -> Vec<ReduceDim> {
-    let axes = shape.iter().enumerate();
-    let axes: Vec<ReduceDim> = axes
-        .map(|(axis, size)| ReduceDim { size: *size, reduced: reduced.contains(&axis) })
-        .collect();
+    let mut axes = Vec::new();
+    for (axis, size) in shape.iter().enumerate() {
+        axes.push(ReduceDim { size: *size, reduced: reduced.contains(&axis) });
+    }
     let joined = introspection::collapse(&axes);
     let sizes: Vec<u64> = joined.iter().map(|dim| dim.size).collect();
-    let memory = order.axis_dims(&sizes).into_iter();
-    memory.map(|dim| ReduceDim { size: dim.size, reduced: joined[dim.axis].reduced }).collect()
+    let mut dims = Vec::new();
+    for dim in order.axis_dims(&sizes) {
+        dims.push(ReduceDim { size: dim.size, reduced: joined[dim.axis].reduced });
+    }
+    dims
 }
 
-/// Number of different columns that each tile holds elements of.
+/// Number of different columns with elements on each tile.
 pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<Elements>) -> TileRuns<u64> {
     memory_stretches::columns_on_tiles(&introspection::collapse(dims), input)
 }
 
-/// Adds the phases of a reduction to `work`; the result's elements per tile are returned.
+/// Adds the phases of a reduction to `work` and returns the result's elements per tile.
 ///
 /// # Errors
-/// Where the dimensions are empty, overflow, or do not fit the layout.
+///
+/// Fails if the dimensions are empty, overflow, or do not fit the layout.
 pub(crate) fn add(
     work: &mut OperationWork,
     reduction: &ReductionRequest,
@@ -129,9 +133,11 @@ pub(crate) fn add(
         return Err(ReduceError::Mismatch { held, expected: elements });
     }
     let dims = introspection::collapse(reduction.dims);
-    // Only dimensions of size one are reduced: elements stay, but may change their type.
+    // Only dimensions of size one are reduced, so elements stay in place, but may change their
+    // type.
     if dims.iter().all(|dim| !dim.reduced) {
-        let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);
+        let name = format!("{}/ReduceCast", reduction.name);
+        let input = reduction.input;
         work.push(match reduction.result {
             ReduceResultUse::PLAIN => {
                 elementwise::cast(&name, reduction.dtype, reduction.output, input)

@@ -1,8 +1,8 @@
-//! What a reduction computes.
+//! Operations that a reduction can compute.
 
 use crate::shape::DType;
 
-/// How elements are put together.
+/// Operation that combines elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOperation {
     Add,
@@ -17,7 +17,7 @@ pub enum ReduceOperation {
 }
 
 impl ReduceOperation {
-    /// Name in a test bench or a report: `SQUARE_ADD`.
+    /// Name in a test bench or a report, such as `SQUARE_ADD`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => "ADD",
@@ -31,7 +31,7 @@ impl ReduceOperation {
         }
     }
 
-    /// The operation of that name.
+    /// Returns the operation with the given name.
     pub(crate) fn find(name: &str) -> Option<Self> {
         [
             Self::Add,
@@ -47,7 +47,7 @@ impl ReduceOperation {
         .find(|operation| operation.name() == name)
     }
 
-    /// Name inside vertex types.
+    /// Name of the operation inside vertex types.
     pub(crate) fn vertex_name(self) -> &'static str {
         match self {
             Self::Add => "ReduceAdd",
@@ -61,29 +61,29 @@ impl ReduceOperation {
         }
     }
 
-    /// Whether the accumulators of the matrix engine do it.
+    /// Returns true if the accumulators of the matrix engine compute it.
     pub(crate) fn is_sum(self) -> bool {
         matches!(self, Self::Add | Self::SquareAdd)
     }
 
-    /// Whether the general vertex has assembly for it.
+    /// Returns true if the general vertex has assembly for it.
     pub(crate) fn is_vectorised(self) -> bool {
         matches!(self, Self::Add | Self::SquareAdd | Self::Multiply | Self::Max | Self::Min)
     }
 
-    /// Whether the regular vertex forms have assembly for it.
+    /// Returns true if the regular specialisations have assembly for it.
     pub(crate) fn has_regular_forms(self) -> bool {
         matches!(self, Self::Add | Self::SquareAdd | Self::Max | Self::Min)
     }
 
-    /// What puts partial results together.
+    /// Operation that combines partial results.
     pub(crate) fn combining(self) -> Self {
-        // Partial results have been squared already.
+        // Partial results have already been squared.
         if self == Self::SquareAdd { Self::Add } else { self }
     }
 
-    /// Type of partial results on the way to results of type `output`: what loses bits in half
-    /// precision is accumulated in single precision (poplibs lib/popops/reduction/Reduction.cpp).
+    /// Type of partial results for results of type `output`. Operations that lose bits in half
+    /// precision are accumulated in single precision (poplibs lib/popops/reduction/Reduction.cpp).
     pub(crate) fn accumulator(self, output: DType) -> DType {
         match self {
             Self::Add | Self::SquareAdd | Self::Multiply | Self::LogAdd

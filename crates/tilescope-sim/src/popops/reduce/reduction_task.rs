@@ -1,4 +1,4 @@
-//! What tiles reduce of the partial results of others.
+//! Reduction on a tile of the partial results of others.
 
 use super::region_reduction::{RegionOperands, RegionReduction};
 use crate::poputil::split_regions;
@@ -19,8 +19,8 @@ impl ReductionTask {
     }
 }
 
-/// Tiles other than `tile` that send to it: what one of them sends for neighbouring columns lies
-/// together and is one message.
+/// Number of tiles other than `tile` that send to it. Data that one of them sends for adjacent
+/// columns are contiguous and form one message.
 pub(crate) fn senders(duties: &[ReductionTask], tile: TileId) -> u64 {
     let mut sources: Vec<TileId> = duties.iter().flat_map(|duty| &duty.sources).copied().collect();
     sources.sort_unstable();
@@ -28,21 +28,17 @@ pub(crate) fn senders(duties: &[ReductionTask], tile: TileId) -> u64 {
     sources.len() as u64 - u64::from(sources.binary_search(&tile).is_ok())
 }
 
-/// Regions of one tile in the last stage: one stretch of rows where all are alike.
+/// Regions of one tile in the last stage. If all tasks are alike, they form one stretch of rows.
 pub(crate) fn final_regions(duties: &[ReductionTask], grain: u64) -> Vec<RegionReduction> {
     let ranges: Vec<Range<u64>> = duties.iter().map(|duty| duty.columns.clone()).collect();
     let bounds = SplitBounds { grain, most: WORKERS, least: 1 };
-    let rows_of = |columns: &Range<u64>| {
+    let mut parts: Vec<(Range<u64>, u64)> = Vec::new();
+    for columns in split_regions::split_regions(&ranges, bounds).into_iter().flatten() {
         let at = ranges.partition_point(|range| range.end <= columns.start);
-        duties[at].sources.len() as u64
-    };
-    let parts: Vec<(Range<u64>, u64)> = split_regions::split_regions(&ranges, bounds)
-        .into_iter()
-        .flatten()
-        .map(|columns| (columns.clone(), rows_of(&columns)))
-        .collect();
-    // Sources can only be received side by side, as rows of one stretch, if they send equally many
-    // rows of whole grains.
+        parts.push((columns, duties[at].sources.len() as u64));
+    }
+    // Sources can be received side by side, as rows of one stretch, only if they send equal numbers
+    // of rows of whole grains.
     let alike = parts.iter().all(|(columns, rows)| {
         *rows == parts[0].1 && (columns.end - columns.start).is_multiple_of(grain)
     });

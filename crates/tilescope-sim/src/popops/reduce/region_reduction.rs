@@ -1,5 +1,5 @@
-//! Region reductions: some results of one tile and where their elements lie, and which vertices
-//! reduce them (poplibs lib/popops/reduction/ReductionConnection.cpp).
+//! Region reductions: some results of one tile with the location of their elements, and the
+//! vertices that reduce them (poplibs lib/popops/reduction/ReductionConnection.cpp).
 
 use super::cycles::{self, ReduceVertexType, ReductionSpecialisation};
 use super::introspection::{PartialsDescription, PartialsPattern};
@@ -10,30 +10,30 @@ use crate::shape::DType;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles};
 
-/// Where the elements of a region lie.
+/// Location of the elements of a region.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RegionOperands {
-    /// In one stretch of memory: rows at a regular distance.
+    /// One stretch of memory, with rows at a regular distance.
     Regular {
-        /// Elements before the first row.
+        /// Number of elements before the first row.
         offset: u64,
-        /// Distance of the rows.
+        /// Distance between rows.
         stride: u64,
     },
-    /// In separate pieces of these sizes.
+    /// Separate pieces of these sizes.
     Pieces(Vec<u64>),
 }
 
 /// Results that are reduced together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegionReduction {
-    /// The results, as columns in the order of memory.
+    /// Results as columns in memory order.
     pub columns: Vec<Range<u64>>,
     pub outputs: u64,
-    /// Elements of one result in a row.
+    /// Number of elements of one result in a row.
     pub inner: u64,
     pub outer: u64,
-    /// Where the elements lie.
+    /// Location of the elements.
     pub operands: RegionOperands,
 }
 
@@ -41,23 +41,23 @@ pub(crate) struct RegionReduction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReduceVertex {
     pub form: ReductionSpecialisation,
-    /// Its types and operation.
+    /// Types and operation of the vertex.
     pub kind: ReduceVertexType,
     /// Cycles of the worker that runs it.
     pub cycles: Cycles,
-    /// Operands and results, each a pointer of the vertex.
+    /// Number of operands and results, each a pointer of the vertex.
     pub edges: u64,
 }
 
 impl RegionReduction {
-    /// A region that reads `rows` pieces of as many elements as it has results.
+    /// Creates a region that reads `rows` pieces, each with one element per result.
     pub(crate) fn of_pieces(columns: Range<u64>, rows: u64) -> Self {
         let outputs = columns.end - columns.start;
         let operands = RegionOperands::Pieces(vec![outputs; list_length(rows)]);
         Self { columns: vec![columns], outputs, inner: 1, outer: rows, operands }
     }
 
-    /// One result of `length` elements that lie together.
+    /// Creates a region of one result with `length` contiguous elements.
     pub(crate) fn of_stretch(column: u64, length: u64) -> Self {
         let operands = RegionOperands::Pieces(vec![length]);
         Self {
@@ -69,7 +69,7 @@ impl RegionReduction {
         }
     }
 
-    /// The region of a group of columns on a tile.
+    /// Creates the region of a group of columns on a tile.
     pub(crate) fn of_group(group: PartialsDescription) -> Self {
         let outputs = group.width();
         let (inner, outer, operands) = match group.patterns[..] {
@@ -85,7 +85,7 @@ impl RegionReduction {
         Self { columns: group.columns, outputs, inner, outer, operands }
     }
 
-    /// Elements that go into the results.
+    /// Number of elements that contribute to the results.
     pub(crate) fn elements(&self) -> u64 {
         match &self.operands {
             RegionOperands::Regular { .. } => self.outputs * self.inner * self.outer,
@@ -93,7 +93,7 @@ impl RegionReduction {
         }
     }
 
-    /// Sizes of the pieces the elements lie in.
+    /// Sizes of the pieces of the elements.
     pub(crate) fn pieces(&self) -> Vec<u64> {
         match &self.operands {
             RegionOperands::Regular { .. } => {
@@ -103,12 +103,12 @@ impl RegionReduction {
         }
     }
 
-    /// Elements of one result.
+    /// Number of elements of one result.
     pub(crate) fn depth(&self) -> u64 {
         self.elements() / self.outputs
     }
 
-    /// The regular operands one step of `outputs` columns further.
+    /// Returns the operands moved by `elements` if they are regular.
     pub(crate) fn operands_at(&self, elements: u64) -> RegionOperands {
         match &self.operands {
             RegionOperands::Regular { offset, stride } => {
@@ -119,14 +119,14 @@ impl RegionReduction {
     }
 }
 
-/// Whether so many bytes are whole words, or whole vectors.
+/// Returns true if `bytes` is a multiple of `unit`, a word or a vector.
 fn is_whole(bytes: Bytes, unit: Bytes) -> bool {
     (bytes % unit).is_zero()
 }
 
-/// Pieces of a pattern: rows that lie end to end count as one.
+/// Sizes of the pieces of a pattern. Contiguous rows count as one piece.
 fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
-    // Rows end to end are one operand of the vertex, that is one pointer instead of many.
+    // Contiguous rows are one operand of the vertex, which takes one pointer instead of many.
     let row = pattern.inner * outputs;
     if pattern.inner == 1 && pattern.stride == outputs {
         vec![row * pattern.outer]
@@ -135,17 +135,17 @@ fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
     }
 }
 
-/// Whether the results lie side by side.
+/// Returns true if the results are contiguous.
 fn side_by_side(regions: &[RegionReduction]) -> bool {
     let mut columns = regions.iter().flat_map(|region| &region.columns);
-    // A vertex with one output pointer writes its results one behind the other.
+    // A vertex with one output pointer writes its results contiguously.
     let Some(first) = columns.next() else { return true };
     let mut end = first.end;
     columns.all(|range| std::mem::replace(&mut end, range.end) == range.start)
 }
 
-/// Whether pieces can be received one behind the other without copying: all but the last are
-/// whole words.
+/// Returns true if pieces can be received contiguously without copying: all but the last are whole
+/// words.
 fn whole_words(pieces: impl Iterator<Item = u64>, dtype: DType) -> bool {
     let mut odd = false;
     for piece in pieces {
@@ -168,7 +168,7 @@ fn is_continuous(regions: &[RegionReduction], kind: ReduceVertexType, first_stag
         || whole_words(regions.iter().flat_map(RegionReduction::pieces), kind.input)
 }
 
-/// Whether the operands of all regions lie one behind the other in memory.
+/// Returns true if the operands of all regions are contiguous in memory.
 fn in_one_stretch(regions: &[RegionReduction]) -> bool {
     let mut next = None;
     regions.iter().all(|region| match &region.operands {
@@ -194,8 +194,8 @@ fn is_single_input(regions: &[RegionReduction], kind: ReduceVertexType) -> bool 
 fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
     let first = &regions[0];
     let outputs: u64 = regions.iter().map(|region| region.outputs).sum();
-    // The strided vertex loads 64 bits of every row and stores words: rows and results that end
-    // inside one would need a tail it has no code for.
+    // The strided vertex loads 64 bits of every row and stores words. Rows and results that end
+    // inside one would need a tail for which it has no code.
     if !is_whole(first.outputs * kind.output.bytes(), WORD_BYTES)
         || !is_whole(outputs * kind.input.bytes(), VECTOR_BYTES)
         || !is_whole(first.outputs * kind.input.bytes(), VECTOR_BYTES)
@@ -206,14 +206,17 @@ fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
         RegionOperands::Regular { offset, stride } => {
             let mut next = *offset;
             let aligned = is_whole(*stride * kind.input.bytes(), VECTOR_BYTES);
-            let adjacent = |region: &RegionReduction| {
+            if regions.len() == 1 {
+                return true;
+            }
+            let adjacent = regions.iter().all(|region| {
                 let at = next;
                 next += region.outputs;
                 region.inner == 1
                     && region.outer == first.outer
                     && region.operands == RegionOperands::Regular { offset: at, stride: *stride }
-            };
-            regions.len() == 1 || (aligned && regions.iter().all(adjacent))
+            });
+            aligned && adjacent
         }
         RegionOperands::Pieces(pieces) => {
             regions.len() == 1
@@ -223,7 +226,7 @@ fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
     }
 }
 
-/// The form of vertex that reduces all these regions.
+/// Returns the specialisation of the vertex that reduces all these regions.
 fn specialisation_for(
     regions: &[RegionReduction],
     kind: ReduceVertexType,
@@ -250,16 +253,16 @@ fn specialisation_for(
     }
 }
 
-/// Bytes of vertex state that the general vertex has for each region.
+/// Bytes of vertex state of the general vertex for each region.
 const GENERAL_BYTES_PER_REGION: usize = 8;
 
-/// Bytes of vertex state by which poplibs weighs several vertices against one (`getReductionCost`,
-/// as of May 2022; until then regions added 2 bytes, and short runs of regular ones went to the
+/// Bytes of vertex state, by which poplibs compares several vertices with one (`getReductionCost`,
+/// as of May 2022; before that, regions added 2 bytes, and short runs of regular ones used the
 /// general vertex).
 fn state_cost(form: ReductionSpecialisation, regions: usize) -> usize {
     match form {
         ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions => {
-            // Poplibs adds the 2 cycles that the inner loop takes more.
+            // Poplibs adds the 2 additional cycles of the inner loop.
             GENERAL_BYTES_PER_REGION * regions + 20 + 2
         }
         ReductionSpecialisation::ScalarOutputSingleInput
@@ -268,7 +271,7 @@ fn state_cost(form: ReductionSpecialisation, regions: usize) -> usize {
     }
 }
 
-/// Whether a form takes more regions at no cost.
+/// Returns true if a specialisation takes additional regions at no cost.
 fn takes_many(form: ReductionSpecialisation) -> bool {
     matches!(
         form,
@@ -276,31 +279,36 @@ fn takes_many(form: ReductionSpecialisation) -> bool {
     )
 }
 
-/// Regions from which on a form is cheaper than adding them to a general vertex.
+/// Number of regions from which on a separate vertex is cheaper than adding them to a general
+/// vertex.
 fn worthwhile(form: ReductionSpecialisation) -> usize {
-    // From here on a vertex of its own has less state than these regions add to the general one.
+    // From this number on, a separate vertex has less state than these regions add to the general
+    // one.
     if takes_many(form) { state_cost(form, 0) / GENERAL_BYTES_PER_REGION } else { usize::MAX }
 }
 
-/// The longest run of regions from the start that one vertex takes, and its form.
+/// Returns the length of the longest initial run of regions that one vertex takes, and its
+/// specialisation.
 fn longest_run(
     regions: &[RegionReduction],
     kind: ReduceVertexType,
     first_stage: bool,
 ) -> (usize, ReductionSpecialisation) {
-    let (mut length, mut chosen) = (1, specialisation_for(&regions[..1], kind, first_stage));
+    let mut length = 1;
+    let mut chosen = specialisation_for(&regions[..1], kind, first_stage);
     while length < regions.len() {
         let candidate = specialisation_for(&regions[..=length], kind, first_stage);
-        // All other forms take a single region, or gain nothing by more.
+        // All other specialisations take a single region, or gain nothing from more.
         if !takes_many(candidate) {
             break;
         }
-        (length, chosen) = (length + 1, candidate);
+        length += 1;
+        chosen = candidate;
     }
     (length, chosen)
 }
 
-/// The regions of one worker, dealt to the cheapest vertices.
+/// Distributes the regions of one worker over the cheapest vertices.
 fn group_into_vertices(
     regions: &[RegionReduction],
     kind: ReduceVertexType,
@@ -312,9 +320,10 @@ fn group_into_vertices(
     ) {
         return vec![regions.to_vec()];
     }
-    // poplibs weighs bytes of vertex state, not cycles: first the runs that always pay for a
-    // vertex, then all the rest in one vertex or in several, whichever has less state.
-    let (mut dealt, mut left) = (Vec::new(), Vec::new());
+    // poplibs compares bytes of vertex state, not cycles: first the runs for which a vertex always
+    // pays, then all the rest in one vertex or in several, depending on which has less state.
+    let mut dealt = Vec::new();
+    let mut left = Vec::new();
     let mut at = 0;
     while at < regions.len() {
         let (length, form) = longest_run(&regions[at..], kind, first_stage);
@@ -330,7 +339,9 @@ fn group_into_vertices(
         return dealt;
     }
     let budget = state_cost(specialisation_for(&left, kind, first_stage), left.len());
-    let (mut runs, mut cost, mut at) = (Vec::new(), 0, 0);
+    let mut runs = Vec::new();
+    let mut cost = 0;
+    let mut at = 0;
     while at < left.len() {
         let (length, form) = longest_run(&left[at..], kind, first_stage);
         cost += state_cost(form, length);
@@ -345,7 +356,7 @@ fn group_into_vertices(
     dealt
 }
 
-/// The vertices that reduce the regions of one worker.
+/// Returns the vertices that reduce the regions of one worker.
 pub(crate) fn vertices(
     regions: &[RegionReduction],
     kind: ReduceVertexType,
@@ -383,7 +394,8 @@ fn vertex_cycles(
         ReductionSpecialisation::StridedReduce => match &first.operands {
             RegionOperands::Regular { stride, .. } => {
                 let aligned = is_whole(*stride * kind.input.bytes(), VECTOR_BYTES);
-                // Rows that do not begin at 64 bits are copied side by side before the vertex runs.
+                // Rows that are not aligned to 64 bits are copied side by side before the vertex
+                // runs.
                 let stride = if aligned { *stride } else { first.outputs };
                 cycles::strided(kind, outputs, first.outer, stride)
             }

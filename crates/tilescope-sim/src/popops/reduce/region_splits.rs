@@ -1,4 +1,4 @@
-//! Cutting regions for the workers of a tile: by rows and by columns.
+//! Splitting of regions between the workers of a tile, by rows and by columns.
 
 use super::region_reduction::{RegionOperands, RegionReduction};
 use crate::popops::elementwise::vector_width;
@@ -6,13 +6,13 @@ use crate::poputil::list_length;
 use crate::shape::DType;
 use std::ops::Range;
 
-/// Rows of each of up to `workers` parts, at least two each.
+/// Number of rows of each of up to `workers` parts, at least two each.
 pub(crate) fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
     if rows <= 3 || workers <= 1 {
         return vec![rows];
     }
-    // As few as make the largest part no larger: 9 rows for 4 workers are 3, 3, 3, not 3, 2, 2, 2
-    // (poplibs splitRowsToWorkers).
+    // Use the smallest number of parts that does not enlarge the largest part: 9 rows for 4 workers
+    // are 3, 3, 3, not 3, 2, 2, 2 (poplibs splitRowsToWorkers).
     let parts = (rows / 2).min(rows.div_ceil(rows.div_ceil(workers)));
     let mut split = vec![grain * (rows / (parts * grain)); list_length(parts)];
     let rest = rows % (parts * grain);
@@ -26,26 +26,31 @@ pub(crate) fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
     split
 }
 
-/// The rows of a region in consecutive parts.
-pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionReduction> {
-    let part = |outer: u64, operands: RegionOperands| RegionReduction {
+/// Returns `outer` rows of a region with the given operands.
+fn rows_of(region: &RegionReduction, outer: u64, operands: RegionOperands) -> RegionReduction {
+    RegionReduction {
         columns: region.columns.clone(),
         outputs: region.outputs,
         inner: 1,
         outer,
         operands,
-    };
+    }
+}
+
+/// Splits the rows of a region into consecutive parts.
+pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionReduction> {
     let repeats = region.inner != 1 && region.outer != 1;
     match &region.operands {
         RegionOperands::Regular { offset, stride } if !repeats => {
-            // A single column that lies in one run is cut inside the run.
+            // A single column in one run is cut inside the run.
             let step = if region.inner == 1 { *stride } else { 1 };
             let mut done = 0;
             rows.iter()
                 .map(|count| {
                     let offset = offset + step * done;
                     done += count;
-                    let whole = part(*count, RegionOperands::Regular { offset, stride: step });
+                    let operands = RegionOperands::Regular { offset, stride: step };
+                    let whole = rows_of(region, *count, operands);
                     // A stretch of one column is one operand.
                     if step == 1 {
                         RegionReduction { inner: *count, outer: 1, ..whole }
@@ -74,14 +79,14 @@ pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionRe
                         wanted -= taken;
                         current -= taken;
                     }
-                    part(*count, RegionOperands::Pieces(pieces))
+                    rows_of(region, *count, RegionOperands::Pieces(pieces))
                 })
                 .collect()
         }
     }
 }
 
-/// Whether rows of `row` elements, several rows of the region each, cover it without a rest.
+/// Returns true if rows of `row` elements, several rows of the region each, cover it exactly.
 pub(crate) fn fits_wider_rows(region: &RegionReduction, row: u64) -> bool {
     match &region.operands {
         RegionOperands::Regular { stride, .. } => {
@@ -93,10 +98,10 @@ pub(crate) fn fits_wider_rows(region: &RegionReduction, row: u64) -> bool {
     }
 }
 
-/// Fewest wide rows that are worth a worker.
+/// Minimum number of wide rows that is worth a worker.
 const LEAST_WIDE_ROWS: u64 = 4;
 
-/// A region of few columns split into up to `splits` parts of whole wide rows.
+/// Splits a region of few columns into up to `splits` parts of whole wide rows.
 pub(crate) fn split_wide_rows(
     region: &RegionReduction,
     row: u64,
@@ -114,22 +119,19 @@ pub(crate) fn split_wide_rows(
     split_rows(region, &rows)
 }
 
-/// A region split by columns into at most `splits` equal parts of whole vectors.
+/// Splits a region by columns into at most `splits` equal parts of whole vectors.
 pub(crate) fn split_columns(
     region: &RegionReduction,
     splits: u64,
     input: DType,
 ) -> Vec<RegionReduction> {
     let elements = region.outputs * region.inner;
-    let fits = |parts: &u64| {
-        region.outputs.is_multiple_of(*parts)
-            // Parts that are no whole vectors would get a slower vertex.
+    let largest = (2..=splits).rev().find(|&parts| {
+        region.outputs.is_multiple_of(parts)
+            // Parts that are not whole vectors would need a slower vertex.
             && (elements / parts).is_multiple_of(vector_width(input))
-    };
-    let parts = (2..=splits).filter(fits).max().unwrap_or(1);
-    if parts == 1 {
-        return vec![region.clone()];
-    }
+    });
+    let Some(parts) = largest else { return vec![region.clone()] };
     let outputs = region.outputs / parts;
     let columns: Vec<u64> = region.columns.iter().cloned().flatten().collect();
     columns
@@ -149,7 +151,7 @@ pub(crate) fn split_columns(
         .collect()
 }
 
-/// Numbers as ranges of neighbours, in their order.
+/// Groups consecutive numbers into ranges, in their order.
 fn ranges(numbers: &[u64]) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     for number in numbers {
@@ -161,7 +163,7 @@ fn ranges(numbers: &[u64]) -> Vec<Range<u64>> {
     found
 }
 
-/// Results of each worker; fewer workers where that makes none slower.
+/// Number of results of each worker. Workers that would not shorten the longest share are left out.
 pub(crate) fn outputs_per_worker(most: u64, outputs: u64) -> Vec<u64> {
     let workers = most.min(outputs).max(1);
     let mut counts: Vec<u64> =

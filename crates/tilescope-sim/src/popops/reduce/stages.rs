@@ -1,4 +1,4 @@
-//! The stages of a reduction: on the tiles, between tiles, to the result (poplibs
+//! Stages of a reduction: on the tiles, between tiles, to the result (poplibs
 //! lib/popops/reduction/ReductionStages.cpp and ReductionPlan.cpp).
 
 use super::compute_sets::ReduceStageWork;
@@ -27,40 +27,41 @@ use std::rc::Rc;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Elements, TileId, TileRange, TileRuns};
 
-/// Partial results per result from which on another stage between tiles pays
-/// (poplibs lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
+/// Number of partial results per result from which on another stage between tiles pays (poplibs
+/// lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
 const PARTIALS_WORTH_A_STAGE: u64 = 64;
 
-/// One reduction on its way through the stages.
+/// State of one reduction between stages.
 pub(crate) struct ReductionStages<'a> {
     reduction: &'a ReductionRequest<'a>,
     dims: &'a [ReduceDim],
-    /// What the next stage computes.
+    /// Operation of the next stage.
     operation: ReduceOperation,
     /// Type of the partial results so far.
     dtype: DType,
     /// Type of partial results from now on.
     accumulator: DType,
-    /// Phases of the work before this reduction.
+    /// Number of phases of the work before this reduction.
     first_phase: usize,
-    /// Stretches of memory that were looked at.
+    /// Analyses of stretches of memory by shape.
     stretch_cache: RefCell<HashMap<MemoryStretchShape, Rc<StretchPartials>>>,
 }
 
-/// What many tiles hold alike, with columns counted from where their stretch of memory begins.
+/// Partial results of tiles with equal stretches, with columns counted from the start of the
+/// stretch.
 struct StretchPartials {
     groups: Vec<introspection::PartialsDescription>,
     /// Columns of all groups, in order.
     columns: Vec<Range<u64>>,
 }
 
-/// Bytes of a partial result of an element type on each tile.
+/// Bytes of partial results of type `dtype` on each tile.
 fn bytes_per_tile(partials: &IntermediatePartials, dtype: DType) -> TileRuns<Bytes> {
     per_tile(partials.tiles.iter().map(|(tile, columns)| (*tile, width(columns) * dtype.bytes())))
 }
 
 impl<'a> ReductionStages<'a> {
-    /// A reduction with its collapsed dimensions.
+    /// Creates a reduction with its collapsed dimensions.
     pub(crate) fn new(reduction: &'a ReductionRequest<'a>, dims: &'a [ReduceDim]) -> Self {
         Self {
             reduction,
@@ -81,19 +82,19 @@ impl<'a> ReductionStages<'a> {
         u64::from(self.reduction.tiles)
     }
 
-    /// Columns that stay together when outputs are split (findGrainSizeForOp).
+    /// Number of columns that stay together when outputs are split (findGrainSizeForOp).
     fn grain(&self, dtype: DType) -> u64 {
-        // Sums have accumulators of 128 bits: a split inside one leaves it half empty.
+        // Sums have accumulators of 128 bits. A split inside one leaves it half empty.
         vector_width(dtype) * if self.operation.is_sum() { 2 } else { 1 }
     }
 
-    /// Adds all stages; returns the results on each tile.
+    /// Adds all stages and returns the results on each tile.
     pub(crate) fn lower(mut self, work: &mut OperationWork) -> TileRuns<Elements> {
         self.first_phase = work.phases().len();
         let partial = ReduceStageTypes { first: true, ..self.stage(self.accumulator) };
         let (mut held, several, tiles) = self.reduce_on_tiles(partial);
-        // Where no column is on two tiles, the first stage makes the results themselves, in their
-        // own type and without partials.
+        // If no column is on two tiles, the first stage computes the results directly, in their own
+        // type and without partials.
         let local = joined(&held.stretches()).iter().all(|stretch| stretch.tiles.len() == 1);
         if local {
             let name = format!("{}/ReduceOnTile/InToOutNoExchange", self.reduction.name);
@@ -109,7 +110,7 @@ impl<'a> ReductionStages<'a> {
             let start = work.phases().len();
             tiles.add_to(work, &name, self.accumulator);
             self.advance();
-            // Vertices write in the order of memory, later stages expect columns in ascending
+            // Vertices write in memory order, whereas later stages expect columns in ascending
             // order.
             let rotated = self.rotated_bytes();
             if !rotated.is_empty() {
@@ -156,13 +157,14 @@ impl<'a> ReductionStages<'a> {
         self.final_stage(work, &held)
     }
 
-    /// What has been squared is only summed from now on, in the accumulator's type.
+    /// Prepares for the stages after the first: squared values are only summed from now on, in the
+    /// accumulator's type.
     fn advance(&mut self) {
         self.operation = self.operation.combining();
         self.dtype = self.accumulator;
     }
 
-    /// Keeps partial results alive until they are sent.
+    /// Adds the variable that holds partial results until they are sent.
     fn add_partials_variable(
         &self,
         work: &mut OperationWork,
@@ -183,21 +185,23 @@ impl<'a> ReductionStages<'a> {
         });
     }
 
-    /// Single halves are sent as floats: half a word cannot be received without copying.
+    /// Returns true if partial results are cast before sending. Single halves are sent as floats,
+    /// because half a word cannot be received without copying.
     fn needs_cast(&self, held: &IntermediatePartials) -> bool {
         self.operation.is_sum()
             && self.dtype == DType::Half
             && held.tiles.iter().any(|(_, columns)| width(columns) == 1)
     }
 
-    /// What each tile reduces of what it holds: columns per tile, whether any tile holds several
-    /// elements of a column, and the vertices.
+    /// Reduction of each tile's own elements. Returns columns per tile, true if any tile holds
+    /// several elements of a column, and the vertices.
     fn reduce_on_tiles(
         &self,
         stage: ReduceStageTypes,
     ) -> (IntermediatePartials, bool, ReduceStageWork) {
         let mut known: HashMap<MemoryStretchShape, Rc<ReduceTileWork>> = HashMap::new();
-        let (mut held, mut several) = (IntermediatePartials::default(), false);
+        let mut held = IntermediatePartials::default();
+        let mut several = false;
         let mut work = ReduceStageWork::default();
         for (tile, range) in memory_stretches::stretches(self.reduction.input) {
             let (shape, first) = MemoryStretchShape::from_range(self.dims, &range);
@@ -214,20 +218,21 @@ impl<'a> ReductionStages<'a> {
         (held, several, work)
     }
 
-    /// What stretches of memory of one shape hold.
+    /// Partial results of stretches of memory of one shape.
     fn partials_of_stretch(&self, shape: MemoryStretchShape) -> Rc<StretchPartials> {
-        let look = || {
+        let mut cache = self.stretch_cache.borrow_mut();
+        let partials = cache.entry(shape).or_insert_with_key(|shape| {
             let groups = shape.groups(self.dims);
             let columns = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
             Rc::new(StretchPartials { groups, columns })
-        };
-        self.stretch_cache.borrow_mut().entry(shape).or_insert_with(look).clone()
+        });
+        Rc::clone(partials)
     }
 
-    /// Groups of a tile cut so that every worker has some columns (dividePartials).
+    /// Cuts the groups of a tile so that every worker has some columns (dividePartials).
     fn regions(&self, groups: Vec<introspection::PartialsDescription>) -> Vec<RegionReduction> {
         let simple = groups.into_iter().flat_map(introspection::split_mixed);
-        // Three columns are left whole: few columns have a way of their own.
+        // Groups of three columns are left whole, because few columns are handled separately.
         let (cut, mut whole): (Vec<_>, Vec<_>) =
             simple.partition(|group| group.patterns[0].inner == 1 && group.width() != 3);
         let workers = WORKERS.saturating_sub(whole.len() as u64).max(1);
@@ -248,7 +253,7 @@ impl<'a> ReductionStages<'a> {
         whole.into_iter().map(RegionReduction::of_group).collect()
     }
 
-    /// Bytes of results that vertices write in another order than they are kept.
+    /// Bytes of results that vertices write in a different order than they are stored.
     fn rotated_bytes(&self) -> TileRuns<Bytes> {
         let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
         per_tile(memory_stretches::stretches(self.reduction.input).map(|(tile, range)| {
@@ -260,14 +265,15 @@ impl<'a> ReductionStages<'a> {
         }))
     }
 
-    /// Results among those of a stretch of memory that are written in another order than kept.
+    /// Number of results of a stretch of memory that are written in a different order than they are
+    /// stored.
     fn rotated_outputs(&self, seen: &StretchPartials) -> u64 {
         let regions = self.regions_before_advance(seen.groups.clone());
         let rotated = regions.iter().filter(|region| !in_order(&region.columns, &seen.columns));
         rotated.map(|region| region.outputs).sum()
     }
 
-    /// Regions as the first stage saw them.
+    /// Regions as in the first stage.
     fn regions_before_advance(
         &self,
         groups: Vec<introspection::PartialsDescription>,
@@ -276,11 +282,11 @@ impl<'a> ReductionStages<'a> {
         first.regions(groups)
     }
 
-    /// Whether the partial results are still worth a stage of their own (calculateNextStep).
+    /// Returns true if the partial results are worth another stage (calculateNextStep).
     fn needs_intermediate_stage(&self, held: &IntermediatePartials) -> bool {
         let spread = held.stretches().iter().map(|stretch| stretch.tiles.len()).max().unwrap_or(0);
-        // With results on most tiles and few partial sums each, going straight to the last stage
-        // takes less exchange and control code and is hardly slower (poplibs calculateNextStep).
+        // With results on most tiles and few partial sums each, a direct last stage takes less
+        // exchange and control code and is hardly slower (poplibs calculateNextStep).
         let few = (spread as f64) < 2.0 * (self.tiles() as f64).sqrt();
         if few && held.tiles.len() as u64 > self.tiles() * 3 / 4 {
             return false;
@@ -288,7 +294,8 @@ impl<'a> ReductionStages<'a> {
         held.elements() > self.columns() * PARTIALS_WORTH_A_STAGE
     }
 
-    /// A stage that spreads partial results over the IPU; returns what each tile then holds.
+    /// Adds a stage that spreads partial results over the IPU. Returns the contents of each tile
+    /// after it.
     fn intermediate_stage(
         &mut self,
         work: &mut OperationWork,
@@ -298,8 +305,8 @@ impl<'a> ReductionStages<'a> {
         let stretches = held.stretches();
         let pieces = self.pieces(held, &stretches);
         let mut duties: BTreeMap<TileId, Vec<ReductionTask>> = BTreeMap::new();
-        // A single piece stays where its first part is: with many small reductions, tile 0 would
-        // get all of them (poplibs ReductionStages.cpp).
+        // A single piece stays on the tile of its first part: with many small reductions, tile 0
+        // would otherwise get all of them (poplibs ReductionStages.cpp).
         let mut tile = match &pieces[..] {
             [(only, _)] => only.tiles[0],
             _ => TileId(0),
@@ -311,19 +318,19 @@ impl<'a> ReductionStages<'a> {
                     .entry(tile)
                     .or_default()
                     .push(ReductionTask { columns, sources: sources.to_vec() });
-                // Round robin, as poplibs does: it is not known here which tiles have less to do.
+                // Round robin, as in poplibs: the load of the tiles is unknown here.
                 tile = (tile + 1) % self.reduction.tiles;
             }
         }
         let stage = self.stage(self.accumulator);
-        let regions = |duties: &[ReductionTask]| {
-            let rows = |duty: &ReductionTask| duty.sources.len() as u64;
-            duties
-                .iter()
-                .map(|duty| RegionReduction::of_pieces(duty.columns.clone(), rows(duty)))
-                .collect()
-        };
-        let (received, done) = self.gather(work, name, held, &duties, stage, regions);
+        let (received, done) = self.gather(work, name, held, &duties, stage, |duties| {
+            let mut regions = Vec::new();
+            for duty in duties {
+                let rows = duty.sources.len() as u64;
+                regions.push(RegionReduction::of_pieces(duty.columns.clone(), rows));
+            }
+            regions
+        });
         let next = IntermediatePartials {
             tiles: duties
                 .into_iter()
@@ -340,8 +347,8 @@ impl<'a> ReductionStages<'a> {
         next
     }
 
-    /// Stretches cut into pieces for that stage, each with the rows one tile reduces of it
-    /// (calculateSplit).
+    /// Cuts stretches into pieces for that stage, each with the number of rows that one tile
+    /// reduces (calculateSplit).
     fn pieces(
         &self,
         held: &IntermediatePartials,
@@ -350,8 +357,8 @@ impl<'a> ReductionStages<'a> {
         let total = held.elements();
         let grain = self.grain(self.dtype);
         let narrowest = stretches.iter().map(|s| s.columns.end - s.columns.start).min();
-        // Pieces as wide as leave each column the square root of the tiles that hold it now: longer
-        // pieces mean less exchange code (poplibs calculateSplit).
+        // The width of pieces leaves each column on the square root of its current number of tiles.
+        // Longer pieces mean less exchange code (poplibs calculateSplit).
         let depth = (total / self.columns().max(1)).isqrt().max(1);
         let grains = narrowest.unwrap_or(0) / grain / depth;
         let bounds = SplitBounds { grain, most: self.tiles(), least: grain.max(grains * grain) };
@@ -378,7 +385,7 @@ impl<'a> ReductionStages<'a> {
             .collect()
     }
 
-    /// The last stage: results on as few tiles as hold a few each.
+    /// Adds the last stage, with results on the smallest number of tiles that hold a few each.
     fn final_stage(
         &mut self,
         work: &mut OperationWork,
@@ -386,8 +393,8 @@ impl<'a> ReductionStages<'a> {
     ) -> TileRuns<Elements> {
         let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
         let width = vector_width(self.dtype);
-        // Four vectors a tile keep most workers busy. poplibs asks for four and not six, as evening
-        // out over tiles would make a seventh vertex on some.
+        // Four vectors per tile keep most workers busy. poplibs requires four instead of six,
+        // because balancing over tiles would create a seventh vertex on some.
         let bounds = SplitBounds { grain: width, most: self.tiles(), least: 4 * width };
         let parts: Vec<(TileId, Range<u64>)> = match self.reduction.output_mapping {
             Some(wanted) => memory_stretches::stretches(wanted).collect(),
@@ -414,8 +421,8 @@ impl<'a> ReductionStages<'a> {
         }
         let ReductionRequest { output, result, .. } = *self.reduction;
         let stage = ReduceStageTypes { result, ..self.stage(output) };
-        let regions = |duties: &[ReductionTask]| final_regions(duties, grain);
-        let (received, done) = self.gather(work, &name, held, &duties, stage, regions);
+        let (received, done) =
+            self.gather(work, &name, held, &duties, stage, |duties| final_regions(duties, grain));
         let start = work.phases().len();
         done.add_to(work, &name, self.accumulator);
         self.keep_messages(work, &name, received, start);
@@ -433,7 +440,8 @@ impl<'a> ReductionStages<'a> {
         }
     }
 
-    /// Sends partial results to the tiles that reduce them; returns what each receives and does.
+    /// Sends partial results to the tiles that reduce them. Returns the received data and the tasks
+    /// of each tile.
     fn gather(
         &self,
         work: &mut OperationWork,
@@ -454,7 +462,7 @@ impl<'a> ReductionStages<'a> {
                 .entry(shape.collect())
                 .or_insert_with(|| Rc::new(assign_regions(stage, regions(duties))));
             done.tiles.push((*tile, mine.clone()));
-            // What a tile reduces of its own is not exchanged.
+            // Partial results that a tile itself reduces are not exchanged.
             let kept: Bytes = duties
                 .iter()
                 .filter(|duty| duty.sources.contains(tile))
@@ -480,7 +488,7 @@ impl<'a> ReductionStages<'a> {
         (received, done)
     }
 
-    /// Received partial results live from their exchange until they are reduced.
+    /// Adds the variable of received partial results, live from their exchange to their reduction.
     fn keep_messages(
         &self,
         work: &mut OperationWork,
@@ -497,7 +505,7 @@ impl<'a> ReductionStages<'a> {
     }
 }
 
-/// Whether columns lie one behind the other among the sorted ones a tile holds.
+/// Returns true if `columns` are consecutive among the sorted columns that a tile holds.
 fn in_order(columns: &[Range<u64>], held: &[Range<u64>]) -> bool {
     columns.windows(2).all(|pair| {
         let at = held.partition_point(|range| range.end < pair[0].end);

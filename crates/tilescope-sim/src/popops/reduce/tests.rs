@@ -90,7 +90,7 @@ fn impossible_shapes_are_errors() {
 }
 
 #[test]
-fn large_tensors_are_planned_in_no_time() {
+fn large_tensors_are_planned_quickly() {
     let start = std::time::Instant::now();
     reduce(&[dim(64, true), dim(4_000_000, false)], ReduceOperation::Add, DType::Half, 1472);
     reduce(&[dim(1_000_000, true), dim(64, false)], ReduceOperation::Add, DType::Half, 1472);
@@ -115,7 +115,7 @@ const OPERATIONS: [ReduceOperation; 6] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(250)))]
     #[test]
-    fn every_result_is_made_once_and_what_is_sent_arrives(
+    fn every_result_is_made_once_and_sent_bytes_arrive(
         dims in prop::collection::vec((1u64..40, any::<bool>()), 1..5),
         operation in 0usize..6,
         half: bool,
@@ -132,7 +132,7 @@ proptest! {
                 WorkPhaseKind::Exchange { traffic, .. } => {
                     let received = traffic.map(|tile| tile.bytes_in).total();
                     prop_assert_eq!(received, traffic.map(|tile| tile.bytes_delivered).total());
-                    // Partial results have one reader each.
+                    // Each partial result has one reader.
                     prop_assert_eq!(received, traffic.map(|tile| tile.bytes_out).total());
                 }
                 WorkPhaseKind::Compute { cycles, vertices } => {
@@ -147,9 +147,10 @@ proptest! {
 
     #[test]
     fn more_rows_cost_about_as_much_or_more(rows in 2u64..200, vectors in 1u64..16, half: bool) {
-        // Whole vectors only: others may need vertices that take ten times as long. A single row
-        // is copied, not added up.
-        let (dtype, columns) = (if half { DType::Half } else { DType::Float }, 8 * vectors);
+        // Whole vectors only: others may need vertices that take ten times as long. A single row is
+        // copied, not summed.
+        let dtype = if half { DType::Half } else { DType::Float };
+        let columns = 8 * vectors;
         let few = reduce(&[dim(rows, true), dim(columns, false)], ReduceOperation::Add, dtype, 64);
         let many = reduce(&[dim(rows * 4, true), dim(columns, false)], ReduceOperation::Add, dtype, 64);
         // Splitting a tile's rows over workers may make a longer reduction a little faster.

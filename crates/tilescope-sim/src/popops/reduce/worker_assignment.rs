@@ -1,4 +1,4 @@
-//! How the region reductions of one tile are dealt to its workers, in one or two compute sets
+//! Assignment of the region reductions of one tile to its workers, in one or two compute sets
 //! (poplibs lib/popops/reduction/ReductionConnection.cpp, connectReductions).
 
 use super::ReduceResultUse;
@@ -15,30 +15,31 @@ use crate::shape::DType;
 use crate::targets::{WORKER_COUNT, WORKERS};
 use tilescope_report::units::Cycles;
 
-/// What one tile does in one stage.
+/// Work of one tile in one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReduceTileWork {
     /// Vertices of the first compute set, then of the second.
     pub sets: [Vec<ReduceVertex>; 2],
-    /// Cycles of the busiest worker of each compute set, which gets every sixth cycle.
+    /// Cycles of the busiest worker of each compute set, as tile cycles: a worker gets every sixth
+    /// cycle.
     pub cycles: [Cycles; 2],
-    /// Elements that the first set leaves for the second.
+    /// Number of elements that the first set leaves for the second.
     pub scratch_elements: u64,
 }
 
-/// What a stage computes and its types.
+/// Operation and types of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReduceStageTypes {
     pub operation: ReduceOperation,
-    /// Type of what it reads.
+    /// Type of its operands.
     pub input: DType,
-    /// Type of what a second compute set on the tile would read.
+    /// Type of the operands of a second compute set on the tile.
     pub partials: DType,
     /// Type of its results.
     pub output: DType,
-    /// Whether it reads the tensor itself, in place.
+    /// True if it reads the tensor itself, in place.
     pub first: bool,
-    /// What becomes of its results.
+    /// Use of its results.
     pub result: ReduceResultUse,
 }
 
@@ -64,14 +65,14 @@ impl ReduceStageTypes {
     }
 }
 
-/// Deals regions to the workers of a tile.
+/// Assigns regions to the workers of a tile.
 struct RegionWorkerAssigner {
     stage: ReduceStageTypes,
     work: ReduceTileWork,
     free_workers: u64,
 }
 
-/// Vertices of one tile for these regions.
+/// Returns the work of one tile for these regions.
 pub(crate) fn assign_regions(
     stage: ReduceStageTypes,
     regions: Vec<RegionReduction>,
@@ -79,8 +80,8 @@ pub(crate) fn assign_regions(
     let mut dealer =
         RegionWorkerAssigner { stage, work: ReduceTileWork::default(), free_workers: WORKERS };
     let total = regions.len() as u64;
-    // The order matters: each way takes the regions it suits best, and workers it occupies are not
-    // there for the splits of the next one.
+    // The order matters: each method takes the regions it suits best, and the workers it occupies
+    // are not available to the next one.
     let rest = dealer.runs(regions, total);
     let total = rest.len() as u64;
     let rest = dealer.repeated_runs(rest, total);
@@ -114,40 +115,40 @@ impl RegionWorkerAssigner {
         self.free_workers = self.free_workers.saturating_sub(count);
     }
 
-    /// Times each of `chosen` regions can be split until `total` regions fill all workers.
+    /// Number of parts into which each of `chosen` regions can be split until `total` regions
+    /// occupy all workers.
     fn most_splits(&self, total: u64, chosen: u64) -> u64 {
-        // Every region needs a worker; only what is left over is worth splitting for.
+        // Every region needs a worker. Splits can use only the remaining ones.
         let others = total - chosen;
         ((self.free_workers.saturating_sub(others)) / chosen.max(1)).max(1)
     }
 
-    /// Columns that lie in one run each: a stretch per result.
+    /// Columns with one run each: one stretch per result.
     fn runs(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
-        let suits = |region: &RegionReduction| {
-            region.inner != 1 && region.outer == 1 && region.outputs != 1
-        };
-        let (chosen, rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
+        let (chosen, rest): (Vec<_>, Vec<_>) = regions
+            .into_iter()
+            .partition(|region| region.inner != 1 && region.outer == 1 && region.outputs != 1);
         let splits = self.most_splits(total, chosen.len() as u64);
         for region in chosen {
             let mut columns = region.columns.iter().cloned().flatten();
             let mut at = 0;
             for count in outputs_per_worker(splits, region.outputs) {
-                let single = |offset: u64, column: u64| RegionReduction {
-                    columns: std::iter::once(column..column + 1).collect(),
-                    outputs: 1,
-                    inner: region.inner,
-                    outer: 1,
-                    operands: match &region.operands {
+                let mut part = Vec::new();
+                for (offset, column) in (at..at + count).zip(columns.by_ref()) {
+                    let operands = match &region.operands {
                         RegionOperands::Pieces(pieces) => RegionOperands::Pieces(
                             pieces.iter().map(|piece| piece / region.outputs).collect(),
                         ),
-                        _ => region.operands_at(offset * region.inner),
-                    },
-                };
-                let part: Vec<RegionReduction> = (at..at + count)
-                    .zip(columns.by_ref())
-                    .map(|(offset, column)| single(offset, column))
-                    .collect();
+                        RegionOperands::Regular { .. } => region.operands_at(offset * region.inner),
+                    };
+                    part.push(RegionReduction {
+                        columns: std::iter::once(column..column + 1).collect(),
+                        outputs: 1,
+                        inner: region.inner,
+                        outer: 1,
+                        operands,
+                    });
+                }
                 at += count;
                 self.add(0, &part, self.stage.whole());
                 self.take_workers(1);
@@ -156,10 +157,10 @@ impl RegionWorkerAssigner {
         rest
     }
 
-    /// Columns that lie in several runs each: first row by row, then each run.
+    /// Columns with several runs each: first row by row, then each run.
     fn repeated_runs(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
-        let suits = |region: &RegionReduction| region.inner != 1 && region.outputs != 1;
-        let (chosen, rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
+        let (chosen, rest): (Vec<_>, Vec<_>) =
+            regions.into_iter().partition(|region| region.inner != 1 && region.outputs != 1);
         if chosen.is_empty() {
             return rest;
         }
@@ -169,9 +170,9 @@ impl RegionWorkerAssigner {
             .flat_map(|region| split_columns(region, splits, self.stage.input))
             .collect();
         self.take_workers(parts.len() as u64);
-        // `A0 A1 B0 B1 A2 A3 B2 B3`: adding rows to each other leaves `A even, A odd, B even, B
-        // odd`, whose runs a second set reduces. Reducing each column at once would take a general
-        // vertex.
+        // `A0 A1 B0 B1 A2 A3 B2 B3`: adding rows to each other leaves
+        // `A even, A odd, B even, B odd`, whose runs a second set reduces. Reducing each column at
+        // once would require a general vertex.
         for part in &parts {
             let elements = part.outputs * part.inner;
             let rows = RegionReduction {
@@ -193,21 +194,20 @@ impl RegionWorkerAssigner {
         rest
     }
 
-    /// Two or three columns: several rows are seen as one of a convenient width.
+    /// Two or three columns: several rows are combined into one of a suitable width.
     fn few_columns(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
         let width = vector_width(self.stage.input);
-        let suits = |region: &RegionReduction| {
+        let (candidates, mut rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(|region| {
             (2..4).contains(&region.outputs) && !region.outputs.is_multiple_of(width)
-        };
-        let (candidates, mut rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
+        });
         if candidates.is_empty() {
             return rest;
         }
         let splits = self.most_splits(total, candidates.len() as u64);
         for region in candidates {
-            // Columns `A B` seen as rows `A0 B0 A1 B1` fill vectors; a second set adds what belongs
-            // to one column. Wider cases would leave it too much, so poplibs stops at three
-            // columns.
+            // Columns `A B` as rows `A0 B0 A1 B1` fill vectors, and a second set adds the elements
+            // of each column. Wider rows would leave too much to the second set, so poplibs stops
+            // at three columns.
             let row = if width == 4 && region.outputs == 2 { 4 } else { region.outputs * width };
             if !fits_wider_rows(&region, row) {
                 rest.push(region);
@@ -241,7 +241,7 @@ impl RegionWorkerAssigner {
         rest
     }
 
-    /// All other regions: split by rows where workers are idle, else dealt out whole.
+    /// All other regions: split by rows if workers are idle, otherwise distributed whole.
     fn share(&mut self, regions: Vec<RegionReduction>) {
         if regions.len() as u64 >= self.free_workers {
             for worker in assign(&regions, self.stage, self.free_workers) {
@@ -259,8 +259,8 @@ impl RegionWorkerAssigner {
     }
 
     fn split_by_rows(&mut self, region: &RegionReduction, splits: u64) {
-        // A single column is cut inside its run, so parts are whole vectors; rows of more are whole
-        // anyway.
+        // A single column is cut inside its run, so parts are whole vectors. Rows of several
+        // columns are whole anyway.
         let grain = if region.outputs == 1 { vector_width(self.stage.input) } else { 1 };
         let rows = rows_per_worker(region.depth(), splits, grain);
         let parts = split_rows(region, &rows);
@@ -279,13 +279,14 @@ impl RegionWorkerAssigner {
     }
 }
 
-/// Elements a worker takes per cycle, roughly, for regions of `outputs` results of this type.
+/// Approximate number of elements per cycle of a worker, for regions of `outputs` results of this
+/// type.
 fn elements_per_cycle(outputs: u64, dtype: DType, operation: ReduceOperation) -> u64 {
-    // Accumulators take eight halves or four floats a cycle, twice what other operations do.
+    // Accumulators take eight halves or four floats per cycle, twice the number of other
+    // operations.
     let sums = operation.is_sum() && matches!(dtype, DType::Half | DType::Float);
     let width = vector_width(dtype) * if sums { 2 } else { 1 };
-    // Narrow rows are taken as if they were full vectors, and what is left is put together at the
-    // end.
+    // Narrow rows are processed like full vectors, and the remaining parts are combined at the end.
     if outputs.is_power_of_two() && outputs <= width {
         return width;
     }
@@ -293,19 +294,19 @@ fn elements_per_cycle(outputs: u64, dtype: DType, operation: ReduceOperation) ->
     (1 << outputs.trailing_zeros()).min(width)
 }
 
-/// Worker cycles of a region, roughly: what poplibs weighs splits by.
+/// Approximate worker cycles of a region, by which poplibs compares splits.
 fn rough_cycles(region: &RegionReduction, stage: ReduceStageTypes) -> Cycles {
     let speed = elements_per_cycle(region.outputs, stage.output, stage.operation);
     Cycles(region.elements().div_ceil(speed))
 }
 
-/// Rough cycles of one vertex besides its elements.
+/// Approximate cycles of one vertex besides its elements.
 const VERTEX_CYCLES: Cycles = Cycles(30);
 
-/// Rough cycles below which a part is not worth a vertex.
+/// Approximate cycles below which a part is not worth a vertex.
 const LEAST_CYCLES: Cycles = Cycles(4);
 
-/// Into how many groups of rows each region is split so that no worker idles.
+/// Number of groups of rows into which each region is split to keep all workers busy.
 fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec<u64> {
     let stage = dealer.stage;
     let rough: Vec<Cycles> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
@@ -322,7 +323,7 @@ fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec
         let longest = cycles.iter().max().copied().unwrap_or_default();
         let Some(slowest) = cycles.iter().position(|cycles| *cycles == longest) else { break };
         let parts = splits[slowest] + 1;
-        // A split reduction pays for a second stage as well.
+        // A split reduction also pays for a second stage.
         let after = 2 * VERTEX_CYCLES + rough[slowest] / parts;
         if parts >= most[slowest] || after >= longest {
             break;
@@ -330,13 +331,14 @@ fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec
         splits[slowest] = parts;
         cycles[slowest] = after;
     }
-    // Splits that leave the slowest as slow would only cost vertex state and another compute set.
+    // Splits that do not speed up the slowest worker would only cost vertex state and another
+    // compute set.
     let gained = cycles.iter().max().is_some_and(|longest| *longest < longest_unsplit);
     if gained { splits } else { vec![1; regions.len()] }
 }
 
-/// Deals whole regions to workers: neighbours together where all cost about the same, else each to
-/// the worker with the least to do.
+/// Assigns whole regions to workers. If all cost about the same, adjacent regions stay together.
+/// Otherwise each goes to the least busy worker.
 fn assign(
     regions: &[RegionReduction],
     stage: ReduceStageTypes,
@@ -344,14 +346,16 @@ fn assign(
 ) -> Vec<Vec<RegionReduction>> {
     let cycles: Vec<Cycles> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
     let mean = cycles.iter().sum::<Cycles>().as_f64() / cycles.len() as f64;
-    // With nothing to balance, neighbours stay together: dealt in turn, no two of them could share
-    // an efficient vertex.
+    // If there is nothing to balance, adjacent regions stay together: assigned in turn, no two of
+    // them could share an efficient vertex.
     let tolerance = (0.1 * mean).max(8.0);
-    let (low, high) = (Cycles::from_f64(mean - tolerance), Cycles::from_f64(mean + tolerance));
+    let low = Cycles::from_f64(mean - tolerance);
+    let high = Cycles::from_f64(mean + tolerance);
     let workers = list_length(workers.max(1));
     if cycles.iter().all(|cycles| (low..=high).contains(cycles)) {
         let mut rest = regions;
-        let (each, odd) = (regions.len() / workers, regions.len() % workers);
+        let each = regions.len() / workers;
+        let odd = regions.len() % workers;
         return (0..workers)
             .map(|worker| {
                 let (mine, others) = rest.split_at(each + usize::from(worker < odd));
@@ -362,8 +366,8 @@ fn assign(
             .collect();
     }
     let mut order: Vec<usize> = (0..regions.len()).collect();
-    // The cheapest first: poplibs' note says the opposite of its code. Stable, so that equal ones
-    // stay side by side.
+    // The cheapest first: the comment in poplibs states the opposite of its code. The sort is
+    // stable, so that equal regions stay adjacent.
     order.sort_by_key(|at| cycles[*at]);
     let mut dealt: Vec<(Cycles, Vec<usize>)> =
         vec![(Cycles::ZERO, Vec::new()); workers.min(regions.len())];

@@ -1,5 +1,5 @@
-//! Replicas that the host serves alike: those of instances that are as fast, at the same place in the
-//! round of a callback thread.
+//! Replicas that the host serves equally: those of equally fast instances, with the same place in
+//! the round of a callback thread.
 
 use super::instance::InstanceResources;
 use crate::specification::{DataLoaderMode, Spec};
@@ -7,36 +7,35 @@ use std::ops::Range;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{ReplicaClass, ReplicaWait};
 
-/// Replicas that the host serves alike, one group for each speed of instances and place in a round.
+/// Replicas that the host serves equally, one group for each speed of instances and place in a
+/// round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AlikeReplicas {
-    /// Whether their instances are the slower ones.
+    /// True if their instances are the slower ones.
     pub slower: bool,
     /// Their place in the round of the callback thread that serves them, from 0.
     pub place: u64,
-    /// Places of a round that replicas are told apart by.
+    /// The number of places of a round that are distinguished.
     pub places: u64,
 }
 
 impl AlikeReplicas {
-    /// The groups of a spec; replica 0 is in the first.
+    /// Returns the groups of a spec. Replica 0 is in the first.
     ///
-    /// Where all replicas sync together they wait for the end of a round, so that places do not
-    /// matter.
+    /// If all replicas sync together, they wait for the end of a round, so places do not matter.
     pub(crate) fn of(spec: &Spec) -> Vec<Self> {
-        let (options, host) = (&spec.options, &spec.options.host);
+        let options = &spec.options;
+        let host = &spec.options.host;
         let loads = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
         let calls_back =
             host.seconds_per_micro_batch > 0.0 && host.loader != DataLoaderMode::Synthetic;
         let resources = InstanceResources::new(spec);
-        let places = match options.sync_replicas_independently && calls_back {
-            true => resources.replicas.div_ceil(resources.callback_threads),
-            false => 1,
+        let places = if options.sync_replicas_independently && calls_back {
+            resources.replicas.div_ceil(resources.callback_threads)
+        } else {
+            1
         };
-        let slower = match loads || calls_back {
-            true => options.slow_instances(),
-            false => 0,
-        };
+        let slower = if loads || calls_back { options.slow_instances() } else { 0 };
         let speeds: &[bool] = match slower {
             0 => &[false],
             all if all == options.num_instances => &[true],
@@ -48,11 +47,13 @@ impl AlikeReplicas {
         groups.collect()
     }
 
-    /// What sets them apart: the speed of their host where hosts differ, and their place in a round.
+    /// Describes the difference to other groups: the speed of the host if hosts differ, and the
+    /// place in a round.
     fn why(&self, spec: &Spec, hosts_differ: bool) -> String {
-        let host = match self.slower {
-            true => format!("host {} times slower", spec.options.host.slower_instance_factor),
-            false => "fast host".to_owned(),
+        let host = if self.slower {
+            format!("host {} times slower", spec.options.host.slower_instance_factor)
+        } else {
+            "fast host".to_owned()
         };
         let place = format!("served {} of {}", ordinal(self.place + 1), self.places);
         match (hosts_differ, self.places > 1) {
@@ -62,13 +63,13 @@ impl AlikeReplicas {
         }
     }
 
-    /// How many times as long the host takes for them.
+    /// The factor by which the host is slower for them.
     pub(crate) fn factor(&self, spec: &Spec) -> f64 {
         if self.slower { spec.options.host.slower_instance_factor } else { 1.0 }
     }
 }
 
-/// `1st`, `2nd`, `13th`
+/// Formats an ordinal: `1st`, `2nd`, `13th`.
 fn ordinal(number: u64) -> String {
     let ending = match (number % 100, number % 10) {
         (11..=13, _) => "th",
@@ -80,18 +81,19 @@ fn ordinal(number: u64) -> String {
     format!("{number}{ending}")
 }
 
-/// What a group of replicas waits for in a run.
+/// The waits of a group of replicas in a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WaitTotals {
     pub loader: Cycles,
     pub host: Cycles,
     pub others: Cycles,
-    /// Least and most cycles behind the first, where replicas meet.
+    /// The smallest and largest number of cycles behind the first replica, at points where replicas
+    /// meet.
     pub behind: Option<(Cycles, Cycles)>,
 }
 
 impl WaitTotals {
-    /// Notes how far behind the first replica these came to where all meet.
+    /// Records how far these replicas arrived behind the first one at a point where all meet.
     pub(crate) fn met(&mut self, behind: Cycles, waited: Cycles) {
         let (least, most) = self.behind.unwrap_or((behind, behind));
         self.behind = Some((least.min(behind), most.max(behind)));
@@ -99,16 +101,17 @@ impl WaitTotals {
     }
 }
 
-/// Replicas of a class that follow each other in an instance.
+/// Consecutive replicas of a class in an instance.
 struct ClassMembers {
     class: usize,
     instance: u32,
     replicas: Range<u32>,
 }
 
-/// Which replicas are of which class, in their order.
+/// Returns the class of each replica, in order.
 fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
-    let (options, local) = (&spec.options, spec.options.local_replicas());
+    let options = &spec.options;
+    let local = spec.options.local_replicas();
     let fast = options.num_instances - options.slow_instances();
     let threads = InstanceResources::new(spec).callback_threads;
     let all_as_fast = |of: &AlikeReplicas| classes.iter().all(|other| other.slower == of.slower);
@@ -117,7 +120,7 @@ fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
         let mine = classes.iter().enumerate();
         let mine = mine.filter(|(_, of)| all_as_fast(of) || of.slower == (instance >= fast));
         for (class, of) in mine {
-            // A thread serves one replica of each place; the last place may have fewer.
+            // A thread serves one replica of each place. The last place may have fewer.
             let place = |place: u64| {
                 let first = (place * threads).min(local.into());
                 instance * local + u32::try_from(first).unwrap_or(local)
@@ -133,17 +136,18 @@ fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
     members
 }
 
-/// What every replica waits for, in their order; `totals` are those of the classes. Nothing where all
-/// are alike.
+/// Returns the waits of every replica, in order. `totals` are those of the classes. Empty if all
+/// replicas are equal.
 pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWait> {
     let classes = AlikeReplicas::of(spec);
     if classes.len() < 2 {
         return Vec::new();
     }
-    let wait = |of: ClassMembers| {
+    let mut waits = Vec::new();
+    for of in members(spec, &classes) {
         let total = totals.get(of.class).copied().unwrap_or_default();
         let (least, most) = total.behind.unwrap_or_default();
-        ReplicaWait {
+        waits.push(ReplicaWait {
             first_replica: of.replicas.start,
             replicas: of.replicas.end - of.replicas.start,
             instance: of.instance,
@@ -151,12 +155,13 @@ pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWa
             host: total.host,
             others: total.others,
             behind: CycleRange::new(least, most),
-        }
-    };
-    members(spec, &classes).into_iter().map(wait).collect()
+        });
+    }
+    waits
 }
 
-/// The classes of replicas, and what sets them apart; none where all are alike.
+/// Returns the classes of replicas with the reason for their differences. Empty if all replicas are
+/// equal.
 pub(crate) fn replica_classes(spec: &Spec) -> Vec<ReplicaClass> {
     let classes = AlikeReplicas::of(spec);
     if classes.len() < 2 {

@@ -1,10 +1,10 @@
-//! Epochs: how many calls go through a data set, what is left out, and how long that takes.
+//! Epochs: the number of calls for a data set, the samples that are left out, and the time.
 
 use crate::specification::{DataLoaderMode, Spec};
 use tilescope_report::HostEpoch;
 
-/// The first epoch and those that follow it, of calls that take `call` seconds each and whose
-/// samples the loader prepares in `load` seconds; empty where the data set is not known.
+/// Returns the first epoch and those that follow it. A call takes `call` seconds, and the loader
+/// prepares its samples in `load` seconds. Empty if the size of the data set is not known.
 pub(crate) fn epochs(spec: &Spec, samples_per_call: u64, call: f64, load: f64) -> Vec<HostEpoch> {
     let host = &spec.options.host;
     let (calls, samples) = calls_of_epoch(spec, samples_per_call);
@@ -14,7 +14,7 @@ pub(crate) fn epochs(spec: &Spec, samples_per_call: u64, call: f64, load: f64) -
     let starting = host.seconds_per_worker_start * host.num_workers as f64;
     let (first, later) = match host.loader {
         DataLoaderMode::None | DataLoaderMode::Synthetic => (0.0, 0.0),
-        // Calls that wait for their samples have that in their time already.
+        // The time of a call that waits for its samples already includes the wait.
         DataLoaderMode::Sync => (starting, if host.persistent_workers { 0.0 } else { starting }),
         DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => {
             let first = if host.early_preload { 0.0 } else { starting + load };
@@ -30,17 +30,19 @@ pub(crate) fn epochs(spec: &Spec, samples_per_call: u64, call: f64, load: f64) -
         seconds: before + calls as f64 * call,
     };
     let mut all = vec![epoch(1, first)];
-    all.extend((host.epochs > 1).then(|| epoch(host.epochs - 1, later)));
+    if host.epochs > 1 {
+        all.push(epoch(host.epochs - 1, later));
+    }
     all
 }
 
-/// Calls of an epoch, and how many samples of the data set they work on.
+/// The calls of an epoch, and the number of samples of the data set that they process.
 fn calls_of_epoch(spec: &Spec, samples_per_call: u64) -> (u64, u64) {
     let host = &spec.options.host;
     if !host.drop_last {
         return (host.dataset_samples.div_ceil(samples_per_call), host.dataset_samples);
     }
-    // Workers that each go through a part of a stream leave out the end of their part.
+    // Workers that each process a part of a stream leave out the end of their part.
     let handed_over = match host.loader {
         _ if !host.iterable_dataset => host.dataset_samples,
         DataLoaderMode::None | DataLoaderMode::Synthetic => host.dataset_samples,

@@ -1,5 +1,5 @@
-//! What the report says about the host: the loader alone, synthetic data and real data side by
-//! side, what a call is made of, and what it takes and returns.
+//! The host part of the report: the loader alone, synthetic data and real data side by side, the
+//! parts of a call, and its inputs and results.
 
 use super::alike_replicas::AlikeReplicas;
 use super::epochs::epochs;
@@ -13,24 +13,24 @@ use tilescope_report::{
     TargetKind,
 };
 
-/// How long a call takes.
+/// The duration of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostCallMeasurement {
-    /// Seconds of a call of the report, without what its IPUs wait for the loader.
+    /// Seconds of a call, without the time that its IPUs wait for the loader.
     pub call: f64,
-    /// Of these, those of the control copies at its start.
+    /// Seconds of the control copies at the start of the call.
     pub handshake: f64,
-    /// Seconds that the IPUs wait for the loader before it.
+    /// Seconds that the IPUs wait for the loader before the call.
     pub waiting: f64,
     /// Seconds of a call whose samples the IPUs make.
     pub synthetic: f64,
-    /// Samples of a call, of all replicas.
+    /// Samples of a call, over all replicas.
     pub samples: u64,
-    /// Bytes of its inputs, of all replicas.
+    /// Bytes of its inputs, over all replicas.
     pub bytes: Bytes,
 }
 
-/// What the report says about the host of a model that works on samples.
+/// Returns the host part of the report for a model that works on samples.
 pub(crate) fn host_report(
     compiled: &CompiledProgram,
     spec: &Spec,
@@ -47,7 +47,7 @@ pub(crate) fn host_report(
     }
 }
 
-/// A call that takes so many times what its IPUs work is one of waiting.
+/// A call mainly waits if it takes this multiple of the work of its IPUs.
 const WAITS: f64 = 1.1;
 
 fn has_loader(spec: &Spec) -> bool {
@@ -70,7 +70,7 @@ fn rates(
     let mut rate = |source, seconds: f64, busy: &[(HostBottleneck, f64)]| {
         let longest = busy.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         if let Some((busiest, work)) = longest.filter(|_| seconds > 0.0) {
-            // IPUs that could do much more are held back by what they stand still for.
+            // IPUs that could process much more are limited by their waits.
             let waits = *busiest == HostBottleneck::Ipu && seconds - framework > WAITS * work;
             let bottleneck = if waits { HostBottleneck::HostCopies } else { *busiest };
             let samples_per_second = measured.samples as f64 / seconds;
@@ -96,7 +96,7 @@ fn rates(
     rates
 }
 
-/// Seconds that the framework and the launch take before and after a run.
+/// Seconds of the framework and the launch before and after a run.
 fn framework_seconds(spec: &Spec) -> f64 {
     let host = &spec.options.host;
     host.seconds_per_framework_call + host.seconds_per_launch + host.seconds_per_return
@@ -132,15 +132,14 @@ fn link_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
     let of_host = |side: usize| bytes(copies[side], None) * times[side] * replicas;
     let hosts = of_host(0).max(of_host(1)) / spec.options.host.shared_bytes_per_second;
     let clock = spec.target.chip.clock.0 as f64;
-    let of_ipu = |ipu| {
+    let ipus = (0..spec.target.ipus).map(IpuId).map(|ipu| {
         let moved: f64 = (0..2).map(|side| bytes(copies[side], Some(ipu)) * times[side]).sum();
         moved / compiled.system.host_bytes_per_cycle / clock
-    };
-    let ipus = (0..spec.target.ipus).map(IpuId).map(of_ipu);
+    });
     ipus.fold(hosts, f64::max)
 }
 
-/// Seconds of a call in which the callbacks of an instance are at work.
+/// Seconds of a call in which the callbacks of an instance work.
 fn callback_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
     if compiled.parts.host_inputs.is_empty() {
         return 0.0;
@@ -151,7 +150,7 @@ fn callback_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
     slowest * each * micro_batches(spec) as f64
 }
 
-/// The parts of a call, in order; parts that take no time are left out.
+/// The parts of a call, in order. Parts that take no time are omitted.
 fn call_times(spec: &Spec, measured: &HostCallMeasurement) -> Vec<HostCallTime> {
     let host = &spec.options.host;
     let program = measured.call - measured.handshake - framework_seconds(spec);
@@ -167,8 +166,8 @@ fn call_times(spec: &Spec, measured: &HostCallMeasurement) -> Vec<HostCallTime> 
     taken.map(|(part, seconds)| HostCallTime { part, seconds }).collect()
 }
 
-/// What one call of an instance takes and returns: the micro-batches of its replicas, one behind the
-/// other in the first dimension.
+/// The inputs and results of one call of an instance: the micro-batches of its replicas, one after
+/// the other in the first dimension.
 fn tensors(compiled: &CompiledProgram, spec: &Spec) -> Vec<HostTensor> {
     let local = u64::from(spec.options.local_replicas());
     let tensor = |copy: &HostStreamCopy, is_input: bool| {

@@ -1,26 +1,28 @@
-//! What an instance, a process on a host, has of its machine.
+//! The share of an instance, a process on a host, in its machine.
 
 use crate::specification::{HostSpec, MultiThreadMode, Spec};
 
-/// What one instance has of the hosts that the instances share.
+/// The share of one instance in the hosts that the instances share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InstanceResources {
-    /// Replicas it works for.
+    /// The number of replicas that it works for.
     pub replicas: u64,
-    /// Replicas that the links of its host feed.
+    /// The number of replicas that the links of its host feed.
     pub replicas_of_host: f64,
-    /// Loader processes that have a core.
+    /// The number of loader processes that have a core.
     pub workers: u64,
-    /// Threads that call its stream callbacks side by side.
+    /// The number of threads that call its stream callbacks in parallel.
     pub callback_threads: u64,
 }
 
 impl InstanceResources {
-    /// What each instance of a spec has. Loader processes and callback threads each have as many
-    /// cores as the instance: that both work at the same time is not modelled.
+    /// Returns the share of each instance of a spec. Loader processes and callback threads can each
+    /// use all cores of the instance: the model ignores that both work at the same time.
     pub(crate) fn new(spec: &Spec) -> Self {
-        let (options, host) = (&spec.options, &spec.options.host);
-        let (hosts, instances) = (u64::from(options.num_hosts), u64::from(options.num_instances));
+        let options = &spec.options;
+        let host = &spec.options.host;
+        let hosts = u64::from(options.num_hosts);
+        let instances = u64::from(options.num_instances);
         let replicas = u64::from(spec.options.local_replicas());
         let cores = (host.cores * hosts / instances).max(1);
         let threads = match (host.num_worker_threads, host.stream_callbacks_multi_thread_mode) {
@@ -37,7 +39,7 @@ impl InstanceResources {
         }
     }
 
-    /// Seconds of the callbacks for one micro-batch of all replicas of the instance: each thread
+    /// Seconds of the callbacks for one micro-batch of all replicas of the instance. Each thread
     /// calls those of some replicas, one after the other.
     pub(crate) fn callback_seconds(&self, host: &HostSpec) -> f64 {
         host.seconds_per_micro_batch * self.replicas.div_ceil(self.callback_threads) as f64

@@ -1,10 +1,10 @@
 //! The host's timeline: loaders that prepare calls, callbacks that fill stream buffers, and the
 //! links of a host.
 //!
-//! A loader of each instance prepares the samples of a whole call; a stream callback then fills the
-//! buffer of one micro-batch, up to the prefetch depth ahead, and the links of the host bring it to
-//! the IPU-Machine, from where each IPU fetches it at its own rate. An IPU that comes too early waits
-//! in StreamCopyBegin.
+//! A loader of each instance prepares the samples of a whole call. A stream callback then fills the
+//! buffer of one micro-batch, up to the prefetch depth ahead, and the links of the host transfer it
+//! to the IPU-Machine. From there each IPU fetches it at its own rate. An IPU that arrives too
+//! early waits in StreamCopyBegin.
 
 mod alike_replicas;
 mod epochs;
@@ -23,15 +23,15 @@ use std::collections::{BTreeMap, VecDeque};
 use tilescope_report::TargetKind;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
 
-/// Calls over which the loader's mean lead is taken.
+/// The number of calls over which the loader's mean lead is computed.
 const LOADER_SIMULATED_CALLS: u64 = 64;
 
-/// Distance of the numbers that are drawn for places in a round, and for slower instances: further
-/// than any run is long.
+/// The distance between the random number sequences of places in a round, and of slower instances.
+/// It is longer than any run.
 const PLACES_APART: u64 = 1 << 40;
 const SPEEDS_APART: u64 = 1 << 56;
 
-/// What the host has ready, and when.
+/// The data that the host has ready, and the times at which they are.
 pub(crate) struct HostTimeline {
     spec: HostSpec,
     replicas: AlikeReplicas,
@@ -43,33 +43,33 @@ pub(crate) struct HostTimeline {
     link_cycles_per_byte: f64,
     input_bytes: Bytes,
     samples_ready: Cycles,
-    /// When callbacks can begin.
+    /// The time at which callbacks can begin.
     open: Cycles,
     streams: BTreeMap<ProgramId, HostStream>,
-    /// When the links of the host have moved what they were given, in each direction.
+    /// The times at which the links of the host have moved all data so far, in each direction.
     link_in: Cycles,
     link_out: Cycles,
-    /// End of the last callback that was shown.
+    /// The end of the last callback that was shown.
     shown_until: Cycles,
 }
 
 /// One stream from the host, or to it.
 #[derive(Default)]
 struct HostStream {
-    /// Micro-batches copied so far.
+    /// The number of micro-batches copied so far.
     fetched: u64,
-    /// When the callback of the last one began and was done.
+    /// The start and the end of the last callback.
     begun: Cycles,
     called: Cycles,
-    /// When the buffers that are still in use were emptied.
+    /// The times at which the buffers in use were emptied.
     emptied: VecDeque<Cycles>,
-    /// When the last result was with the host.
+    /// The time at which the last result reached the host.
     sent: Cycles,
 }
 
 impl HostTimeline {
-    /// The host of some replicas in a call whose samples are ready after `samples_ready` cycles, and
-    /// whose micro-batches have `input_bytes`.
+    /// Makes the host of some replicas in a call. Its samples are ready after `samples_ready`
+    /// cycles, and its micro-batches have `input_bytes`.
     pub(crate) fn new(
         spec: &Spec,
         replicas: &AlikeReplicas,
@@ -99,29 +99,29 @@ impl HostTimeline {
         }
     }
 
-    /// Whose host it is.
+    /// The replicas that this host serves.
     pub(crate) fn replicas(&self) -> &AlikeReplicas {
         &self.replicas
     }
 
-    /// When the samples of the call are there.
+    /// The time at which the samples of the call are ready.
     pub(crate) fn samples_ready(&self) -> Cycles {
         self.samples_ready
     }
 
-    /// The program is launched: callbacks can begin.
+    /// Sets the time of the launch, after which callbacks can begin.
     pub(crate) fn launched(&mut self, at: Cycles) {
         self.open = at;
     }
 
-    /// Cycles that the host's links take for so many bytes of each replica.
+    /// Cycles that the host's links take for `bytes` bytes of each replica.
     fn link_cycles(&self, bytes: Bytes) -> Cycles {
         Cycles::from_f64((bytes.as_f64() * self.link_cycles_per_byte).round())
     }
 
-    /// When the IPU can begin to fetch the stream's next micro-batch, which takes it `transfer`
-    /// cycles: the callback is done, and the host's links, which move while it fetches, will not
-    /// keep it waiting.
+    /// Returns the time at which the IPU can begin to fetch the stream's next micro-batch, which
+    /// takes `transfer` cycles. The callback is then done, and the host's links, which move data
+    /// during the fetch, do not delay it.
     pub(crate) fn fill_next_buffer(
         &mut self,
         stream: ProgramId,
@@ -132,12 +132,13 @@ impl HostTimeline {
         let depth = self.prefetch_depth;
         let moving = self.link_cycles(bytes);
         let entry = self.streams.entry(stream).or_default();
-        // A callback starts when the one before is done and a buffer is free.
-        let free = match entry.emptied.len() as u64 >= depth {
-            true => entry.emptied.pop_front().unwrap_or_default(),
-            false => Cycles::ZERO,
+        // A callback starts when the previous one is done and a buffer is free.
+        let free = if entry.emptied.len() as u64 >= depth {
+            entry.emptied.pop_front().unwrap_or_default()
+        } else {
+            Cycles::ZERO
         };
-        // Rounds of other instances and threads have times of their own.
+        // Rounds of other instances and threads have their own times.
         let drawn = entry.fetched
             + self.replicas.place * PLACES_APART
             + u64::from(self.replicas.slower) * SPEEDS_APART;
@@ -151,7 +152,7 @@ impl HostTimeline {
         entry.begun = start;
         let round = self.callback * share * jitter;
         entry.called = start + Cycles::from_f64(round.round());
-        // The thread serves the replicas before these first.
+        // The thread serves the earlier replicas first.
         let served = (self.replicas.place + 1) as f64 / self.replicas.places as f64;
         let own = start + Cycles::from_f64((round * served).round());
         self.link_in = own.max(self.link_in) + moving;
@@ -159,7 +160,7 @@ impl HostTimeline {
         own.max(self.link_in.saturating_sub(transfer))
     }
 
-    /// The stream's buffer was emptied.
+    /// Records that the stream's buffer was emptied.
     pub(crate) fn buffer_emptied(&mut self, stream: ProgramId, at: Cycles) {
         let emptied = &mut self.streams.entry(stream).or_default().emptied;
         debug_assert!(
@@ -169,49 +170,55 @@ impl HostTimeline {
         emptied.push_back(at);
     }
 
-    /// When the buffer for the stream's next result is free.
+    /// The time at which the buffer for the stream's next result is free.
     pub(crate) fn result_buffer_free(&self, stream: ProgramId) -> Cycles {
         self.streams.get(&stream).map_or(Cycles::ZERO, |entry| entry.sent)
     }
 
-    /// The IPU puts a result of so many bytes into its buffer from `begun` on; the host's links
-    /// move it meanwhile.
+    /// Records that the IPU writes a result of `bytes` bytes to its buffer from `begun` on. The
+    /// host's links move it at the same time.
     pub(crate) fn result_written(&mut self, stream: ProgramId, bytes: Bytes, begun: Cycles) {
         self.link_out = self.link_out.max(begun) + self.link_cycles(bytes);
         self.streams.entry(stream).or_default().sent = self.link_out;
     }
 
-    /// The micro-batch of a stream's last callback, and when it was at work; nothing where
-    /// callbacks take no time. Callbacks of several streams that overlap are shown one behind the
+    /// Returns the micro-batch of a stream's last callback and the time of the callback. `None` if
+    /// callbacks take no time. Overlapping callbacks of several streams are shown one after the
     /// other.
     pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
         let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.called);
-        (entry.begun < entry.called && busy.start < busy.end).then(|| {
+        if entry.begun < entry.called && busy.start < busy.end {
             self.shown_until = busy.end;
-            (entry.fetched - 1, busy)
-        })
+            Some((entry.fetched - 1, busy))
+        } else {
+            None
+        }
     }
 }
 
-/// Seconds into a call until its samples are there, when the device works for `device` seconds and
-/// the loader for `load`: the mean over many calls.
+/// Returns the seconds into a call until its samples are ready, if the device works for `device`
+/// seconds and the loader for `load`: the mean over many calls.
 pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
     match host.loader {
         DataLoaderMode::None | DataLoaderMode::Synthetic => 0.0,
         DataLoaderMode::Sync => load,
         DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => {
             let mut started: VecDeque<f64> = VecDeque::new();
-            let (mut loaded, mut free, mut waited) = (0.0f64, 0.0f64, 0.0);
+            let mut loaded = 0.0f64;
+            let mut free = 0.0f64;
+            let mut waited = 0.0;
             for call in 0..LOADER_SIMULATED_CALLS {
-                // A ring of so many calls: the next is loaded when the oldest was taken.
-                let room = match started.len() as u64 >= host.buffer_size {
-                    true => started.pop_front().unwrap_or(0.0),
-                    false => 0.0,
+                // A ring of `buffer_size` calls: the next call is loaded after the oldest was
+                // taken.
+                let room = if started.len() as u64 >= host.buffer_size {
+                    started.pop_front().unwrap_or(0.0)
+                } else {
+                    0.0
                 };
                 loaded = loaded.max(room) + load * (1.0 + host.sample_time_spread * noise(call));
                 let start = free.max(loaded);
-                // The first half fills the ring.
+                // The first half of the calls fills the ring.
                 if call >= LOADER_SIMULATED_CALLS / 2 {
                     waited += start - free;
                 }
@@ -223,7 +230,7 @@ pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
     }
 }
 
-/// A number from -1 to 1 that looks random and is the same in every run (splitmix64).
+/// A pseudo-random number from -1 to 1 that is the same in every run (splitmix64).
 fn noise(index: u64) -> f64 {
     let mut z = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -243,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asynchronous_loader_hides_what_the_device_takes_as_long_for() {
+    fn an_asynchronous_loader_hides_work_that_takes_no_longer_than_the_device() {
         let sync = host("loader = \"sync\"");
         let ahead = host("loader = \"async\"");
         assert_eq!(wait_for_loader(&sync, 2.0, 1.0), 1.0);
@@ -269,11 +276,12 @@ mod tests {
                  [options.host]\nseconds_per_micro_batch = 1e-6"
             );
             let spec = Spec::build(&SpecSource::from_text("host", &text)).expect("valid");
-            let (bytes, stream) = (Bytes(100), ProgramId(0));
+            let bytes = Bytes(100);
+            let stream = ProgramId(0);
             let replicas = AlikeReplicas::of(&spec);
             let mut host = HostTimeline::new(&spec, &replicas[0], bytes, Cycles::ZERO);
             host.launched(Cycles::ZERO);
-            // The IPU comes late each time: nothing but a free buffer is waited for.
+            // The IPU arrives late each time, so the callback only waits for a free buffer.
             let emptied = |at: usize| Cycles((at as u64 + 1) * 1_000_000);
             for at in 0..10_usize {
                 let ready = host.fill_next_buffer(stream, bytes, Cycles::ZERO);

@@ -1,5 +1,7 @@
 """``popdist.poptorch``: options of PopTorch under ``poprun``."""
 
+from __future__ import annotations
+
 from ... import _options
 from .. import refusal
 

@@ -1,4 +1,4 @@
-//! Facts of the limits: how good a run is, and where cycles go.
+//! Facts about limits: the efficiency of a run, and the use of its cycles.
 
 use super::super::super::answer::first;
 use super::super::super::session::{OpenedReport, json_of};
@@ -8,8 +8,8 @@ use tilescope_analysis::limits::{LimitsRow, Machine, explain, limits};
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
 
-/// The share of the peak that the run achieves, and where the cycles of operations with a word in their
-/// names go.
+/// The share of the peak that the run achieves, and the use of cycles by operations with a word in
+/// their names.
 pub(super) fn facts(
     opened: &OpenedReport,
     operation: Option<&str>,
@@ -22,15 +22,15 @@ pub(super) fn facts(
     };
     let rows = found.rows.iter().filter(|row| row.name.to_lowercase().contains(&word));
     let rows: Vec<&LimitsRow> = rows.collect();
-    let explained = |row: &LimitsRow| {
+    let explain = |row: &LimitsRow| {
         let operation = row.operation;
         let place = ViewLocation { operation, ..ViewLocation::view("limits") };
         opened.linked(explained(row, &found.machine), operation.map(|_| place).as_ref())
     };
-    Ok(json!({ "explained": first(rows.into_iter(), limit, explained) }))
+    Ok(json!({ "explained": first(rows.into_iter(), limit, explain) }))
 }
 
-/// Where the cycles of an operation go.
+/// The use of the cycles of an operation.
 fn explained(row: &LimitsRow, machine: &Machine) -> Value {
     let lines = explain(row, machine, NumberFormat::default()).into_iter().map(|line| {
         json!({

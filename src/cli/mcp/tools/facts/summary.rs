@@ -9,7 +9,7 @@ use tilescope_analysis::gates::{GateQuantity, named_figure};
 use tilescope_analysis::limits::WaterfallStep;
 use tilescope_analysis::summary::summary;
 
-/// Figures that are worked out, and how.
+/// Derived figures, with their formulas.
 const FORMULAS: [(&str, &str); 9] = [
     ("execution.total_cycles", "from the first step of the run to the end of the last"),
     (
@@ -44,12 +44,13 @@ pub(super) fn facts(opened: &OpenedReport) -> Result<Value, CliError> {
 
 fn formulas(steps: impl Iterator<Item = WaterfallStep>) -> Map<String, Value> {
     let fixed = FORMULAS.iter().map(|(figure, formula)| ((*figure).to_owned(), (*formula).into()));
-    let step = |step: WaterfallStep| {
-        let name = serde_json::to_value(step).unwrap_or_default();
-        let name = name.as_str().unwrap_or_default();
-        (format!("limits.waterfall.{name}"), step.about().into())
-    };
-    fixed.chain(steps.map(step)).collect()
+    fixed
+        .chain(steps.map(|step| {
+            let name = serde_json::to_value(step).unwrap_or_default();
+            let name = name.as_str().unwrap_or_default();
+            (format!("limits.waterfall.{name}"), step.about().into())
+        }))
+        .collect()
 }
 
 /// Figures of each unit, by their paths.
@@ -64,17 +65,17 @@ fn add_units(
     value: &Value,
     units: &mut BTreeMap<&'static str, BTreeSet<&'static str>>,
 ) {
-    let below = |name: &str| match path {
+    let join_path = |name: &str| match path {
         "" => name.to_owned(),
         path => format!("{path}.{name}"),
     };
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, value)| add_units(&below(name), value, units));
+            fields.iter().for_each(|(name, value)| add_units(&join_path(name), value, units));
         }
         Value::Array(values) => {
             let numbered = values.iter().enumerate();
-            numbered.for_each(|(at, value)| add_units(&below(&at.to_string()), value, units));
+            numbered.for_each(|(at, value)| add_units(&join_path(&at.to_string()), value, units));
         }
         Value::Number(_) => {
             if let Some(figure) = named_figure(path)

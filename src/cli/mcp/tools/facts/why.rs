@@ -1,4 +1,4 @@
-//! Facts of the execution trace: what a run waits for.
+//! Facts about the execution trace: the waits of a run.
 
 use super::super::super::session::OpenedReport;
 use crate::cli::command::CliError;
@@ -8,7 +8,8 @@ use tilescope_analysis::critical_path::{SLACK, WhyChain, WhyPlace, path_totals, 
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
 
-/// Chains from the largest parts of the critical path down to options, or of one executed step.
+/// Chains from the largest parts of the critical path down to options, or the chain of one executed
+/// step.
 pub(super) fn facts(opened: &OpenedReport, at: Option<&str>) -> Result<Value, CliError> {
     if let Some(at) = at {
         return of_step(opened, at);

@@ -1,4 +1,4 @@
-//! Things of a report by name and by typed filters.
+//! Finds items of a report by name and with typed filters.
 
 use super::super::super::answer::first;
 use super::super::super::session::OpenedReport;
@@ -8,15 +8,14 @@ use serde_json::{Value, json};
 use tilescope_analysis::find::{CatalogueItem, SearchCatalogue, SearchEntity, find};
 use tilescope_analysis::view_location::ViewLocation;
 
-/// Things that match, with totals over all of them.
+/// Items that match, with totals over all of them.
 pub(super) fn rows(opened: &OpenedReport, query: &str, limit: usize) -> Result<Value, CliError> {
     let query = read_query(query)?;
     let all = SearchCatalogue::read(&opened.report)?;
     let found = find(&opened.report, &all, &query)?;
-    let hit = |hit: &CatalogueItem| opened.linked(hit_json(hit), Some(&place(hit)));
     Ok(json!({
         "totals": found.totals,
-        "rows": first(found.hits.iter(), limit, hit),
+        "rows": first(found.hits.iter(), limit, |hit| opened.linked(hit_json(hit), Some(&place(hit)))),
         "units": {
             "cycles": "cycles of all executions, added over IPUs",
             "bytes": "moved by all executions; of variables over all tiles; of vertices code and state",
@@ -25,7 +24,7 @@ pub(super) fn rows(opened: &OpenedReport, query: &str, limit: usize) -> Result<V
     }))
 }
 
-/// Where a thing can be seen.
+/// The place of an item in a view.
 fn place(hit: &CatalogueItem) -> ViewLocation {
     let ipu = hit.ipu;
     match hit.thing {

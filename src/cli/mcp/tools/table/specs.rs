@@ -1,10 +1,10 @@
-//! Tables that are of no report: bundled specs, and keys of specs.
+//! Tables outside of reports: bundled specs, and keys of specs.
 
 use crate::cli::specs::{all_keys, key_words};
 use serde_json::{Value, json};
 use tilescope_sim::specification::BUNDLED_SPECS;
 
-/// The rows of a table of no report.
+/// The rows of a table outside of reports.
 pub(super) fn rows(table: &str) -> Option<Vec<Value>> {
     match table {
         "specs" => Some(specs()),

@@ -1,4 +1,4 @@
-//! Rows of answers in SQL, as `tilescope query` has them.
+//! Rows of answers to SQL, as in `tilescope query`.
 
 use super::super::super::session::OpenedReport;
 use crate::cli::command::CliError;
@@ -12,7 +12,7 @@ use tilescope_analysis::sql::{
 };
 use tilescope_report::Report;
 
-/// How long an agent waits.
+/// The time limit of an agent's query.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// The first rows of an answer.
@@ -33,12 +33,12 @@ pub(super) fn rows(opened: &OpenedReport, sql: &str, limit: usize) -> Result<Val
     Ok(answer)
 }
 
-/// The report for a question, which has threads of its own.
+/// The report for a query, which runs on separate threads.
 fn shared(opened: &OpenedReport) -> Result<Arc<Report>, CliError> {
     Ok(Arc::new(Report::open(opened.report.path())?))
 }
 
-/// The tables that can be asked, with their columns and units.
+/// The tables for SQL, with their columns and units.
 pub(super) fn tables(opened: &OpenedReport) -> Result<Value, CliError> {
     let tables = list_tables(&shared(opened)?)?;
     let table = tables.iter().map(|table| {
@@ -52,7 +52,7 @@ pub(super) fn tables(opened: &OpenedReport) -> Result<Value, CliError> {
     Ok(table.collect())
 }
 
-/// Keeps the first rows of an answer.
+/// Collects the first rows of an answer.
 #[derive(Default)]
 struct FirstRows {
     limit: usize,

@@ -1,4 +1,4 @@
-//! Actions from keys and menus that move and mark.
+//! Actions from keys and menus that move the view or set marks.
 
 use crate::model::command::ViewAction;
 use crate::views::execution_trace::events::TraceEvent;
@@ -6,19 +6,21 @@ use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{Key, Ui};
 use tilescope_report::units::{CycleRange, Cycles};
 
-/// What one press of a key zooms by.
+/// The zoom factor of a key press.
 const KEY_ZOOM: f64 = 1.3;
-/// Share of the window that one press of a key pans by.
+/// The share of the window that a key press pans by.
 const KEY_PAN: f32 = 0.08;
 
-/// Whether the keys of an action are meant for the strip above the lanes, which has the focus.
+/// Returns true if the keys of an action are for the overview strip above the lanes, which has the
+/// focus.
 pub(crate) fn is_for_strip(ui: &Ui, strip_has_focus: bool) -> bool {
     let arrows = [Key::ArrowLeft, Key::ArrowRight];
     strip_has_focus && ui.input(|input| arrows.into_iter().any(|arrow| input.key_pressed(arrow)))
 }
 
-/// What an action does to what is shown and marked. `pointer` is where the pointer is, in points
-/// from the left edge of the lanes; `chosen` are the cycles of what is chosen.
+/// Returns the effects of an action on the visible range and the marks. `pointer` is the position
+/// of the pointer in points from the left edge of the lanes; `chosen` is the range of the
+/// selection.
 pub(crate) fn action_events(
     action: ViewAction,
     (axis, limits): (PanZoomAxis, AxisLimits),
@@ -26,15 +28,14 @@ pub(crate) fn action_events(
     chosen: Option<CycleRange>,
 ) -> Option<TraceEvent> {
     let at = pointer.filter(|x| (0.0..=limits.width).contains(x));
-    // With the pointer elsewhere, keys zoom around the middle of the lanes.
+    // If the pointer is elsewhere, keys zoom around the middle of the lanes.
     let x = at.unwrap_or(limits.width / 2.0);
     let show = |axis: PanZoomAxis| TraceEvent::ShowAxis(axis.clamped_to(limits));
-    let under = || {
-        let cycle = at.map(|x| Cycles(axis.position_from_x(x).max(0) as u64))?;
-        Some(CycleRange::new(cycle, cycle))
-    };
     let mark = |keep| {
-        let range = chosen.or_else(under);
+        let range = chosen.or_else(|| {
+            let cycle = at.map(|x| Cycles(axis.position_from_x(x).max(0) as u64))?;
+            Some(CycleRange::new(cycle, cycle))
+        });
         TraceEvent::Mark { range, keep }
     };
     Some(match action {
@@ -48,7 +49,7 @@ pub(crate) fn action_events(
         ViewAction::ClearSelection => TraceEvent::Clear,
         ViewAction::MarkSelection => mark(false),
         ViewAction::AddMark => mark(true),
-        // Steps, places, proposals and the filter are not what an axis shows.
+        // Steps, places, proposals and the filter do not change the axis.
         ViewAction::PanUp
         | ViewAction::PanDown
         | ViewAction::SelectNext
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_zoom_around_the_pointer_or_else_the_middle() {
+    fn keys_zoom_around_the_pointer_or_the_middle() {
         let axis = |pointer| match event(ViewAction::ZoomIn, pointer, None) {
             TraceEvent::ShowAxis(axis) => axis,
             other => panic!("{other:?}"),
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_selection_is_marked_or_else_the_cycle_under_the_pointer() {
+    fn marking_uses_the_selection_or_the_pointer() {
         let chosen = CycleRange::new(Cycles(30), Cycles(40));
         let mark = |range, keep| TraceEvent::Mark { range, keep };
         let at = Cycles(shown().0.position_from_x(100.0) as u64);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn focus_shows_the_selection_or_everything() {
+    fn zoom_to_selection_shows_the_selection_or_everything() {
         let chosen = CycleRange::new(Cycles(30), Cycles(40));
         let focus = |chosen| event(ViewAction::ZoomToSelection, None, chosen);
         assert_eq!(focus(Some(chosen)), TraceEvent::ZoomToOrOut(chosen));

@@ -1,4 +1,4 @@
-//! Interaction: what pointer and keys do on the lanes, as events.
+//! Interaction on the lanes: pointer and key input as events.
 
 mod actions;
 mod context_menu;

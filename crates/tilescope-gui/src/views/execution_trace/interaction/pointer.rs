@@ -1,4 +1,4 @@
-//! The pointer on the lanes: it points at bars, chooses them, pans, zooms and draws ranges.
+//! The pointer on the lanes: it hovers over bars, selects them, pans, zooms and draws ranges.
 
 use crate::model::command::SelectedStep;
 use crate::model::preferences::TraceDragMode;
@@ -21,44 +21,44 @@ use tilescope_analysis::critical_path::StepOnPath;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind};
 use tilescope_report::units::{CycleRange, grouped};
 
-/// Zoom by a point of the wheel, as a power of e.
+/// The zoom per point of the wheel, as a power of e.
 const WHEEL_ZOOM: f64 = 0.006;
 
-/// What the pointer meets in a frame.
+/// The objects under the pointer in a frame.
 pub(crate) struct LanePointerInput<'a> {
     pub layout: &'a TraceLayout<'a>,
     pub limits: AxisLimits,
-    /// The lanes.
+    /// The response of the lanes.
     pub response: &'a Response,
-    /// The bar or column below the pointer.
+    /// The bar or column below the pointer, if any.
     pub hit: Option<LaneHit<'a>>,
-    /// What is below the pointer in the lane of the critical path.
+    /// The part of the critical path lane below the pointer.
     pub path: Option<PathHit<'a>>,
-    /// What the critical path says of the step below the pointer, once it is known.
+    /// The critical path data of the step below the pointer, once it is known.
     pub about: Option<StepOnPath>,
-    /// What is below the pointer in a strip of links, and what the links carry at most.
+    /// The column below the pointer in a strip of links, and the capacity of the links.
     pub links: Option<(LinkHit, f64)>,
-    /// The mark below the pointer.
+    /// The mark below the pointer, if any.
     pub mark: Option<MarkHit<'a>>,
-    /// The stage that works in all of the bar below the pointer, on the same tiles.
+    /// The stage that covers all of the bar below the pointer, on the same tiles.
     pub stage: Option<&'a ShownMark>,
-    /// The mark that is chosen.
+    /// The selected mark, if any.
     pub chosen_mark: Option<SelectedMark>,
-    /// The cycles of what is chosen.
+    /// The cycles of the selection.
     pub chosen: Option<CycleRange>,
     pub prepared: &'a LoadedTrace,
     pub drag_mode: TraceDragMode,
 }
 
-/// What the pointer is doing on the lanes.
+/// The state of the pointer on the lanes.
 #[derive(Default)]
 pub(crate) struct LanePointer {
-    /// First cycle of a range being drawn.
+    /// The first cycle of a range being drawn.
     range_from: Option<i64>,
 }
 
 impl LanePointer {
-    /// The range that is being drawn.
+    /// The range being drawn, if any.
     pub(crate) fn drawn_range(
         &self,
         ui: &Ui,
@@ -68,18 +68,18 @@ impl LanePointer {
         self.range_from.map(|from| drawn_range(layout, from, pointer.x))
     }
 
-    /// What the pointer does in this frame.
+    /// The events of the pointer in this frame.
     pub(crate) fn events(&mut self, ui: &Ui, input: &LanePointerInput<'_>) -> Vec<TraceEvent> {
         let mut events = Vec::new();
-        // To egui the second click is a click too: with Shift it would take the step out again.
+        // egui reports the second click as a click too: with Shift it would deselect the step.
         if input.response.double_clicked() {
             events.extend(double_click(input));
         } else if input.response.clicked() && !ui.input(|input| input.pointer.primary_clicked()) {
-            // Enter: the lanes have the focus.
+            // Enter, because the lanes have the focus.
             events.extend(input.chosen.map(TraceEvent::ZoomToOrOut));
         } else if input.response.clicked() {
             events.extend(click(ui, input));
-            // A stage works on a micro-batch: all else that is done for it is shown too.
+            // A stage works on a micro-batch: show the rest of its work too.
             let stage = input.mark.and_then(|mark| mark.bar.shown.block.micro_batch());
             events.extend(stage.map(|number| TraceEvent::FollowMicroBatch(Some(number))));
         }
@@ -95,8 +95,8 @@ impl LanePointer {
             && selects
             && let Some(start) = ui.input(|input| input.pointer.press_origin())
         {
-            // Where the button went down: egui tells a drag from a click only some points later.
-            // Kept as a cycle, since the wheel may zoom while the range is drawn.
+            // The position of the press: egui distinguishes a drag from a click only some points
+            // later. It is kept as a cycle, since the wheel may zoom while the range is drawn.
             self.range_from = Some(layout.cycle_at(start.x));
         }
         if let Some(from) = self.range_from {
@@ -110,7 +110,7 @@ impl LanePointer {
         }
     }
 
-    /// Once a range is drawn from a cycle, it is shown.
+    /// Returns the event that shows the range drawn from a cycle, once the button is released.
     fn drawn(&mut self, input: &LanePointerInput<'_>, from: i64) -> Option<TraceEvent> {
         let LanePointerInput { layout, limits, response, .. } = *input;
         if response.dragged() && !response.drag_stopped() {
@@ -120,11 +120,11 @@ impl LanePointer {
         let end = response.interact_pointer_pos().filter(|_| response.drag_stopped())?;
         let range = cycles_between(from, layout.cycle_at(end.x));
         let axis = PanZoomAxis::fitting_exactly(axis_range_of_cycles(range), limits.width);
-        (!range.is_empty()).then(|| TraceEvent::ShowAxis(axis.clamped_to(limits)))
+        if !range.is_empty() { Some(TraceEvent::ShowAxis(axis.clamped_to(limits))) } else { None }
     }
 }
 
-/// The wheel zooms and pans; with Alt it scrolls.
+/// Handles the wheel: it zooms and pans; with Alt it scrolls.
 fn wheel(ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
     let LanePointerInput { layout, limits, response, .. } = *input;
     let Some(at) = response.hover_pos() else { return };
@@ -134,8 +134,8 @@ fn wheel(ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
         events.push(TraceEvent::ScrollBy(-f64::from(delta.y + delta.x)));
         return;
     }
-    // A power: as far back as forth ends at the same zoom, in however many frames egui smooths the
-    // wheel's turn.
+    // A power: turning the wheel back restores the zoom, in however many frames egui smooths the
+    // turn.
     let factor = f64::from(zoom) * (f64::from(delta.y) * WHEEL_ZOOM).exp();
     let mut moved = layout.axis;
     if factor != 1.0 {
@@ -149,10 +149,10 @@ fn wheel(ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
     }
 }
 
-/// A double click shows what was clicked on.
+/// A double click zooms to the clicked object.
 fn double_click(input: &LanePointerInput<'_>) -> Option<TraceEvent> {
-    // The first click on a block of marks went there already: what is below the pointer now is not
-    // what was clicked on.
+    // The first click on a block of marks already zoomed to it: the object below the pointer is now
+    // a different one.
     let went = input.chosen_mark.filter(|mark| mark.count > 1);
     let on_path = input.path.as_ref().map(|hit| hit.range);
     let range = match (&input.mark, input.hit.as_ref().map(|hit| hit.range).or(on_path)) {
@@ -163,35 +163,37 @@ fn double_click(input: &LanePointerInput<'_>) -> Option<TraceEvent> {
     Some(TraceEvent::ZoomTo(range))
 }
 
-/// A click chooses what is below the pointer; with Shift or Ctrl beside what is chosen. A column of
-/// shares is nothing that can be chosen.
+/// A click selects the object below the pointer; with Shift or Ctrl it adds to the selection. A
+/// column of shares cannot be selected.
 fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
     if let Some(mark) = input.mark.map(|mark| mark.selected()) {
         return Some(match mark.count {
             1 => TraceEvent::ChooseMark(mark),
-            // What the block stands for is seen where it is taken apart.
+            // Zooming in shows the marks of the block.
             _ => TraceEvent::GoToMark(mark),
         });
     }
     let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
     if let Some(hit) = &input.path {
-        // A bar of several steps, of several lanes perhaps, is nothing that can be chosen.
+        // A bar of several steps, possibly of several lanes, cannot be selected.
         let PathHitTarget::Bar(item, Some((at, sub_lane))) = hit.target else { return None };
-        let (position, step) = (item.first_position(), item.step()?);
+        let position = item.first_position();
+        let step = item.step()?;
         let step = SelectedStep { at, sub_lane, position, step };
         return Some(TraceEvent::ChooseStep { step, add });
     }
     let Some(hit) = &input.hit else { return Some(TraceEvent::ChooseNothing) };
     let LaneHitTarget::Bar(item) = hit.target else { return None };
-    let (at, sub_lane) = (hit.at, hit.sub_lane);
+    let at = hit.at;
+    let sub_lane = hit.sub_lane;
     Some(match item.step() {
         Some(step) => {
             let position = item.first_position();
             TraceEvent::ChooseStep { step: SelectedStep { at, sub_lane, position, step }, add }
         }
         None => {
-            // A bar of several steps has no number to find it by: its words are kept as they are
-            // now.
+            // A bar of several steps has no number by which it could be found again, so its text is
+            // stored.
             let window = scene_window(input.layout.axis, input.limits.width);
             let lane = (at, sub_lane);
             let bar = SelectedBar::from_item(item, input.prepared, lane, window, input.stage);
@@ -200,7 +202,7 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
     })
 }
 
-/// Outlines the bar or column under the pointer and says what it is.
+/// Outlines the bar or column under the pointer and describes it.
 pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     if let Some(mark) = input.mark.filter(|_| !input.response.dragged()) {
         return marks::hover_ui(ui, input.layout, input.response, &mark);
@@ -239,7 +241,7 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     });
 }
 
-/// The same on the lane of the critical path.
+/// Outlines and describes the part of the critical path under the pointer.
 fn path_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, hit: &PathHit<'_>) {
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
     let painter = ui.painter_at(input.layout.regions.path);
@@ -263,7 +265,7 @@ fn path_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, hit: &PathHit<'_>) {
     });
 }
 
-/// How much later a step could end.
+/// The slack of a step: the delay that would not lengthen the run.
 fn slack_ui(ui: &mut Ui, about: Option<StepOnPath>) {
     let Some(about) = about else { return };
     let words = match (about.is_on_path, about.slack) {

@@ -1,4 +1,4 @@
-//! The layer of arrows from exchanges between IPUs to the steps that work on what arrives.
+//! The layer of arrows from exchanges between IPUs to the steps that use the data.
 
 use super::TracePainter;
 use crate::theme::numbers;
@@ -15,14 +15,14 @@ use tilescope_analysis::trace::{FlowArrow, LaneItemKind, arrows};
 use tilescope_report::units::{Cycles, NumberFormat, ReplicaClassId, ReplicaIpu, StepId};
 use tilescope_report::{ProgramKind, ReportError};
 
-/// Pixels from which on an exchange has arrows without being chosen.
+/// The width in pixels from which an exchange has arrows without being selected.
 const LEAST_SENDER: f64 = 10.0;
-/// Most exchanges of a window that have arrows.
+/// The largest number of exchanges in a window that have arrows.
 const MAX_SENDERS: usize = 64;
-/// Length of an arrow's head.
+/// The length of an arrowhead.
 const HEAD: f32 = 7.0;
 
-/// The arrows between the IPUs of each class of replicas that is on the screen.
+/// Reads the arrows between the IPUs of each visible replica class.
 pub(crate) fn read(
     prepared: &LoadedTrace,
     ipus: &[IpuLaneScene],
@@ -39,9 +39,9 @@ pub(crate) fn read(
     Ok(found)
 }
 
-/// The widest exchanges between IPUs of some replicas, wide enough to begin an arrow in.
+/// The widest exchanges between the IPUs of a replica class that are wide enough for arrows.
 fn exchanges(ipus: &[IpuLaneScene], class: ReplicaClassId, key: &TraceSceneKey) -> Vec<StepId> {
-    // From pixels to cycles, so that the filter below compares integers.
+    // Convert pixels to cycles, so that the filter below compares integers.
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_SENDER) as u64;
     let own = ipus.iter().filter(|ipu| ipu.at.class == class);
     let items = own.flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
@@ -55,11 +55,11 @@ fn exchanges(ipus: &[IpuLaneScene], class: ReplicaClassId, key: &TraceSceneKey) 
         })
         .collect();
     found.sort_unstable_by_key(|(length, step)| (std::cmp::Reverse(*length), *step));
-    // One exchange has a bar on every IPU that takes part, mostly all of the same length.
+    // An exchange has a bar on every IPU that takes part, usually of the same length.
     found.dedup_by_key(|(_, step)| *step);
     found.truncate(MAX_SENDERS);
     let mut steps: Vec<StepId> = found.into_iter().map(|(_, step)| step).collect();
-    // The chosen step has its arrows even if it is not among the widest.
+    // The selected step has arrows even if it is not among the widest.
     steps.extend(key.chosen);
     steps.sort_unstable();
     steps.dedup();
@@ -67,8 +67,7 @@ fn exchanges(ipus: &[IpuLaneScene], class: ReplicaClassId, key: &TraceSceneKey) 
 }
 
 impl TracePainter<'_> {
-    /// Paints the arrows between IPUs that are shown, as far as they cross the screen; those of the
-    /// chosen step stand out.
+    /// Paints the visible arrows between IPUs. Those of the selected step are highlighted.
     pub(super) fn arrows_ui(&self, scene: &TraceScene) {
         for (class, arrow) in &scene.arrows {
             self.arrow_ui(*class, arrow);
@@ -82,13 +81,13 @@ impl TracePainter<'_> {
             return;
         };
         let down = to.0 > from.0;
-        // A step that sends to several IPUs can go on when the first of them already uses what it has.
+        // A step that sends to several IPUs may still run when the first of them uses its data.
         let sent = arrow.sent.end.min(arrow.used.start);
         let start = pos2(layout.x(sent), (from.0 + from.1) / 2.0);
-        // Into the lane, as far as a row is high.
+        // The arrow ends a quarter of the height inside the lane, at most 10 points.
         let depth = ((to.1 - to.0) * 0.25).min(10.0);
         let end = pos2(layout.x(arrow.used.start), if down { to.0 + depth } else { to.1 - depth });
-        // The head reaches beyond the box of the two ends.
+        // The head extends past the bounding box of the two ends.
         let (both, lanes) = (Rect::from_two_pos(start, end).expand(HEAD), layout.regions.lanes);
         let visible = both.intersect(lanes);
         if !both.intersects(lanes) {
@@ -105,7 +104,7 @@ impl TracePainter<'_> {
     }
 }
 
-/// Upper and lower edge of the bars of an IPU.
+/// The upper and lower edge of the bars of an IPU.
 fn bars(layout: &TraceLayout<'_>, at: ReplicaIpu) -> Option<(f32, f32)> {
     let block = layout.block_of(at)?;
     let top = layout.top(block) + block.marks;
@@ -118,11 +117,11 @@ fn words(arrow: &FlowArrow, numbers: NumberFormat) -> String {
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 
-/// A curve that leaves and arrives upright, with a head at its end.
+/// A curve with vertical ends and an arrowhead at its end.
 fn curve(painter: &Painter, start: Pos2, end: Pos2, stroke: Stroke) {
     let bend = vec2(0.0, (end.y - start.y) * 0.5);
     let down = if end.y >= start.y { 1.0 } else { -1.0 };
-    // The curve ends where the head begins, or its stroke would blunt the tip.
+    // The curve ends where the head begins; otherwise its stroke would blunt the tip.
     let neck = end - vec2(0.0, HEAD * down);
     let points = [start, start + bend, neck - bend, neck];
     painter.add(CubicBezierShape::from_points_stroke(points, false, Color32::TRANSPARENT, stroke));

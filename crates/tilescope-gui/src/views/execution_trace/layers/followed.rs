@@ -1,5 +1,6 @@
-//! The layer of the micro-batch that is followed through all stages and passes: which one it is and
-//! its path, looked up in the background, then a veil over all else and lines from stage to stage.
+//! The layer of the followed micro-batch: its number and its path through all stages and passes,
+//! both looked up in the background, then a veil over everything else and lines from stage to
+//! stage.
 
 use super::{TracePainter, VEIL, veiled_parts};
 use crate::views::ViewContext;
@@ -13,13 +14,13 @@ use egui::{Pos2, Rangef, Stroke, Ui, pos2};
 use tilescope_analysis::trace::{MicroBatchPath, MicroBatchTurn, micro_batch_path, stage_at};
 use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu, grouped};
 
-/// Points beyond the lanes at which lines are cut off.
+/// The distance beyond the lanes, in points, at which lines are cut off.
 const BEYOND: f32 = 20.0;
 
-/// An IPU, the cycles of what is chosen there, and a number of the key press.
+/// An IPU, the cycles of the selection there, and the number of the key press.
 type StageKey = (ReplicaIpu, CycleRange, u64);
 
-/// Queries of the micro-batch that is followed.
+/// The queries of the followed micro-batch.
 #[derive(Default)]
 pub(crate) struct FollowedMicroBatch {
     wanted: Option<StageKey>,
@@ -29,13 +30,14 @@ pub(crate) struct FollowedMicroBatch {
 }
 
 impl FollowedMicroBatch {
-    /// Looks for the micro-batch that an IPU works on in some cycles.
+    /// Starts to look up the micro-batch that an IPU works on in a range of cycles.
     pub(crate) fn start(&mut self, at: ReplicaIpu, cycles: CycleRange) {
         self.presses += 1;
         self.wanted = Some((at, cycles, self.presses));
     }
 
-    /// The micro-batch that was looked for, once it is known; nothing between the stages.
+    /// The micro-batch that was looked up, once it is known. The inner value is `None` between
+    /// stages.
     pub(crate) fn arrived(
         &mut self,
         ui: &Ui,
@@ -52,7 +54,7 @@ impl FollowedMicroBatch {
         Some(found.map(|found| *found))
     }
 
-    /// Asks for the path of a micro-batch; none before the marks are read.
+    /// Queries the path of a micro-batch; `None` before the marks are read.
     pub(crate) fn ask_path(
         &mut self,
         ui: &Ui,
@@ -72,22 +74,25 @@ impl FollowedMicroBatch {
     }
 }
 
-/// Where an IPU works for the micro-batch, from left to right, at least one point wide.
+/// The ranges in which an IPU works on the micro-batch, from left to right, at least one point
+/// wide.
 pub(super) fn lit(layout: &TraceLayout<'_>, path: &MicroBatchPath, at: ReplicaIpu) -> Vec<Rangef> {
     let lanes = layout.regions.lanes;
-    let turn = |turn: &MicroBatchTurn| {
-        let (left, right) = (layout.x(turn.range.start), layout.x(turn.range.end));
-        let x = Rangef::new(left, right.max(left + 1.0));
-        (x.max > lanes.left() && x.min < lanes.right()).then_some(x)
-    };
-    path.on(at).filter_map(turn).collect()
+    path.on(at)
+        .filter_map(|turn| {
+            let left = layout.x(turn.range.start);
+            let right = layout.x(turn.range.end);
+            let x = Rangef::new(left, right.max(left + 1.0));
+            if x.max > lanes.left() && x.min < lanes.right() { Some(x) } else { None }
+        })
+        .collect()
 }
 
-/// Lines from the end of each turn to the start of the next one.
+/// The lines from the end of each turn to the start of the next one.
 fn lines(layout: &TraceLayout<'_>, path: &MicroBatchPath) -> Vec<[Pos2; 2]> {
     let mut lines = Vec::new();
     let mut turns: Vec<&MicroBatchTurn> = path.turns.iter().collect();
-    // Stable: of each class of replicas, from left to right.
+    // A stable sort: within each replica class, from left to right.
     turns.sort_by_key(|turn| turn.at.class);
     for of_class in turns.chunk_by(|one, other| one.at.class == other.at.class) {
         lines.extend(of_class.windows(2).filter_map(|pair| line(layout, pair[0], pair[1])));
@@ -95,7 +100,7 @@ fn lines(layout: &TraceLayout<'_>, path: &MicroBatchPath) -> Vec<[Pos2; 2]> {
     lines
 }
 
-/// From the end of one turn to the start of the next one.
+/// The line from the end of one turn to the start of the next one.
 fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) -> Option<[Pos2; 2]> {
     if from.at == to.at {
         return None;
@@ -108,11 +113,12 @@ fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) ->
     let start = pos2(layout.x(from.range.end), height(from.at)?);
     let end = pos2(layout.x(to.range.start), height(to.at)?);
     let lanes = layout.regions.lanes;
-    let (least, most) = (lanes.left() - BEYOND, lanes.right() + BEYOND);
+    let least = lanes.left() - BEYOND;
+    let most = lanes.right() + BEYOND;
     if start.x.max(end.x) < least || start.x.min(end.x) > most {
         return None;
     }
-    // Ends far outside would lose their digits in 32 bits.
+    // Ends far outside the screen would lose precision in 32 bits.
     let cut = |at: Pos2, other: Pos2| {
         let x = at.x.clamp(least, most);
         let run = other.x - at.x;
@@ -123,9 +129,10 @@ fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) ->
 }
 
 impl TracePainter<'_> {
-    /// Veils what an IPU does for others than the micro-batch that is followed.
+    /// Veils an IPU's work on other micro-batches.
     pub(super) fn veil_others(&self, block: &IpuLaneLayout<'_>, lit: &[Rangef]) {
-        let (layout, veil) = (self.layout, self.palette.lane.gamma_multiply(VEIL));
+        let layout = self.layout;
+        let veil = self.palette.lane.gamma_multiply(VEIL);
         let bars = layout.bars(block);
         let area = layout.stage_row(block).map_or(bars, |row| bars.union(row));
         for part in veiled_parts(area.union(layout.links(block)), lit) {
@@ -133,7 +140,7 @@ impl TracePainter<'_> {
         }
     }
 
-    /// Paints the way of the micro-batch, also for readers of the tree.
+    /// Paints the path of the micro-batch and exposes it to screen readers.
     pub(super) fn followed_ui(&self, path: &MicroBatchPath) {
         let stroke = Stroke::new(1.5, self.palette.selection);
         for [from, to] in lines(self.layout, path) {
@@ -146,7 +153,7 @@ impl TracePainter<'_> {
     }
 }
 
-/// The micro-batch, how many passes of stages it takes, and in which cycles.
+/// The micro-batch, the number of its stage passes, and their cycles.
 fn words(path: &MicroBatchPath) -> (String, String) {
     let title = format!("Micro-batch {}", grouped(path.number));
     let own: Vec<&MicroBatchTurn> = path.of_class(ReplicaClassId(0)).collect();

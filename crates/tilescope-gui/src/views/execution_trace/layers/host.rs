@@ -1,4 +1,4 @@
-//! The row of the host: when IPUs wait for it, and when it moves data.
+//! The row of the host: the times when IPUs wait for it, and when it moves data.
 
 use super::TracePainter;
 use crate::theme::{ThemePalette, mix};
@@ -11,11 +11,11 @@ use egui::{Color32, Rect, pos2};
 use tilescope_analysis::trace::HostActivity;
 use tilescope_report::units::CycleRange;
 
-/// Narrowest part of the row that gets a node.
+/// The smallest width of a part of the row that gets an accessibility node.
 const LEAST_NODE: f32 = 12.0;
 
 impl TracePainter<'_> {
-    /// Paints the row and its bars; nothing where nothing is known about it.
+    /// Paints the row and its bars, if host activity is known.
     pub(super) fn host_ui(&self, scene: &TraceScene) {
         if scene.host.is_empty() {
             return;
@@ -30,19 +30,20 @@ impl TracePainter<'_> {
             painter.rect_filled(rect, 0.0, colour(self.palette, *activity));
             if rect.width() >= LEAST_NODE {
                 let node = id(self.ui, "host").with(range.start);
-                let words = || (words(*activity).to_owned(), format!("{} cycles", range.length()));
-                node_ui(self.ui, node, rect.intersect(row), Role::Cell, words);
+                node_ui(self.ui, node, rect.intersect(row), Role::Cell, || {
+                    (words(*activity).to_owned(), format!("{} cycles", range.length()))
+                });
             }
         }
         self.row_title(row, "Host");
     }
 }
 
-/// Where a part of the row is, at least one point wide.
+/// The rectangle of a part of the row, at least one point wide.
 fn bar(layout: &TraceLayout<'_>, row: Rect, range: CycleRange, activity: HostActivity) -> Rect {
     let left = layout.x(range.start);
     let right = layout.x(range.end).max(left + 1.0);
-    // Waiting is low, moving is high: no colour is needed to tell them apart.
+    // Waiting is low and moving is high, so colour is not needed to distinguish them.
     let height = row.height() - 2.0;
     let top = match activity {
         HostActivity::WaitingForHost => row.top() + height * 0.6,
@@ -52,7 +53,7 @@ fn bar(layout: &TraceLayout<'_>, row: Rect, range: CycleRange, activity: HostAct
     Rect::from_min_max(pos2(left, top), pos2(right, row.top() + height))
 }
 
-/// Colours of the host's row.
+/// The colours of the host row.
 pub(crate) fn colour(palette: &ThemePalette, work: HostActivity) -> Color32 {
     match work {
         HostActivity::WaitingForHost => mix(palette.stream_begin, palette.text, 0.2),
@@ -61,7 +62,7 @@ pub(crate) fn colour(palette: &ThemePalette, work: HostActivity) -> Color32 {
     }
 }
 
-/// The meaning of a part of the host's row.
+/// The description of a part of the host row.
 pub(crate) fn words(work: HostActivity) -> &'static str {
     match work {
         HostActivity::WaitingForHost => "Host row, low: an IPU waits for the host",

@@ -1,4 +1,5 @@
-//! The layer of the lanes: the names of the IPUs, images of their bars or shares, and names on bars.
+//! The layer of the lanes: the names of the IPUs, images of their bars or shares, and labels on
+//! bars.
 
 use super::{TracePainter, VEIL, followed, marks, path};
 use crate::theme::{ThemePalette, mix, spacing, text_size};
@@ -20,28 +21,27 @@ use egui::{
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneShares, MarkRowId, ShareColumn};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped};
 
-/// Narrowest bar with a name on it.
+/// The smallest width of a bar with a label.
 pub(super) const LEAST_LABEL: f32 = 26.0;
-/// Height of the name of an IPU.
+/// The height of an IPU's name.
 pub(super) const NAME_HEIGHT: f32 = text_size::SMALL + spacing::XS;
-/// Height of a line of shares.
+/// The height of a line of shares.
 const SHARE_LINE: f32 = text_size::CAPTION + spacing::XXS;
-/// Smallest share that has a line.
+/// The smallest share with a line.
 const LEAST_LINE: f64 = 0.005;
-/// Narrowest room for the name of a bar.
+/// The smallest width for a bar's label.
 const LEAST_WORDS: f32 = 16.0;
-/// Edge of the square that shows the colour of a share.
+/// The side of the square in the colour of a share.
 pub(super) const SHARE_SQUARE: f32 = 6.0;
-/// Distance at which the pointer hits a narrow bar.
+/// The distance at which the pointer hits a narrow bar.
 const HIT_TOLERANCE: f32 = 3.0;
 
-/// One IPU on the screen.
+/// A visible IPU.
 pub(super) struct IpuBand<'a> {
     pub block: &'a IpuLaneLayout<'a>,
-    /// Where its name ends and begins: the upper right corner. None where there is no room below
-    /// the name above.
+    /// The upper right corner of its name; `None` without space below the name above.
     pub name_at: Option<Pos2>,
-    /// Its place in the scene, and what was read for it, if anything was.
+    /// Its index in the scene, and its scene data if it was read.
     pub scene: Option<(usize, &'a IpuLaneScene)>,
 }
 
@@ -52,25 +52,25 @@ impl IpuBand<'_> {
         format!("{replica}IPU {}", self.block.lanes.at.ipu)
     }
 
-    /// Tells it from the others on the screen.
+    /// The key that identifies it among the visible IPUs.
     pub(super) fn key(&self) -> (Option<u32>, ReplicaIpu) {
         (self.block.replica, self.block.lanes.at)
     }
 }
 
-/// The parts of an IPU that are lit: those of a micro-batch, or those of the critical path.
+/// The highlighted parts of an IPU: those of a micro-batch or of the critical path.
 struct LitParts {
-    /// True if all bars but the chosen ones are veiled.
+    /// True if all bars except the selected ones are veiled.
     veiled: bool,
-    /// Where it works for the micro-batch that is followed; none where none is.
+    /// The ranges of work on the followed micro-batch; `None` if none is followed.
     micro_batch: Option<Vec<Rangef>>,
-    /// The places of its groups of tiles, and where the critical path is on each; none where that is
-    /// not lit.
+    /// The rectangles of its tile groups with the ranges of the critical path; `None` if the path
+    /// is not highlighted.
     path: Option<Vec<(Rect, Vec<Rangef>)>>,
 }
 
 impl LitParts {
-    /// True if a bar lies outside of them.
+    /// Returns true if a bar is outside the highlighted parts.
     fn misses(&self, bar: Rect) -> bool {
         if self.veiled {
             return true;
@@ -83,16 +83,16 @@ impl LitParts {
     }
 }
 
-/// A bar that is wide enough for its name.
+/// A bar wide enough for its label.
 pub(crate) struct BarLabelItem<'a> {
-    /// Group of tiles.
+    /// The index of the tile group.
     pub sub_lane: u8,
     pub rect: Rect,
     pub item: &'a LaneItem,
     pub text: String,
 }
 
-/// The IPUs on the screen; those out of sight cost nothing, however many there are.
+/// The visible IPUs. IPUs out of sight cost nothing, in any number.
 pub(super) fn ipu_bands<'a>(
     layout: &'a TraceLayout<'_>,
     scene: Option<&'a TraceScene>,
@@ -102,47 +102,51 @@ pub(super) fn ipu_bands<'a>(
         let top = layout.top(block);
         top <= lanes.bottom() && top + block.height() >= lanes.top()
     };
-    // Where lanes are lower than their names, only some have one, and never beside a higher one's.
+    // If lanes are lower than their names, only some names are shown. A low lane gives way to a
+    // higher one.
     let low = |block: &&IpuLaneLayout<'_>| block.height() < NAME_HEIGHT;
     let high = layout.blocks.iter().filter(in_sight).filter(|block| !low(block));
     let mut names: Vec<f32> = high.map(|block| name_at(layout, block).y).collect();
-    let band = |block: &'a IpuLaneLayout<'_>| {
+    let mut bands = Vec::new();
+    for block in layout.blocks.iter().filter(in_sight) {
         let name = name_at(layout, block);
-        let free = || names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
-        let shown = !low(&block) || (name.y >= lanes.top() && free());
-        if shown && low(&block) {
+        let is_free = names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
+        let is_shown = !low(&block) || (name.y >= lanes.top() && is_free);
+        if is_shown && low(&block) {
             names.push(name.y);
         }
-        let name = shown.then_some(name);
-        // An IPU that was just scrolled to may not be in the scene yet: it has a name and a ground,
-        // and its bars come with the next answer.
+        let name_at = if is_shown { Some(name) } else { None };
+        // A newly visible IPU may be missing from the scene: its name and background appear first,
+        // and its bars with the next answer.
         let mut known = scene.into_iter().flat_map(|scene| &scene.ipus).enumerate();
         let scene = known.find(|(_, ipu)| ipu.at == block.lanes.at);
-        IpuBand { block, name_at: name, scene }
-    };
-    layout.blocks.iter().filter(in_sight).map(band).collect()
+        bands.push(IpuBand { block, name_at, scene });
+    }
+    bands
 }
 
 fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2, String)> {
-    let (right, top) = (layout.regions.gutter().right(), layout.top(block));
+    let right = layout.regions.gutter().right();
+    let top = layout.top(block);
     let foot = top + block.tiles_top();
     let least = name_at(layout, block).y + NAME_HEIGHT;
-    let name = |(index, sub_lane): (usize, &u8)| {
+    // The first group holds the compute tiles, labelled with the name of the IPU.
+    let mut names = Vec::new();
+    for (index, sub_lane) in block.lanes.sub_lanes.iter().enumerate().skip(1) {
         let top = top + block.marks + block.sub_lane_top(index);
-        // Whole and below the name of the IPU, or not at all.
+        // Entirely below the name of the IPU, or not at all.
         if top + 3.0 < least || top + 3.0 + SHARE_LINE > foot {
-            return None;
+            continue;
         }
         let text =
             if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
-        Some((pos2(right - 10.0, top + 3.0), text))
-    };
-    // The first group are the compute tiles: the name of the IPU stands beside them.
-    block.lanes.sub_lanes.iter().enumerate().skip(1).filter_map(name).collect()
+        names.push((pos2(right - 10.0, top + 3.0), text));
+    }
+    names
 }
 
-/// Shares of the cycles on the screen that compute tiles spend on each activity, as the table below
-/// the lanes has them.
+/// The shares of the visible cycles that compute tiles spend on each activity, as in the table
+/// below the lanes.
 pub(super) fn shares_on_screen(
     layout: &TraceLayout<'_>,
     prepared: &LoadedTrace,
@@ -150,14 +154,14 @@ pub(super) fn shares_on_screen(
 ) -> Vec<TimeShare> {
     let Some(lane) = ipu.shares.first() else { return Vec::new() };
     let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
-    // While a wider scene is read, what is known stands for the rest.
+    // While a wider scene is read, the known part stands for the rest.
     let known = window.intersection(lane.window());
-    // The run may end inside of a column: all of that column is counted, but only cycles of the run.
+    // The run may end inside a column: the whole column counts, but only for cycles of the run.
     time_shares(&lane.cycles_in(known), known.intersection(prepared.range).length())
 }
 
-/// Shares that stand beside their lane below the name of an IPU, down to the foot of its compute
-/// tiles, and the upper right corners of their words.
+/// The shares listed beside the lane of an IPU, between its name and the end of its compute tiles,
+/// and the upper right corners of their text.
 pub(super) fn share_lines(
     layout: &TraceLayout<'_>,
     block: &IpuLaneLayout<'_>,
@@ -166,27 +170,32 @@ pub(super) fn share_lines(
     let name = name_at(layout, block);
     let rows = block.rows.first().copied().unwrap_or(1);
     let foot = layout.bars(block).top() + rows as f32 * block.row_height;
-    let line = |(index, share): (usize, &TimeShare)| {
-        let y = name.y + NAME_HEIGHT + index as f32 * SHARE_LINE;
-        let at = pos2(name.x, y);
-        (y + SHARE_LINE <= foot).then_some((at, *share))
-    };
     let seen = shares.iter().filter(|share| share.share >= LEAST_LINE);
-    seen.enumerate().map_while(line).collect()
+    let mut lines = Vec::new();
+    for (index, share) in seen.enumerate() {
+        let y = name.y + NAME_HEIGHT + index as f32 * SHARE_LINE;
+        if y + SHARE_LINE > foot {
+            break;
+        }
+        lines.push((pos2(name.x, y), *share));
+    }
+    lines
 }
 
-/// Upper right corner of the name of an IPU.
+/// The upper right corner of an IPU's name.
 fn name_at(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Pos2 {
-    let (gutter, top) = (layout.regions.gutter(), layout.top(block));
-    // The name stays on the screen as long as a part of its lanes does.
-    let y = match block.height() < NAME_HEIGHT + 4.0 {
-        true => top + (block.height() - NAME_HEIGHT) / 2.0,
-        false => (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0),
+    let gutter = layout.regions.gutter();
+    let top = layout.top(block);
+    // The name stays visible as long as a part of its lanes is.
+    let y = if block.height() < NAME_HEIGHT + 4.0 {
+        top + (block.height() - NAME_HEIGHT) / 2.0
+    } else {
+        (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0)
     };
     pos2(gutter.right() - 10.0, y)
 }
 
-/// The bars on the screen that are wide enough for a name.
+/// The visible bars that are wide enough for a label.
 pub(super) fn bar_labels<'a>(
     layout: &TraceLayout<'_>,
     block: &IpuLaneLayout<'_>,
@@ -198,13 +207,13 @@ pub(super) fn bar_labels<'a>(
     if block.row_height < LOW_FLAME_ROW {
         return labels;
     }
-    // Only bars that the scene found wide enough: there are as many others as pixels, and this is
-    // done for every frame.
+    // Only bars that the scene found wide enough: there may be as many others as pixels, and this
+    // runs in every frame.
     for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
         let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize));
         for item in wide.filter(|item| is_inside(item.range, window)) {
             let LaneItem { row, range, full_height, .. } = *item;
-            // In the last row its parts, which are deeper, are painted over it.
+            // In the last row, deeper parts are painted over the bar.
             let last = block.rows.get(sub_lane).is_some_and(|rows| row + 1 >= *rows);
             if last && matches!(item.kind, LaneItemKind::Parent(..)) {
                 continue;
@@ -219,7 +228,7 @@ pub(super) fn bar_labels<'a>(
     labels
 }
 
-/// True if a part of a bar, which may have no cycles, is inside of a window.
+/// Returns true if a part of a bar, which may have zero cycles, is inside a window.
 fn is_inside(range: CycleRange, window: CycleRange) -> bool {
     range.start < window.end && range.end > window.start
 }
@@ -227,7 +236,8 @@ fn is_inside(range: CycleRange, window: CycleRange) -> bool {
 impl TracePainter<'_> {
     /// Paints an IPU.
     pub(super) fn band_ui(&self, band: &IpuBand<'_>, veiled: bool) {
-        let (layout, block) = (self.layout, band.block);
+        let layout = self.layout;
+        let block = band.block;
         let shares =
             band.scene.map_or(Vec::new(), |(_, ipu)| shares_on_screen(layout, self.prepared, ipu));
         self.gutter_ui(band);
@@ -236,7 +246,7 @@ impl TracePainter<'_> {
         }
         let bars = layout.bars(block);
         self.painter.rect_filled(bars.union(layout.links(block)), 0.0, self.palette.lane);
-        // What is not read yet is an empty lane; the page would look like the end of the IPUs.
+        // An unread IPU is an empty lane; the page background would look like the end of the IPUs.
         let (Some(scene), Some((index, ipu))) = (self.scene, band.scene) else { return };
         self.images(block, scene.key.window, index);
         self.tiles_ui(band);
@@ -253,7 +263,7 @@ impl TracePainter<'_> {
         if let Some(lit) = &lit.path {
             self.veil_beside_path(lit);
         }
-        // The veil covers all bars; the chosen ones are painted again on top of it.
+        // The veil covers all bars; the selected ones are painted again above it.
         if veiled {
             self.painter.rect_filled(bars, 0.0, self.palette.lane.gamma_multiply(VEIL));
         }
@@ -266,7 +276,8 @@ impl TracePainter<'_> {
     }
 
     fn lit_parts(&self, block: &IpuLaneLayout<'_>, veiled: bool) -> LitParts {
-        let (layout, at) = (self.layout, block.lanes.at);
+        let layout = self.layout;
+        let at = block.lanes.at;
         let critical = self.lit_path().zip(layout.block_of(at));
         LitParts {
             veiled,
@@ -278,7 +289,8 @@ impl TracePainter<'_> {
     /// A share and its colour, left of the lane.
     fn share_line(&self, at: Pos2, share: TimeShare) {
         let gutter = self.layout.regions.gutter();
-        let (painter, palette) = (self.ui.painter_at(gutter), self.palette);
+        let painter = self.ui.painter_at(gutter);
+        let palette = self.palette;
         let font = FontId::proportional(text_size::CAPTION);
         let text = share_graph::short_words(share);
         let room = at.x - gutter.left();
@@ -293,20 +305,22 @@ impl TracePainter<'_> {
         painter.rect_filled(square, CornerRadius::same(1), colour);
     }
 
-    /// The words of a graph of shares, for readers of the tree.
+    /// The text of a graph of shares, for screen readers.
     fn shares_ui(&self, band: &IpuBand<'_>, shares: &[TimeShare]) {
         let visible = self.layout.bars(band.block).intersect(self.layout.regions.lanes);
         if visible.is_positive() {
-            let words = || (format!("Shares of {}", band.name()), share_graph::all_words(shares));
             let node = id(self.ui, "shares").with(band.key());
-            node_ui(self.ui, node, visible, Role::Image, words);
+            node_ui(self.ui, node, visible, Role::Image, || {
+                (format!("Shares of {}", band.name()), share_graph::all_words(shares))
+            });
         }
     }
 
     fn gutter_ui(&self, band: &IpuBand<'_>) {
-        let (layout, block) = (self.layout, band.block);
+        let layout = self.layout;
+        let block = band.block;
         let gutter = layout.regions.gutter();
-        // Names of lanes that are scrolled halfway out would stand beside the ruler.
+        // Names of partly scrolled lanes would overlap the ruler.
         let painter = self.ui.painter_at(gutter);
         let name = band.name();
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
@@ -319,25 +333,27 @@ impl TracePainter<'_> {
         }
         let top = layout.top(block);
         let own = Rect::from_x_y_ranges(gutter.x_range(), top..=top + block.height());
-        let (lane, visible) = (id(self.ui, "lane").with(band.key()), own.intersect(gutter));
+        let lane = id(self.ui, "lane").with(band.key());
+        let visible = own.intersect(gutter);
         let value = format!("{} steps", grouped(block.lanes.steps));
         region_ui(self.ui, lane, visible, Role::Row, &name, &value);
     }
 
     fn images(&self, block: &IpuLaneLayout<'_>, window: CycleRange, index: usize) {
-        // The image belongs to the window of its scene; drawn at that window's place it may be stale,
-        // but it is never in the wrong place while a new one is on its way.
+        // The image belongs to the window of its scene. Drawn at that window's position it may be
+        // stale, but it is never in the wrong place while a new one is being made.
         let layout = self.layout;
-        let (left, right) = (layout.x(window.start), layout.x(window.end));
+        let left = layout.x(window.start);
+        let right = layout.x(window.end);
         let places = [layout.bars(block), layout.tiles(block), layout.links(block)];
         for (texture, on) in self.textures.of_lanes(index).iter().zip(places) {
-            // All of the scene's window, wider than the screen: the clip of the lanes cuts it.
+            // The scene's window is wider than the screen: the clip of the lanes cuts it.
             let rect = Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()));
             texture.iter().for_each(|texture| texture.paint(&self.painter, rect));
         }
     }
 
-    /// The lines between groups of tiles.
+    /// The lines between tile groups.
     fn separators(&self, block: &IpuLaneLayout<'_>) {
         let bars = self.layout.bars(block);
         for index in 1..block.rows.len() {
@@ -348,15 +364,15 @@ impl TracePainter<'_> {
         }
     }
 
-    /// The name on a bar, for eyes and for readers of the tree.
+    /// The label on a bar, also exposed to screen readers.
     fn bar_label_ui(&self, band: &IpuBand<'_>, label: &BarLabelItem<'_>, lit: &LitParts) {
         let BarLabelItem { sub_lane, rect, item, text } = label;
         let full = colour(self.palette, &self.prepared.labels, item);
-        // The letters lie in the upper or the lower part of the bar.
+        // The letters are in the upper or the lower part of the bar.
         let bright = !self.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
         let filtered = self.scene.is_some_and(|scene| !scene.key.filter.is_empty());
         let ground = if bright && !filtered { full } else { self.palette.dimmed(full) };
-        // The ink is chosen for what is seen behind it, and that includes the veil.
+        // The text colour is chosen for the visible background, including the veil.
         let veil = if lit.misses(*rect) { VEIL } else { 0.0 };
         let ground = mix(ground, self.palette.lane, veil);
         self.bar_text(*rect, band.block.row_height, text, ground);
@@ -366,25 +382,26 @@ impl TracePainter<'_> {
             let part =
                 ((block.replica, block.lanes.at, *sub_lane), item.row, item.first_position());
             let bar = id(self.ui, "bar").with(part);
-            let cycles = || format!("{} cycles", item.range.length());
-            node_ui(self.ui, bar, visible, Role::Cell, || (text.clone(), cycles()));
+            node_ui(self.ui, bar, visible, Role::Cell, || {
+                (text.clone(), format!("{} cycles", item.range.length()))
+            });
         }
     }
 
-    /// Writes on a bar, in its first row, where there is room.
+    /// Writes text on a bar, in its first row, if there is space.
     pub(super) fn bar_text(&self, rect: Rect, row_height: f32, text: &str, ground: Color32) {
         text_on_bar(&self.painter, (self.palette, rect, row_height), text, ground);
     }
 }
 
-/// Writes on a bar, in its first row, where there is room in what the painter may paint on.
+/// Writes text on a bar, in its first row, if there is space within the painter's clip.
 pub(super) fn text_on_bar(
     painter: &Painter,
     (palette, rect, row_height): (&ThemePalette, Rect, f32),
     text: &str,
     ground: Color32,
 ) {
-    // From the visible part on: the name of a bar that begins left of the screen can be read.
+    // Starts at the visible part, so that the label of a bar cut off at the left is readable.
     let room = rect.intersect(painter.clip_rect()).shrink2(vec2(4.0, 0.0));
     if room.width() < LEAST_WORDS {
         return;
@@ -399,22 +416,22 @@ pub(super) fn text_on_bar(
 
 /// The bar or column under the pointer.
 pub(crate) struct LaneHit<'a> {
-    /// The IPU, and the replicas it is of.
+    /// The IPU and its replicas.
     pub at: ReplicaIpu,
-    /// Group of tiles.
+    /// The index of the tile group.
     pub sub_lane: u8,
     pub target: LaneHitTarget<'a>,
     pub range: CycleRange,
     pub rect: Rect,
 }
 
-/// The kinds of places that a lane shows.
+/// The kinds of objects in a lane.
 pub(crate) enum LaneHitTarget<'a> {
     Bar(&'a LaneItem),
     Column(&'a ShareColumn),
 }
 
-/// The bar or column at a place on the screen, or very near to it.
+/// The bar or column at a screen position, or very near to it.
 pub(crate) fn hit<'a>(
     layout: &TraceLayout<'_>,
     scene: &'a TraceScene,
@@ -430,12 +447,12 @@ pub(crate) fn hit<'a>(
     let (index, row) = block.row_at((y - block.top) as f32 - block.marks)?;
     let ipu = scene.ipus.iter().find(|ipu| ipu.at == block.lanes.at)?;
     let lane = ipu.lanes.get(index)?;
-    // Below 0 is left of the run, where no bars are.
+    // Negative positions are left of the run, where there are no bars.
     let cycle = Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?);
     let (target, position) = match ipu.shares.get(index) {
         Some(shares) => column(shares, index, cycle)?,
         None => {
-            // Points turned into cycles: a hair of a bar is as easy to hit at any zoom.
+            // Points converted to cycles: a narrow bar is equally easy to hit at any zoom.
             let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
             let item = lane.hit(row, cycle, slack)?;
             let LaneItem { row, range, full_height, .. } = *item;
@@ -443,12 +460,13 @@ pub(crate) fn hit<'a>(
             (LaneHitTarget::Bar(item), position)
         }
     };
-    // Placed by this frame's axis, even if the scene is older: its image is drawn there too.
-    let (range, rect) = (position.range, layout.bar(block, position));
+    // Positioned by this frame's axis, even if the scene is older: its image is drawn there too.
+    let range = position.range;
+    let rect = layout.bar(block, position);
     Some(LaneHit { at: ipu.at, sub_lane: lane.sub_lane, target, range, rect })
 }
 
-/// The column that holds a cycle, if anything runs in it.
+/// The column that contains a cycle, if anything runs in it.
 fn column(
     shares: &LaneShares,
     sub_lane: usize,

@@ -1,5 +1,5 @@
-//! The layer of links: the strip below the bars of an IPU, of what its links carry against what they
-//! can, sent from the middle up, received from the middle down.
+//! The layer of links: a strip below the bars of an IPU with the load of its links relative to
+//! their capacity. Sent bytes grow upwards from the middle, received bytes downwards.
 
 use super::TracePainter;
 use super::lanes::{IpuBand, NAME_HEIGHT, SHARE_SQUARE};
@@ -21,14 +21,15 @@ use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, percent};
 use tilescope_report::{MachineInterface, Report, ReportError, ReportPart};
 
-/// Height of the strip in points.
+/// The height of the strip in points.
 pub(crate) const LINKS_HEIGHT: f32 = 40.0;
 
 const NO_BYTES: &str = "This report does not record the bytes that steps move.";
 const NO_LINKS: &str = "This report does not record the number of links per IPU, so their \
                         capacity is unknown. Details shows the bytes of each exchange.";
 
-/// Bytes per cycle that the links of an IPU carry at most, each way; or why that is not drawn.
+/// The largest number of bytes per cycle that the links of an IPU carry each way, or the reason it
+/// is not drawn.
 pub(crate) fn limit(report: &Report) -> Result<Result<f64, &'static str>, ReportError> {
     if !report.has(ReportPart::StepBytes) {
         return Ok(Err(NO_BYTES));
@@ -37,14 +38,14 @@ pub(crate) fn limit(report: &Report) -> Result<Result<f64, &'static str>, Report
     Ok(limit.ok_or(NO_LINKS))
 }
 
-/// What the links of an IPU carry in a window, with its image.
+/// The load of an IPU's links in a window, with its image.
 pub(crate) struct LinkStrip {
     pub traffic: LinkTraffic,
     pub image: SplitImage,
 }
 
 impl LinkStrip {
-    /// Reads and fills it.
+    /// Reads the load and fills the image.
     pub(crate) fn read<'a>(
         lanes: impl IntoIterator<Item = TraceLane<'a>>,
         window: CycleRange,
@@ -57,13 +58,13 @@ impl LinkStrip {
     }
 }
 
-/// Shares of the limit, sent and received.
+/// The shares of the limit, sent and received.
 fn shares(of: LinkColumn, cycles: Cycles, limit: f64) -> [f64; 2] {
     let most = cycles.max(Cycles(1)).as_f64() * limit;
     [of.sent, of.received].map(|bytes| bytes.as_f64() / most)
 }
 
-/// Colours of what is sent and received.
+/// The colours of sent and received bytes.
 fn colours(palette: &ThemePalette) -> [Color32; 2] {
     [TileCurveLayer::Sent, TileCurveLayer::Received].map(|layer| palette.layer(layer))
 }
@@ -75,12 +76,13 @@ fn raster(
     palette: &ThemePalette,
 ) -> ColorImage {
     let mut image = ColorImage::filled([width, height.max(1)], palette.lane);
-    let (half, count) = (height / 2, traffic.columns.len());
+    let half = height / 2;
+    let count = traffic.columns.len();
     for (at, column) in traffic.columns.iter().enumerate() {
         let pixels = at * width / count..(at + 1) * width / count;
         let shares = shares(*column, traffic.range(at).length(), limit);
         for (side, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0) {
-            // What moves at all can be seen.
+            // Any nonzero load is visible.
             let high = ((share.min(1.0) * half as f64).round() as usize).clamp(1, half.max(1));
             let rows = if side == 0 { half - high.min(half)..half } else { half..half + high };
             for row in rows.start..rows.end.min(height) {
@@ -92,17 +94,18 @@ fn raster(
 }
 
 impl TracePainter<'_> {
-    /// The lines of the strip of links, what they carry on the screen, and its name for readers of
-    /// the tree.
+    /// The frame of the strip of links, its visible load, and its name for screen readers.
     pub(super) fn links_ui(&self, band: &IpuBand<'_>, scene: &TraceScene, ipu: &IpuLaneScene) {
         let layout = self.layout;
-        let (rect, gutter) = (layout.links(band.block), layout.regions.gutter());
+        let rect = layout.links(band.block);
+        let gutter = layout.regions.gutter();
         let Some((strip, limit)) = ipu.links.as_ref().zip(self.prepared.known_link_limit()) else {
             return;
         };
         let on_screen = cycles_on_screen(layout.axis, layout.regions.lanes.width());
         let known = on_screen.intersection(scene.key.window).intersection(self.prepared.range);
-        let (carried, cycles) = (strip.traffic.sum(known), known.length());
+        let carried = strip.traffic.sum(known);
+        let cycles = known.length();
         let [edge, middle] = [self.palette.page, self.palette.outline];
         self.painter.hline(rect.x_range(), rect.top(), Stroke::new(1.0, edge));
         self.painter.hline(rect.x_range(), rect.center().y, Stroke::new(1.0, middle));
@@ -115,10 +118,12 @@ impl TracePainter<'_> {
             let room = gutter.width() - 10.0;
             let galley = elided(&painter, &text, font.clone(), self.palette.weak_text, room);
             let at = pos2(gutter.right() - 10.0 - galley.size().x, y - galley.size().y / 2.0);
-            // In low lanes the name of the IPU reaches down to here: it comes first.
+            // In low lanes the name of the IPU extends down to here and takes precedence.
             let words = at.y..=at.y + galley.size().y;
-            let meets = |name: Pos2| name.y < *words.end() && *words.start() < name.y + NAME_HEIGHT;
-            if band.name_at.is_some_and(meets) {
+            if let Some(name) = band.name_at
+                && name.y < *words.end()
+                && *words.start() < name.y + NAME_HEIGHT
+            {
                 continue;
             }
             painter.galley(at, galley, self.palette.weak_text);
@@ -129,20 +134,21 @@ impl TracePainter<'_> {
         }
         let visible = rect.intersect(layout.regions.lanes);
         if visible.is_positive() {
-            let (node, name) = (id(self.ui, "links").with(band.key()), band.name());
+            let node = id(self.ui, "links").with(band.key());
+            let name = band.name();
             let words = words(carried, cycles, limit);
             region_ui(self.ui, node, visible, Role::Image, &format!("Links of {name}"), &words);
         }
     }
 }
 
-/// What the links carry, in words: `sent 12.0 %, received 3.1 % of what the links can`.
+/// Describes the load of the links: `sent 12.0 %, received 3.1 % of what the links can`.
 fn words(of: LinkColumn, cycles: Cycles, limit: f64) -> String {
     let [sent, received] = shares(of, cycles, limit).map(percent);
     format!("sent {sent}, received {received} of the link capacity")
 }
 
-/// What a column stands for.
+/// Shows the description of a column.
 pub(crate) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRange, limit: f64) {
     let palette = ThemePalette::for_ui(ui);
     ui.label(strong("Links to other IPUs"));
@@ -170,13 +176,13 @@ pub(crate) fn column_tooltip_ui(ui: &mut Ui, column: LinkColumn, range: CycleRan
     ui.weak(text);
 }
 
-/// A column of the strip of links of an IPU.
+/// A column in the strip of links of an IPU.
 pub(crate) struct LinkHit {
     pub column: LinkColumn,
     pub range: CycleRange,
 }
 
-/// The column of a strip of links at a place on the screen.
+/// The column of a strip of links at a screen position.
 pub(crate) fn hit(layout: &TraceLayout<'_>, scene: &TraceScene, at: Pos2) -> Option<LinkHit> {
     let inside = |block: &&IpuLaneLayout<'_>| layout.links(block).contains(at);
     let block = layout.blocks.iter().find(inside).filter(|_| layout.regions.lanes.contains(at))?;
@@ -191,7 +197,7 @@ mod tests {
     use crate::theme::LIGHT;
 
     #[test]
-    fn sent_grows_up_and_received_down_to_the_limit() {
+    fn sent_bytes_grow_up_and_received_bytes_down() {
         let column = |sent, received| LinkColumn {
             sent: Bytes(sent),
             received: Bytes(received),

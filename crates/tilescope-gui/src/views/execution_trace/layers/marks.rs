@@ -17,15 +17,16 @@ use tilescope_analysis::trace::{MarkBlock, MarkPlace, MarkRowId, short_turn};
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 use tilescope_report::{MarkKind, Report, ReportError, TrainingPass};
 
-/// Distance at which the pointer hits a narrow mark.
+/// The distance at which the pointer hits a narrow mark.
 const HIT_TOLERANCE: f32 = 2.0;
-/// Narrowest and lowest room for the words of a mark.
+/// The smallest width for the text of a mark.
 const LEAST_WORDS: f32 = 7.0;
-/// Narrowest room for words that are cut off.
+/// The smallest width for text that is cut off.
 const LEAST_CUT_WORDS: f32 = 40.0;
+/// The smallest height for the text of a mark.
 const LEAST_WORDS_HEIGHT: f32 = 11.0;
 
-/// A mark on the screen, or several that are too narrow to be drawn apart.
+/// A visible mark, or several that are too narrow to be drawn separately.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownMark {
     pub block: MarkBlock,
@@ -37,9 +38,9 @@ pub(crate) struct ShownMark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SelectedMark {
     pub row: MarkRowId,
-    /// Place of the first one in the row.
+    /// The index of the first one in the row.
     pub first: u64,
-    /// How many they are.
+    /// The number of marks.
     pub count: u64,
     /// The cycles that they cover.
     pub range: CycleRange,
@@ -55,7 +56,7 @@ impl SelectedMark {
     }
 }
 
-/// The marks of a row, as many as fit; none before they are read.
+/// Reads the marks of a row, as many as fit; empty before the marks are read.
 pub(crate) fn read(
     report: &Report,
     prepared: &LoadedTrace,
@@ -67,18 +68,17 @@ pub(crate) fn read(
     };
     let cycles_per_point = key.window.length().as_f64() / key.points.max(1) as f64;
     let blocks = rows.shown(report, id, key.window, cycles_per_point)?;
-    let words = |block: MarkBlock| ShownMark { words: rows.words(id, &block), block };
-    Ok(blocks.into_iter().map(words).collect())
+    Ok(blocks.into_iter().map(|block| ShownMark { words: rows.words(id, &block), block }).collect())
 }
 
-/// A mark or a block of marks on the screen.
+/// A visible mark or block of marks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkBarItem<'a> {
     pub rect: Rect,
     pub shown: &'a ShownMark,
 }
 
-/// The marks of a row on the screen; those narrower than a point run together.
+/// The visible marks of a row; those narrower than a point are merged.
 pub(super) fn bars<'a>(
     layout: &TraceLayout<'_>,
     row: Rect,
@@ -88,16 +88,17 @@ pub(super) fn bars<'a>(
     let mut bars = Vec::new();
     for shown in marks {
         let CycleRange { start, end } = shown.block.range;
-        let (left, right) = (layout.x(start), layout.x(end));
-        // While a wider window is read, those on the screen are narrower than they are to be.
+        let left = layout.x(start);
+        let right = layout.x(end);
+        // While a wider window is read, the marks on the screen are narrower than intended.
         if right < row.left() || left > row.right() || right <= behind {
             continue;
         }
-        // Cut a little outside of the row, whose clip hides the rounded corners of the cut.
+        // Cut slightly outside the row, whose clip hides the rounded corners of the cut.
         let from = left.max(row.left() - 4.0).max(behind);
         let gap = if right - left > 4.0 { 1.0 } else { 0.0 };
         let to = (right - gap).max(from + 1.0).min(row.right() + 4.0);
-        // A narrow mark has a point of its own in any case: the next one begins behind that.
+        // A narrow mark always has its own point; the next one begins after it.
         behind = if right - left > 2.0 { right } else { from + 1.0 };
         let rect = Rect::from_min_max(pos2(from, row.top()), pos2(to, row.bottom() - 2.0));
         bars.push(MarkBarItem { rect, shown });
@@ -106,7 +107,7 @@ pub(super) fn bars<'a>(
 }
 
 impl TracePainter<'_> {
-    /// Paints the rows of marks that concern all IPUs.
+    /// Paints the rows of marks of all IPUs.
     pub(super) fn common_marks_ui(&self, scene: &TraceScene) {
         for (index, (kind, marks)) in scene.marks.iter().enumerate() {
             let row = self.layout.mark_row(index);
@@ -116,7 +117,7 @@ impl TracePainter<'_> {
         }
     }
 
-    /// A row of marks and blocks of marks; those wide enough have words.
+    /// Paints a row of marks and blocks of marks. Those wide enough have text.
     pub(super) fn marks_ui(
         &self,
         clip: Rect,
@@ -138,22 +139,24 @@ impl TracePainter<'_> {
         }
     }
 
-    /// A mark in the colour of its pass; that colour.
+    /// Paints a mark in the colour of its pass. Returns that colour.
     fn mark_bar(&self, painter: &Painter, bar: &MarkBarItem<'_>, id: MarkRowId) -> Color32 {
         let colour = mark_colour(self.palette, &bar.shown.block, id);
         painter.rect_filled(bar.rect, CornerRadius::same(2), colour);
         colour
     }
 
-    /// A block of marks: from the foot up the shares of its passes, and what is left is between
-    /// them. The colour behind its words.
+    /// Paints a block of marks: the shares of its passes from the bottom up, and the remainder
+    /// between them. Returns the colour behind its text.
     fn mark_block(&self, painter: &Painter, bar: &MarkBarItem<'_>, id: MarkRowId) -> Color32 {
-        let (rect, block) = (bar.rect, &bar.shown.block);
+        let rect = bar.rect;
+        let block = &bar.shown.block;
         let length = block.range.length().max(block.passes.total()).max(Cycles(1)).as_f64();
         painter.rect_filled(rect, CornerRadius::same(2), self.palette.lane);
         let passes = [Some(TrainingPass::Forward), Some(TrainingPass::Backward)];
         let passes = passes.into_iter().chain([Some(TrainingPass::Update), None]);
-        let (mut foot, mut middle) = (rect.bottom(), self.palette.lane);
+        let mut foot = rect.bottom();
+        let mut middle = self.palette.lane;
         for pass in passes {
             let cycles = block.passes.of(pass);
             let height = (cycles.as_f64() / length) as f32 * rect.height();
@@ -178,25 +181,32 @@ impl TracePainter<'_> {
         (id, replica, ground): (MarkRowId, Option<u32>, Color32),
     ) {
         let ink = self.palette.label_text_on(ground);
-        let font = || FontId::proportional(text_size::CAPTION);
         let fits = |words: &String| {
-            painter.layout_no_wrap(words.clone(), font(), ink).size().x <= room.width()
+            painter
+                .layout_no_wrap(words.clone(), FontId::proportional(text_size::CAPTION), ink)
+                .size()
+                .x
+                <= room.width()
         };
         let ways = wordings(shown, id);
         let cut = ways.first().filter(|_| room.width() >= LEAST_CUT_WORDS);
         if let Some(words) = ways.iter().find(|words| fits(words)).or(cut) {
-            let text = elided(painter, words, font(), ink, room.width());
+            let text =
+                elided(painter, words, FontId::proportional(text_size::CAPTION), ink, room.width());
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);
         }
         let node =
             self.ui.scope_id().with(("mark", id, replica, shown.block.first, shown.block.count));
-        let cycles = || format!("{} cycles", shown.block.range.length());
-        let words = || (ways.first().cloned().unwrap_or_default(), cycles());
-        node_ui(self.ui, node, room.intersect(clip), Role::Cell, words);
+        node_ui(self.ui, node, room.intersect(clip), Role::Cell, || {
+            (
+                ways.first().cloned().unwrap_or_default(),
+                format!("{} cycles", shown.block.range.length()),
+            )
+        });
     }
 
-    /// Paints the chosen mark, and where it begins and ends on the lanes.
+    /// Paints the selected mark, and its start and end on the lanes.
     pub(super) fn chosen_mark(&self, scene: &TraceScene) {
         let chosen = self.settings.mark.as_ref();
         let Some(rect) = chosen.and_then(|mark| chosen_mark(self.layout, scene, mark)) else {
@@ -213,16 +223,16 @@ impl TracePainter<'_> {
     }
 }
 
-/// Words for a mark, the longest first: those of them are shown that fit.
+/// The possible texts of a mark, the longest first. The first one that fits is shown.
 fn wordings(shown: &ShownMark, id: MarkRowId) -> Vec<String> {
     let block = &shown.block;
     let number = block.numbers.0;
     match (block.count, block.pass(), id) {
-        // As in pictures of pipelines: pass and micro-batch.
+        // As in diagrams of pipelines: pass and micro-batch.
         (1, Some(pass), MarkRowId::Ipu(_)) if block.updates == 0 => {
             vec![format!("{}, micro-batch {number}", shown.words), short_turn(pass, number)]
         }
-        // `ramp-up` is no number: nothing shorter stands for it.
+        // `ramp-up` is not a number and has no shorter form.
         (1, ..) if !shown.words.ends_with(&number.to_string()) => vec![shown.words.clone()],
         (1, ..) => vec![shown.words.clone(), number.to_string()],
         (count, ..) => vec![shown.words.clone(), grouped(count)],
@@ -261,7 +271,7 @@ fn kind_title(kind: MarkKind) -> &'static str {
     }
 }
 
-/// A mark under the pointer.
+/// The mark under the pointer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkHit<'a> {
     pub row: MarkRowId,
@@ -269,13 +279,13 @@ pub(crate) struct MarkHit<'a> {
 }
 
 impl MarkHit<'_> {
-    /// The mark or block as it is chosen.
+    /// The mark or block in the form used for selections.
     pub(crate) fn selected(&self) -> SelectedMark {
         SelectedMark::from_block(self.row, &self.bar.shown.block)
     }
 }
 
-/// The mark at a place on the screen, or very near to it.
+/// The mark at a screen position, or very near to it.
 pub(crate) fn hit<'a>(
     layout: &TraceLayout<'_>,
     scene: &'a TraceScene,
@@ -297,7 +307,7 @@ pub(crate) fn hit<'a>(
     Some(MarkHit { row, bar })
 }
 
-/// Where the chosen mark is: its row, as far as that is on the screen.
+/// The row of the selected mark, and its visible part.
 fn chosen_mark(
     layout: &TraceLayout<'_>,
     scene: &TraceScene,
@@ -310,16 +320,17 @@ fn chosen_mark(
         }
         MarkRowId::Ipu(at) => layout.stage_row(layout.block_of(at)?)?,
     };
-    // Ends far outside would lose their digits in 32 bits.
+    // Ends far outside the screen would lose precision in 32 bits.
     let left = layout.x(chosen.range.start).max(row.left() - 20.0);
     let right = layout.x(chosen.range.end).min(row.right() + 20.0);
-    let on_screen = right >= row.left() && left <= row.right();
-    on_screen.then(|| {
-        Rect::from_min_max(pos2(left, row.top()), pos2(right.max(left + 1.0), row.bottom() - 2.0))
-    })
+    if right < row.left() || left > row.right() {
+        return None;
+    }
+    let corner = pos2(right.max(left + 1.0), row.bottom() - 2.0);
+    Some(Rect::from_min_max(pos2(left, row.top()), corner))
 }
 
-/// Outlines a mark under the pointer and says what it is.
+/// Outlines the mark under the pointer and describes it.
 pub(crate) fn hover_ui(ui: &Ui, layout: &TraceLayout<'_>, response: &Response, mark: &MarkHit<'_>) {
     let regions = layout.regions;
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);

@@ -1,5 +1,5 @@
-//! The layers of the trace on the screen, a file each: what is read for a layer in the background,
-//! where it is, how it is painted, and what of it is at a place. Places come from [`TraceLayout`].
+//! The layers of the trace, one file each: background queries, layout, painting and hit testing of
+//! a layer. Positions come from [`TraceLayout`].
 
 pub(super) mod arrows;
 mod chosen;
@@ -31,42 +31,45 @@ use path::PathScene;
 use tilescope_analysis::trace::MicroBatchPath;
 use tilescope_report::units::Hertz;
 
-/// Opacity of the veil over bars while another one is chosen.
+/// The opacity of the veil over bars while another one is selected.
 const VEIL: f32 = 0.55;
 
-/// The inputs and tools that layers are painted with in a frame.
+/// The inputs and tools for painting the layers in a frame.
 pub(super) struct TracePainter<'a> {
     pub ui: &'a Ui,
-    /// Clipped to the lanes.
+    /// The painter, clipped to the lanes.
     pub painter: Painter,
     pub palette: &'static ThemePalette,
     pub layout: &'a TraceLayout<'a>,
     pub prepared: &'a LoadedTrace,
-    /// The scene as far as it was read.
+    /// The scene, as far as it was read.
     pub scene: Option<&'a TraceScene>,
     pub textures: &'a TraceTextures,
     pub settings: &'a TraceSettings,
-    /// The chosen step.
+    /// The selected step, if any.
     pub selected: Option<SelectedStep>,
-    /// The path of the micro-batch that is followed.
+    /// The path of the followed micro-batch.
     pub followed: Option<&'a MicroBatchPath>,
     /// True if bars are shaded by tile balance.
     pub shade_balance: bool,
-    /// Cycles of an IPU in a second.
+    /// The clock frequency of an IPU.
     pub clock: Hertz,
+    /// Whether the ruler counts time.
+    pub ruler_in_time: bool,
 }
 
 impl TracePainter<'_> {
-    /// Paints the ruler, and what was read of the lanes.
-    /// `waiting` stands in the lane of the critical path until that is found.
+    /// Paints the ruler and the lanes read so far. The lane of the critical path shows `waiting`
+    /// until the path is found.
     pub(super) fn paint_lanes(&self, error: Option<String>, waiting: &str) {
         let (chosen, veiled) = chosen_bars(self.layout, self.scene, self.settings, self.selected);
-        // One veil is enough: two of them hide what they are to let through.
+        // One veil is enough: two of them would hide the bars below.
         let veiled = veiled && self.followed.is_none() && self.lit_path().is_none();
         self.ruler();
         let lanes = self.layout.regions.lanes;
         if let Some(error) = error {
-            let (font, at) = (FontId::proportional(text_size::BODY), lanes.center());
+            let font = FontId::proportional(text_size::BODY);
+            let at = lanes.center();
             self.painter.text(at, Align2::CENTER_CENTER, error, font, self.palette.error);
         }
         for band in &ipu_bands(self.layout, self.scene) {
@@ -77,8 +80,8 @@ impl TracePainter<'_> {
             self.host_ui(scene);
         }
         self.path_ui(waiting);
-        // After all lanes, since arrows cross from one to another; chosen bars after the veils. Two
-        // kinds of arrows would be one net.
+        // After all lanes, since arrows cross lanes, and selected bars after the veils. Two kinds
+        // of arrows at once would be unreadable.
         match (self.lit_path(), self.scene) {
             (Some(path), _) => self.hops_ui(path),
             (None, Some(scene)) => self.arrows_ui(scene),
@@ -95,7 +98,7 @@ impl TracePainter<'_> {
         }
     }
 
-    /// The critical path, where that is lit.
+    /// The critical path, if it is highlighted.
     fn lit_path(&self) -> Option<&PathScene> {
         self.scene.filter(|_| self.settings.path_lit)?.path.as_ref()
     }
@@ -108,7 +111,7 @@ impl TracePainter<'_> {
     }
 }
 
-/// The parts of `area` that are not lit.
+/// The parts of `area` that are not highlighted.
 fn veiled_parts(area: Rect, lit: &[Rangef]) -> Vec<Rect> {
     let mut left = area.left();
     let mut parts = Vec::new();

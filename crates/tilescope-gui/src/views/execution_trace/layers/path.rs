@@ -1,5 +1,5 @@
 //! The layer of the critical path: its lane, its hops from lane to lane, and the parts of the other
-//! lanes that it lights.
+//! lanes that it highlights.
 
 use super::lanes::{BarLabelItem, LEAST_LABEL, text_on_bar};
 use super::{TracePainter, VEIL, veiled_parts};
@@ -22,38 +22,38 @@ use tilescope_analysis::trace::{
     LaneItem, LaneItemList, LaneShares, ShareColumn, TraceLaneStyle, TraceStepGrouping, arrange,
 };
 use tilescope_report::ReportError;
-use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, PathStretch, StepBucket};
+use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, StepBucket};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId, grouped};
 
-/// Most hops of a window that are drawn: more would be a net over the lanes.
+/// The largest number of hops drawn in a window; more would cover the lanes.
 const MAX_HOPS: usize = 200;
-/// Length of the head of a hop's arrow.
+/// The length of the arrowhead of a hop.
 const HEAD: f32 = 6.0;
-/// Distance at which the pointer hits a narrow bar.
+/// The distance at which the pointer hits a narrow bar.
 const HIT_TOLERANCE: f32 = 3.0;
 
-/// The lane of an IPU: its group of tiles.
+/// An IPU and one of its tile groups.
 pub(crate) type PathLane = (ReplicaIpu, u8);
 
 /// The critical path in a window.
 pub(crate) struct PathScene {
-    /// Its bars, all in one row; each is a span of the path.
+    /// The bars, all in one row; each is a span of the path.
     pub bars: LaneItemList,
-    /// The lane that each of the bars is of; none for bars of several.
+    /// The lane of each bar; `None` for bars of several lanes.
     pub lanes: Vec<Option<PathLane>>,
-    /// Places of the bars that may be wide enough for a name.
+    /// The indices of bars that may be wide enough for a label.
     pub labelled_bars: Vec<u32>,
-    /// Its shares; none where bars are shown.
+    /// The shares; `None` if bars are shown.
     pub shares: Option<LaneShares>,
-    /// The bars or shares as an image.
+    /// The image of the bars or shares.
     pub image: SplitImage,
-    /// Where it goes from one lane to another; none where these are too many to be drawn apart.
+    /// The hops from one lane to another; empty if there are too many to be drawn separately.
     pub hops: Vec<PathHopMark>,
-    /// How many there are.
+    /// The number of hops in the window.
     pub hop_count: u64,
 }
 
-/// A place at which the path goes from one lane to another.
+/// A place where the path moves from one lane to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PathHopMark {
     pub at: Cycles,
@@ -78,7 +78,7 @@ pub(crate) fn read(
     let lanes = spans.iter().map(|span| of_lane(span).and_then(lane)).collect();
     let spans: Vec<LaneSpan> = spans.iter().map(as_of_a_lane).collect();
     let pixel = window.length().div_ceil(key.width.max(1) as u64).max(Cycles(1));
-    // Bars stay single: a group would have steps of several lanes.
+    // Bars stay single: a group would contain steps of several lanes.
     let single = TraceStepGrouping { executions: false, syncs: false };
     let items = arrange(&spans, &prepared.labels, TraceLaneStyle::Flat, single, pixel);
     let bars = LaneItemList { at: ReplicaIpu::default(), sub_lane: 0, items };
@@ -92,7 +92,8 @@ pub(crate) fn read(
     };
     let palette = key.colours.palette();
     let columns = key.width.div_ceil(COLUMN_PIXELS);
-    let shares = key.shares.then(|| LaneShares::from_spans(&spans, window, columns));
+    let shares =
+        if key.shares { Some(LaneShares::from_spans(&spans, window, columns)) } else { None };
     let image = SplitImage::cut(match &shares {
         Some(shares) => share_raster(std::slice::from_ref(shares), &fill, palette),
         None => raster(std::slice::from_ref(&bars), &prepared.labels, &fill, filter, palette),
@@ -104,7 +105,7 @@ pub(crate) fn read(
     Ok(PathScene { bars, lanes, labelled_bars, shares, image, hops, hop_count })
 }
 
-/// The position of the lane that a span is of.
+/// The index of the lane of a span.
 fn of_lane(span: &PathSpan) -> Option<usize> {
     match span {
         PathSpan::OfLane { lane, .. } => Some(*lane),
@@ -112,7 +113,7 @@ fn of_lane(span: &PathSpan) -> Option<usize> {
     }
 }
 
-/// A span as lanes have them, so that it is drawn as those are.
+/// Converts a span to the form of lane spans, so that it is drawn the same way.
 fn as_of_a_lane(span: &PathSpan) -> LaneSpan {
     match *span {
         PathSpan::OfLane { range, span: LaneSpan::Step(mut step), .. } => {
@@ -124,7 +125,8 @@ fn as_of_a_lane(span: &PathSpan) -> LaneSpan {
             LaneSpan::Bucket(bucket)
         }
         PathSpan::Stretches { range, totals, .. } => {
-            let (first_position, first_step) = (0, StepId(0));
+            let first_position = 0;
+            let first_step = StepId(0);
             LaneSpan::Bucket(StepBucket { range, first_position, first_step, totals })
         }
     }
@@ -136,11 +138,16 @@ fn hops(
     lane: impl Fn(usize) -> Option<PathLane>,
 ) -> Result<Vec<PathHopMark>, ReportError> {
     let stretches = path.stretches_in(window, MAX_HOPS + 1)?;
-    let hop = |pair: &[PathStretch]| {
-        let (from, to) = (lane(pair[0].lane)?, lane(pair[1].lane)?);
-        Some(PathHopMark { at: pair[1].range.start, from, to, hop: pair[1].hop? })
-    };
-    Ok(stretches.windows(2).filter_map(hop).collect())
+    let mut hops = Vec::new();
+    for pair in stretches.windows(2) {
+        if let Some(from) = lane(pair[0].lane)
+            && let Some(to) = lane(pair[1].lane)
+            && let Some(hop) = pair[1].hop
+        {
+            hops.push(PathHopMark { at: pair[1].range.start, from, to, hop });
+        }
+    }
+    Ok(hops)
 }
 
 fn labels<'a>(
@@ -151,7 +158,7 @@ fn labels<'a>(
     let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
     let places = path.labelled_bars.iter().map(|at| *at as usize);
     let bars = places.filter_map(|at| Some((path.bars.items.get(at)?, path.lanes.get(at)?)));
-    let label = |(item, lane): (&'a LaneItem, &Option<PathLane>)| {
+    bars.filter_map(|(item, lane)| {
         let rect = bar(layout, item.range);
         let text = item.text(&prepared.labels);
         let text = match lane {
@@ -159,9 +166,9 @@ fn labels<'a>(
             _ => text,
         };
         let seen = item.range.overlaps(window) && rect.width() >= LEAST_LABEL;
-        seen.then_some(BarLabelItem { sub_lane: 0, rect, item, text })
-    };
-    bars.filter_map(label).collect()
+        if seen { Some(BarLabelItem { sub_lane: 0, rect, item, text }) } else { None }
+    })
+    .collect()
 }
 
 fn shares(layout: &TraceLayout<'_>, prepared: &LoadedTrace, path: &PathScene) -> Vec<TimeShare> {
@@ -171,23 +178,23 @@ fn shares(layout: &TraceLayout<'_>, prepared: &LoadedTrace, path: &PathScene) ->
     time_shares(&shares.cycles_in(known), known.intersection(prepared.range).length())
 }
 
-/// Where a bar of the path is, at least one point wide.
+/// The rectangle of a bar of the path, at least one point wide.
 fn bar(layout: &TraceLayout<'_>, range: CycleRange) -> Rect {
     let row = layout.regions.path;
-    // Ends far outside would lose their digits in 32 bits.
+    // Ends far outside the screen would lose precision in 32 bits.
     let left = layout.x(range.start).max(row.left() - 20.0);
     let right = layout.x(range.end).min(row.right() + 20.0);
     Rect::from_min_max(pos2(left, row.top()), pos2(right.max(left + 1.0), row.bottom() - 1.0))
 }
 
-/// The middle of the bars of a lane on the screen.
+/// The vertical middle of a lane's bars on the screen.
 fn middle_of(layout: &TraceLayout<'_>, (at, sub_lane): PathLane) -> Option<f32> {
     let block = layout.block_of(at)?;
     let index = block.lanes.sub_lanes.iter().position(|own| *own == sub_lane)?;
     Some(lane_rect(layout, block, index).center().y)
 }
 
-/// The bars of one group of tiles of an IPU.
+/// The rectangle of the bars of one tile group of an IPU.
 fn lane_rect(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>, index: usize) -> Rect {
     let bars = layout.bars(block);
     let top = bars.top() + block.sub_lane_top(index);
@@ -195,38 +202,39 @@ fn lane_rect(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>, index: usize) 
     Rect::from_x_y_ranges(bars.x_range(), top..=top + rows as f32 * block.row_height)
 }
 
-/// Where the path is on the lanes of an IPU, group of tiles by group: the group's place, and from
-/// left to right the parts of it, at least one point wide. Bars of several lanes are on all of them.
+/// The ranges of the path on the lanes of an IPU, by tile group: the rectangle of the group, and
+/// the parts from left to right, at least one point wide. Bars of several lanes are on all of them.
 pub(super) fn lit(
     layout: &TraceLayout<'_>,
     path: &PathScene,
     block: &IpuLaneLayout<'_>,
 ) -> Vec<(Rect, Vec<Rangef>)> {
     let lanes = layout.regions.lanes;
-    let parts = |sub_lane: u8| {
-        let own = |lane: &Option<PathLane>| lane.is_none_or(|of| of == (block.lanes.at, sub_lane));
-        let bars = path.bars.items.iter().zip(&path.lanes).filter(|(_, lane)| own(lane));
+    let mut groups = Vec::new();
+    for (index, sub_lane) in block.lanes.sub_lanes.iter().enumerate() {
         let mut lit: Vec<Rangef> = Vec::new();
-        for (item, _) in bars {
-            let (left, right) = (layout.x(item.range.start), layout.x(item.range.end));
-            let right = right.max(left + 1.0);
+        for (item, lane) in path.bars.items.iter().zip(&path.lanes) {
+            if lane.is_some_and(|lane| lane != (block.lanes.at, *sub_lane)) {
+                continue;
+            }
+            let left = layout.x(item.range.start);
+            let right = layout.x(item.range.end).max(left + 1.0);
             if right <= lanes.left() || left >= lanes.right() {
                 continue;
             }
-            // Bars follow each other: what touches is one part, so that there are few of them.
+            // Bars follow each other: adjacent bars are merged to keep the parts few.
             match lit.last_mut().filter(|last| left <= last.max + 0.5) {
                 Some(last) => last.max = last.max.max(right),
                 None => lit.push(Rangef::new(left, right)),
             }
         }
-        lit
-    };
-    let groups = block.lanes.sub_lanes.iter().enumerate();
-    groups.map(|(index, group)| (lane_rect(layout, block, index), parts(*group))).collect()
+        groups.push((lane_rect(layout, block, index), lit));
+    }
+    groups
 }
 
 impl TracePainter<'_> {
-    /// Paints the lane of the path, if it is shown; `waiting` stands where it is not there.
+    /// Paints the lane of the path if it is visible, or `waiting` while the path is not known.
     pub(super) fn path_ui(&self, waiting: &str) {
         let row = self.layout.regions.path;
         if row.height() <= 0.0 {
@@ -260,12 +268,14 @@ impl TracePainter<'_> {
     }
 
     fn path_band(&self, row: Rect, window: CycleRange, path: &PathScene) {
-        let (painter, layout) = (self.ui.painter_at(row), self.layout);
+        let painter = self.ui.painter_at(row);
+        let layout = self.layout;
         if let Some(texture) = self.textures.of_path() {
-            let (left, right) = (layout.x(window.start), layout.x(window.end));
+            let left = layout.x(window.start);
+            let right = layout.x(window.end);
             texture.paint(&painter, Rect::from_x_y_ranges(left..=right, row.y_range()));
         }
-        // Where it goes to another lane; the lanes below say which.
+        // A line marks a hop; the arrow below shows the other lane.
         let line = Stroke::new(1.0, self.palette.page);
         let hops = path.hops.iter().map(|hop| layout.x(hop.at));
         for x in hops.filter(|x| row.x_range().contains(*x)) {
@@ -276,8 +286,9 @@ impl TracePainter<'_> {
         }
         let shares = shares(layout, self.prepared, path);
         if !shares.is_empty() {
-            let words = || ("Shares of the critical path".to_owned(), all_words(&shares));
-            node_ui(self.ui, id(self.ui, "path shares"), row, Role::Image, words);
+            node_ui(self.ui, id(self.ui, "path shares"), row, Role::Image, || {
+                ("Shares of the critical path".to_owned(), all_words(&shares))
+            });
         }
     }
 
@@ -289,11 +300,12 @@ impl TracePainter<'_> {
         let painter = self.ui.painter_at(row);
         text_on_bar(&painter, (self.palette, *rect, row.height()), text, ground);
         let node = id(self.ui, "path bar").with(item.range.start);
-        let cycles = || format!("{} cycles", item.range.length());
-        node_ui(self.ui, node, rect.intersect(row), Role::Cell, || (text.clone(), cycles()));
+        node_ui(self.ui, node, rect.intersect(row), Role::Cell, || {
+            (text.clone(), format!("{} cycles", item.range.length()))
+        });
     }
 
-    /// Veils what an IPU does that is not on the path.
+    /// Veils the work of an IPU that is not on the path.
     pub(super) fn veil_beside_path(&self, lit: &[(Rect, Vec<Rangef>)]) {
         let veil = self.palette.lane.gamma_multiply(VEIL);
         for (area, parts) in lit {
@@ -303,10 +315,10 @@ impl TracePainter<'_> {
         }
     }
 
-    /// Paints arrows from the lane where the path was to the one it goes on, as far as they are on the
-    /// screen, also for readers of the tree.
+    /// Paints the visible arrows of hops from lane to lane, and exposes them to screen readers.
     pub(super) fn hops_ui(&self, path: &PathScene) {
-        let (layout, lanes) = (self.layout, self.layout.regions.lanes);
+        let layout = self.layout;
+        let lanes = self.layout.regions.lanes;
         let stroke = Stroke::new(1.5, self.palette.selection);
         for mark in &path.hops {
             let x = layout.x(mark.at);
@@ -316,7 +328,8 @@ impl TracePainter<'_> {
             if !lanes.x_range().contains(x) || !both.intersects(lanes.y_range()) {
                 continue;
             }
-            let (from, to) = (pos2(x, from), pos2(x, to));
+            let from = pos2(x, from);
+            let to = pos2(x, to);
             let down = if to.y >= from.y { 1.0 } else { -1.0 };
             let neck = to - vec2(0.0, HEAD * down);
             self.painter.line_segment([from, neck], stroke);
@@ -326,17 +339,16 @@ impl TracePainter<'_> {
             self.painter.add(Shape::convex_polygon(head, self.palette.selection, Stroke::NONE));
             let node = id(self.ui, "hop").with((mark.at, mark.from));
             let rect = Rect::from_two_pos(from, to).expand(2.0).intersect(lanes);
-            let words = || {
+            node_ui(self.ui, node, rect, Role::GraphicsObject, || {
                 let [from, to] = [mark.from, mark.to].map(|(at, _)| self.prepared.ipu_words(at));
                 let name = format!("Critical path goes from {from} to {to}");
                 (name, format!("at cycle {}", mark.at))
-            };
-            node_ui(self.ui, node, rect, Role::GraphicsObject, words);
+            });
         }
     }
 }
 
-/// The bar or column of the path at a place.
+/// The bar or column of the path at a position.
 pub(crate) struct PathHit<'a> {
     pub target: PathHitTarget<'a>,
     pub range: CycleRange,
@@ -344,12 +356,12 @@ pub(crate) struct PathHit<'a> {
 }
 
 pub(crate) enum PathHitTarget<'a> {
-    /// A bar, and the lane it is of if it is of one.
+    /// A bar, and its lane if it has only one.
     Bar(&'a LaneItem, Option<PathLane>),
     Column(&'a ShareColumn),
 }
 
-/// The bar or column of the path at a place on the screen, or very near to it.
+/// The bar or column of the path at a screen position, or very near to it.
 pub(crate) fn hit<'a>(
     layout: &TraceLayout<'_>,
     scene: &'a TraceScene,
@@ -363,12 +375,16 @@ pub(crate) fn hit<'a>(
         let range = shares.range(place);
         let seen = !column.cycles.total().is_zero();
         let target = PathHitTarget::Column(column);
-        return seen.then(|| PathHit { target, range, rect: bar(layout, range) });
+        if !seen {
+            return None;
+        }
+        return Some(PathHit { target, range, rect: bar(layout, range) });
     }
     let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
     let item = path.bars.hit(0, cycle, slack)?;
     let place = path.bars.items.iter().position(|own| std::ptr::eq(own, item))?;
     let lane = path.lanes.get(place).copied().flatten();
-    let (range, rect) = (item.range, bar(layout, item.range));
+    let range = item.range;
+    let rect = bar(layout, item.range);
     Some(PathHit { target: PathHitTarget::Bar(item, lane), range, rect })
 }

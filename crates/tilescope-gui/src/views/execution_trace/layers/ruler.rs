@@ -1,68 +1,175 @@
-//! The ruler above the lanes.
+//! The ruler above the lanes: cycles or time, and where numbers would repeat their first digits, a
+//! base in front with offsets from it.
 
 use super::TracePainter;
 use crate::theme::text_size;
 use crate::views::execution_trace::layout::TraceLayout;
 use crate::widgets::pan_zoom_axis::tick_step;
 use egui::{FontId, Painter, Stroke, pos2, vec2};
-use tilescope_report::units::Cycles;
+use tilescope_analysis::figures::{FigureUnit, round_step};
+use tilescope_report::units::{Cycles, Hertz, grouped};
 
-/// Least distance of numbers on the ruler.
+/// The smallest distance between numbers on the ruler.
 const TICK_DISTANCE: f32 = 120.0;
+/// Cycles of fewer digits are written in full.
+const SHORT_CYCLES: u64 = 1_000_000;
+/// Parts that the distance of two numbers is divided into.
+const PARTS: u64 = 5;
 
 /// A line of the ruler.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RulerTick {
     pub x: f32,
     pub cycle: Cycles,
-    /// True if its cycle is written beside it.
-    pub numbered: bool,
+    /// The number beside it, for some.
+    pub label: Option<String>,
 }
 
-/// The lines of the ruler.
-pub(super) fn ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
+/// The lines of the ruler, and what stands in front of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TraceRuler {
+    /// `Cycles`, or what numbers are offsets from: `11,591,400,000 +`.
+    pub title: String,
+    pub ticks: Vec<RulerTick>,
+}
+
+/// The ruler of what is on the screen: in time where a clock is given.
+pub(super) fn ruler(layout: &TraceLayout<'_>, clock: Option<Hertz>) -> TraceRuler {
+    match clock.filter(|clock| clock.0 > 0) {
+        Some(clock) => of_time(layout, clock),
+        None => of_cycles(layout),
+    }
+}
+
+/// The cycles at both ends of the screen.
+fn ends(layout: &TraceLayout<'_>) -> (u64, u64) {
     let (axis, ruler) = (layout.axis, layout.regions.ruler);
-    let step = tick_step(axis.scale(), TICK_DISTANCE);
+    let at = |x: f32| axis.position_from_x(x).max(0) as u64;
+    (at(0.0), at(ruler.width()))
+}
+
+fn of_cycles(layout: &TraceLayout<'_>) -> TraceRuler {
+    let step = tick_step(layout.axis.scale(), TICK_DISTANCE);
     // Steps are 1, 2 or 5 times a power of ten: below 5 a fifth is no whole number of cycles.
-    let minor = if step >= 5 { step / 5 } else { step };
+    let minor = if step >= PARTS { step / PARTS } else { step };
+    let (left, last) = ends(layout);
+    let base = base_of_cycles(left, last);
     // Rounded down to a multiple, so that ticks move with their cycles while panning.
-    let first = axis.position_from_x(0.0).max(0) as u64 / minor * minor;
-    let last = axis.position_from_x(ruler.width()).max(0) as u64;
+    let first = left / minor * minor;
     let cycles = std::iter::successors(Some(first), |cycle| cycle.checked_add(minor));
-    let tick = |cycle: u64| RulerTick {
-        x: layout.x(Cycles(cycle)),
-        cycle: Cycles(cycle),
-        numbered: cycle.is_multiple_of(step),
+    let mut ticks = Vec::new();
+    for cycle in cycles.take_while(|cycle| *cycle <= last) {
+        let label = cycle.is_multiple_of(step).then(|| match base {
+            Some(base) => format!("+{}", grouped(cycle.saturating_sub(base))),
+            None => grouped(cycle),
+        });
+        ticks.push(RulerTick { x: layout.x(Cycles(cycle)), cycle: Cycles(cycle), label });
+    }
+    let title = base.map_or_else(|| "Cycles".to_owned(), |base| format!("{} +", grouped(base)));
+    TraceRuler { title, ticks }
+}
+
+/// The number that all cycles on the screen begin with, where it has many of their digits.
+fn base_of_cycles(first: u64, last: u64) -> Option<u64> {
+    let span = last.saturating_sub(first).max(1);
+    let unit = 10u64.checked_pow(span.ilog10() + 1)?;
+    let base = first / unit * unit;
+    (last >= SHORT_CYCLES && base >= unit.saturating_mul(10)).then_some(base)
+}
+
+fn of_time(layout: &TraceLayout<'_>, clock: Hertz) -> TraceRuler {
+    let per_second = clock.0 as f64;
+    let step = round_step(layout.axis.scale() * f64::from(TICK_DISTANCE) / per_second, false);
+    let minor = step / PARTS as f64;
+    let (left, last) = ends(layout);
+    let (left, last) = (left as f64 / per_second, last as f64 / per_second);
+    let base = base_of_time(left, last);
+    let mut ticks = Vec::new();
+    let first = (left / minor).floor().max(0.0) as u64;
+    for place in first.. {
+        let time = place as f64 * minor;
+        if time > last {
+            break;
+        }
+        let label = place.is_multiple_of(PARTS).then(|| match base {
+            Some((base, _)) => {
+                format!("+{}", FigureUnit::Seconds.tick((time - base).max(0.0), step))
+            }
+            None => FigureUnit::Seconds.tick(time, step),
+        });
+        let cycle = Cycles::from_f64((time * per_second).round());
+        ticks.push(RulerTick { x: layout.x(cycle), cycle, label });
+    }
+    let title = base.map_or_else(|| "Time".to_owned(), |(_, title)| format!("{title} +"));
+    TraceRuler { title, ticks }
+}
+
+/// The time that all times on the screen begin with, where it has many of their digits, and its words.
+fn base_of_time(first: f64, last: f64) -> Option<(f64, String)> {
+    let span = (last - first).max(1e-12);
+    let unit = 10f64.powf(span.log10().floor() + 1.0);
+    let (scale, name) = match unit {
+        unit if unit >= 1.0 => (1.0, "s"),
+        unit if unit >= 1e-3 => (1e-3, "ms"),
+        unit if unit >= 1e-6 => (1e-6, "µs"),
+        _ => (1e-9, "ns"),
     };
-    cycles.take_while(|cycle| *cycle <= last).map(tick).collect()
+    // In whole numbers of the unit that is written, so that base and offsets add up.
+    let unit = (unit / scale).round().max(1.0) * scale;
+    let base = (first / unit).floor() * unit;
+    let title = format!("{} {name}", grouped((base / scale).round() as u64));
+    (base >= unit * 10.0).then_some((base, title))
 }
 
 impl TracePainter<'_> {
-    /// Ticks with their cycles, thousands separated, and what they count.
+    /// Ticks with their cycles or times, and what they count or are offsets from.
     pub(super) fn ruler(&self) {
         let (rect, palette) = (self.layout.regions.ruler, self.palette);
         let painter = self.ui.painter().with_clip_rect(rect);
-        for tick in ticks(self.layout) {
-            let height = if tick.numbered { 7.0 } else { 3.0 };
+        let TraceRuler { title, ticks } =
+            ruler(self.layout, self.ruler_in_time.then_some(self.clock));
+        for tick in &ticks {
+            let height = if tick.label.is_some() { 7.0 } else { 3.0 };
             let span = rect.bottom() - height..=rect.bottom();
             painter.vline(tick.x, span, Stroke::new(1.0, palette.outline));
-            if tick.numbered {
-                self.tick_number(&painter, &tick);
+            if let Some(label) = &tick.label {
+                self.tick_label(&painter, tick.x, label);
             }
         }
         painter.hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, palette.rule));
         // The row of a title is one point higher than its middle.
-        self.row_title(rect.translate(vec2(0.0, 1.0)), "Cycles");
+        self.row_title(rect.translate(vec2(0.0, 1.0)), &title);
     }
 
-    fn tick_number(&self, painter: &Painter, tick: &RulerTick) {
+    fn tick_label(&self, painter: &Painter, x: f32, label: &str) {
         let (rect, colour) = (self.layout.regions.ruler, self.palette.weak_text);
-        let at = pos2(tick.x + 4.0, rect.top() + 3.0);
-        let text = tick.cycle.to_string();
-        let galley = painter.layout_no_wrap(text, FontId::proportional(text_size::CAPTION), colour);
+        let at = pos2(x + 4.0, rect.top() + 3.0);
+        let font = FontId::proportional(text_size::CAPTION);
+        let galley = painter.layout_no_wrap(label.to_owned(), font, colour);
         // Whole or not at all: a number that is cut off reads as another one.
-        if tick.x >= rect.left() - 3.0 && at.x + galley.size().x <= rect.right() {
+        if x >= rect.left() - 3.0 && at.x + galley.size().x <= rect.right() {
             painter.galley(at, galley, colour);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_has_the_digits_that_numbers_share() {
+        assert_eq!(base_of_cycles(11_591_450_000, 11_591_540_000), Some(11_591_400_000));
+        assert_eq!(base_of_cycles(0, 90_000), None);
+        assert_eq!(base_of_cycles(200_000, 290_000), None, "short enough in full");
+        assert_eq!(base_of_cycles(0, 23_000_000_000), None);
+    }
+
+    #[test]
+    fn a_base_of_time_is_a_whole_number_of_its_unit() {
+        let (base, title) = base_of_time(6.265_648_6, 6.265_697_3).expect("a base");
+        assert!((base - 6.265_6).abs() < 1e-9, "{base}");
+        assert_eq!(title, "6,265,600 µs");
+        assert_eq!(base_of_time(0.0, 0.001), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Laws of the layers, on a small trace: what is drawn is where its cycles are, and can be hit there.
+//! Invariants of the layers on a small trace: objects are drawn at the position of their cycles and
+//! can be hit there.
 
 use super::lanes::{
     IpuBand, LaneHitTarget, bar_labels, hit, ipu_bands, share_lines, shares_on_screen,
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, Hertz, IpuId};
 use tilescope_report::{MarkKind, ProgramKind, Report};
 
 /// The view at 800 x 400 points.
@@ -33,20 +34,22 @@ struct SampleTrace {
     report: Report,
     trace: LoadedTrace,
     prefs: TracePrefs,
-    /// None, so that bars are shown at any zoom.
+    /// `None`, so that bars are shown at any zoom.
     narrow_steps: Option<Cycles>,
 }
 
 /// Two IPUs that compute for 80 cycles, wait for 20 and compute for another 100.
 fn sample() -> SampleTrace {
     let mut builder = ReportBuilder::new(2, 4);
-    let (first, second) = (builder.compute("first", 80), builder.compute("second", 100));
+    let first = builder.compute("first", 80);
+    let second = builder.compute("second", 100);
     builder.root(ProgramKind::Sequence, "main", &[first, second]);
     builder.run(first, 0..80).run(second, 100..200);
     builder.mark(MarkKind::Run, "run 0", 0..2);
     let directory = tempfile::tempdir().unwrap();
     let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
-    let (progress, cancel) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let progress = Arc::new(AtomicU64::new(0));
+    let cancel = Arc::new(AtomicBool::new(false));
     let trace = prepare(&report, &progress, &cancel).unwrap().expect("a trace");
     SampleTrace { report, trace, prefs: TracePrefs::default(), narrow_steps: None }
 }
@@ -56,7 +59,8 @@ impl SampleTrace {
         let regions = TraceRegions::new(AREA, 1, true);
         let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.at.ipu).collect();
         let room = regions.lanes.height();
-        let (enlarged, heights) = (&BTreeSet::new(), &BTreeMap::new());
+        let enlarged = &BTreeSet::new();
+        let heights = &BTreeMap::new();
         let shares = self.narrow_steps.is_some();
         let shown =
             ShownIpus { ipus: &shown, enlarged, heights, prefs: &self.prefs, shares, replicas: 1 };
@@ -91,12 +95,12 @@ fn first_step(scene: &TraceScene) -> SelectedStep {
 }
 
 #[test]
-fn regions_follow_one_another_and_share_their_edges() {
+fn regions_are_adjacent_and_share_their_edges() {
     for (height, rows) in [(400.0, 0), (400.0, 3), (120.0, 1)] {
         let area = Rect::from_min_size(AREA.min, vec2(800.0, height));
         let TraceRegions { overview, ruler, marks, path, lanes } =
             TraceRegions::new(area, rows, true);
-        // A low view has no room for the path.
+        // A low view has no space for the path.
         let shown = [overview, ruler, marks, path, lanes];
         let shown: Vec<Rect> =
             shown.into_iter().filter(|of| *of != path || path.height() > 0.0).collect();
@@ -110,7 +114,7 @@ fn regions_follow_one_another_and_share_their_edges() {
 }
 
 #[test]
-fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
+fn steps_are_drawn_and_hit_at_their_cycles() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
@@ -136,7 +140,7 @@ fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
 }
 
 #[test]
-fn ipus_out_of_sight_have_no_items_and_are_not_read() {
+fn hidden_ipus_are_neither_laid_out_nor_read() {
     let mut sample = sample();
     (sample.prefs.tiles, sample.prefs.tiles_height) = (true, 960);
     let layout = sample.layout(0.0);
@@ -156,7 +160,7 @@ fn ipus_out_of_sight_have_no_items_and_are_not_read() {
 }
 
 #[test]
-fn the_chosen_step_comes_last_and_veils_the_others() {
+fn the_selected_step_is_drawn_last_and_veils_the_others() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
@@ -175,11 +179,11 @@ fn the_chosen_step_comes_last_and_veils_the_others() {
 }
 
 #[test]
-fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
+fn share_columns_are_hit_in_all_rows_and_never_veiled() {
     let sample = SampleTrace { narrow_steps: Some(Cycles::ZERO), ..sample() };
     let layout = sample.layout(0.0);
     let chosen = first_step(&sample.scene(&layout));
-    // Far out a pixel is more than a cycle, and the sample is short.
+    // When zoomed out, a pixel is more than a cycle, and the sample is short.
     let axis = layout.axis.zoomed(0.1, 0.0, limits_of_cycles(cycles(0, 10_000), 800.0));
     let layout = TraceLayout { axis, ..layout };
     let scene = sample.scene(&layout);
@@ -188,7 +192,8 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
     let (outlined, veiled) = chosen_bars(&layout, Some(&scene), &settings, Some(chosen));
     assert!(!veiled && !outlined[0].filled);
     let bands = ipu_bands(&layout, Some(&scene));
-    let (block, (_, ipu)) = (bands[0].block, bands[0].scene.expect("it was read"));
+    let block = bands[0].block;
+    let (_, ipu) = bands[0].scene.expect("it was read");
     let bars = layout.bars(block);
     for y in [bars.top() + 2.0, bars.center().y, bars.bottom() - 2.0] {
         let found = hit(&layout, &scene, pos2(layout.x(Cycles(40)), y)).expect("a column");
@@ -208,7 +213,7 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
 }
 
 #[test]
-fn marks_of_the_user_measure_what_is_on_the_screen() {
+fn user_marks_measure_the_visible_range() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let settings = TraceSettings {
@@ -227,13 +232,18 @@ fn marks_of_the_user_measure_what_is_on_the_screen() {
 }
 
 #[test]
-fn ticks_of_the_ruler_are_in_order_and_some_have_numbers() {
+fn ruler_ticks_are_ordered_and_some_are_numbered() {
     let sample = sample();
     let layout = sample.layout(0.0);
-    let ticks = ruler::ticks(&layout);
+    let ticks = ruler::ruler(&layout, None).ticks;
     assert!(ticks.windows(2).all(|pair| pair[0].x < pair[1].x && pair[0].cycle < pair[1].cycle));
-    let numbered: Vec<u64> = ticks.iter().filter(|t| t.numbered).map(|t| t.cycle.0).collect();
+    let numbered: Vec<u64> =
+        ticks.iter().filter(|t| t.label.is_some()).map(|t| t.cycle.0).collect();
     assert!(numbered.len() >= 2 && numbered[0] == 0, "{numbered:?}");
+    let of_time = ruler::ruler(&layout, Some(Hertz(1_000_000_000)));
+    assert_eq!(of_time.title, "Time");
+    let labels: Vec<String> = of_time.ticks.into_iter().filter_map(|tick| tick.label).collect();
+    assert!(labels.len() >= 2 && labels[1].ends_with('s'), "{labels:?}");
     let scene = sample.scene(&layout);
     assert_eq!(scene.marks.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [MarkKind::Run]);
     assert_eq!(layout.mark_row(0), layout.regions.marks);
@@ -241,7 +251,7 @@ fn ticks_of_the_ruler_are_in_order_and_some_have_numbers() {
 }
 
 #[test]
-fn what_is_not_lit_is_veiled() {
+fn unlit_parts_are_veiled() {
     let area = Rect::from_min_max(pos2(10.0, 0.0), pos2(110.0, 5.0));
     let veiled = |lit: &[(f32, f32)]| {
         let lit: Vec<Rangef> = lit.iter().map(|(from, to)| Rangef::new(*from, *to)).collect();

@@ -1,7 +1,8 @@
-//! The layer of tiles: the raster below the bars of an IPU, of what every tile does at every cycle.
+//! The layer of tiles: the raster below the bars of an IPU with the activity of every tile at every
+//! cycle.
 //!
-//! One row per tile where there is room, else one row for several tiles, as long as they work on
-//! average. Steps narrower than a pixel colour all rows by the share of tiles that work.
+//! There is one row per tile if there is space, otherwise one row for several tiles with their mean
+//! working time. Steps narrower than a pixel colour all rows by the share of working tiles.
 
 use super::TracePainter;
 use super::lanes::IpuBand;
@@ -22,17 +23,17 @@ use tilescope_report::trace::{LaneSpan, LaneStep};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
 use tilescope_report::{ProgramKind, Report, ReportError, StepActivity};
 
-/// Heights of the raster that can be chosen, in points.
+/// The selectable heights of the raster, in points.
 pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
-/// Switches the raster on, and makes it higher or lower.
+/// The controls that show the raster and change its height.
 pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) {
     let hint = "One row per tile below the bars shows the activity of the tile at each cycle.";
     bar.checkbox("BSP", &mut prefs.tiles, hint);
     if !prefs.tiles {
         return;
     }
-    // Preferences may hold a height that is no longer offered: take the next one above it.
+    // Preferences may contain a height that is no longer offered: take the next one above it.
     let at = HEIGHTS.iter().position(|height| *height >= prefs.tiles_height).unwrap_or(0);
     if bar.button_if(at > 0, "−", "Shrink tile rows") {
         prefs.tiles_height = HEIGHTS[at - 1];
@@ -45,7 +46,7 @@ pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) 
     }
 }
 
-/// The raster of tiles of an IPU in a window.
+/// Reads the raster of tiles of an IPU in a window.
 pub(crate) fn read(
     report: &Report,
     prepared: &LoadedTrace,
@@ -79,26 +80,26 @@ pub(crate) fn read(
     Ok(SplitImage::cut(image))
 }
 
-/// What is filled, and how.
+/// The data and dimensions of a raster.
 pub(crate) struct BspRaster<'a> {
-    /// What each tile does in each program.
+    /// The work of each tile in each program.
     pub times: &'a TileWorkTimes,
     pub labels: &'a ProgramLabels,
     pub palette: &'a ThemePalette,
     /// The cycles that the image covers.
     pub window: CycleRange,
-    /// Columns and rows of the image.
+    /// The number of columns and rows of the image.
     pub size: [usize; 2],
     /// All tiles of the IPU.
     pub tiles: TileRange,
-    /// Tiles of the IPU that are set aside for I/O; the last ones.
+    /// The number of tiles of the IPU reserved for I/O; they are the last ones.
     pub io_tiles: u32,
-    /// Whether tiles were measured: then steps are drawn from their samples, over this image.
+    /// True if tiles were measured: their samples are then drawn over this image.
     pub measured: bool,
 }
 
 impl BspRaster<'_> {
-    /// Fills the image from the spans of each group of tiles.
+    /// Fills the image from the spans of each tile group.
     pub(crate) fn fill(&self, lanes: &[(u8, Vec<LaneSpan>)]) -> ColorImage {
         let mut image = ColorImage::filled(self.size, self.palette.lane);
         for (sub_lane, spans) in lanes {
@@ -123,9 +124,10 @@ impl BspRaster<'_> {
         image
     }
 
-    /// Rows of a group of tiles.
+    /// The rows of a tile group.
     fn rows(&self, sub_lane: u8) -> Range<usize> {
-        let (count, rows) = (self.tiles.count().max(1) as usize, self.size[1]);
+        let count = self.tiles.count().max(1) as usize;
+        let rows = self.size[1];
         // I/O tiles have the highest numbers of the IPU, so they are the last rows.
         let compute = (count - (self.io_tiles as usize).min(count)) * rows / count;
         match (sub_lane, self.io_tiles) {
@@ -136,8 +138,7 @@ impl BspRaster<'_> {
     }
 
     fn step(&self, image: &mut ColorImage, step: &LaneStep, rows: Range<usize>) {
-        // Without its program a sync cannot be told apart; external is the kind that spans the
-        // lane.
+        // Without its program the kind of a sync is unknown; external syncs span the lane.
         let external = step.kind == ProgramKind::Sync
             && step
                 .program
@@ -147,7 +148,7 @@ impl BspRaster<'_> {
         let known =
             step.program.and_then(|program| self.times.rows(program, self.tiles, self.size[1]));
         let Some(shares) = known else {
-            // Which tiles work is not known: all rows show how many do.
+            // The working tiles are unknown: all rows show their share.
             let share = match step.kind {
                 ProgramKind::Sync => 1.0,
                 _ => step.tile_balance.share() as f32,
@@ -180,29 +181,30 @@ impl BspRaster<'_> {
     fn line(&self, image: &mut ColorImage, row: usize, columns: Range<usize>, colour: Color32) {
         let width = self.size[0];
         // `columns` gives a range one column wide even at the right edge of the image.
-        let (from, to) = (columns.start.min(width), columns.end.min(width));
+        let from = columns.start.min(width);
+        let to = columns.end.min(width);
         image.pixels[row * width + from..row * width + to.max(from)].fill(colour);
     }
 
-    /// Columns of a range: at least one, unless all of it is outside the window.
+    /// The columns of a range: at least one, unless all of it is outside the window.
     fn columns(&self, range: CycleRange) -> Range<usize> {
-        // Empty ranges overlap nothing, yet a step of no cycles is drawn one column wide.
+        // Empty ranges overlap nothing, but a step of zero cycles is drawn one column wide.
         if !range.overlaps(self.window) && !range.is_empty() {
             return 0..0;
         }
         let scale = self.size[0] as f64 / self.window.length().max(Cycles(1)).as_f64();
-        let place = |cycle: u64| {
+        let to_column = |cycle: u64| {
             let offset = (cycle as i64).saturating_sub(self.window.start.0 as i64) as f64;
             (offset * scale).clamp(0.0, self.size[0] as f64)
         };
         // At least one column, so that short steps do not vanish.
-        let left = place(range.start.0).floor() as usize;
-        left..(place(range.end.0).round() as usize).max(left + 1)
+        let left = to_column(range.start.0).floor() as usize;
+        left..(to_column(range.end.0).round() as usize).max(left + 1)
     }
 }
 
 impl TracePainter<'_> {
-    /// The line above the raster of tiles, and its name for readers of the tree.
+    /// The line above the raster of tiles, and its name for screen readers.
     pub(super) fn tiles_ui(&self, band: &IpuBand<'_>) {
         let rect = self.layout.tiles(band.block);
         if rect.height() <= 0.0 {
@@ -212,15 +214,17 @@ impl TracePainter<'_> {
         self.painter.hline(rect.x_range(), rect.top(), line);
         let visible = rect.intersect(self.layout.regions.lanes);
         if visible.is_positive() {
-            let (node, name) = (id(self.ui, "tiles").with(band.key()), band.name());
+            let node = id(self.ui, "tiles").with(band.key());
+            let name = band.name();
             let name = format!("Tiles of {name}");
             region_ui(self.ui, node, visible, Role::Image, &name, "one row per tile");
         }
     }
 }
 
-/// Outlines of a chosen step around the tiles that work in it, each row as long as its tiles work;
-/// `None` where that is not known. `rows` is the step's place in the raster of tiles.
+/// Outlines a selected step around the tiles that work in it, each row as long as its tiles work.
+/// Returns `None` if the working tiles are unknown. `rows` is the rectangle of the step in the
+/// raster of tiles.
 pub(super) fn outline(
     prepared: &LoadedTrace,
     item: &LaneItem,
@@ -232,13 +236,14 @@ pub(super) fn outline(
         // Each tile has its own start and end, which the raster shows.
         return None;
     }
-    let (times, program) = (prepared.known_tile_times()?, step.program?);
+    let times = prepared.known_tile_times()?;
+    let program = step.program?;
     let count = rows.height().max(1.0) as usize;
     let shares = times.rows(program, prepared.target.tiles_of_ipu(ipu), count)?;
-    let y = |row: usize| rows.top() + row as f32 * rows.height() / count as f32;
+    let to_y = |row: usize| rows.top() + row as f32 * rows.height() / count as f32;
     let mut outlines = Vec::new();
     let mut row = 0;
-    // Tiles that do nothing split the outline: one polygon per run of tiles that work.
+    // Idle tiles split the outline: one polygon per run of working tiles.
     for part in shares.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {
         let first = row;
         row += part.len();
@@ -246,10 +251,10 @@ pub(super) fn outline(
             continue;
         }
         // Up along the straight left edge, then down along the ragged right one.
-        let mut line = vec![pos2(rows.left(), y(row)), pos2(rows.left(), y(first))];
+        let mut line = vec![pos2(rows.left(), to_y(row)), pos2(rows.left(), to_y(first))];
         for (at, share) in part.iter().enumerate() {
             let x = rows.left() + rows.width() * share.min(1.0);
-            line.extend([pos2(x, y(first + at)), pos2(x, y(first + at + 1))]);
+            line.extend([pos2(x, to_y(first + at)), pos2(x, to_y(first + at + 1))]);
         }
         outlines.push(line);
     }
@@ -264,7 +269,7 @@ mod tests {
     use tilescope_report::units::{TileId, TileRuns};
 
     #[test]
-    fn a_part_of_the_raster_is_what_the_whole_has_there() {
+    fn a_part_of_the_raster_equals_the_whole() {
         let mut builder = ReportBuilder::new(1, 8);
         let work = builder.compute("a", 80);
         builder.parts.compute_sets[0].cycles =
@@ -273,8 +278,8 @@ mod tests {
         builder.run(work, 0..80).run(work, 100..180);
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
-        let (times, trace) =
-            (TileWorkTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
+        let times = TileWorkTimes::read(&report).unwrap();
+        let trace = report.trace().unwrap().unwrap();
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let drawn = |first: u64, end: u64| {
             let window = CycleRange::new(Cycles(first), Cycles(end));

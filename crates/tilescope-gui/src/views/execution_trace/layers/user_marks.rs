@@ -1,4 +1,4 @@
-//! The layer of what the user marks and measures, above the lanes.
+//! The layer of the user's marks and measurements, above the lanes.
 
 use super::TracePainter;
 use crate::theme::text_size;
@@ -7,26 +7,26 @@ use crate::views::execution_trace::step_statistics::length_text;
 use egui::{Align2, CornerRadius, FontId, Painter, Rangef, Rect, Stroke, StrokeKind, pos2, vec2};
 use tilescope_report::units::{CycleRange, Cycles};
 
-/// Where each mark of the user begins and ends.
+/// The positions of the starts and ends of the user's marks.
 pub(super) fn lines(layout: &TraceLayout<'_>, marks: &[CycleRange]) -> Vec<f32> {
     marks.iter().flat_map(|mark| [mark.start, mark.end]).map(|cycle| layout.x(cycle)).collect()
 }
 
-/// The range between the marks of the user.
+/// The range between the user's marks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MeasureItem {
-    /// From the first to the last mark, as far as that is on the screen.
+    /// The visible part from the first to the last mark.
     pub x: Rangef,
     pub range: CycleRange,
 }
 
-/// The measure between marks, if a part of it is on the screen.
+/// The measurement between marks, if a part of it is visible.
 pub(crate) fn measure(layout: &TraceLayout<'_>, marked: Option<CycleRange>) -> Option<MeasureItem> {
     let range = marked?;
     let area = layout.regions.timeline();
-    let (left, right) =
-        (layout.x(range.start).max(area.left()), layout.x(range.end).min(area.right()));
-    (left < right).then(|| MeasureItem { x: Rangef::new(left, right), range })
+    let left = layout.x(range.start).max(area.left());
+    let right = layout.x(range.end).min(area.right());
+    if left < right { Some(MeasureItem { x: Rangef::new(left, right), range }) } else { None }
 }
 
 /// The range from a cycle to the pointer, at least one point wide.
@@ -36,24 +36,28 @@ pub(crate) fn drawn_range(
     pointer_x: f32,
 ) -> (Rect, CycleRange) {
     let range = cycles_between(from, layout.cycle_at(pointer_x).max(0));
-    let (left, right) = (layout.x(range.start), layout.x(range.end));
+    let left = layout.x(range.start);
+    let right = layout.x(range.end);
     let lanes = layout.regions.lanes;
     let rect = Rect::from_min_max(
         pos2(left, lanes.top()),
-        // A range that was just begun has no width yet.
+        // A new range has no width yet.
         pos2(right.max(left + 1.0), lanes.bottom()),
     );
     (rect, range)
 }
 
-/// The cycles between two places of an axis, without those before the first.
+/// The cycles between two positions of an axis, cut off at cycle 0.
 pub(crate) fn cycles_between(a: i64, b: i64) -> CycleRange {
-    let cycle = |place: i64| Cycles(place.max(0) as u64);
-    CycleRange::new(cycle(a.min(b)), cycle(a.max(b)))
+    CycleRange::new(cycle_at(a.min(b)), cycle_at(a.max(b)))
+}
+
+fn cycle_at(place: i64) -> Cycles {
+    Cycles(place.max(0) as u64)
 }
 
 impl TracePainter<'_> {
-    /// The range that is being drawn, with its length.
+    /// The range being drawn, with its length.
     pub(crate) fn drawn_range(&self, (rect, range): (Rect, CycleRange)) {
         let palette = self.palette;
         self.painter.rect_filled(rect, 0.0, palette.accent.gamma_multiply(0.18));
@@ -69,7 +73,7 @@ impl TracePainter<'_> {
         self.painter.galley(at, galley, palette.text);
     }
 
-    /// Marks as lines, and the range between them as a measure.
+    /// Paints marks as lines, and the range between them as a measurement.
     pub(crate) fn user_marks(&self) {
         let area = self.layout.regions.timeline();
         let painter = self.ui.painter_at(area);
@@ -82,7 +86,8 @@ impl TracePainter<'_> {
     }
 
     fn measure(&self, painter: &Painter, MeasureItem { x, range }: MeasureItem) {
-        let (ruler, palette) = (self.layout.regions.ruler, self.palette);
+        let ruler = self.layout.regions.ruler;
+        let palette = self.palette;
         painter.hline(x, ruler.bottom() - 3.0, Stroke::new(2.0, palette.accent));
         let font = FontId::proportional(text_size::CAPTION);
         let galley = painter.layout_no_wrap(length_text(range, self.clock), font, palette.text);

@@ -11,47 +11,49 @@ use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::MarkKind;
 use tilescope_report::units::IpuId;
 
-/// Height of a row of the flame in an enlarged IPU.
+/// The height of a flame row in an enlarged IPU.
 pub(crate) const FLAME_ROW: f32 = 19.0;
-/// Most height of a row of the flame, where there is room.
+/// The largest height of a flame row.
 const TALL_FLAME_ROW: f32 = 40.0;
-/// Least height of a row beside others: that of a name.
+/// The smallest height of a row among others: the height of a label.
 pub(crate) const LOW_FLAME_ROW: f32 = 13.0;
-/// Most height of the only row of the flat view.
+/// The largest height of the single row of the flat view.
 const FLAT_ROW: f32 = 34.0;
 /// Least height of the bars of a group of tiles: that of its name in the gutter.
 const LEAST_LANE: f32 = 16.0;
 /// Space between the groups of tiles of an IPU, where the dashed line lies.
 pub(crate) const SUB_LANE_GAP: f32 = 7.0;
-/// Most and least space between IPUs.
+/// The largest gap between IPUs.
 const IPU_GAP: f32 = 8.0;
+/// The smallest gap between IPUs.
 const LEAST_IPU_GAP: f32 = 1.0;
-/// Space between replicas.
+/// The gap between replicas.
 const REPLICA_GAP: f32 = 6.0;
-/// Share of the height of all lanes that enlarged IPUs take, if their names fit into that.
+/// The share of the height of all lanes for enlarged IPUs, if their labels fit in it.
 const ENLARGED_SHARE: f32 = 0.65;
-/// Share of the height of an IPU that its row of stages may take.
+/// The largest share of an IPU's height for its row of stages.
 const STAGES_SHARE: f32 = 0.35;
-/// Least height of that row.
+/// The smallest height of the row of stages.
 const LEAST_STAGES: f32 = 4.0;
-/// Share of the height of an IPU that its stages take above a graph of shares, and the most of it.
+/// The largest share of an IPU's height for its stages above a graph of shares.
 const TALL_STAGES_SHARE: f32 = 0.45;
+/// The largest height of the stages above a graph of shares.
 const TALL_STAGES: f32 = 48.0;
 
-/// Where one IPU lies, in points from the top of all lanes.
+/// The position of an IPU, in points from the top of all lanes.
 pub(crate) struct IpuLaneLayout<'a> {
     pub lanes: &'a IpuLanes,
-    /// The replica whose lanes they are, where those of several are shown.
+    /// The replica of the lanes, if those of several replicas are shown.
     pub replica: Option<u32>,
-    /// Rows of each group of tiles.
+    /// The number of rows of each tile group.
     pub rows: Vec<u32>,
     pub top: f64,
-    /// Height of the row of stages above the bars.
+    /// The height of the row of stages above the bars.
     pub marks: f32,
     pub row_height: f32,
-    /// Height of the raster of tiles below the bars.
+    /// The height of the raster of tiles below the bars.
     pub tiles: f32,
-    /// Height of the strip of links below those.
+    /// The height of the strip of links below the raster.
     pub links: f32,
 }
 
@@ -60,27 +62,27 @@ impl IpuLaneLayout<'_> {
         self.links_top() + self.links
     }
 
-    /// Where the strip of links begins: below the raster of tiles.
+    /// The top of the strip of links: below the raster of tiles.
     pub(crate) fn links_top(&self) -> f32 {
         self.tiles_top() + self.tiles
     }
 
-    /// Where the raster of tiles begins: below the bars.
+    /// The top of the raster of tiles: below the bars.
     pub(crate) fn tiles_top(&self) -> f32 {
         let rows: u32 = self.rows.iter().sum();
         let gaps = SUB_LANE_GAP * self.rows.len().saturating_sub(1) as f32;
         self.marks + rows as f32 * self.row_height + gaps
     }
 
-    /// First point of a group of tiles below the top of the bars.
+    /// The top of a tile group, in points below the top of the bars.
     pub(crate) fn sub_lane_top(&self, index: usize) -> f32 {
         // In range: `rows` has an entry for every group of tiles, in either style.
         let above: u32 = self.rows[..index].iter().sum();
         above as f32 * self.row_height + SUB_LANE_GAP * index as f32
     }
 
-    /// The same with taller stages: above a graph of shares, which has no rows to be read, they are
-    /// the picture of the pipeline. It ends where it ended, so that lanes stay in their places.
+    /// The same layout with taller stages. Above a graph of shares, which has no readable rows, the
+    /// stages show the pipeline. The bottom stays in place, so that lanes do not move.
     fn with_tall_stages(self) -> Self {
         let count = self.rows.iter().sum::<u32>().max(1) as f32;
         let all = self.marks + count * self.row_height;
@@ -89,33 +91,33 @@ impl IpuLaneLayout<'_> {
         Self { marks, row_height: (all - marks) / count, ..self }
     }
 
-    /// The group of tiles and the row at a height below the top of the bars.
+    /// The tile group and the row at a distance below the top of the bars.
     pub(crate) fn row_at(&self, y: f32) -> Option<(usize, u32)> {
         self.rows.iter().enumerate().find_map(|(index, rows)| {
             let inside = y - self.sub_lane_top(index);
             let row = (inside / self.row_height).floor();
-            // The gap between two groups belongs to neither: nothing is hit there.
-            (row >= 0.0 && row < *rows as f32).then_some((index, row as u32))
+            // The gap between two groups belongs to neither.
+            if row >= 0.0 && row < *rows as f32 { Some((index, row as u32)) } else { None }
         })
     }
 }
 
-/// Which IPUs are shown, and how.
+/// The visible IPUs and their style.
 #[derive(Clone, Copy)]
 pub(crate) struct ShownIpus<'a> {
     pub ipus: &'a [IpuId],
-    /// Those that have all of their rows.
+    /// The IPUs that have all of their rows.
     pub enlarged: &'a BTreeSet<IpuId>,
-    /// Heights in points that the user has given.
+    /// The heights in points that the user has set.
     pub heights: &'a BTreeMap<IpuId, f32>,
     pub prefs: &'a TracePrefs,
-    /// Whether lanes are graphs of shares.
+    /// True if lanes are graphs of shares.
     pub shares: bool,
-    /// Replicas that are shown; one image serves all that are alike.
+    /// The number of visible replicas; one image serves all that are alike.
     pub replicas: u32,
 }
 
-/// The IPUs that are shown, one below the other, in a `room` as high.
+/// The layouts of the visible IPUs, one below the other, in a height of `room`.
 pub(crate) fn ipu_lane_layouts<'a>(
     prepared: &'a LoadedTrace,
     shown: ShownIpus<'_>,
@@ -127,7 +129,7 @@ pub(crate) fn ipu_lane_layouts<'a>(
     }
 }
 
-/// The IPUs of one replica.
+/// The layouts of the IPUs of one replica.
 fn lanes_of_replica<'a>(
     prepared: &'a LoadedTrace,
     replica: u32,
@@ -151,17 +153,19 @@ fn lanes_of_replica<'a>(
     lanes.retain(|lanes| ipus.contains(&lanes.at.ipu));
     let large = lanes.iter().filter(|lanes| enlarged.contains(&lanes.at.ipu)).count();
     let large_room = room * ENLARGED_SHARE / large.max(1) as f32;
-    // An IPU that does not only get what the others leave.
+    // An IPU with its own height, independent of the others.
     let own = |lanes: &'a IpuLanes, top: f64| match given.get(&lanes.at.ipu) {
         Some(height) => Some(heights.fitted(lanes, top, *height)),
-        None => enlarged.contains(&lanes.at.ipu).then(|| heights.enlarged(lanes, top, large_room)),
+        None if enlarged.contains(&lanes.at.ipu) => Some(heights.enlarged(lanes, top, large_room)),
+        None => None,
     };
     let taken: Vec<f32> =
         lanes.iter().filter_map(|lanes| Some(own(lanes, 0.0)?.height() + IPU_GAP)).collect();
     let others = lanes.len() - taken.len();
     let each = ((room - taken.iter().sum::<f32>()) / others.max(1) as f32).max(0.0);
     let gap = (each * 0.1).round().clamp(LEAST_IPU_GAP, IPU_GAP);
-    let (mut top, mut blocks) = (0.0, Vec::new());
+    let mut top = 0.0;
+    let mut blocks = Vec::new();
     for lanes in lanes {
         let block = own(lanes, top).unwrap_or_else(|| heights.fitted(lanes, top, each - gap));
         let block = if shares { block.with_tall_stages() } else { block };
@@ -171,14 +175,15 @@ fn lanes_of_replica<'a>(
     blocks
 }
 
-/// The IPUs of several replicas, all of one height.
+/// The layouts of the IPUs of several replicas, all of one height.
 fn lanes_of_replicas<'a>(
     prepared: &'a LoadedTrace,
     shown: ShownIpus<'_>,
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {
     let replicas = shown.replicas;
-    let (nothing, none) = (BTreeSet::new(), BTreeMap::new());
+    let nothing = BTreeSet::new();
+    let none = BTreeMap::new();
     let each = ShownIpus { enlarged: &nothing, heights: &none, ..shown };
     let mut top = 0.0;
     let mut blocks = Vec::new();
@@ -201,19 +206,19 @@ fn tiles_height(prefs: &TracePrefs) -> f32 {
     if prefs.tiles { f32::from(prefs.tiles_height) } else { 0.0 }
 }
 
-/// How the height of an IPU is cut up.
+/// The division of an IPU's height.
 struct IpuHeights<'a> {
     prefs: &'a TracePrefs,
-    /// Whether there is a row of stages.
+    /// True if there is a row of stages.
     has_stages: bool,
-    /// Height of the raster of tiles.
+    /// The height of the raster of tiles.
     tiles: f32,
-    /// Height of the strip of links.
+    /// The height of the strip of links.
     links: f32,
 }
 
 impl IpuHeights<'_> {
-    /// All rows, high enough for names.
+    /// All rows, high enough for labels.
     fn enlarged<'a>(&self, lanes: &'a IpuLanes, top: f64, room: f32) -> IpuLaneLayout<'a> {
         let rows = rows_of(lanes, self.prefs.style);
         let marks = if self.has_stages { MARK_HEIGHT } else { 0.0 };
@@ -223,21 +228,22 @@ impl IpuHeights<'_> {
             TraceLaneStyle::Flat => (FLAT_ROW, FLAT_ROW * 3.0),
         };
         let row_height = fitting.floor().clamp(least, most);
-        let (tiles, links) = (self.tiles, self.links);
+        let tiles = self.tiles;
+        let links = self.links;
         IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
     }
 
-    /// As many rows as have room for names in a height, or else one.
+    /// The number of rows whose labels fit in a height, at least one.
     fn fitted<'a>(&self, lanes: &'a IpuLanes, top: f64, height: f32) -> IpuLaneLayout<'a> {
         let all = rows_of(lanes, self.prefs.style);
-        // A raster of tiles fills the screen: beside it, bars keep all of their rows.
+        // A raster of tiles fills the screen: bars beside it keep all of their rows.
         let least = if self.tiles > 0.0 {
             MARK_HEIGHT + all.iter().sum::<u32>() as f32 * FLAME_ROW
         } else {
             0.0
         };
         let height = (height - self.tiles - self.links).max(least);
-        // Whole points, as below: what is painted must not run out of step with the image.
+        // Whole points, as below: the painted parts must stay aligned with the image.
         let marks = (height * STAGES_SHARE).floor().min(MARK_HEIGHT);
         let marks = if self.has_stages && marks >= LEAST_STAGES { marks } else { 0.0 };
         let gaps = SUB_LANE_GAP * all.len().saturating_sub(1) as f32;
@@ -254,12 +260,11 @@ impl IpuHeights<'_> {
     }
 }
 
-/// As many of the rows of each group of tiles as fit, at least one. Flames deeper than that share
-/// their last row.
+/// The number of rows of each tile group that fit, at least one. Deeper flames share the last row.
 fn fitting_rows(all: &[u32], most: u32) -> Vec<u32> {
     let mut rows = all.to_vec();
     while rows.iter().sum::<u32>() > most {
-        // From the highest group, the last one among equals: compute tiles keep most.
+        // From the highest group, the last one among equals: compute tiles keep the most rows.
         let Some(highest) = rows.iter_mut().rev().max_by_key(|rows| **rows) else { break };
         if *highest <= 1 {
             break;
@@ -269,7 +274,7 @@ fn fitting_rows(all: &[u32], most: u32) -> Vec<u32> {
     rows
 }
 
-/// Points from the top of the first IPU to the foot of the last one.
+/// The height from the top of the first IPU to the bottom of the last one, in points.
 pub(crate) fn total_height(blocks: &[IpuLaneLayout<'_>]) -> f64 {
     blocks.last().map_or(0.0, |block| block.top + f64::from(block.height()))
 }
@@ -279,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_given_up_where_there_is_no_room_and_never_all() {
+    fn rows_are_dropped_for_lack_of_space_but_never_all() {
         assert_eq!(fitting_rows(&[5, 2], 7), [5, 2]);
         assert_eq!(fitting_rows(&[5, 2], 4), [2, 2]);
         assert_eq!(fitting_rows(&[5, 2], 0), [1, 1]);

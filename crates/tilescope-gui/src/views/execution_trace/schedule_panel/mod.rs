@@ -1,7 +1,7 @@
-//! The schedule of an iteration as guides draw pipelines: a row for each stage, a column for each
-//! slot, and in each cell the micro-batches that the stage works on.
+//! The schedule of an iteration in the form of pipeline diagrams: a row for each stage, a column
+//! for each slot, and in each cell the micro-batches that the stage works on.
 //!
-//! Only the cells on the screen are read and painted, however many slots there are.
+//! Only the visible cells are read and painted, for any number of slots.
 
 mod layout;
 mod paint;
@@ -25,7 +25,7 @@ use tilescope_analysis::pipeline_schedule::{
 };
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
-/// Columns that are read together: scrolling inside of them asks for nothing new.
+/// The columns that are read together; scrolling within them needs no query.
 const BLOCK: usize = 64;
 
 type ScheduleAnswer = Result<IterationSchedule, NoSchedule>;
@@ -35,18 +35,19 @@ type ScheduleAnswer = Result<IterationSchedule, NoSchedule>;
 pub(super) struct SchedulePanel {
     schedule: BackgroundQuery<Cycles, ScheduleAnswer>,
     cells: BackgroundQuery<(u64, Range<usize>), ScheduleCells>,
-    /// The cycle whose iteration was asked for.
+    /// The cycle whose iteration was requested.
     asked: Option<Cycles>,
-    /// The middle of the trace when it was last followed.
+    /// The middle of the trace at the last update.
     followed: Option<Cycles>,
-    /// The cell that keys have led to.
+    /// The cell selected by keys.
     at: Option<ScheduleCell>,
-    /// Whether keys go to the schedule.
+    /// True if the schedule receives the keys.
     pub has_focus: bool,
 }
 
 impl SchedulePanel {
-    /// Shows the schedule of the iteration in the middle of the trace; what was asked for of that.
+    /// Shows the schedule of the iteration in the middle of the trace. Returns the events of the
+    /// user.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -130,7 +131,7 @@ impl SchedulePanel {
         self.cells.latest().cloned()
     }
 
-    /// What pointer and keys ask for.
+    /// The events of pointer and keys.
     fn respond(
         &mut self,
         ui: &Ui,
@@ -180,7 +181,7 @@ fn id(ui: &Ui) -> Id {
     ui.scope_id().with("schedule")
 }
 
-/// Whole blocks around some columns.
+/// The whole blocks that contain a range of columns.
 fn block_around(columns: &Range<usize>, count: usize) -> Range<usize> {
     let end = columns.end.div_ceil(BLOCK) * BLOCK;
     columns.start / BLOCK * BLOCK..end.min(count)
@@ -197,17 +198,18 @@ fn head_ui(ui: &mut Ui, schedule: &IterationSchedule) {
 
 /// `Iteration 3: 16 slots, 4 stages`
 fn about(schedule: &IterationSchedule) -> String {
-    let is_slot = |kind| kind == ScheduleColumnKind::Slot;
-    let slots = schedule.columns.iter().filter(|column| is_slot(column.kind)).count() as u64;
+    let columns = schedule.columns.iter();
+    let slots = columns.filter(|column| column.kind == ScheduleColumnKind::Slot).count() as u64;
     let stages = schedule.stages.len() as u64;
-    let several = |count: u64, word: &str| {
-        format!("{} {word}{}", grouped(count), if count == 1 { "" } else { "s" })
-    };
     let iteration = grouped(schedule.iteration);
-    format!("Iteration {iteration}: {}, {}", several(slots, "slot"), several(stages, "stage"))
+    format!("Iteration {iteration}: {}, {}", counted(slots, "slot"), counted(stages, "stage"))
 }
 
-/// What a cell is, line by line; the first one names it.
+fn counted(count: u64, word: &str) -> String {
+    format!("{} {word}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Describes a cell, line by line; the first line names it.
 fn words(
     schedule: &IterationSchedule,
     cells: Option<&ScheduleCells>,
@@ -248,7 +250,7 @@ fn words(
     lines
 }
 
-/// Shows the slot of a cell in the trace, and marks the cycles of the cell.
+/// The event that shows the slot of a cell in the trace and marks the cycles of the cell.
 fn go_to(
     schedule: &IterationSchedule,
     cells: Option<&ScheduleCells>,
@@ -261,7 +263,7 @@ fn go_to(
     Some(TraceEvent::MarkAndZoom { mark, zoom: column.union(mark) })
 }
 
-/// The cell that an arrow key leads to.
+/// The cell that an arrow key moves to.
 fn arrows(
     ui: &Ui,
     response: &Response,
@@ -271,17 +273,18 @@ fn arrows(
     if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |key| ui.input(|input| input.key_pressed(key));
-    let (last_column, last_stage) = (schedule.columns.len() - 1, schedule.stages.len() - 1);
+    let is_pressed = |key| ui.input(|input| input.key_pressed(key));
+    let last_column = schedule.columns.len() - 1;
+    let last_stage = schedule.stages.len() - 1;
     let mut cell = at.unwrap_or(ScheduleCell { stage: Some(0), column: 0, turn: Some(0) });
     let stage = cell.stage.unwrap_or(0);
-    if pressed(Key::ArrowRight) {
+    if is_pressed(Key::ArrowRight) {
         cell.column = if at.is_some() { (cell.column + 1).min(last_column) } else { 0 };
-    } else if pressed(Key::ArrowLeft) {
+    } else if is_pressed(Key::ArrowLeft) {
         cell.column = cell.column.saturating_sub(1);
-    } else if pressed(Key::ArrowDown) {
+    } else if is_pressed(Key::ArrowDown) {
         cell.stage = Some((stage + 1).min(last_stage));
-    } else if pressed(Key::ArrowUp) {
+    } else if is_pressed(Key::ArrowUp) {
         cell.stage = Some(stage.saturating_sub(1));
     } else {
         return None;
@@ -290,7 +293,7 @@ fn arrows(
     Some(cell)
 }
 
-/// The rectangle in which something with a height of text stands in the middle.
+/// The rectangle for vertically centred text in a row.
 fn in_row(rect: Rect, margin: f32) -> Rect {
     rect.shrink2(vec2(margin, 0.0))
 }

@@ -1,4 +1,4 @@
-//! Painting of the schedule, and nodes for readers of the screen.
+//! Painting of the schedule, and its nodes for screen readers.
 
 use super::in_row;
 use super::layout::{ScheduleCell, ScheduleLayout};
@@ -14,25 +14,25 @@ use tilescope_analysis::trace::short_turn;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{CycleRange, grouped};
 
-/// How much of a turn shows through where another micro-batch is followed.
+/// The share of the lane's colour in turns of other micro-batches while one is followed.
 const UNLIT: f32 = 0.7;
 
-/// What the schedule is painted with.
+/// The inputs for painting the schedule.
 pub(super) struct SchedulePainter<'a> {
     pub ui: &'a Ui,
     pub palette: &'static ThemePalette,
     pub schedule: &'a IterationSchedule,
-    /// What was read of the cells.
+    /// The cells that have been read.
     pub cells: Option<&'a ScheduleCells>,
     pub layout: &'a ScheduleLayout,
-    /// The cycles that the trace shows.
+    /// The visible cycles of the trace.
     pub window: CycleRange,
-    /// The micro-batch that is followed.
+    /// The followed micro-batch, if any.
     pub followed: Option<u64>,
 }
 
 impl SchedulePainter<'_> {
-    /// Paints what is on the screen, with an outline around the cell that keys have led to.
+    /// Paints the visible part, with an outline around the cell selected by keys.
     pub(super) fn paint(&self, chosen: Option<ScheduleCell>) {
         let painter = self.ui.painter_at(self.layout.cells());
         for stage in self.layout.stages() {
@@ -92,7 +92,7 @@ impl SchedulePainter<'_> {
         painter.galley(room.center() - galley.size() / 2.0, galley, ink);
     }
 
-    /// How full the FIFO of a stage is: a bar, and the number on it.
+    /// The fill level of a stage's FIFO: a bar, and the number on it.
     fn fifo(&self, painter: &Painter, rect: Rect, held: u64, depth: Option<u64>) {
         let ground = mix(self.palette.lane, self.palette.text, 0.08);
         let full = mix(self.palette.lane, self.palette.forward, 0.45);
@@ -123,7 +123,8 @@ impl SchedulePainter<'_> {
         self.ui.painter().rect_filled(gutter, 0.0, self.palette.page);
         let painter = self.ui.painter_at(gutter);
         for place in self.layout.stages() {
-            let (row, stage) = (self.layout.row(place), &self.schedule.stages[place]);
+            let row = self.layout.row(place);
+            let stage = &self.schedule.stages[place];
             let left = gutter.left() + crate::theme::spacing::L;
             let room = gutter.right() - left - 8.0;
             let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
@@ -139,20 +140,22 @@ impl SchedulePainter<'_> {
             let visible = Rect::from_x_y_ranges(gutter.x_range(), row.y_range()).intersect(gutter);
             if visible.is_positive() {
                 let node = self.ui.scope_id().with(("stage", place));
-                let value = || stage.depth.map_or(String::new(), |d| format!("FIFO of {d}"));
-                node_ui(self.ui, node, visible, Role::Row, || (name.clone(), value()));
+                node_ui(self.ui, node, visible, Role::Row, || {
+                    (name.clone(), stage.depth.map_or(String::new(), |d| format!("FIFO of {d}")))
+                });
             }
         }
     }
 
     fn heads_ui(&self) {
-        let (phases, slots) = (self.layout.head(0), self.layout.head(1));
+        let phases = self.layout.head(0);
+        let slots = self.layout.head(1);
         let whole = phases.union(slots).with_min_x(self.layout.area.left());
         self.ui.painter().rect_filled(whole, 0.0, self.palette.page);
         let painter = self.ui.painter_at(phases);
         for phase in &self.schedule.phases {
-            let (left, right) =
-                (self.layout.x(phase.columns.start), self.layout.x(phase.columns.end) - 2.0);
+            let left = self.layout.x(phase.columns.start);
+            let right = self.layout.x(phase.columns.end) - 2.0;
             let rect = Rect::from_x_y_ranges(left..=right, phases.y_range()).intersect(phases);
             if rect.is_positive() {
                 self.phase_ui(&painter, rect, &phase.label);
@@ -168,7 +171,7 @@ impl SchedulePainter<'_> {
             };
             let font = FontId::proportional(text_size::CAPTION);
             painter.text(own.center(), Align2::CENTER_CENTER, text, font, self.palette.weak_text);
-            // What the trace shows of it.
+            // The part that the trace shows.
             if column.range.overlaps(self.window) {
                 let line = Stroke::new(2.0, self.palette.accent);
                 painter.hline(own.left()..=own.right() - 2.0, own.bottom() - 1.0, line);

@@ -1,5 +1,5 @@
-//! The memory of one tile by address over the steps of the program: what lies where when, what is
-//! free between, and what ends highest.
+//! The memory of one tile by address over the steps of the program: the variables, the free blocks
+//! between them, and the highest address in use.
 
 mod paint;
 mod raster;
@@ -29,60 +29,60 @@ use tilescope_report::units::{
 };
 use tilescope_report::{Report, ReportError, ReportPart};
 
-/// Room for addresses beside the picture.
+/// The space for addresses beside the picture.
 const AXIS_WIDTH: f32 = 74.0;
-/// Height of the strip above it.
+/// The height of the strip above the picture.
 const STRIP: f32 = 18.0;
-/// Room for steps and the legend below it.
+/// The space for steps and the legend below the picture.
 const FOOT: f32 = 54.0;
-/// Of that, for the steps.
+/// The part of that space for the steps.
 const STEPS: f32 = 24.0;
-/// Width of the column of one step beside the picture.
+/// The width of the column of one step beside the picture.
 const COLUMN: f32 = 72.0;
-/// Sides of a picture in pixels at most.
+/// The largest side of a picture in pixels.
 const MOST_PIXELS: f32 = 4096.0;
 
-/// What is asked about a tile: all of its memory, by address.
+/// The query key of a tile: all of its memory, by address.
 struct TileAddresses {
     timeline: AddressTimeline,
     highest: Option<HighestVariable>,
 }
 
-/// The picture of a part of it.
+/// The picture of a part of the memory.
 struct AddressImage {
     window: AddressWindow,
     image: SplitImage,
 }
 
-/// What a picture is of: the tile's memory by its version, the part, the size, the colours.
+/// The query key of a picture: the version of the tile's memory, the part, the size, the colours.
 type AddressImageKey = (u64, AddressWindow, [usize; 2], ColourScheme);
 
-/// A picture on the graphics card: its version, and whose card that is.
+/// A picture on the graphics card: its version, its owner, and the texture.
 type KeptTexture = (u64, TextureOwner, SplitTexture);
 
-/// What the user chose.
+/// The selection of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChosenAddress {
     pub step: Option<u32>,
-    /// Whether the step is added to those chosen before.
+    /// True if the step is added to the selected ones.
     pub add: bool,
     pub variable: Option<VariableId>,
 }
 
-/// What is chosen, and how steps are called.
+/// The selection, and the names of steps.
 pub(super) struct AddressInput<'a> {
     /// The tile; `None` for the fullest one.
     pub tile: Option<TileId>,
-    /// The step that was chosen last.
+    /// The last selected step.
     pub step: Option<u32>,
-    /// What each step is, in words.
+    /// The description of each step.
     pub labels: &'a [String],
-    /// Whether all memory of the tile is shown, or as much as is ever used; not chosen: where that is
-    /// most of it.
+    /// True to show all memory of the tile, false for the part in use. `None` shows all of it if
+    /// most is in use.
     pub max_memory: Option<bool>,
 }
 
-/// What is zoomed to.
+/// The state of the panel, with its zoom.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct AddressPanel {
@@ -103,12 +103,12 @@ pub(super) struct AddressPanel {
     grip: Option<OverviewDrag>,
 }
 
-/// An axis that shows all there is until it is moved.
+/// An axis that shows everything until it is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct ZoomedAxis(Option<(PanZoomAxis, AxisLimits)>);
 
 impl ZoomedAxis {
-    /// The axis within these limits; one that was moved on another width shows the same part.
+    /// The axis within these limits. An axis moved at another width shows the same part.
     fn within(&mut self, limits: AxisLimits) -> PanZoomAxis {
         self.0 = self.0.filter(|(_, old)| old.range == limits.range).map(|(axis, old)| {
             let axis = if (old.width - limits.width).abs() < 0.5 {
@@ -123,11 +123,11 @@ impl ZoomedAxis {
         self.0.map_or_else(whole, |(axis, _)| axis)
     }
 
-    /// Goes to what was moved to.
+    /// Moves the axis.
     fn move_to(&mut self, moved: PanZoomAxis, limits: AxisLimits) {
         let moved = moved.clamped_to(limits);
         let whole = moved.window(limits.width).length() >= limits.range.length();
-        self.0 = (!whole).then_some((moved, limits));
+        self.0 = if !whole { Some((moved, limits)) } else { None };
     }
 }
 
@@ -137,19 +137,19 @@ impl AddressPanel {
         (self.steps, self.addresses) = (ZoomedAxis::default(), ZoomedAxis::default());
     }
 
-    /// The step with most live bytes on the tile that is shown.
+    /// The step with the most live bytes on the visible tile.
     pub(super) fn peak(&self) -> Option<u32> {
         self.tile.latest()?.as_ref()?.timeline.peak()
     }
 
-    /// Whether all memory of the tile is shown unless something else was chosen.
+    /// Returns true if all memory of the tile is shown by default.
     pub(super) fn shows_max_memory(&self) -> bool {
         let near =
             |of: &TileAddresses| is_near(of.timeline.capacity.0, last_address(&of.timeline).0);
         self.tile.latest().is_some_and(|answer| answer.as_ref().is_some_and(near))
     }
 
-    /// Shows the memory of a tile; what was clicked.
+    /// Shows the memory of a tile. Returns what was clicked.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -161,9 +161,9 @@ impl AddressPanel {
             empty_state_ui(ui, "No memory by address", sentence);
             return ChosenAddress::default();
         }
-        let question = move |tile: &Option<TileId>| load(&report, *tile);
         let texts = QueryTexts { waiting: "Reading…", failed: "Addresses cannot be read" };
-        let asked = self.tile.ask(ui.ctx(), context.workers, &input.tile, question);
+        let asked =
+            self.tile.ask(ui.ctx(), context.workers, &input.tile, move |tile| load(&report, *tile));
         let chosen = asked.show(ui, texts, |ui, answer| match answer.as_ref() {
             Some(shown) if !shown.timeline.placed.is_empty() => {
                 self.tile_ui(ui, context, input, (shown, answer))
@@ -240,7 +240,8 @@ impl AddressPanel {
         keys(ui, &response, timeline, selected).unwrap_or(chosen)
     }
 
-    /// Paints the pictures, or those that were made last, where their steps and addresses are now.
+    /// Paints the current pictures, or the previous ones at the current positions of their steps
+    /// and addresses.
     fn images_ui(
         &mut self,
         ui: &Ui,
@@ -248,29 +249,26 @@ impl AddressPanel {
         layout: &AddressLayout,
         (answer, step): (&Versioned<Option<TileAddresses>>, u32),
     ) {
-        let (pixels, colours) = (ui.pixels_per_point(), ColourScheme::of(ui));
+        let pixels = ui.pixels_per_point();
+        let colours = ColourScheme::of(ui);
         let side = |points: f32| ((points * pixels).min(MOST_PIXELS) as usize).max(1);
         let height = side(layout.frame.height());
         let window = layout.window();
         let one = AxisRange::new(step.into(), u64::from(step) + 1);
-        let question = |answer: Versioned<Option<TileAddresses>>| {
-            move |(_, window, size, colours): &AddressImageKey| {
-                let palette = colours.palette();
-                let image = match answer.as_ref() {
-                    Some(shown) => raster(&shown.timeline, *window, *size, palette),
-                    None => egui::ColorImage::filled(*size, palette.lane),
-                };
-                AddressImage { window: *window, image: SplitImage::cut(image) }
-            }
-        };
         let key = (answer.version(), window, [side(layout.frame.width()), height], colours);
-        let asked = self.image.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        let shared = answer.clone();
+        let asked = self.image.compute(ui.ctx(), context.workers, &key, move |key| {
+            address_image(shared.as_ref(), key)
+        });
         if let Some(shown) = asked.answer() {
             let texture = kept_texture(&mut self.texture, ui, shown);
             texture.paint(&ui.painter_at(layout.frame), layout.rect_of(shown.window));
         }
         let key = (answer.version(), AddressWindow { steps: one, ..window }, [1, height], colours);
-        let asked = self.column.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        let shared = answer.clone();
+        let asked = self.column.compute(ui.ctx(), context.workers, &key, move |key| {
+            address_image(shared.as_ref(), key)
+        });
         if let Some(shown) = asked.answer() {
             let texture = kept_texture(&mut self.column_texture, ui, shown);
             let place = layout.rect_of(shown.window);
@@ -289,7 +287,8 @@ impl AddressPanel {
         if response.double_clicked() {
             return self.reset();
         }
-        let (mut steps, mut addresses) = (layout.steps, layout.addresses);
+        let mut steps = layout.steps;
+        let mut addresses = layout.addresses;
         if response.dragged() {
             ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
             steps = steps.panned(response.drag_delta().x);
@@ -315,7 +314,20 @@ impl AddressPanel {
     }
 }
 
-/// What a report lacks for this picture, in a sentence: nothing is drawn that was not recorded.
+fn address_image(
+    shown: Option<&TileAddresses>,
+    (_, window, size, colours): &AddressImageKey,
+) -> AddressImage {
+    let palette = colours.palette();
+    let image = match shown {
+        Some(shown) => raster(&shown.timeline, *window, *size, palette),
+        None => egui::ColorImage::filled(*size, palette.lane),
+    };
+    AddressImage { window: *window, image: SplitImage::cut(image) }
+}
+
+/// A sentence about the data that a report lacks for this picture. Nothing is drawn without
+/// recorded data.
 fn missing(report: &Report) -> Option<&'static str> {
     let sentence = |part: &ReportPart| match part {
         ReportPart::Variables => "This report does not list its variables.",
@@ -333,7 +345,7 @@ fn load(report: &Report, tile: Option<TileId>) -> Result<Option<TileAddresses>, 
     Ok(timeline.map(|timeline| TileAddresses { highest: timeline.highest(), timeline }))
 }
 
-/// The texture of a picture, handed to the graphics card once.
+/// The texture of a picture, uploaded to the graphics card once.
 fn kept_texture<'a>(
     kept: &'a mut Option<KeptTexture>,
     ui: &Ui,
@@ -341,30 +353,32 @@ fn kept_texture<'a>(
 ) -> &'a SplitTexture {
     let version = shown.version();
     let known = kept.take().filter(|(of, owner, _)| *of == version && owner.is(ui.ctx()));
-    let make = || {
-        let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
-        (version, TextureOwner::of(ui.ctx()), texture)
-    };
-    &kept.insert(known.unwrap_or_else(make)).2
+    &kept
+        .insert(known.unwrap_or_else(|| {
+            let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
+            (version, TextureOwner::of(ui.ctx()), texture)
+        }))
+        .2
 }
 
-/// Where the axis of addresses ends.
+/// The end of the address axis.
 fn end(timeline: &AddressTimeline, max_memory: Option<bool>) -> Bytes {
     let used = last_address(timeline);
-    match max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
-        true => used.max(timeline.capacity),
-        false => used + used / 16,
+    if max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
+        used.max(timeline.capacity)
+    } else {
+        used + used / 16
     }
     .max(Bytes(1))
 }
 
-/// The end of what lies highest.
+/// The end of the highest variable.
 fn last_address(timeline: &AddressTimeline) -> Bytes {
     let ends = timeline.placed.iter().map(|placed| placed.addresses.end);
     ends.max().unwrap_or(Bytes::ZERO)
 }
 
-/// Which tile and step it is, what is free then, and what ends highest.
+/// The tile and step, the free memory at that step, and the variable that ends highest.
 fn head_ui(
     ui: &mut Ui,
     shown: &TileAddresses,
@@ -399,7 +413,7 @@ fn head_ui(
     chosen
 }
 
-/// What is live and free at a step, and how scattered.
+/// Describes live and free memory at a step, and its fragmentation.
 fn free_words(
     timeline: &AddressTimeline,
     step: u32,
@@ -421,12 +435,13 @@ fn free_words(
     )
 }
 
-/// What ends highest, and the words about it.
+/// The variable that ends highest, and its description.
 fn highest_words(
     shown: &TileAddresses,
     numbers: NumberFormat,
 ) -> Option<(&PlacedVariable, String)> {
-    let (timeline, highest) = (&shown.timeline, shown.highest.as_ref()?);
+    let timeline = &shown.timeline;
+    let highest = shown.highest.as_ref()?;
     let placed = timeline.placed.get(highest.place)?;
     let size = numbers.bytes((placed.addresses.end - placed.addresses.start).0);
     let end = numbers.bytes(placed.addresses.end.0);
@@ -437,9 +452,10 @@ fn highest_words(
         }
         None => "no block below it stays free".to_owned(),
     };
-    let over = match placed.addresses.end > timeline.capacity {
-        true => ", beyond the memory of the tile",
-        false => "",
+    let over = if placed.addresses.end > timeline.capacity {
+        ", beyond the memory of the tile"
+    } else {
+        ""
     };
     let life = life_words(&placed.lifetime);
     Some((placed, format!("{size}, ends at {end}{over}; {life}; {hole}")))
@@ -455,7 +471,7 @@ fn life_words(lifetime: &Option<Range<u32>>) -> String {
     }
 }
 
-/// What is at a step and an address.
+/// The description of a step and an address.
 fn call_out_ui(
     ui: &mut Ui,
     timeline: &AddressTimeline,
@@ -464,42 +480,53 @@ fn call_out_ui(
     found: Option<&PlacedVariable>,
 ) {
     ui.set_max_width(440.0);
-    let place = |range: &Range<Bytes>| {
-        let (start, last) = (range.start, range.end.saturating_sub(Bytes(1)));
-        let bytes = exact_bytes((range.end - range.start).0);
-        format!("{bytes} at {} - {}", grouped(start.0), grouped(last.0))
-    };
     let label = |step: u32| -> String {
         labels.get(step as usize).map_or("", String::as_str).chars().take(120).collect()
     };
-    let weak = |text: String| RichText::new(text).weak();
     let Some(placed) = found else {
         let free = timeline.free_in(step..step + 1);
         let block = free.blocks.iter().find(|block| block.addresses.contains(&address));
         ui.label(strong(if block.is_some() { "Free" } else { "Beyond the tile's memory" }));
         if let Some(block) = block {
-            ui.label(place(&block.addresses));
+            ui.label(range_words(&block.addresses));
         }
-        ui.label(weak(format!("Step {}: {}", grouped(step.into()), label(step))));
+        ui.label(weak_text(format!("Step {}: {}", grouped(step.into()), label(step))));
         return;
     };
     ui.label(strong(placed.name.chars().take(240).collect::<String>()));
     ui.label(placed.category.title());
-    ui.label(place(&placed.addresses));
+    ui.label(range_words(&placed.addresses));
     ui.label(life_words(&placed.lifetime));
     if let Some(life) = &placed.lifetime {
         let last = life.end.saturating_sub(1);
-        ui.label(weak(format!("from step {}: {}", grouped(life.start.into()), label(life.start))));
-        ui.label(weak(format!("held until step {}: {}", grouped(last.into()), label(last))));
+        ui.label(weak_text(format!(
+            "from step {}: {}",
+            grouped(life.start.into()),
+            label(life.start)
+        )));
+        ui.label(weak_text(format!("held until step {}: {}", grouped(last.into()), label(last))));
     }
     if let Some(unused) = timeline.unused.get(&placed.id) {
         let last = unused.end - 1;
-        let (first, last) = (grouped(unused.start.into()), grouped(last.into()));
-        ui.label(weak(format!("no program uses it in steps {first} - {last}")));
+        let first = grouped(unused.start.into());
+        let last = grouped(last.into());
+        ui.label(weak_text(format!("no program uses it in steps {first} - {last}")));
     }
 }
 
-/// What arrows lead to: steps to the sides, variables of the step up and down.
+fn weak_text(text: String) -> RichText {
+    RichText::new(text).weak()
+}
+
+fn range_words(range: &Range<Bytes>) -> String {
+    let start = range.start;
+    let last = range.end.saturating_sub(Bytes(1));
+    let bytes = exact_bytes((range.end - range.start).0);
+    format!("{bytes} at {} - {}", grouped(start.0), grouped(last.0))
+}
+
+/// The selection after an arrow key: left and right move between steps, up and down between
+/// variables of the step.
 fn keys(
     ui: &Ui,
     response: &Response,
@@ -509,12 +536,12 @@ fn keys(
     if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |key| ui.input(|input| input.key_pressed(key));
     let last = timeline.steps().saturating_sub(1);
-    let to = |step: u32| ChosenAddress { step: Some(step), ..ChosenAddress::default() };
-    match [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown].map(pressed) {
-        [true, false, _, _] => Some(to(step.saturating_sub(1))),
-        [false, true, _, _] => Some(to((step + 1).min(last))),
+    match [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown]
+        .map(|key| ui.input(|input| input.key_pressed(key)))
+    {
+        [true, false, _, _] => Some(chosen_step(step.saturating_sub(1))),
+        [false, true, _, _] => Some(chosen_step((step + 1).min(last))),
         [_, _, up, down] if up != down => {
             let live: Vec<VariableId> =
                 timeline.live_in(step..step + 1).map(|(_, placed)| placed.id).collect();
@@ -532,7 +559,11 @@ fn keys(
     }
 }
 
-/// Where the pointer is: a step, and an address.
+fn chosen_step(step: u32) -> ChosenAddress {
+    ChosenAddress { step: Some(step), ..ChosenAddress::default() }
+}
+
+/// The position of the pointer: a step and an address.
 type Place = (u32, Bytes);
 
 impl AddressLayout {
@@ -547,7 +578,7 @@ impl AddressLayout {
         Some((step, Bytes(u64::try_from(address).ok()?)))
     }
 
-    /// The variable at a place, or the largest of those within a pixel around it.
+    /// The variable at a position, or the largest of those within a pixel around it.
     fn variable_at<'a>(
         &self,
         timeline: &'a AddressTimeline,
@@ -556,14 +587,15 @@ impl AddressLayout {
         if let Some(exact) = timeline.at(step, address) {
             return Some(exact);
         }
-        let reach = |axis: PanZoomAxis| axis.scale().ceil() as u64;
-        let (steps, bytes) = (reach(self.steps) as u32, reach(self.addresses));
+        let steps = positions_per_pixel(self.steps) as u32;
+        let bytes = positions_per_pixel(self.addresses);
         if steps <= 1 && bytes <= 1 {
             return None;
         }
         let near = timeline.live_in(step.saturating_sub(steps)..step.saturating_add(steps));
-        let (low, high) = (address.saturating_sub(Bytes(bytes)), address + Bytes(bytes));
-        // Only what is smaller than a pixel: beside a larger one the pointer is beside it.
+        let low = address.saturating_sub(Bytes(bytes));
+        let high = address + Bytes(bytes);
+        // Only variables smaller than a pixel: a pointer beside a larger one does not hit it.
         let small = near.map(|(_, placed)| placed).filter(|placed| {
             let size = (placed.addresses.end - placed.addresses.start).0;
             let life = timeline.life(placed).len() as u64;
@@ -574,13 +606,17 @@ impl AddressLayout {
     }
 }
 
+fn positions_per_pixel(axis: PanZoomAxis) -> u64 {
+    axis.scale().ceil() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use egui::vec2;
 
     #[test]
-    fn an_axis_keeps_its_part_on_another_width() {
+    fn an_axis_keeps_its_range_at_another_width() {
         let limits = |width| AxisLimits { range: AxisRange::new(0, 1_000), width };
         let mut axis = ZoomedAxis::default();
         let whole = axis.within(limits(500.0));
@@ -589,13 +625,13 @@ mod tests {
         let before = axis.within(limits(500.0)).window(500.0);
         let after = axis.within(limits(1_000.0)).window(1_000.0);
         assert!(before.start.abs_diff(after.start) <= 1 && before.end.abs_diff(after.end) <= 2);
-        // Of another tile it would point anywhere.
+        // The position would be meaningless on another tile.
         let other = AxisLimits { range: AxisRange::new(0, 7), width: 500.0 };
         assert_eq!(axis.within(other), PanZoomAxis::fitting_exactly(other.range, 500.0));
     }
 
     #[test]
-    fn a_picture_is_moved_as_the_window_is() {
+    fn pictures_follow_the_visible_range() {
         let frame = Rect::from_min_size(pos2(10.0, 20.0), vec2(100.0, 50.0));
         let axis = |length, width| PanZoomAxis::fitting_exactly(AxisRange::new(0, length), width);
         let layout = AddressLayout {

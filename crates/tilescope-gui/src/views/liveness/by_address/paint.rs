@@ -1,4 +1,4 @@
-//! What stands on and beside the picture of a tile's memory.
+//! The marks on and beside the picture of a tile's memory.
 
 use super::raster::AddressWindow;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
@@ -15,13 +15,14 @@ use tilescope_analysis::liveness::{AddressTimeline, FreeMemory};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, VariableId, exact_bytes, grouped};
 
-/// Smallest part of the picture with a name on it.
+/// The smallest part of the picture with a label.
 const LEAST_LABEL: [f32; 2] = [72.0, 14.0];
-/// Lowest free block that is outlined, and with its bytes in it.
+/// The smallest height of a free block with an outline.
 const LEAST_BLOCK: f32 = 3.0;
+/// The smallest height of a free block that shows its bytes.
 const LEAST_BLOCK_LABEL: f32 = 14.0;
 
-/// Where things are in this frame.
+/// The layout of this frame.
 pub(super) struct AddressLayout {
     pub frame: Rect,
     /// The column of one step.
@@ -39,7 +40,7 @@ impl AddressLayout {
         self.frame.bottom() - self.addresses.x_from_position(address)
     }
 
-    /// What is on the screen.
+    /// The visible part of the memory.
     pub(super) fn window(&self) -> AddressWindow {
         AddressWindow {
             steps: self.steps.window(self.frame.width()),
@@ -47,7 +48,7 @@ impl AddressLayout {
         }
     }
 
-    /// Where a part of the memory is.
+    /// The rectangle of a part of the memory.
     pub(super) fn rect_of(&self, window: AddressWindow) -> Rect {
         let AddressWindow { steps, addresses } = window;
         Rect::from_min_max(
@@ -56,7 +57,7 @@ impl AddressLayout {
         )
     }
 
-    /// Where a variable is, as far as it is on the screen.
+    /// The visible rectangle of a variable.
     fn variable(&self, timeline: &AddressTimeline, placed: &PlacedVariable) -> Rect {
         let life = timeline.life(placed);
         let rect = self.rect_of(AddressWindow {
@@ -67,7 +68,7 @@ impl AddressLayout {
     }
 }
 
-/// Axes, ends of memory, the step, names, and the outline of the variable that is chosen.
+/// Paints axes, ends of memory, the step, labels, and the outline of the selected variable.
 pub(super) fn marks_ui(
     ui: &Ui,
     layout: &AddressLayout,
@@ -75,7 +76,8 @@ pub(super) fn marks_ui(
     step: u32,
     (chosen, palette): (Option<VariableId>, &ThemePalette),
 ) {
-    let (inside, painter) = (ui.painter_at(layout.frame), ui.painter());
+    let inside = ui.painter_at(layout.frame);
+    let painter = ui.painter();
     names(&inside, layout, timeline, palette);
     let ends = [(timeline.interleaved, palette.accent), (timeline.capacity, palette.max_memory)];
     for (address, colour) in ends.into_iter().filter(|(address, _)| *address > Bytes::ZERO) {
@@ -84,7 +86,8 @@ pub(super) fn marks_ui(
             ui.painter_at(rect).hline(rect.x_range(), layout.y(address.0), line);
         }
     }
-    let (from, to) = (layout.x(step.into()), layout.x(u64::from(step) + 1));
+    let from = layout.x(step.into());
+    let to = layout.x(u64::from(step) + 1);
     let line = Stroke::new(1.5, palette.selection);
     if to - from > 3.0 {
         let band = Rect::from_x_y_ranges(from..=to, layout.frame.y_range());
@@ -104,7 +107,7 @@ pub(super) fn marks_ui(
     steps_ui(ui, layout, palette);
 }
 
-/// Names on what is large enough.
+/// The labels of variables that are large enough.
 fn names(
     inside: &Painter,
     layout: &AddressLayout,
@@ -169,11 +172,13 @@ pub(super) fn column_ui(
     timeline: &AddressTimeline,
     (step, free): (u32, &FreeMemory),
 ) {
-    let (palette, format) = (ThemePalette::for_ui(ui), numbers(ui));
+    let palette = ThemePalette::for_ui(ui);
+    let format = numbers(ui);
     let painter = ui.painter_at(layout.column);
     let largest = free.largest().map(|block| block.addresses.clone());
     for block in &free.blocks {
-        let (top, bottom) = (layout.y(block.addresses.end.0), layout.y(block.addresses.start.0));
+        let top = layout.y(block.addresses.end.0);
+        let bottom = layout.y(block.addresses.start.0);
         let rect = Rect::from_x_y_ranges(layout.column.x_range(), top..=bottom);
         if rect.height() < LEAST_BLOCK || !rect.intersects(layout.column) {
             continue;
@@ -202,7 +207,7 @@ pub(super) fn column_ui(
     ui.painter().text(at, Align2::CENTER_TOP, text, font, palette.weak_text);
 }
 
-/// The outline of what the pointer is on.
+/// The outline of the object under the pointer.
 pub(super) fn hovered_ui(
     ui: &Ui,
     layout: &AddressLayout,
@@ -215,7 +220,7 @@ pub(super) fn hovered_ui(
     ui.painter_at(layout.frame).rect_stroke(rect, 0.0, stroke, StrokeKind::Outside);
 }
 
-/// The picture, its largest variables and free blocks for readers of the screen.
+/// The picture, its largest variables and its free blocks, for screen readers.
 pub(super) fn nodes_ui(
     ui: &Ui,
     layout: &AddressLayout,
@@ -237,27 +242,26 @@ pub(super) fn nodes_ui(
             continue;
         }
         let bytes = placed.addresses.end - placed.addresses.start;
-        let words = || {
+        node_ui(ui, response.id.with(("variable", place)), rect, Role::Cell, || {
             let start = exact_bytes(placed.addresses.start.0);
             (placed.name.clone(), format!("{} at {start}", exact_bytes(bytes.0)))
-        };
-        node_ui(ui, response.id.with(("variable", place)), rect, Role::Cell, words);
+        });
     }
     for (place, block) in timeline.free_in(step..step + 1).blocks.iter().enumerate() {
-        let (top, bottom) = (layout.y(block.addresses.end.0), layout.y(block.addresses.start.0));
+        let top = layout.y(block.addresses.end.0);
+        let bottom = layout.y(block.addresses.start.0);
         let rect = Rect::from_x_y_ranges(layout.column.x_range(), top..=bottom);
         if rect.height() < LEAST_BLOCK_LABEL {
             continue;
         }
-        let words = || {
+        node_ui(ui, response.id.with(("free", place)), rect, Role::Cell, || {
             let start = exact_bytes(block.addresses.start.0);
             ("Free block".to_owned(), format!("{} at {start}", exact_bytes(block.bytes().0)))
-        };
-        node_ui(ui, response.id.with(("free", place)), rect, Role::Cell, words);
+        });
     }
 }
 
-/// Colours of the categories that lie on the tile, most bytes first, and of the lines.
+/// The colours of the categories on the tile, most bytes first, and of the lines.
 pub(super) fn legend_ui(ui: &mut Ui, rect: Rect, timeline: &AddressTimeline) {
     let palette = ThemePalette::for_ui(ui);
     let mut bytes: BTreeMap<MemoryCategory, Bytes> = BTreeMap::new();

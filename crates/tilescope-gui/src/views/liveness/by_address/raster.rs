@@ -1,4 +1,4 @@
-//! The picture of a tile's memory over steps: one pixel for some steps and some addresses.
+//! The picture of a tile's memory over steps: one pixel covers some steps and some addresses.
 
 use crate::theme::{ThemePalette, mix};
 use crate::widgets::pan_zoom_axis::AxisRange;
@@ -6,21 +6,21 @@ use egui::{Color32, ColorImage};
 use tilescope_analysis::bank_map::PlacedVariable;
 use tilescope_analysis::liveness::AddressTimeline;
 
-/// Share of the ground in the colours of variables, so that neighbours are told apart.
+/// The share of the background in the colours of variables, so that neighbours are distinguishable.
 const SHADES: [f32; 3] = [0.0, 0.16, 0.3];
-/// Share of the ground where two variables meet.
+/// The share of the background at the border between two variables.
 const EDGE: f32 = 0.45;
-/// Share of a pixel from which on it shows one variable.
+/// The share of a pixel from which it shows one variable.
 const WHOLE: f32 = 0.99;
 
-/// What is on a picture.
+/// The part of the memory on a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AddressWindow {
     pub steps: AxisRange,
     pub addresses: AxisRange,
 }
 
-/// What a pixel shows: how much of it is live, and what takes most of that.
+/// The contents of a pixel: its live share, and the largest variable.
 #[derive(Clone, Copy, Default)]
 struct AddressPixel {
     live: f32,
@@ -28,10 +28,11 @@ struct AddressPixel {
     place: usize,
 }
 
-/// Draws what is in the window, low addresses at the foot: a pixel has the colour of what takes most
-/// of it, as strong as the share of its addresses and steps that is live.
+/// Draws the contents of the window, with low addresses at the bottom. A pixel has the colour of
+/// its largest variable, as strong as the live share of its addresses and steps.
 ///
-/// O(pixels) for what is larger than a pixel, and for each variable that is smaller those it meets.
+/// O(pixels) for variables larger than a pixel. A smaller variable costs the pixels that it
+/// touches.
 pub(super) fn raster(
     timeline: &AddressTimeline,
     window: AddressWindow,
@@ -43,12 +44,15 @@ pub(super) fn raster(
     let up = |address: u64| position(address, window.addresses, height);
     for (place, placed) in timeline.placed.iter().enumerate() {
         let life = timeline.life(placed);
-        let (left, right) = (across(life.start), across(life.end));
-        let (low, high) = (up(placed.addresses.start.0), up(placed.addresses.end.0));
+        let left = across(life.start);
+        let right = across(life.end);
+        let low = up(placed.addresses.start.0);
+        let high = up(placed.addresses.end.0);
         for (row, share) in covered(low, high) {
             let line = (height - 1 - row) * width;
             for (column, wide) in covered(left, right) {
-                let (pixel, part) = (&mut pixels[line + column], share * wide);
+                let pixel = &mut pixels[line + column];
+                let part = share * wide;
                 pixel.live += part;
                 if part > pixel.most {
                     (pixel.most, pixel.place) = (part, place);
@@ -72,21 +76,22 @@ pub(super) fn raster(
     ColorImage::new([width, height], colours.collect())
 }
 
-/// The colour of a variable: that of its category, in a shade.
+/// The colour of a variable: a shade of its category's colour.
 pub(super) fn colour(placed: &PlacedVariable, palette: &ThemePalette) -> Color32 {
     let shade = SHADES[placed.id.index() % SHADES.len()];
     mix(palette.category(placed.category), palette.page, shade)
 }
 
-/// Where a position is on so many pixels, those beside the window at its edges.
+/// The position on this many pixels. Positions outside the window are moved to its edges.
 fn position(at: u64, window: AxisRange, pixels: usize) -> f64 {
     let within = at.clamp(window.start, window.end) - window.start;
     within as f64 / window.length().max(1) as f64 * pixels as f64
 }
 
-/// The pixels between two points of a row of them, and the share of each that lies between them.
+/// The pixels between two points of a row, and the covered share of each.
 fn covered(from: f64, to: f64) -> impl Iterator<Item = (usize, f32)> {
-    let (first, end) = (from as usize, to.ceil() as usize);
+    let first = from as usize;
+    let end = to.ceil() as usize;
     (first..end).map(move |pixel| {
         let share = to.min(pixel as f64 + 1.0) - from.max(pixel as f64);
         (pixel, share as f32)
@@ -124,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_where_and_when_it_is_live() {
+    fn variables_are_drawn_at_their_addresses_and_steps() {
         let timeline = timeline(&[(0..4, None), (4..8, Some(2..6))]);
         let image = raster(&timeline, window(8, 8), [8, 8], &LIGHT);
         let lane = |x: usize, y: usize| image.pixels[y * 8 + x] == LIGHT.lane;
@@ -135,20 +140,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_smaller_than_a_pixel_colours_its_share() {
+    fn parts_of_a_pixel_colour_their_share() {
         let full = timeline(&[(0..8, None)]);
         let strong = raster(&full, window(8, 8), [1, 1], &LIGHT).pixels[0];
         let tiny = timeline(&[(0..1, Some(0..2))]);
         let weak = raster(&tiny, window(8, 8), [1, 1], &LIGHT).pixels[0];
         assert_eq!(weak, mix(LIGHT.lane, strong, 1.0 / 32.0));
-        // Parts that fill a pixel together leave nothing of the ground, whatever is largest.
+        // Parts that fill a pixel together leave nothing of the background, whichever is largest.
         let both = timeline(&[(0..5, None), (5..8, None)]);
         let joined = raster(&both, window(8, 8), [1, 1], &LIGHT).pixels[0];
         assert_eq!(joined, colour(&both.placed[0], &LIGHT));
     }
 
     #[test]
-    fn what_is_beside_the_window_is_not_drawn() {
+    fn variables_outside_the_window_are_not_drawn() {
         let timeline = timeline(&[(20..30, None), (0..2, Some(6..8))]);
         let image = raster(&timeline, window(4, 8), [4, 4], &LIGHT);
         assert!(image.pixels.iter().all(|pixel| *pixel == LIGHT.lane));

@@ -1,10 +1,10 @@
-//! What is asked of a search: keys and values of a sweep, or what a guided search makes small.
+//! The form of a search: keys and values of a sweep, or the objective of a guided search.
 
 use crate::theme::{spacing, text_size};
 use crate::widgets::{choice_ui, tabs_ui};
 use egui::{RichText, TextEdit, Ui};
 
-/// How a search goes about it.
+/// The kinds of searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SearchKind {
     /// `tilescope tune`
@@ -14,7 +14,7 @@ pub(crate) enum SearchKind {
     Sweep,
 }
 
-/// What a guided search improves, as the command line names it, and in words.
+/// The objectives of a guided search, as named on the command line, and as text.
 const OBJECTIVES: [(&str, &str); 6] = [
     ("throughput", "Samples per second"),
     ("latency", "Time of a host call"),
@@ -24,21 +24,21 @@ const OBJECTIVES: [(&str, &str); 6] = [
     ("cost", "Cost of a sample"),
 ];
 
-/// Conditions that can be typed.
+/// An example of a condition.
 const CONDITIONS_HINT: &str = "for example memory < 600 KiB";
 
-/// What is typed and chosen.
+/// The input of the form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SearchForm {
     pub kind: SearchKind,
-    /// Keys and their values, one a line.
+    /// The keys and their values, one per line.
     pub vary: String,
-    /// Conditions, one a line.
+    /// The conditions, one per line.
     pub conditions: String,
     pub objective: &'static str,
-    /// Simulations, or a time.
+    /// The budget, as a number of simulations or a time.
     pub budget: String,
-    /// Keys that may change although they say what is computed, one a line.
+    /// The keys that may change although they affect the computed result, one per line.
     pub free: String,
 }
 
@@ -56,9 +56,9 @@ impl Default for SearchForm {
 }
 
 impl SearchForm {
-    /// The words behind `tilescope`, but for the spec and the file of results.
+    /// The arguments of `tilescope`, without the spec and the file of results.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        // One word each: what is typed may begin like an option.
+        // One argument each: typed text may begin like an option.
         let each = |option: &str, text: &str| -> Vec<String> {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
             lines.map(|line| format!("--{option}={line}")).collect()
@@ -79,7 +79,7 @@ impl SearchForm {
         }
     }
 
-    /// Whether there is something to try.
+    /// Returns true if there is something to try.
     pub(crate) fn is_complete(&self) -> bool {
         self.kind == SearchKind::Guided || !self.vary.trim().is_empty()
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_a_word_for_each_line() {
+    fn each_line_is_one_argument() {
         let mut form = SearchForm {
             kind: SearchKind::Sweep,
             vary: "a.b=1,2\n\n  c=x \n".to_owned(),

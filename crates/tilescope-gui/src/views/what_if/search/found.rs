@@ -1,4 +1,5 @@
-//! What `tilescope sweep` and `tilescope tune` say: points, each a changed spec and what came of it.
+//! The answers of `tilescope sweep` and `tilescope tune`: points, each with its spec changes and
+//! results.
 
 use super::sweep_plots::SweepScene;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use tilescope_experiments::point::{Point, PointFigure};
 use tilescope_experiments::results_file::changes_text;
 use tilescope_report::units::{NumberFormat, seconds};
 
-/// `1.61 us a sample, fullest tile 211 KiB, 4 IPUs`, or why a point has no figures.
+/// `1.61 µs a sample, fullest tile 211 KiB, 4 IPUs`, or why a point has no figures.
 pub(super) fn figures_words(point: &Point) -> String {
     match point.problem() {
         "" => point.figures_text(),
@@ -22,12 +23,12 @@ pub(super) fn figures_words(point: &Point) -> String {
     }
 }
 
-/// Changes and figures of a point.
+/// Describes the changes and figures of a point.
 pub(super) fn point_words(point: &Point) -> String {
     format!("{}: {}", all_changes_words(point), figures_words(point))
 }
 
-/// Changes of a point, in words also where there are none.
+/// Describes the changes of a point, even if there are none.
 pub(super) fn all_changes_words(point: &Point) -> String {
     match changes_words(point.changes.iter()) {
         none if none.is_empty() => "the spec as it is".to_owned(),
@@ -35,14 +36,13 @@ pub(super) fn all_changes_words(point: &Point) -> String {
     }
 }
 
-/// Points below words of each: columns of words, then what came of the point.
+/// A table of points: the given columns of text, then the results of each point.
 fn points_table(words: Vec<TableColumn>, points: Vec<(Vec<TableCell>, &Point, bool)>) -> DataTable {
     let bytes = |bytes: f64| NumberFormat::default().bytes(bytes as u64);
-    let micros = |time: f64| TableCell::Real(time * 1e6);
     let rate = |time: f64| (1.0 / time) as u64;
     table! { points, |(cells, point, pareto_front)|
         all words => cells;
-        number "Time/sample (us)" => point.seconds_per_sample().map(micros);
+        number "Time/sample" => point.seconds_per_sample().map(TableCell::Seconds);
         text "Time between" => ends(point, "seconds_per_sample", seconds), NINE_OF_TEN;
         number "Samples/s" => point.seconds_per_sample().map(rate);
         bytes "Memory" => point.figures().map(|figures| figures.fullest_tile_bytes),
@@ -65,7 +65,7 @@ fn outcome(point: &Point, pareto_front: bool) -> String {
 /// The meaning of the bounds of a figure.
 const NINE_OF_TEN: &str = "90 % interval; empty if unknown.";
 
-/// Bounds of a figure of a point.
+/// The bounds of a figure of a point.
 fn ends(point: &Point, figure: &str, text: impl Fn(f64) -> String) -> Option<String> {
     let figure = PointFigure::named(figure);
     let band = figure.zip(point.figures()).and_then(|(figure, of)| figure.expected(of));
@@ -79,7 +79,7 @@ pub(super) fn changes_words<'a>(changes: impl Iterator<Item = (&'a String, &'a V
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// `num_io_tiles` of `options.num_io_tiles`.
+/// The last part of a key: `num_io_tiles` of `options.num_io_tiles`.
 pub(super) fn last_name(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
@@ -96,7 +96,7 @@ fn sweep_table(answer: &SweepAnswer) -> DataTable {
     }
     let mut rows = Vec::new();
     for SweepPoint { point, pareto_front } in &answer.points {
-        // The name of a row: a value of a key alone says nothing.
+        // The name of a row: the value of a key alone would say nothing.
         let mut row = vec![TableCell::Text(all_changes_words(point))];
         row.extend(answer.keys.iter().map(|key| value_cell(point.changes.get(key))));
         rows.push((row, point, *pareto_front));
@@ -128,15 +128,15 @@ fn tune_table(answer: &TuneAnswer) -> DataTable {
     points_table(vec![TableColumn::text("Step"), TableColumn::text("Change")], rows)
 }
 
-/// What a search has found.
+/// The results of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SearchAnswer {
     Sweep(SweepAnswer),
     Tune {
         answer: Box<TuneAnswer>,
-        /// The keys that the spec sets, as TOML; empty while the search goes on.
+        /// The keys that the spec sets, as TOML; empty while the search is running.
         text: String,
-        /// Points of its file that are neither on the path nor dead ends.
+        /// The number of points in its file that are neither on the path nor dead ends.
         others: usize,
     },
 }
@@ -157,7 +157,7 @@ impl SearchAnswer {
         Self::Tune { answer: search, text: answer.text, others }
     }
 
-    /// The keys that the spec sets, as TOML, where that is said.
+    /// The keys that the spec sets, as TOML, if known.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Sweep(answer) => &answer.text,
@@ -165,7 +165,7 @@ impl SearchAnswer {
         }
     }
 
-    /// All points, in the order of the table.
+    /// All points, in table order.
     fn points(&self) -> Box<dyn Iterator<Item = &Point> + '_> {
         match self {
             Self::Sweep(answer) => Box::new(answer.points.iter().map(|found| &found.point)),
@@ -174,16 +174,16 @@ impl SearchAnswer {
     }
 }
 
-/// What a search has found so far, ready to be shown.
+/// The results of a search so far, ready to be shown.
 pub(crate) struct FoundPoints {
     pub answer: SearchAnswer,
     pub(super) table: Arc<DataTable>,
-    /// The plots of a sweep, where something fits.
+    /// The plots of a sweep; `None` if no point fits.
     pub(super) scene: Option<SweepScene>,
 }
 
 impl FoundPoints {
-    /// Takes its time for many points: not for the UI thread.
+    /// Prepares the results. Slow for many points, so not for the UI thread.
     pub(crate) fn new(answer: SearchAnswer) -> Self {
         let (table, scene) = match &answer {
             SearchAnswer::Sweep(answer) => (sweep_table(answer), SweepScene::new(answer)),
@@ -192,12 +192,12 @@ impl FoundPoints {
         Self { answer, table: Arc::new(table), scene }
     }
 
-    /// A point, in the order of the table.
+    /// A point by its index in the table.
     pub(super) fn point(&self, at: usize) -> Option<&Point> {
         self.answer.points().nth(at)
     }
 
-    /// The place of the point with these changes.
+    /// The index of the point with these changes.
     pub(super) fn place_of(&self, changes: &SpecChanges) -> Option<usize> {
         self.answer.points().position(|point| point.changes == *changes)
     }

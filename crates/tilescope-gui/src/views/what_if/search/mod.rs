@@ -1,5 +1,5 @@
-//! Searching for a better spec: `tilescope tune` and `tilescope sweep`, begun, watched and gone on from
-//! in the window; and files of their results.
+//! The search for a better spec: `tilescope tune` and `tilescope sweep` are started, monitored and
+//! continued in the window, and files of their results are shown.
 
 pub(crate) mod form;
 pub(crate) mod found;
@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tilescope_analysis::insights::SpecChanges;
 
-/// Height of the table of points.
+/// The height of the table of points.
 const TABLE: f32 = 280.0;
 
-/// What a search begins with.
+/// The origin of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SearchOrigin {
     /// The spec of a report.
@@ -36,9 +36,9 @@ pub(crate) enum SearchOrigin {
     Results(PathBuf),
 }
 
-/// What the program is asked for.
+/// A request to the program.
 pub(crate) enum SearchQuestion {
-    /// What a file of results has.
+    /// Read a file of results.
     Read(PathBuf),
     Search {
         form: SearchForm,
@@ -46,16 +46,16 @@ pub(crate) enum SearchQuestion {
     },
 }
 
-/// How a search ended.
+/// The outcome of a search.
 #[derive(Default)]
 pub(crate) struct SearchOutcome {
-    /// Nothing where nothing was simulated.
+    /// The results; `None` if nothing was simulated.
     pub found: Option<FoundPoints>,
-    /// What went wrong, as the program says it.
+    /// The error message of the program, if any.
     pub problem: Option<String>,
 }
 
-/// What is known of a search while it goes on.
+/// The progress of a running search.
 pub(crate) struct SearchProgress {
     percent: AtomicU64,
     found: Mutex<Option<FoundPoints>>,
@@ -68,13 +68,13 @@ impl SearchProgress {
         Self { percent, found, context: context.clone() }
     }
 
-    /// So much of it is done.
+    /// Sets the completed share of the search.
     pub(crate) fn at(&self, percent: u64) {
         self.percent.store(percent, Ordering::Relaxed);
         self.context.request_repaint();
     }
 
-    /// These points are there.
+    /// Sets the points found so far.
     pub(crate) fn found(&self, answer: SearchAnswer) {
         let found = FoundPoints::new(answer);
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
@@ -86,7 +86,7 @@ impl SearchProgress {
     }
 }
 
-/// A search under way; it ends when nobody has it any more.
+/// A running search. Dropping it ends the search.
 struct RunningSearch {
     task: BackgroundTask<SearchOutcome>,
     progress: Arc<SearchProgress>,
@@ -118,38 +118,38 @@ impl Drop for RunningSearch {
     }
 }
 
-/// A spec, and where what is found from it goes: files of this name with their endings.
+/// A spec, and the path for its results: files of this name with their extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchStart {
-    /// Whole: it may be written anywhere.
+    /// The text with absolute paths, so that it can be written anywhere.
     pub text: String,
     pub place: PathBuf,
 }
 
-/// A search from a spec, or what is in a file of results.
+/// A search from a spec, or the contents of a file of results.
 pub(crate) struct SpecSearch {
     origin: SearchOrigin,
     /// The name of the report or the file.
     name: String,
-    /// Where the next search begins.
+    /// The start of the next search.
     begin: SearchStart,
-    /// What was found is of this.
+    /// The start of the search that yielded the results.
     searched: SearchStart,
     form: SearchForm,
     running: Option<RunningSearch>,
-    /// Whether a file of results has still to be read.
+    /// True if a file of results has still to be read.
     reads: bool,
     found: Option<Versioned<FoundPoints>>,
     problem: Option<String>,
-    /// Whether the user has ended it.
+    /// True if the user has stopped it.
     stopped: bool,
-    /// The point that is looked at, by its changes: places change as points come.
+    /// The selected point, by its changes: indices change as points arrive.
     chosen: Option<SpecChanges>,
     table: TableState,
 }
 
 impl SpecSearch {
-    /// A search from the spec of a report, or of what is in a file; `name` is that of either.
+    /// A search from the spec of a report or from a file of results; `name` is the name of either.
     pub(crate) fn new(origin: SearchOrigin, name: String) -> Self {
         Self {
             origin,
@@ -167,7 +167,7 @@ impl SpecSearch {
         }
     }
 
-    /// What it begins with.
+    /// The origin of the search.
     pub(crate) fn origin(&self) -> &SearchOrigin {
         &self.origin
     }
@@ -180,28 +180,28 @@ impl SpecSearch {
         }
     }
 
-    /// The next search begins with this.
+    /// Sets the start of the next search.
     pub(crate) fn begin_with(&mut self, spec: SearchStart) {
         self.begin = spec;
     }
 
-    /// A file of results is read again when it is opened again.
+    /// Reads a file of results again when it is opened again.
     pub(crate) fn read_again(&mut self) {
         self.reads = matches!(self.origin, SearchOrigin::Results(_));
     }
 
-    /// The share that is done, while it goes on.
+    /// The completed share while the search is running.
     pub(crate) fn progress(&self) -> Option<f32> {
         let running = self.running.as_ref()?;
         Some(running.progress.percent.load(Ordering::Relaxed) as f32 / 100.0)
     }
 
-    /// Ends it; what was found stays.
+    /// Stops the search; its results stay.
     pub(crate) fn stop(&mut self) {
         self.stopped = self.running.take().is_some();
     }
 
-    /// Takes in what the program has said since the last frame.
+    /// Receives the output of the program since the last frame.
     pub(crate) fn poll(&mut self) {
         let Some(running) = &self.running else { return };
         let mut found = running.progress.take_found();
@@ -237,7 +237,7 @@ impl SpecSearch {
         }
     }
 
-    /// All of it; `busy` while a simulation is running.
+    /// Shows the search. `busy` is true while a simulation is running.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -313,7 +313,7 @@ impl SpecSearch {
         });
     }
 
-    /// What went wrong, as the program says it: with the place in what was typed.
+    /// The error message of the program, with the position in the typed text.
     fn said_ui(&self, ui: &mut Ui) {
         let palette = ThemePalette::for_ui(ui);
         if let Some(problem) = &self.problem {
@@ -335,7 +335,7 @@ impl SpecSearch {
         }
     }
 
-    /// The point that is looked at, and what can be done with it.
+    /// The selected point, and its buttons.
     fn chosen_ui(&self, ui: &mut Ui, found: &FoundPoints, busy: bool, commands: &CommandQueue) {
         let palette = ThemePalette::for_ui(ui);
         let place = self.chosen.as_ref().and_then(|changes| found.place_of(changes));
@@ -369,7 +369,7 @@ impl SpecSearch {
     }
 }
 
-/// The plots of what was found; the point that was clicked.
+/// Shows the plots of the results. Returns the clicked point.
 fn found_ui(ui: &mut Ui, found: &FoundPoints, chosen: Option<usize>) -> Option<usize> {
     match &found.answer {
         SearchAnswer::Sweep(answer) => {
@@ -381,7 +381,7 @@ fn found_ui(ui: &mut Ui, found: &FoundPoints, chosen: Option<usize>) -> Option<u
     }
 }
 
-/// What was found as a page of its own, for a picture.
+/// The results as a separate page, for a picture.
 pub(crate) fn search_page_ui(ui: &mut Ui, found: &FoundPoints) {
     let title = match &found.answer {
         SearchAnswer::Sweep(answer) => format!("Sweep of {}", answer.spec),

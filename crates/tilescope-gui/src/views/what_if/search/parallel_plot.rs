@@ -1,4 +1,4 @@
-//! Parallel coordinates: an axis for each key that varies and each figure, a line for each point.
+//! Parallel coordinates: an axis for each varied key and each figure, a line for each point.
 
 use super::found::last_name;
 use super::sweep_plots::{figure_point, sized_figure_ui};
@@ -15,33 +15,35 @@ use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::Point;
 use tilescope_report::units::{binary_bytes, grouped, seconds};
 
-/// Height of the plot, and the most that it is wide.
+/// The height of the plot.
 const HEIGHT: f32 = 340.0;
+/// The largest width of the plot.
 const WIDEST: f32 = 1048.0;
 
-/// Fewest points from one axis to the next in which their numbers can be read.
+/// The smallest distance between axes, in points, at which numbers are readable.
 const LEAST_GAP: f32 = 84.0;
 
-/// Most axes of keys: more are crowded on any screen.
+/// The largest number of axes for keys; more would be crowded on any screen.
 const MOST_KEYS: usize = 9;
 
-/// Most values of a key that all stand at their axis; of more, the first and the last one do.
+/// The largest number of values of a key that are all shown at its axis; of more, only the first
+/// and the last one are.
 const MOST_VALUES: usize = 12;
 
-/// Where points stand that do not fit, on the axis of times, which ends at 1.
+/// The height of points that do not fit, on the axis of times, which ends at 1.
 const UNFIT: f64 = 1.14;
 
-/// Heights that are told apart between two axes: lines that share both of their ends are one.
+/// The number of distinguishable heights on an axis: lines with equal ends are drawn once.
 const CELLS: f64 = 300.0;
 
-/// An axis: its name, and words at heights from 0 to 1.
+/// An axis: its name, and labels at heights from 0 to 1.
 struct ParallelAxis {
     name: String,
     words: Vec<(f64, String)>,
 }
 
-/// Places of the series: points beside the front, those that do not fit in memory, and those on the
-/// front, which lie on top.
+/// The series: points beside the front, points that do not fit in memory, and points on the front,
+/// which are drawn last.
 const BESIDE: usize = 0;
 const DOES_NOT_FIT: usize = 1;
 const ON_FRONT: usize = 2;
@@ -49,11 +51,11 @@ const ON_FRONT: usize = 2;
 /// The plot as a figure.
 pub(super) struct ParallelScene {
     figure: Figure,
-    /// Heights of whole lines by place, of points that are followed when they are chosen.
+    /// The heights of whole lines by index, for points that can be selected.
     heights: Vec<Option<Vec<f64>>>,
 }
 
-/// A scale from the least to the largest value.
+/// A scale from the smallest to the largest value.
 struct ValueScale {
     low: f64,
     high: f64,
@@ -67,25 +69,26 @@ impl ValueScale {
         Self { low, high }
     }
 
-    /// 0 for the least, 1 for the largest, in the middle where all are alike.
+    /// The height of a value: 0 for the smallest, 1 for the largest, in the middle if all are
+    /// equal.
     fn height(&self, value: f64) -> f64 {
-        match self.high > self.low {
-            true => (value - self.low) / (self.high - self.low),
-            false => 0.5,
-        }
+        if self.high > self.low { (value - self.low) / (self.high - self.low) } else { 0.5 }
     }
 
-    /// The ends of an axis.
+    /// The labels at the ends of an axis.
     fn words(&self, text: impl Fn(f64) -> String) -> Vec<(f64, String)> {
-        match self.high > self.low {
-            true => vec![(0.0, text(self.low)), (1.0, text(self.high))],
-            false if self.high.is_finite() => vec![(0.5, text(self.low))],
-            false => Vec::new(),
+        if self.high > self.low {
+            vec![(0.0, text(self.low)), (1.0, text(self.high))]
+        } else if self.high.is_finite() {
+            vec![(0.5, text(self.low))]
+        } else {
+            Vec::new()
         }
     }
 }
 
-/// Where the values of a key stand: one beside the other, and those that leave it as it is first.
+/// The positions of the values of a key, side by side. Points that leave the key unchanged come
+/// first.
 struct KeyScale {
     path: String,
     values: Vec<Option<Value>>,
@@ -128,7 +131,7 @@ impl KeyScale {
 }
 
 impl ParallelScene {
-    /// Of a sweep in which something fits.
+    /// The plot of a sweep with at least one point that fits.
     pub(super) fn new(answer: &SweepAnswer) -> Self {
         let keys = answer.keys.iter().map(|path| KeyScale::new(answer, path));
         let varied: Vec<KeyScale> = keys.filter(|key| key.values.len() > 1).collect();
@@ -181,7 +184,7 @@ fn series_of(found: &SweepPoint) -> usize {
     }
 }
 
-/// Two heights that look the same are one.
+/// The cell of a height; heights that look the same share one.
 fn cell(height: f64) -> i64 {
     (height * CELLS).round() as i64
 }
@@ -193,10 +196,13 @@ fn figure(
     note: String,
 ) -> Figure {
     let mut order: Vec<usize> = (0..heights.len()).collect();
-    // Of lines that meet at an axis the pointer means one of the front, or else one that fits.
+    // If lines meet at an axis, the pointer selects a point of the front, or else one that fits.
     order.sort_by_key(|at| [1, 2, 0][series_of(&answer.points[*at])]);
-    let (mut drawn, mut taken) = (BTreeSet::new(), BTreeSet::new());
-    let (mut lines, mut points, mut counts) = (Vec::new(), Vec::new(), [0u64; 3]);
+    let mut drawn = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    let mut lines = Vec::new();
+    let mut points = Vec::new();
+    let mut counts = [0u64; 3];
     for id in order {
         let Some(line) = &heights[id] else { continue };
         let found = &answer.points[id];
@@ -214,12 +220,15 @@ fn figure(
             }
         }
     }
-    // Lines of the front lie on those of others.
+    // Lines of the front are drawn over the others.
     lines.sort_by_key(|line| line.series);
-    let (mut guides, mut labels) = (Vec::new(), Vec::new());
+    let mut guides = Vec::new();
+    let mut labels = Vec::new();
     for (at, axis) in (0..).map(f64::from).zip(axes) {
         let [from, to] = [-1.0, 2.0].map(|height| [at, height]);
-        let (name, shade, dashed) = (String::new(), Shade::Whole, false);
+        let name = String::new();
+        let shade = Shade::Whole;
+        let dashed = false;
         guides.push(FigureGuide { name, from, to, shade, dashed });
         for (height, text) in &axis.words {
             labels.push(FigureLabel { at: [at, *height], text: text.clone() });
@@ -249,7 +258,7 @@ fn figure(
     }
 }
 
-/// The plot, with what its lines stand for; the point that was clicked.
+/// Shows the plot with its legend. Returns the clicked point.
 pub(super) fn parallel_ui(
     ui: &mut Ui,
     scene: &ParallelScene,
@@ -305,14 +314,14 @@ mod tests {
         let answer = answer();
         let scene = ParallelScene::new(&answer);
         let figure = &scene.figure;
-        // What does not vary has no axis.
+        // A key that does not vary has no axis.
         assert_eq!(figure.x.names, ["num_io_tiles", "time/sample", "memory", "IPUs"]);
         let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
         let expected =
             ["others that fit: 2", "do not fit in memory (dashed): 1", "on the Pareto front: 1"];
         assert_eq!(names, expected);
         assert!(figure.note.starts_with("1 points were refused"), "{}", figure.note);
-        // Points that are alike are drawn once.
+        // Equal points are drawn once.
         for series in 0..3 {
             let stretches = figure.marks.lines.iter().filter(|line| line.series == series);
             assert_eq!(stretches.count(), 3, "{series}");
@@ -320,13 +329,13 @@ mod tests {
         let heights = |at: usize| scene.heights[at].clone().unwrap();
         assert_eq!(heights(0), [0.0, 0.0, 0.0, 0.5]);
         assert_eq!(heights(3), [2.0 / 3.0, UNFIT, 1.0, 0.5]);
-        // Whoever points at a place where lines meet means the one of the front.
+        // Where lines meet, the pointer selects the point of the front.
         let at_ipus = figure.marks.points.iter().find(|point| point.x == 3.0).unwrap();
         assert_eq!(at_ipus.id, 0);
     }
 
     #[test]
-    fn words_stand_at_the_ends_of_axes() {
+    fn axes_are_labelled_at_their_ends() {
         let scene = ParallelScene::new(&answer());
         let words = |at: f64| {
             let labels = scene.figure.labels.iter().filter(|label| label.at[0] == at);

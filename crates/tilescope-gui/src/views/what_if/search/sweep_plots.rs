@@ -1,5 +1,5 @@
-//! Figures of the points of `tilescope sweep`: time over the values of a key, time beside memory, and
-//! keys beside figures.
+//! The figures of the points of `tilescope sweep`: time over the values of a key, time against
+//! memory, and keys with figures.
 
 use super::found::{all_changes_words, changes_words, figures_words, point_words};
 use super::parallel_plot::{ParallelScene, parallel_ui};
@@ -13,21 +13,22 @@ use tilescope_analysis::figures::{
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::Point;
 
-/// Largest and least size of a plot.
+/// The largest size of a plot.
 const SIZE: Vec2 = vec2(520.0, 400.0);
+/// The smallest width of a plot.
 const LEAST_WIDTH: f32 = 360.0;
 
-/// Most points of the front that have a number and a line below the plots.
+/// The largest number of points of the front with a number and a line below the plots.
 const MOST_NUMBERED: usize = 9;
 
-/// Room beside the first and last value, as a share of what is between them.
+/// The margin beside the first and last value, as a share of the distance between them.
 const EDGE: f64 = 0.08;
 
-/// What is drawn of a sweep: made once, however long it is looked at.
+/// The figures of a sweep, computed once.
 pub(crate) struct SweepScene {
-    /// Time over the values of the first key, a line for each combination of the others.
+    /// The time over the values of the first key, with a line for each combination of the others.
     lines: Figure,
-    /// Places of points of the front.
+    /// The indices of the points of the front.
     front: Vec<usize>,
     /// All points by memory and time.
     memory: Figure,
@@ -35,7 +36,7 @@ pub(crate) struct SweepScene {
 }
 
 impl SweepScene {
-    /// Nothing where no point fits in memory.
+    /// Creates the figures; `None` if no point fits in memory.
     pub(crate) fn new(answer: &SweepAnswer) -> Option<Self> {
         let times = answer.points.iter().filter_map(|found| found.point.seconds_per_sample());
         if times.fold(0.0, f64::max) <= 0.0 {
@@ -48,7 +49,7 @@ impl SweepScene {
     }
 }
 
-/// A point with its words, by its place among all points.
+/// A point with its description, by its index among all points.
 pub(super) fn figure_point([x, y]: [f64; 2], series: usize, id: usize, of: &Point) -> FigurePoint {
     FigurePoint { x, y, series, id, name: all_changes_words(of), about: figures_words(of) }
 }
@@ -88,9 +89,10 @@ fn lines(answer: &SweepAnswer, key: &str) -> Figure {
     }
 }
 
-/// All points by memory and time, those of the front with numbers.
+/// All points by memory and time; those of the front have numbers.
 fn memory(answer: &SweepAnswer) -> Figure {
-    let (mut points, mut labels) = (Vec::new(), Vec::new());
+    let mut points = Vec::new();
+    let mut labels = Vec::new();
     for (id, SweepPoint { point, pareto_front }) in answer.points.iter().enumerate() {
         let (Some(memory), Some(time)) = (point.memory(), point.seconds_per_sample()) else {
             continue;
@@ -104,7 +106,8 @@ fn memory(answer: &SweepAnswer) -> Figure {
     let axis = |title, unit, values: fn(&FigurePoint) -> f64| {
         FigureAxis::new(title, unit).around(points.iter().map(values), EDGE)
     };
-    let (marker, weight) = (Marker::Diamond, MarkWeight::Heavy);
+    let marker = Marker::Diamond;
+    let weight = MarkWeight::Heavy;
     let front = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Selection) };
     Figure {
         title: "Time per sample over memory".to_owned(),
@@ -117,7 +120,7 @@ fn memory(answer: &SweepAnswer) -> Figure {
     }
 }
 
-/// The plots, and the points of the front below them; the point that was clicked.
+/// Shows the plots, with the points of the front below them. Returns the clicked point.
 pub(super) fn sweep_page_ui(
     ui: &mut Ui,
     answer: &SweepAnswer,
@@ -125,17 +128,19 @@ pub(super) fn sweep_page_ui(
     chosen: Option<usize>,
 ) -> Option<usize> {
     let Some(scene) = scene else {
-        let words = match answer.points.is_empty() {
-            true => "No point meets the conditions.",
-            false => "No point fits in memory.",
+        let words = if answer.points.is_empty() {
+            "No point meets the conditions."
+        } else {
+            "No point fits in memory."
         };
         ui.label(words);
         return None;
     };
     let mut clicked = None;
-    let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
+    let width = ui.available_width();
+    let gap = ui.spacing().item_spacing.x;
     let half = ((width - gap) / 2.0).min(SIZE.x);
-    let mut plots = |ui: &mut Ui, width: f32| {
+    let mut show_plots = |ui: &mut Ui, width: f32| {
         let size = vec2(width, (width * SIZE.y / SIZE.x).min(SIZE.y));
         for figure in [&scene.lines, &scene.memory] {
             if figure.series.len() > Marker::ALL.len() {
@@ -146,9 +151,10 @@ pub(super) fn sweep_page_ui(
             }
         }
     };
-    match half >= LEAST_WIDTH {
-        true => ui.horizontal_top(|ui| plots(ui, half)),
-        false => ui.vertical(|ui| plots(ui, width.min(SIZE.x))),
+    if half >= LEAST_WIDTH {
+        ui.horizontal_top(|ui| show_plots(ui, half))
+    } else {
+        ui.vertical(|ui| show_plots(ui, width.min(SIZE.x)))
     };
     ui.add_space(spacing::S);
     let clicked = parallel_ui(ui, &scene.parallel, chosen).or(clicked);
@@ -167,8 +173,8 @@ pub(super) fn sweep_page_ui(
     clicked
 }
 
-/// A figure of a size, with the point that is chosen and heights of a line through it; the point that
-/// was clicked.
+/// Shows a figure of a given size, with the selected point and the heights of a line through it.
+/// Returns the clicked point.
 pub(super) fn sized_figure_ui(
     ui: &mut Ui,
     figure: &Figure,

@@ -1,4 +1,4 @@
-//! What `tilescope tune` found: the path as a plot, and the reasons of its steps.
+//! The results of `tilescope tune`: the path as a plot, and the reasons of its steps.
 
 use super::found::changes_words;
 use super::sweep_plots::{figure_point, sized_figure_ui};
@@ -14,14 +14,16 @@ use tilescope_experiments::answers::{TuneAnswer, TuneStepAnswer};
 use tilescope_experiments::objective::TuneObjective;
 use tilescope_report::units::grouped;
 
-/// Size of the plot.
+/// The width of the plot.
 const WIDTH: f32 = 1050.0;
+/// The height of the plot.
 const HEIGHT: f32 = 380.0;
 
-/// Room above the highest point of the path, as a share of it: dead ends beyond are counted.
+/// The space above the highest point of the path, relative to its height. Dead ends above it are
+/// only counted.
 const HEADROOM: f64 = 0.25;
 
-/// Dead ends stand between the step that they were tried after and the next one, within this.
+/// The width for dead ends, between the step after which they were tried and the next one.
 const DEAD_END_WIDTH: f64 = 0.7;
 
 /// The objective of a search, by its name.
@@ -42,7 +44,7 @@ fn axis(objective: TuneObjective) -> FigureAxis {
     FigureAxis::new(title, unit)
 }
 
-/// The plot, and a line for each step; the point that was clicked.
+/// Shows the plot, and a line for each step. Returns the clicked point.
 pub(super) fn tune_page_ui(
     ui: &mut Ui,
     answer: &TuneAnswer,
@@ -60,8 +62,8 @@ pub(super) fn tune_page_ui(
     clicked
 }
 
-/// The path, and what was tried in vain beside it, with the number of what would be above the plot;
-/// nothing where nothing fits.
+/// The path with the dead ends beside it, and the number of dead ends above the plot; `None` if
+/// nothing fits.
 fn path_figure(answer: &TuneAnswer) -> Option<(Figure, usize)> {
     const TRIED: usize = 0;
     const PATH: usize = 1;
@@ -87,9 +89,11 @@ fn path_figure(answer: &TuneAnswer) -> Option<(Figure, usize)> {
     points.extend(path);
     let last = answer.path.len();
     let y = axis(objective).between([0.0, top]);
-    let (marker, weight) = (Marker::Cross, MarkWeight::Light);
+    let marker = Marker::Cross;
+    let weight = MarkWeight::Light;
     let tried = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Weak) };
-    let (marker, weight) = (Marker::Diamond, MarkWeight::Heavy);
+    let marker = Marker::Diamond;
+    let weight = MarkWeight::Heavy;
     let steps = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Selection) };
     let figure = Figure {
         title: format!("{} over steps", y.title),
@@ -138,9 +142,9 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
     }
 }
 
-/// Where dead ends stand: side by side behind the step that they were tried after.
+/// The positions of dead ends: side by side after the step that they were tried from.
 fn dead_ends(answer: &TuneAnswer, objective: TuneObjective, series: usize) -> Vec<FigurePoint> {
-    // The spec as it is and the path come before them.
+    // The original spec and the path precede them.
     let first = 1 + answer.path.len();
     let mut of_step: BTreeMap<usize, Vec<FigurePoint>> = BTreeMap::new();
     for (at, end) in answer.dead_ends.iter().enumerate() {

@@ -1,0 +1,36 @@
+"""Figures of topics as pictures."""
+
+from __future__ import annotations
+
+import os
+
+
+class Plot:
+    """A figure of a topic: its whole `name`, its `title`, what it is `about`, and the picture as
+    `svg`. Notebooks show it."""
+
+    __slots__ = ("name", "title", "about", "svg")
+
+    def __init__(self, name: str, title: str, about: str, svg: str) -> None:
+        self.name = name
+        self.title = title
+        self.about = about
+        self.svg = svg
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the picture, as SVG."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.svg)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        # As wide as the page at most.
+        scroll = '<div style="overflow-x:auto">'
+        return f"<figure>{scroll}{self.svg}</div><figcaption>{escape(self.about)}</figcaption></figure>"
+
+    def __repr__(self) -> str:
+        return f"<tilescope.Plot {self.name}: {self.title}>"

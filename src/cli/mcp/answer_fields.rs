@@ -1,0 +1,151 @@
+//! What answers of tools consist of: declared once beside their arguments, for the schema that
+//! clients read.
+
+use serde_json::{Map, Value, json};
+
+/// What a field of an answer is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AnswerKind {
+    Text,
+    Texts,
+    Number,
+    /// Null where one is not known.
+    Numbers,
+    Whole,
+    Flag,
+    /// A text, a number, an object or a list.
+    Any,
+    /// An object whose fields are not declared, such as the figures of a report.
+    Object,
+    /// An object with these fields, all of them there.
+    Fields(&'static [AnswerField]),
+    /// Objects with these fields, as far as they have them. The last may say how many are left off.
+    Rows(&'static [AnswerField]),
+    /// Rows that are lists of cells, or objects. The last may say how many are left off.
+    Cells,
+}
+
+/// Whether a field is there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Presence {
+    Always,
+    /// There, and null where it is not known.
+    OrNull,
+    Sometimes,
+}
+
+/// A field of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerField {
+    name: &'static str,
+    kind: AnswerKind,
+    presence: Presence,
+    about: &'static str,
+}
+
+/// What answers about reports may say besides.
+const OF_REPORTS: [AnswerField; 3] = [
+    AnswerField::sometimes("link", AnswerKind::Text, "What opens the place: tilescope LINK"),
+    AnswerField::sometimes(
+        "note",
+        AnswerKind::Text,
+        "That the report was simulated for the answer",
+    ),
+    AnswerField::sometimes("warnings", AnswerKind::Texts, "What is missing or odd in the report"),
+];
+
+impl AnswerField {
+    /// One that is always there.
+    pub(super) const fn always(name: &'static str, kind: AnswerKind, about: &'static str) -> Self {
+        Self { name, kind, presence: Presence::Always, about }
+    }
+
+    /// One that is null where it is not known.
+    pub(super) const fn or_null(name: &'static str, kind: AnswerKind, about: &'static str) -> Self {
+        Self { name, kind, presence: Presence::OrNull, about }
+    }
+
+    /// One that only some answers have.
+    pub(super) const fn sometimes(
+        name: &'static str,
+        kind: AnswerKind,
+        about: &'static str,
+    ) -> Self {
+        Self { name, kind, presence: Presence::Sometimes, about }
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = self.kind.schema();
+        if self.presence == Presence::OrNull {
+            schema["type"] = json!([schema["type"], "null"]);
+        }
+        schema["description"] = self.about.into();
+        schema
+    }
+}
+
+impl AnswerKind {
+    fn schema(self) -> Value {
+        match self {
+            Self::Text => json!({ "type": "string" }),
+            Self::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Self::Number => json!({ "type": "number" }),
+            Self::Numbers => json!({ "type": "array", "items": { "type": ["number", "null"] } }),
+            Self::Whole => json!({ "type": "integer" }),
+            Self::Flag => json!({ "type": "boolean" }),
+            Self::Any => json!({}),
+            Self::Object => json!({ "type": "object" }),
+            Self::Fields(fields) => object(fields.iter(), true),
+            Self::Rows(fields) => {
+                let row = json!({ "type": "object", "properties": properties(fields.iter()) });
+                json!({ "type": "array", "items": row })
+            }
+            Self::Cells => json!({ "type": "array", "items": { "type": ["array", "object"] } }),
+        }
+    }
+}
+
+/// The JSON schema of the answers of a tool.
+pub(super) fn schema(fields: &[AnswerField]) -> Value {
+    object(fields.iter().chain(&OF_REPORTS), false)
+}
+
+fn object<'a>(fields: impl Iterator<Item = &'a AnswerField> + Clone, is_open: bool) -> Value {
+    let required = fields.clone().filter(|field| field.presence != Presence::Sometimes);
+    let required: Vec<&str> = required.map(|field| field.name).collect();
+    let properties = properties(fields);
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": is_open,
+    })
+}
+
+fn properties<'a>(fields: impl Iterator<Item = &'a AnswerField>) -> Map<String, Value> {
+    fields.map(|field| (field.name.to_owned(), field.schema())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_says_what_is_there() {
+        const POINT: [AnswerField; 1] =
+            [AnswerField::always("cycles", AnswerKind::Whole, "Cycles of the run")];
+        let fields = [
+            AnswerField::always("before", AnswerKind::Fields(&POINT), "A point"),
+            AnswerField::or_null("gain", AnswerKind::Number, "A share"),
+            AnswerField::sometimes("rows", AnswerKind::Rows(&POINT), "Points"),
+        ];
+        let schema = schema(&fields);
+        assert_eq!(schema["required"], json!(["before", "gain"]));
+        assert_eq!(schema["properties"]["gain"]["type"], json!(["number", "null"]));
+        assert_eq!(schema["properties"]["before"]["required"], json!(["cycles"]));
+        let row = &schema["properties"]["rows"]["items"];
+        assert_eq!((&row["type"], row.get("required")), (&json!("object"), None));
+        assert_eq!(schema["additionalProperties"], false);
+        assert!(schema["properties"]["warnings"].is_object());
+    }
+}
