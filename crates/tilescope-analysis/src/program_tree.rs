@@ -123,8 +123,9 @@ fn all_programs(programs: &ProgramNodeTable) -> Vec<ProgramTreeRow> {
         places.push((place, id));
     }
     places.sort_unstable();
-    let row = |(_, id)| ProgramTreeRow { id, depth: 0, parent: false, copies: 0 };
-    places.into_iter().map(row).take(MAX_ROWS).collect()
+    places.truncate(MAX_ROWS);
+    let ids = places.into_iter().map(|(_, id)| id);
+    ids.map(|id| ProgramTreeRow { id, depth: 0, parent: false, copies: 0 }).collect()
 }
 
 /// Fewer consecutive stream copies are shown one by one.
