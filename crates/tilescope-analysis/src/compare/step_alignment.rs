@@ -210,8 +210,10 @@ impl StepAlignment {
         let idle_source = SideSum { cycles: idle.0, ..SideSum::default() };
         let idle_target = SideSum { cycles: idle.1, ..SideSum::default() };
         sums.insert(StepChangeKind::Idle, (idle_source, idle_target));
-        let names =
-            StepChangeNames { pairs, programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?) };
+        let names = StepChangeNames {
+            pairs,
+            programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?),
+        };
         let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
             let (source, target) = (source.located(&a)?, target.located(&b)?);
             Ok(StepChange { what, name: names.name_of(what), source, target })
