@@ -15,7 +15,7 @@ use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchQueryError, f
 use tilescope_analysis::sql::{ListedColumn, ListedTable, list_tables};
 use tilescope_analysis::topics::{TOPICS, topic};
 use tilescope_analysis::{insights, summary};
-use tilescope_arrow::{RowSelection, read_table, tables};
+use tilescope_arrow::{GroupKey, RowSelection, read_groups, read_table, tables};
 use tilescope_html::figure_svg;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{ReportError, ReportOrigin};
@@ -192,7 +192,7 @@ impl Report {
     }
 
     /// A table by name. `ipus` and `cycles` select rows of those tables that have them.
-    #[pyo3(signature = (name, ipus=None, cycles=None))]
+    #[pyo3(signature = (name, ipus=None, cycles=None, group_by=None))]
     fn table(
         &self,
         py: Python<'_>,

@@ -17,8 +17,7 @@ use tilescope_experiments::budget::SearchBudget;
 use tilescope_experiments::spec_difference::{KeyDifference, SpecDifference};
 use tilescope_experiments::strategies::difference::{DifferenceFigure, DifferenceTrials};
 use tilescope_experiments::strategies::explain::{
-    EndWithoutFigure, ExplainError, Explanation, PairInteraction, Part, PartOrigin, UnitSet,
-    explain,
+    EndWithoutFigure, ExplainError, Explanation, Part, PartOrigin, UnitSet, explain,
 };
 use tilescope_experiments::trial::end_with_parent;
 use tilescope_report::Report;

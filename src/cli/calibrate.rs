@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::calibration::{
-    ConstantFit, ConstantState, FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
+    ConstantState, FitConstant, FitResult, MeasuredBesideSimulated, fit, predict,
 };
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_experiments::trial::{TrialRunner, in_parallel};

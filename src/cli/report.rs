@@ -70,8 +70,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Ok(writeln!(output, "{}", file.display())?);
     }
     let second = open_side("target")?;
-    let source = name("report");
-    let target = name("target");
+    let source = get_name("report");
+    let target = get_name("target");
     let alignment = ReportAlignment::without_links(&first, &second)?;
     let sides = ComparedReports {
         source: &first,

@@ -5,7 +5,7 @@ use super::text_table::table_lines;
 use crate::cli::error::{JobError, UsageError};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
-use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::tables::tile_samples::samples;
 use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, metadata_names};
 use tilescope_report::Report;

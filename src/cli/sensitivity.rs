@@ -9,8 +9,7 @@ use clap::{Arg, ArgMatches};
 use std::io::Write;
 use tilescope_analysis::sensitivity::path_words;
 use tilescope_experiments::answers::{OperationAnswer, ResourceAnswer, SensitivityAnswer};
-use tilescope_report::CompilationReport;
-use tilescope_report::units::{Cycles, grouped};
+use tilescope_report::units::grouped;
 use tilescope_sim::sensitivity::{FACTORS, SensitivityError, SensitivityRequest, sensitivity};
 
 /// `tilescope sensitivity`

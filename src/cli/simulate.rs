@@ -13,7 +13,7 @@ use tilescope_analysis::running_costs::machine_rate;
 use tilescope_experiments::trial::{TrialFigures, end_with_parent};
 use tilescope_report::RunningCostKind;
 use tilescope_report::StepLayout;
-use tilescope_report::units::{Cycles, IpuId, NumberFormat, exact_bytes, grouped};
+use tilescope_report::units::{Cycles, NumberFormat, exact_bytes, grouped};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{
     BalancedStage, MOST_RECORDS, ProgramFigures, SimulateError, Simulation, balance, enough_ipus,

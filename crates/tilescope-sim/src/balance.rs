@@ -112,12 +112,12 @@ fn fastest_program<'a>(
     let firsts: Vec<Vec<StageSpec>> =
         search.tried[..search.firsts].iter().map(|split| split.stages.clone()).collect();
     search.tried.sort_by_key(|split| split.cycles);
-    let whole = |stages: &[StageSpec]| -> Result<CompiledProgram, CompileError> {
+    let compile_whole = |stages: &[StageSpec]| -> Result<CompiledProgram, CompileError> {
         Ok(lowered.program(source.placement(stages)?, ProgramExtent::Whole)?)
     };
     let mut fastest = None;
     for split in &search.tried {
-        let program = whole(&split.stages)?;
+        let program = compile_whole(&split.stages)?;
         if program.tiles_out_of_memory() > 0 {
             fastest.get_or_insert(program);
             continue;
@@ -125,9 +125,10 @@ fn fastest_program<'a>(
         let mut taken = program;
         // The split that is faster in a shortened run need not be faster in the whole run.
         for stages in firsts.iter().filter(|stages| short.is_some() && **stages != split.stages) {
-            let other = whole(stages)?;
-            let length = |of: &CompiledProgram| length_of_run(of, &source.spec);
-            if other.tiles_out_of_memory() == 0 && length(&other) < length(&taken) {
+            let other = compile_whole(stages)?;
+            if other.tiles_out_of_memory() == 0
+                && length_of_run(&other, &source.spec) < length_of_run(&taken, &source.spec)
+            {
                 taken = other;
             }
         }
@@ -259,14 +260,16 @@ fn block_costs(program: &CompiledProgram, graph: &ModelGraph) -> Vec<Cycles> {
     let CompilationReport { programs, operations, .. } = &program.compilation;
     let passes = program.parts.fragments.iter().filter(|of| of.pass != TrainingPass::Update);
     for fragment in passes {
-        let runs = |block: &usize| program.placement.runs(fragment.stage, BlockId(*block));
-        let Some(first) = (0..costs.len()).find(runs) else { continue };
+        let mut blocks = (0..costs.len()).map(BlockId);
+        let first = blocks.find(|block| program.placement.runs(fragment.stage, *block));
+        let Some(BlockId(first)) = first else { continue };
         for_each_leaf(&fragment.items, 1, &mut |leaf, times| {
             let operation = programs[leaf.index()].operation;
             let block = operation.and_then(|of| operations[of.index()].block.as_ref());
             let block = block.and_then(|name| places.get(name.as_str()).copied());
             let cost = program.leaf_costs.get(&leaf).map_or(Cycles::ZERO, |cost| cost.cycles);
-            costs[block.filter(runs).unwrap_or(first)] += times * cost;
+            let own = block.filter(|own| program.placement.runs(fragment.stage, BlockId(*own)));
+            costs[own.unwrap_or(first)] += times * cost;
         });
     }
     costs

@@ -110,19 +110,19 @@ impl<'a> Simulation<'a> {
     pub fn compile(spec: &'a Spec, most_records: u64) -> Result<Self, SimulateError> {
         let accumulation = spec.options.gradient_accumulation;
         let iterations = spec.options.device_iterations;
-        let allowed = |records: u64| {
+        let check_length = |records: u64| {
             let forecast = RunForecast { records, layout: StepLayout::for_bars(records) };
             let too_long =
                 SimulateError::TooLong { forecast, most: most_records, accumulation, iterations };
             if records > most_records { Err(too_long) } else { Ok(()) }
         };
         if accumulation.saturating_mul(iterations) > MOST_COUNTED_MICRO_BATCHES {
-            allowed(records_of_long_run(spec)?)?;
+            check_length(records_of_long_run(spec)?)?;
         }
         let mut compiled = compile(spec)?;
         let fits = compiled.tiles_out_of_memory() == 0;
         let run = if fits { Some(run::dry_run(&compiled, spec)) } else { None };
-        allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
+        check_length(run.as_ref().map_or(0, |run| run.trace_bars))?;
         if let Some(run) = &run {
             compiled.compilation.host = run.host.clone();
             compiled.compilation.replica_classes = run.replica_classes.clone();

@@ -402,7 +402,7 @@ impl VariableTable {
     /// Numbers of the parts of a variable.
     pub(super) fn part_range(&self, variable: VariableId) -> Range<u32> {
         let get_number = |at: usize| self.first_parts.get(at).copied().unwrap_or_default();
-        get_number(variable.index())..number(variable.index() + 1)
+        get_number(variable.index())..get_number(variable.index() + 1)
     }
 
     /// The variable of a part.

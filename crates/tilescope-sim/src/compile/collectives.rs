@@ -190,7 +190,9 @@ impl ProgramBuilder<'_> {
         };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
-        ring.into_iter().for_each(|ring| self.rings.note(ring, copy));
+        if let Some(ring) = ring {
+            self.rings.note(ring, copy);
+        }
         // Equal steps of one IPU share code.
         let known = self.tables.code_exists_or_insert(ipu, &format!("{round:?} {bytes:?}"));
         let code_bytes =

@@ -8,7 +8,6 @@ use super::transfers::StageCopyGroup;
 use crate::schedule::WeightUpdateTiming;
 use crate::shape::TensorId;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
 
@@ -197,21 +196,18 @@ impl ProgramBuilder<'_> {
         }
         let lives = &lowered.liveness;
         let steps = &emitted.steps;
-        let step = |phase: usize| steps.get(phase).copied();
-        let span = |live: Range<usize>| {
-            let last = live.end.checked_sub(1).filter(|_| live.end < steps.len()).and_then(step);
-            step(live.start).unwrap_or(first)..last.map_or(end, |last| last + 1)
-        };
-        let inputs = node.inputs.iter().zip(lives.input_phases(steps.len()));
-        let outputs = node.outputs.iter().zip(lives.output_phases(steps.len()));
-        let inputs =
-            inputs.map(|(tensor, live)| (tensor, first..span(live).end, lives.input_constraint));
-        let outputs =
-            outputs.map(|(tensor, live)| (tensor, span(live).start..end, lives.output_constraint));
-        for (tensor, used, place) in inputs.chain(outputs) {
+        for (tensor, live) in node.inputs.iter().zip(lives.input_phases(steps.len())) {
             let buffer = plan.tensors.buffer(*tensor, stage, ipu, pass);
-            self.variables.lifetimes.extend_to(buffer, used);
-            self.variables.lifetimes.require_place(buffer, place);
+            let is_read_to_the_end = live.end == 0 || live.end >= steps.len();
+            let until = if is_read_to_the_end { end } else { steps[live.end - 1] + 1 };
+            self.variables.lifetimes.extend_to(buffer, first..until);
+            self.variables.lifetimes.require_place(buffer, lives.input_constraint);
+        }
+        for (tensor, live) in node.outputs.iter().zip(lives.output_phases(steps.len())) {
+            let buffer = plan.tensors.buffer(*tensor, stage, ipu, pass);
+            let from = steps.get(live.start).copied().unwrap_or(first);
+            self.variables.lifetimes.extend_to(buffer, from..end);
+            self.variables.lifetimes.require_place(buffer, lives.output_constraint);
         }
         self.variables.add_of_work((work, &emitted), operation, &name, ipu);
         items

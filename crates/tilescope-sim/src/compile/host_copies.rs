@@ -118,7 +118,9 @@ impl ProgramBuilder<'_> {
         let route =
             tensors.first().map_or(HostRoute::PLAIN, |tensor| self.plan.input_route(*tensor));
         let mut copies = stream_copies(&mut self.tables, stage, ipu, &arriving, true);
-        copies.iter_mut().for_each(|copy| copy.route = route);
+        for copy in &mut copies {
+            copy.route = route;
+        }
         for (copy, tensor) in copies.iter_mut().zip(tensors) {
             self.arrange_input(copy, *tensor, first);
         }
@@ -212,7 +214,9 @@ impl ProgramBuilder<'_> {
             .collect();
         let route = self.plan.common_route();
         let mut copies = stream_copies(&mut self.tables, stage, ipu, &leaving, false);
-        copies.iter_mut().for_each(|copy| copy.route = route);
+        for copy in &mut copies {
+            copy.route = route;
+        }
         for (copy, output) in copies.iter_mut().zip(prepared) {
             let wire = self.plan.output_element_type(output.tensor);
             copy.tensor = Some(self.plan.streamed(output.tensor, wire));

@@ -39,7 +39,7 @@ pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::StageCopyGroup;
 
 use crate::error_bands;
-use crate::graph::{GraphError, GraphNode, GraphProblem, ModelGraph, TrainingConfig};
+use crate::graph::{GraphError, GraphProblem, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
 use crate::model::{ModelSpec, OperationKind};
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
@@ -392,8 +392,8 @@ fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String>
     let own = spec.model.precision;
     let mut notes = Vec::new();
     for kind in OperationKind::ALL {
-        let has = |node: &GraphNode| OperationKind::of(node.operator.as_ref()) == Some(kind);
-        if spec.model.precision_of.of(kind, own) != own && !graph.nodes.iter().any(has) {
+        let mut kinds = graph.nodes.iter().map(|node| OperationKind::of(node.operator.as_ref()));
+        if spec.model.precision_of.of(kind, own) != own && !kinds.any(|of| of == Some(kind)) {
             notes.push(format!(
                 "Warning: {} changes nothing: the model has no such operation",
                 kind.key()

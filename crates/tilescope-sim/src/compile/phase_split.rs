@@ -96,7 +96,7 @@ fn cycles_of_weights(
     let options = &spec.options;
     let training = spec.model.training;
     let ty = &graph.tensor(weight).ty;
-    let remote = |location: &TensorLocation, bytes: Bytes, times: f64| {
+    let copy = |location: &TensorLocation, bytes: Bytes, times: f64| {
         let times = if location.is_off_chip(ty.elements()) { times } else { 0.0 };
         times * bytes.as_f64() / system.remote_bytes_per_cycle
     };
@@ -104,7 +104,7 @@ fn cycles_of_weights(
     let own = bytes(graph, weight);
     let compute_batches = options.batch_serialization_settings.compute_batches() as f64;
     if !training {
-        return remote(&location.weights, own, 1.0) / compute_batches;
+        return copy(&location.weights, own, 1.0) / compute_batches;
     }
     let accumulates = options.gradient_accumulation > 1;
     let state: Bytes = spec
@@ -115,11 +115,10 @@ fn cycles_of_weights(
         .map(|(_, dtype)| ty.elements() * dtype.unwrap_or(ty.dtype).bytes())
         .sum();
     // Load and store.
-    let update =
-        remote(&location.weights, own, 2.0) + remote(&location.optimizer_state, state, 2.0);
-    let accumulator = if accumulates { remote(&location.accumulators, own, 2.0) } else { 0.0 };
+    let update = copy(&location.weights, own, 2.0) + copy(&location.optimizer_state, state, 2.0);
+    let accumulator = if accumulates { copy(&location.accumulators, own, 2.0) } else { 0.0 };
     // Once for the forward pass and once for the backward pass.
-    let passes = remote(&location.weights, own, 2.0) + accumulator;
+    let passes = copy(&location.weights, own, 2.0) + accumulator;
     (passes + update / options.gradient_accumulation as f64) / compute_batches
 }
 

@@ -166,10 +166,11 @@ impl<'a> ProgramPlan<'a> {
 
     /// Floating point operations of a node on the shares of its operands.
     pub(super) fn flops_of_share(&self, node: &GraphNode) -> u64 {
-        let shares = |ids: &[TensorId]| -> Vec<TensorInfo> {
-            ids.iter().map(|id| self.sharding.share(&self.graph.tensor(*id).ty)).collect()
-        };
-        node.operator.flops(&shares(&node.inputs), &shares(&node.outputs))
+        node.operator.flops(&self.share_types(&node.inputs), &self.share_types(&node.outputs))
+    }
+
+    fn share_types(&self, tensors: &[TensorId]) -> Vec<TensorInfo> {
+        tensors.iter().map(|id| self.sharding.share(&self.graph.tensor(*id).ty)).collect()
     }
 
     /// The location of tensors of a role. `None` for roles that never leave the chip.

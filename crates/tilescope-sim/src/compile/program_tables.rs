@@ -577,10 +577,9 @@ fn exchange_cost(
     traffic: &TileRuns<TileTraffic>,
     cycles: &TileRuns<Cycles>,
 ) -> LeafProgramCost {
-    let total = |count: fn(&TileTraffic) -> Bytes| traffic.map(count).total();
     LeafProgramCost {
-        bytes_in: total(|tile| tile.bytes_in),
-        bytes_out: total(|tile| tile.bytes_out),
+        bytes_in: traffic.map(|tile| tile.bytes_in).total(),
+        bytes_out: traffic.map(|tile| tile.bytes_out).total(),
         ..cost(ipu, cycles, EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles())
     }
 }

@@ -3,7 +3,7 @@
 use super::data_flow::BufferKey;
 use super::fragment_items::{FragmentItem, first_leaf, last_leaf};
 use super::program_builder::ProgramBuilder;
-use super::program_tables::{LeafProgramCost, whole_ipu_cost};
+use super::program_tables::whole_ipu_cost;
 use super::tensor_analysis::TensorBuffer;
 use crate::cost_constants::{REMOTE_BEGIN_CYCLES, REMOTE_END_CYCLES};
 use crate::poplar::exchange;
@@ -193,17 +193,15 @@ impl ProgramBuilder<'_> {
     ) -> ProgramId {
         let RemoteTransfer { name, bytes, .. } = copy;
         let name = format!("{name}/{}", if load { "remoteLoad" } else { "remoteStore" });
-        let moves = kind == ProgramKind::StreamCopyMid;
-        let moved = |here: bool| if moves && here { bytes.total() } else { Bytes::ZERO };
-        let cost = LeafProgramCost {
-            bytes_in: moved(load),
-            bytes_out: moved(!load),
-            ..whole_ipu_cost(ipu, cycles, bytes.tile_count())
-        };
+        let mut cost = whole_ipu_cost(ipu, cycles, bytes.tile_count());
+        if kind == ProgramKind::StreamCopyMid {
+            let moved = if load { &mut cost.bytes_in } else { &mut cost.bytes_out };
+            *moved = bytes.total();
+        }
         let stream = StreamEndpoint::RemoteBuffer;
         let program = ProgramNode { ipu: Some(ipu), stream, ..ProgramNode::new(kind, &name) };
         let id = self.tables.push_leaf_with_cost(program, cost, bytes);
-        if moves {
+        if kind == ProgramKind::StreamCopyMid {
             // Equal copies share code: their buffers are rows of one buffer, addressed by an
             // offset.
             let known = self.tables.code_exists_or_insert(ipu, &format!("{load} {bytes:?}"));

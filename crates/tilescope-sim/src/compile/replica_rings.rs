@@ -61,16 +61,17 @@ impl<'a> ReplicaRings<'a> {
                 programs,
             })
             .collect();
+        if rings.is_empty() {
+            return (rings, Vec::new());
+        }
         let most = [
             (MachineInterface::LadderLinks, system.ladder_bytes_per_cycle),
             (MachineInterface::PairLinks, system.pair_bytes_per_cycle),
             (MachineInterface::Gateways, system.gateway_bytes_per_cycle),
         ];
-        let known = most.into_iter().filter(|_| !rings.is_empty());
         let bandwidths =
-            known.map(|(interface, bytes_per_cycle)| Bandwidth { interface, bytes_per_cycle });
-        let bandwidths = bandwidths.collect();
-        (rings, bandwidths)
+            most.map(|(interface, bytes_per_cycle)| Bandwidth { interface, bytes_per_cycle });
+        (rings, bandwidths.to_vec())
     }
 
     /// The members of a group and their positions in the system.

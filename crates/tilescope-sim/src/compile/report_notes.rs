@@ -198,7 +198,10 @@ pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option
 /// A note on the way in which samples are counted, if the file leaves that open.
 fn batch_assumption(spec: &Spec) -> Option<String> {
     let batch = &spec.model.file.as_ref()?.batch;
-    batch.assumption.clone().filter(|_| spec.model.batch_size == batch.samples)
+    if spec.model.batch_size != batch.samples {
+        return None;
+    }
+    batch.assumption.clone()
 }
 
 fn memory_proportion(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {

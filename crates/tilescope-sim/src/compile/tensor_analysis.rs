@@ -435,9 +435,9 @@ fn alias_roots(
         for input in inputs {
             let [made, used] =
                 [graph.tensor(*input).block, node.block].map(|of| placement.stage(of));
-            let ipu = |stage: usize| placement.stages[stage].ipu;
+            let same_ipu = placement.stages[made].ipu == placement.stages[used].ipu;
             // Steps of IPUs that share rows are consecutive stages.
-            let here = made == used || graph.row_shards > 1 && ipu(made) == ipu(used);
+            let here = made == used || graph.row_shards > 1 && same_ipu;
             // A view of a tensor that another stage sent is a view of the received copy.
             // A result with another shape, type or layout than the operand cannot overwrite it.
             let fit = outputs.iter().all(|output| {

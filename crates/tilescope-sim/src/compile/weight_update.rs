@@ -212,18 +212,17 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         use CollectiveGroup::{All, Domain, Orthogonal, Rows};
         use CollectiveKind::{AllGather, ReduceScatter};
-        let of = |wanted: &dyn Fn(&ParameterUpdate) -> bool| -> Vec<(&ParameterUpdate, TensorId)> {
-            let wanted = updates.iter().filter(|update| wanted(update));
-            wanted.map(|update| (update, update.gradient())).collect()
-        };
-        let whole = of(&|update| !update.is_sharded);
-        let split = of(&|update| update.is_sharded);
+        let gradients = updates.iter().map(|update| (update, update.gradient()));
+        let (split, whole): (Vec<_>, Vec<_>) = gradients.partition(|(of, _)| of.is_sharded);
         // Sharded accumulators already hold sums over the domain.
-        let scattered =
-            of(&|update| update.is_sharded && !self.plan.sharding.splits(update.gradient()));
-        let copied = of(&|update| self.is_copied(update));
-        let copied_whole = of(&|update| self.is_copied(update) && !update.is_sharded);
-        let copied_split = of(&|update| self.is_copied(update) && update.is_sharded);
+        let mut scattered = split.clone();
+        scattered.retain(|(_, gradient)| !self.plan.sharding.splits(*gradient));
+        let mut copied_whole = whole.clone();
+        copied_whole.retain(|(update, _)| self.is_copied(update));
+        let mut copied_split = split.clone();
+        copied_split.retain(|(update, _)| self.is_copied(update));
+        let copied = updates.iter().filter(|update| self.is_copied(update));
+        let copied: Vec<_> = copied.map(|update| (update, update.gradient())).collect();
         let steps = [
             (ReduceScatter, Rows, &copied),
             (AllGather, Rows, &copied_split),

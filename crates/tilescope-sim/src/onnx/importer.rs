@@ -62,11 +62,15 @@ impl<'a> Importer<'a> {
         });
         let mut readers = vec![0; file.values.len()];
         let read = file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
-        read.chain(&file.outputs).for_each(|value| readers[value.index()] += 1);
+        for value in read.chain(&file.outputs) {
+            readers[value.index()] += 1;
+        }
         let mut dequantizers = vec![0; file.values.len()];
-        let of_bits = file.nodes.iter().filter(|node| node.op == "DequantizeLinear");
-        let of_bits = of_bits.filter_map(|node| node.inputs.first().copied().flatten());
-        of_bits.for_each(|value| dequantizers[value.index()] += 1);
+        for node in file.nodes.iter().filter(|node| node.op == "DequantizeLinear") {
+            if let Some(value) = node.inputs.first().copied().flatten() {
+                dequantizers[value.index()] += 1;
+            }
+        }
         let mut importer = Self {
             file,
             dequantizers,
@@ -96,7 +100,9 @@ impl<'a> Importer<'a> {
             .collect();
         for node in &self.file.nodes {
             if node.inputs.iter().flatten().any(|input| trained[input.index()]) {
-                node.outputs.iter().flatten().for_each(|output| trained[output.index()] = true);
+                for output in node.outputs.iter().flatten() {
+                    trained[output.index()] = true;
+                }
             }
         }
         trained
@@ -119,9 +125,10 @@ impl<'a> Importer<'a> {
 
     /// Rejects all unknown operators at once, unless the spec allows them.
     pub(super) fn check_known(&self, unknown: &[UnknownOperator]) -> Result<(), GraphError> {
-        let Some(first) = unknown.first().filter(|_| !self.settings.options.allow_unknown) else {
+        if self.settings.options.allow_unknown {
             return Ok(());
-        };
+        }
+        let Some(first) = unknown.first() else { return Ok(()) };
         let node = first.nodes.first().cloned().unwrap_or_default();
         Err(GraphError::new(node, ImportProblem::UnknownOperators(unknown.to_vec())))
     }

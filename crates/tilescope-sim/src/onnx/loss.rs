@@ -43,7 +43,9 @@ fn weights_lead_to(file: &OnnxGraph, output: ValueId) -> bool {
     }
     for node in &file.nodes {
         if node.inputs.iter().flatten().any(|input| made[input.index()]) {
-            node.outputs.iter().flatten().for_each(|output| made[output.index()] = true);
+            for output in node.outputs.iter().flatten() {
+                made[output.index()] = true;
+            }
         }
     }
     made[output.index()]

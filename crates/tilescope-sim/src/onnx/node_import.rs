@@ -264,10 +264,15 @@ impl<'a> NodeImport<'_, 'a> {
             return Ok(x);
         }
         let missing = shape.len().saturating_sub(ty.shape.len());
-        let repeated = |axis: usize| axis < missing || ty.shape[axis - missing] != shape[axis];
-        let axes: Vec<usize> = (0..shape.len()).filter(|axis| repeated(*axis)).collect();
-        let kept: Vec<u64> =
-            (0..shape.len()).filter(|axis| !repeated(*axis)).map(|axis| shape[axis]).collect();
+        let mut axes = Vec::new();
+        let mut kept = Vec::new();
+        for (axis, size) in shape.iter().enumerate() {
+            if axis < missing || ty.shape[axis - missing] != *size {
+                axes.push(axis);
+            } else {
+                kept.push(*size);
+            }
+        }
         let x = self.reshape(&format!("{part}/values"), x, &kept)?;
         if axes.is_empty() {
             return Ok(x);

@@ -28,16 +28,19 @@ impl Importer<'_> {
         let heads = [self.matrices(1, "MatMul"), self.matrices(1, "Linear")].concat();
         let by_shape: HashMap<[u64; 2], &OnnxValue> =
             heads.into_iter().map(|head| ([head.dims[0], head.dims[1]], head)).collect();
-        let (table, head) = self.matrices(0, "Gather").into_iter().find_map(|table| {
+        for table in self.matrices(0, "Gather") {
             let turned = [table.dims[1], table.dims[0]];
-            let head = by_shape.get(&turned).filter(|_| turned[0] != turned[1])?;
-            Some((table, *head))
-        })?;
-        Some(format!(
-            "{:?} has the shape of {:?} turned around: if the model shares one table, its exporter \
-             has written it twice, and it is loaded twice, as PopART would",
-            head.name, table.name
-        ))
+            if let Some(head) = by_shape.get(&turned)
+                && turned[0] != turned[1]
+            {
+                return Some(format!(
+                    "{:?} has the shape of {:?} turned around: if the model shares one table, its \
+                     exporter has written it twice, and it is loaded twice, as PopART would",
+                    head.name, table.name
+                ));
+            }
+        }
+        None
     }
 
     /// Weights with two axes that nodes of an operator read as this input.

@@ -165,7 +165,9 @@ impl Operator for NormOfSumsOp {
             return Err(ShapeError::NoSums);
         }
         let sums = sums_type(self.0, &inputs[0]);
-        inputs[self.operands()..].iter().try_for_each(|of_part| expect_same(&sums, of_part))?;
+        for of_part in &inputs[self.operands()..] {
+            expect_same(&sums, of_part)?;
+        }
         norm_passes::expect_channels(&inputs[..self.operands()], inputs[0].shape[1])?;
         Ok(self.0.axes(&inputs[0]).outputs(&inputs[0]))
     }

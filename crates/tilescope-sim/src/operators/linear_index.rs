@@ -15,7 +15,9 @@ pub(crate) fn rolled(rank: usize, axis: usize) -> Vec<usize> {
 /// The operator that reverts a transposition.
 pub(crate) fn unrolled(permutation: &[usize]) -> TransposeOp {
     let mut inverse = vec![0; permutation.len()];
-    permutation.iter().enumerate().for_each(|(new, old)| inverse[*old] = new);
+    for (new, old) in permutation.iter().enumerate() {
+        inverse[*old] = new;
+    }
     TransposeOp { permutation: inverse }
 }
 

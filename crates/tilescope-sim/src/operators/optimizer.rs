@@ -181,11 +181,12 @@ fn squared_norms(
     let rows = TensorRows::new(&flat, seen, &[0]);
     let machine = update.machine;
     let float = DType::Float;
-    let mut norm = |name: &str| {
+    let mut add_squares = |name: &str| {
         rows.reduce(machine, &mut update.work, name, ReduceOperation::SquareAdd, float)
             .map_err(|error| node.error(error))
     };
-    let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
+    let weights = add_squares("lambSquare/weights")?;
+    add_squares("lambSquare/step")?;
     Ok(ReplicaSum {
         after: update.work.items.len(),
         dtype: float,
@@ -244,10 +245,10 @@ impl Operator for VarUpdateOp {
                     let phase = elementwise::apart("gradientUnscale", product, dtype, elements);
                     update.work.push(phase);
                 }
-                let state = |at: usize| lowering.tensor_type(node.inputs[2 + at]).dtype;
+                let states = [2, 3].map(|at| lowering.tensor_type(node.inputs[at]).dtype);
                 let decays = self.optimizer != Optimizer::Adam;
                 let step = if decays { DECAYING_STEP } else { STEP };
-                update.adaptive_step([state(0), state(1)], step);
+                update.adaptive_step(states, step);
             }
         }
         let mut rate = SCALAR_FUNCTION;

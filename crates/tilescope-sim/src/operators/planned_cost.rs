@@ -20,14 +20,15 @@ pub struct PlannedCost {
 
 impl From<&ConvPlan> for PlannedCost {
     fn from(plan: &ConvPlan) -> Self {
-        let within = |share: u64| match plan.bound {
-            MemoryBound::Within(bytes) => plan.estimate.temp_bytes <= Bytes(bytes.0 / share),
-            MemoryBound::Raised(_) | MemoryBound::None => false,
+        let needed = plan.estimate.temp_bytes;
+        let (fits, fits_in_half) = match plan.bound {
+            MemoryBound::Within(bytes) => (needed <= bytes, needed <= Bytes(bytes.0 / 2)),
+            MemoryBound::Raised(_) | MemoryBound::None => (false, false),
         };
         Self {
             cycles: plan.estimate.total_cycles,
-            above_bound: u64::from(!within(1)),
-            short_of_memory: u64::from(plan.partition.serial() > 1 || !within(2)),
+            above_bound: u64::from(!fits),
+            short_of_memory: u64::from(plan.partition.serial() > 1 || !fits_in_half),
         }
     }
 }

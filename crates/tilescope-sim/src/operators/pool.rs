@@ -149,18 +149,18 @@ impl PoolOp {
     ) -> LoweringResult {
         let operands: Vec<_> =
             node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
-        let group = |operand: usize| {
-            let shape = &lowering.tensor_type(node.inputs[operand]).shape;
-            operands[operand].order.group_along(shape, 1)
-        };
+        let types = node.inputs.iter().map(|tensor| lowering.tensor_type(*tensor));
+        let groupings = operands.iter().zip(types);
+        let groupings = groupings.map(|(layout, ty)| layout.order.group_along(&ty.shape, 1));
+        let groupings: Vec<u64> = groupings.collect();
         let pooling = PoolingParams {
             pass: PoolingPass { kind: self.kind, backward },
             dtype: input.dtype,
             batch: input.shape[0],
             channels: input.shape[1],
             axes: self.axes(input),
-            grouping: group(operands.len() - 1),
-            forward_grouping: group(0),
+            grouping: groupings[groupings.len() - 1],
+            forward_grouping: groupings[0],
         };
         let bytes = input.dtype.bytes();
         let sources = operands.iter().fold(TileRuns::empty(), |sum, operand| {

@@ -38,7 +38,9 @@ impl ReduceOp {
         let y = backward.node.outputs[0];
         // The results as rows of one value, which repeat along the reduced axes.
         let mut shape = backward.input_type(0).shape;
-        self.axes.iter().for_each(|axis| shape[*axis] = 1);
+        for axis in &self.axes {
+            shape[*axis] = 1;
+        }
         let rows = ReshapeOp { shape };
         let dy = backward.apply("grad/rows", rows.clone(), &[gradient])?;
         if self.operation == ReduceOperation::SquareAdd {

@@ -61,9 +61,6 @@ impl Operator for SelectOp {
         let is_whole = |lowering: &LoweringContext, tensor: TensorId| {
             lowering.tensor_type(tensor).shape == whole.shape
         };
-        let is_scalar = |lowering: &LoweringContext, tensor: TensorId| {
-            lowering.tensor_type(tensor).elements().0 == 1 && whole.elements().0 > 1
-        };
         let [condition, x, y] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         // The vertices follow the layout of the first whole operand, as in popops.
         let reference = [x, y, condition].into_iter().find(|of| is_whole(lowering, *of));
@@ -71,7 +68,10 @@ impl Operator for SelectOp {
             Some(tensor) => lowering.layout_or_linear(tensor),
             None => TensorLayout::linear(whole.elements(), whole.dtype.bytes(), lowering.tiles),
         };
-        let form = match [condition, x, y].map(|operand| is_scalar(lowering, operand)) {
+        let are_scalars = [condition, x, y].map(|operand| {
+            lowering.tensor_type(operand).elements().0 == 1 && whole.elements().0 > 1
+        });
+        let form = match are_scalars {
             [_, true, true] => SelectForm::TwoScalars,
             [true, _, _] => SelectForm::OneCondition,
             _ => SelectForm::Elements,

@@ -25,9 +25,9 @@ impl TakeOp {
     /// Takes `count` elements from `start` on, at a distance of `step`. A negative step takes them
     /// backwards.
     pub fn stepped(axis: usize, start: u64, step: i64, count: u64) -> Self {
-        let index =
-            |place: u64| start.saturating_add_signed(step.saturating_mul(place.cast_signed()));
-        Self { axis, indices: (0..count).map(index).collect() }
+        let distances = (0..count).map(|place| step.saturating_mul(place.cast_signed()));
+        let indices = distances.map(|distance| start.saturating_add_signed(distance));
+        Self { axis, indices: indices.collect() }
     }
 
     /// True if elements keep their order and each occurs at most once, so that they can stay on

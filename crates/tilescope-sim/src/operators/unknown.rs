@@ -31,10 +31,13 @@ impl Operator for UnknownOp {
     /// The gradient is unknown as well. It is one pass over the operands and over the gradients of
     /// the results, for the gradients of all operands that need one.
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
-        let is_number = |ty: &TensorInfo| matches!(ty.dtype, DType::Half | DType::Float);
-        let needed: Vec<usize> = (0..backward.node.inputs.len())
-            .filter(|at| backward.needs_input_gradient(*at) && is_number(&backward.input_type(*at)))
-            .collect();
+        let mut needed = Vec::new();
+        for at in 0..backward.node.inputs.len() {
+            let is_number = matches!(backward.input_type(at).dtype, DType::Half | DType::Float);
+            if is_number && backward.needs_input_gradient(at) {
+                needed.push(at);
+            }
+        }
         let mut gradients = vec![None; backward.node.inputs.len()];
         if needed.is_empty() {
             return Ok(gradients);

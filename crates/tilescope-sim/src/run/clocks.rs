@@ -179,10 +179,11 @@ impl IpuClocks {
         reach: SyncReach,
         out: &mut ExecutionStep,
     ) {
-        let last = |of: &ReplicaClocks| {
-            ipus.iter().map(|ipu| of.of(tiles)[ipu.index()]).max().unwrap_or_default()
-        };
-        let arrived: Vec<Cycles> = self.replicas.iter().map(last).collect();
+        let mut arrived = Vec::new();
+        for replica in &self.replicas {
+            let times = ipus.iter().map(|ipu| replica.of(tiles)[ipu.index()]);
+            arrived.push(times.max().unwrap_or_default());
+        }
         let first = arrived.iter().copied().min().unwrap_or_default();
         let slowest = arrived.iter().copied().max().unwrap_or_default();
         let each = self.replicas.iter_mut().zip(arrived).zip(sync_cycles);

@@ -85,10 +85,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for (class, ready) in ready.iter().enumerate() {
             self.clocks.waits_mut(class).loader += *ready;
         }
-        let alike = |cycles| vec![cycles; ready.len()];
+        let framework = vec![framework; ready.len()];
+        let launch = vec![launch; ready.len()];
         self.wait_for_host(HostCallPart::Loader, &ready, SyncReach::Replica)?;
-        self.wait_for_host(HostCallPart::Framework, &alike(framework), SyncReach::Replica)?;
-        self.wait_for_host(HostCallPart::Launch, &alike(launch), SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Framework, &framework, SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Launch, &launch, SyncReach::Replica)?;
         for (host, now) in self.hosts.iter_mut().zip(self.clocks.latest_of_classes()) {
             host.launched(now);
         }
@@ -148,8 +149,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for group in host_exchanges(copies.iter().copied(), merge) {
             let together: Vec<&HostStreamCopy> =
                 group.iter().flat_map(HostExchange::copies).collect();
-            let fresh = |copy: &&&HostStreamCopy| !self.prefetched.contains(&copy.transfer);
-            let fresh: Vec<&HostStreamCopy> = together.iter().filter(fresh).copied().collect();
+            let mut fresh = together.clone();
+            fresh.retain(|copy| !self.prefetched.contains(&copy.transfer));
             for group in host_exchanges(fresh, true) {
                 let lane = HostCopyLane::of(&group);
                 self.copy_from_host(&group, lane)?;
@@ -169,7 +170,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn prefetch_inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
         let merge = self.spec.options.merge_exchange;
         for group in host_exchanges(copies.iter().copied(), merge) {
-            group.iter().for_each(|of| self.io_waits_for_compute(of.ipu()));
+            for exchange in &group {
+                self.io_waits_for_compute(exchange.ipu());
+            }
             self.copy_from_host(&group, HostCopyLane::IoOverlapped)?;
         }
         self.prefetched.extend(copies.iter().map(|copy| copy.transfer));
@@ -225,12 +228,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn copy_to_host(&mut self, group: &[HostExchange], lane: HostCopyLane) -> Result<(), S::Error> {
         let mut synced = Vec::new();
         for exchange in group {
-            let free = |host: &HostTimeline| {
-                let buffers = exchange.copies().map(|copy| copy.transfer);
-                let free = buffers.map(|stream| host.result_buffer_free(stream));
-                free.max().unwrap_or_default()
-            };
-            let free: Vec<Cycles> = self.hosts.iter().map(free).collect();
+            let mut free = Vec::new();
+            for host in &self.hosts {
+                let buffers = exchange.copies().map(|copy| host.result_buffer_free(copy.transfer));
+                free.push(buffers.max().unwrap_or_default());
+            }
             self.sync_for_host(exchange, lane, &mut synced)?;
             let begun = self.stream(exchange, lane, &free)?;
             let mut sent = Cycles::ZERO;
@@ -264,7 +266,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             } else {
                 let lane = HostCopyLane::of(&group);
                 self.copy_to_host(&group, lane)?;
-                group.iter().try_for_each(|of| self.wait_for_io(of.ipu()))?;
+                for exchange in &group {
+                    self.wait_for_io(exchange.ipu())?;
+                }
             }
         }
         Ok(())
@@ -274,7 +278,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
         let unsent = std::mem::take(&mut self.unsent);
         for group in host_exchanges(unsent, self.spec.options.merge_exchange) {
-            group.iter().for_each(|of| self.io_waits_for_compute(of.ipu()));
+            for exchange in &group {
+                self.io_waits_for_compute(exchange.ipu());
+            }
             self.copy_to_host(&group, HostCopyLane::IoOverlapped)?;
         }
         Ok(())
@@ -283,7 +289,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// Makes the compute tiles of all IPUs wait for their I/O tiles.
     pub(super) fn wait_for_all_io(&mut self) -> Result<(), S::Error> {
         let ipus = self.compiled.compilation.target.ipus_per_replica;
-        (0..ipus).map(IpuId).try_for_each(|ipu| self.wait_for_io(ipu))
+        for ipu in (0..ipus).map(IpuId) {
+            self.wait_for_io(ipu)?;
+        }
+        Ok(())
     }
 
     /// Runs a copy of the I/O tiles, which begins at the current time of the compute tiles.
@@ -353,21 +362,19 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         ready: &[Cycles],
     ) -> Result<Vec<Cycles>, S::Error> {
         let system = &self.compiled.system;
-        let cost = |copy: &HostStreamCopy, cycles: Cycles| {
-            whole_ipu_cost(copy.ipu, cycles, copy.active_tiles)
-        };
         let first = exchange.first();
         let last = exchange.last();
-        let end = cost(last, system.stream_end_cycles);
-        let transfers = exchange.copies().map(|copy| {
+        let mut costs = Vec::new();
+        for copy in exchange.copies() {
             let cycles = system.host_cycles(copy.bytes_in + copy.bytes_out);
-            let bytes_in = copy.bytes_in;
-            let bytes_out = copy.bytes_out;
-            LeafProgramCost { bytes_in, bytes_out, ..cost(copy, cycles) }
-        });
-        let costs: Vec<LeafProgramCost> = transfers.chain([end]).collect();
+            let mut cost = whole_ipu_cost(copy.ipu, cycles, copy.active_tiles);
+            cost.bytes_in = copy.bytes_in;
+            cost.bytes_out = copy.bytes_out;
+            costs.push(cost);
+        }
+        costs.push(whole_ipu_cost(last.ipu, system.stream_end_cycles, last.active_tiles));
         let waiting = self.begin_cycles(exchange.ipu(), lane, ready);
-        let begin = cost(first, waiting[0]);
+        let begin = whole_ipu_cost(first.ipu, waiting[0], first.active_tiles);
         let steps = exchange.steps();
         if self.host_reach() == SyncReach::AllReplicas {
             self.note_meeting(steps[0]);

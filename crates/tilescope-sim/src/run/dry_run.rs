@@ -122,7 +122,8 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
         trace_bars += u64::from(compiled.compilation.target.ipus_per_replica);
         length.whole += waiting;
     }
-    let host = spec.model.definition.batched.then(|| {
+    let mut host = None;
+    if spec.model.definition.batched {
         let (_, synthetic) = counted_run(compiled, spec, &costs, SampleSource::Ipu);
         let inputs = host_call_inputs(compiled, spec);
         let measured = HostCallMeasurement {
@@ -133,11 +134,9 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
             samples: inputs.samples,
             bytes: inputs.bytes,
         };
-        HostReport {
-            replicas: replica_waits(spec, &length.waits),
-            ..host_report(compiled, spec, &measured)
-        }
-    });
+        let report = host_report(compiled, spec, &measured);
+        host = Some(HostReport { replicas: replica_waits(spec, &length.waits), ..report });
+    }
     let replica_classes = ReplicaClasses { classes: replica_classes(spec), joins: length.joins };
     DryRunSummary { trace_bars, samples_ready, host, replica_classes }
 }

@@ -369,9 +369,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let slot_start = self.position();
                 self.span = None;
                 let phases = schedule.phases_at(index);
-                if let Some((this, _)) = phases.clone().filter(|_| index == 0) {
+                if let Some((this, _)) = &phases
+                    && index == 0
+                {
                     self.prefetch_by_io_tiles(&schedule.slots[this.clone()])?;
-                    self.prefetch_remote_loads(&schedule.slots[this])?;
+                    self.prefetch_remote_loads(&schedule.slots[this.clone()])?;
                 }
                 if let Some((this, Some(next))) = &phases
                     && this.start == index
@@ -447,9 +449,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// True if a stage works in both of two phases, which are ranges of slots.
     fn goes_on(&self, this: &Range<usize>, next: &Range<usize>) -> bool {
         let slots = &self.compiled.schedule.slots;
-        let shared =
-            |slot: &ScheduleSlot| slots[next.clone()].iter().any(|of| of.shares_stage(slot));
-        slots[this.clone()].iter().any(shared)
+        let next = &slots[next.clone()];
+        slots[this.clone()].iter().any(|slot| next.iter().any(|of| of.shares_stage(slot)))
     }
 
     /// True if all phases are on the same IPUs.
@@ -489,7 +490,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if meet {
             self.turns_side_by_side(slot, iteration)?;
         } else {
-            slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;
+            for turn in &slot.turns {
+                self.turn(turn, iteration)?;
+            }
         }
         let mut sent = Vec::new();
         for copy in self.outputs {
@@ -501,7 +504,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         self.send_or_hand_over(&sent)?;
-        for copy in compiled.parts.link_copies.iter().filter(|_| slot.stage_copies_follow) {
+        if !slot.stage_copies_follow {
+            return Ok(());
+        }
+        for copy in &compiled.parts.link_copies {
             let follows =
                 slot.turns.iter().any(|turn| copy.after.contains(&(turn.stage, turn.pass)));
             if copy.after.is_empty() || follows {
@@ -546,18 +552,21 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// The update after a turn, if gradients are not accumulated.
     fn update_behind(&self, turn: &StageTurn) -> Option<&'a StageFragment> {
         let compiled: &'a CompiledProgram = self.compiled;
-        let updates = turn.pass == TrainingPass::Backward
-            && compiled.schedule.update == WeightUpdateTiming::PerMicroBatch;
-        compiled.parts.fragment(turn.stage, TrainingPass::Update).filter(|_| updates)
+        if turn.pass != TrainingPass::Backward
+            || compiled.schedule.update != WeightUpdateTiming::PerMicroBatch
+        {
+            return None;
+        }
+        compiled.parts.fragment(turn.stage, TrainingPass::Update)
     }
 
     /// True if IPUs exchange data with other replicas during a slot. The other IPUs sync with them
     /// before it.
     fn meet(&self, slot: &ScheduleSlot) -> bool {
-        let joins = |stage: usize, pass| self.meeting_passes.contains(&(stage, pass));
         slot.turns.iter().any(|turn| {
-            joins(turn.stage, turn.pass)
-                || (self.update_behind(turn).is_some() && joins(turn.stage, TrainingPass::Update))
+            let meets_in_update = self.meeting_passes.contains(&(turn.stage, TrainingPass::Update));
+            self.meeting_passes.contains(&(turn.stage, turn.pass))
+                || meets_in_update && self.update_behind(turn).is_some()
         })
     }
 

@@ -177,7 +177,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if turns.len() > 1 {
             // A copy of one IPU stops the I/O tiles of all, which have done nothing in this slot
             // yet.
-            turns.iter().for_each(|turn| self.io_waits_for_compute(turn.fragment.ipu));
+            for turn in &turns {
+                self.io_waits_for_compute(turn.fragment.ipu);
+            }
         }
         self.side_by_side(turns)
     }
@@ -268,7 +270,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 syncs.push(group);
             }
         }
-        syncs.into_iter().try_for_each(|(group, program)| self.replica_sync(program, group))
+        for (group, program) in syncs {
+            self.replica_sync(program, group)?;
+        }
+        Ok(())
     }
 
     fn queues_by_ipu(&self, parts: Vec<FragmentPart<'a>>) -> Vec<IpuQueue<'a>> {

@@ -88,16 +88,18 @@ fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, Sp
 /// Checks that each trained weight is in one part of a step, because its gradients are added up
 /// there.
 fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
+    if !spec.model.training || spec.options.execution != ExecutionStrategy::Phased {
+        return Ok(());
+    }
     let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
-    let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
-    for node in graph.nodes.iter().filter(|_| at_once) {
+    for node in &graph.nodes {
         for weight in &node.inputs {
             if graph.tensor(*weight).role != TensorRole::Parameter {
                 continue;
             }
             let first = *readers.entry(*weight).or_insert(node.block);
-            let step = graph.phase_step(node.block).filter(|_| first != node.block);
-            if step.is_some() && step == graph.phase_step(first) {
+            let step = graph.phase_step(node.block);
+            if first != node.block && step.is_some() && step == graph.phase_step(first) {
                 let [one, other] = [first, node.block].map(|block| &graph.blocks[block.0]);
                 let problem = format!(
                     "{:?} is trained, and read by {one} and {other} of the file at once: put what \
@@ -141,7 +143,9 @@ fn stage_of_nodes(spec: &Spec, graph: &ModelGraph) -> Result<Vec<usize>, SpecErr
         let read = node.inputs.iter().filter_map(|input| stage_of_tensor[input.0]);
         let own = stage.or(read.max()).unwrap_or(first);
         *stage = Some(own);
-        node.outputs.iter().for_each(|output| stage_of_tensor[output.0] = Some(own));
+        for output in &node.outputs {
+            stage_of_tensor[output.0] = Some(own);
+        }
     }
     Ok(annotated.into_iter().flatten().collect())
 }
@@ -194,16 +198,17 @@ pub(crate) fn is_named(graph: &ModelGraph, node: &GraphNode, name: &str) -> bool
 }
 
 fn fit(name: &str, block: &str, operation: &str) -> Option<NameFit> {
-    let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
     if operation == name {
-        Some(NameFit::Exact)
-    } else if name == block {
-        Some(NameFit::Block)
-    } else if name.contains('*') {
-        if matches_pattern(name, operation) { Some(NameFit::Pattern) } else { None }
-    } else {
-        operation.strip_prefix(name).filter(|rest| below(rest)).map(|_| NameFit::Above)
+        return Some(NameFit::Exact);
     }
+    if name == block {
+        return Some(NameFit::Block);
+    }
+    if name.contains('*') {
+        return if matches_pattern(name, operation) { Some(NameFit::Pattern) } else { None };
+    }
+    let below = operation.strip_prefix(name)?;
+    if below.is_empty() || below.starts_with('/') { Some(NameFit::Above) } else { None }
 }
 
 /// True if `text` matches `pattern`, in which each `*` stands for any characters.
@@ -232,17 +237,14 @@ fn check_data_flow(
                     node.name, graph.nodes[maker].name, stage_of_node[maker]
                 ),
                 Some(reader) if tensor.role != TensorRole::Activation => {
-                    let ipu = |node: usize| spec.options.stages[stage_of_node[node]].ipu;
-                    if ipu(reader) == ipu(index) {
+                    let one = spec.options.stages[stage_of_node[reader]].ipu;
+                    let other = spec.options.stages[*stage].ipu;
+                    if one == other {
                         continue;
                     }
                     format!(
-                        "{:?} is read by {:?} on IPU {} and by {:?} on IPU {}: put them on one",
-                        tensor.name,
-                        graph.nodes[reader].name,
-                        ipu(reader),
-                        node.name,
-                        ipu(index)
+                        "{:?} is read by {:?} on IPU {one} and by {:?} on IPU {other}: put them on one",
+                        tensor.name, graph.nodes[reader].name, node.name
                     )
                 }
                 Some(_) => continue,
@@ -253,7 +255,9 @@ fn check_data_flow(
             };
             return Err(spec.refuse(STAGES, problem));
         }
-        node.outputs.iter().for_each(|output| made_by[output.0] = Some(index));
+        for output in &node.outputs {
+            made_by[output.0] = Some(index);
+        }
     }
     Ok(())
 }
@@ -265,21 +269,20 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         stage_of_node.iter().copied().zip(graph.nodes.iter().map(|node| node.block)).collect();
     parts.sort_unstable();
     parts.dedup();
-    let part_of =
-        |stage: usize, block: BlockId| parts.iter().position(|part| *part == (stage, block));
-    let name = |(at, (stage, block)): (usize, &(usize, BlockId))| {
-        let first = parts[..at].iter().all(|(_, other)| other != block);
-        let node = graph.nodes.iter().zip(stage_of_node);
-        let mut node = node.filter(|(node, of)| *of == stage && node.block == *block);
-        match node.next() {
-            Some((node, _)) if !first => node.name.clone(),
+    let mut blocks = Vec::new();
+    for (at, (stage, block)) in parts.iter().enumerate() {
+        let is_first = parts[..at].iter().all(|(_, other)| other != block);
+        let mut nodes = graph.nodes.iter().zip(stage_of_node);
+        let first_node = nodes.find(|(node, of)| *of == stage && node.block == *block);
+        blocks.push(match first_node {
+            Some((node, _)) if !is_first => node.name.clone(),
             _ => graph.blocks[block.0].clone(),
-        }
-    };
-    let blocks: Vec<String> = parts.iter().enumerate().map(name).collect();
+        });
+    }
     let mut known: Vec<Option<BlockId>> = vec![None; graph.tensors.len()];
     for (node, stage) in graph.nodes.iter_mut().zip(stage_of_node) {
-        let block = BlockId(part_of(*stage, node.block).unwrap_or_default());
+        let part = parts.iter().position(|part| *part == (*stage, node.block));
+        let block = BlockId(part.unwrap_or_default());
         node.block = block;
         for tensor in node.inputs.iter().chain(&node.outputs) {
             known[tensor.0].get_or_insert(block);
@@ -289,19 +292,12 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         tensor.block = block.unwrap_or(BlockId(0));
     }
     graph.blocks = blocks;
-    stages
-        .iter()
-        .enumerate()
-        .map(|(position, stage)| StageSpec {
-            blocks: parts
-                .iter()
-                .zip(&graph.blocks)
-                .filter(|((of, _), _)| *of == position)
-                .map(|(_, name)| name.clone())
-                .collect(),
-            ipu: stage.ipu,
-        })
-        .collect()
+    let mut divided: Vec<StageSpec> =
+        stages.iter().map(|stage| StageSpec { blocks: Vec::new(), ipu: stage.ipu }).collect();
+    for ((stage, _), name) in parts.iter().zip(&graph.blocks) {
+        divided[*stage].blocks.push(name.clone());
+    }
+    divided
 }
 
 #[cfg(test)]

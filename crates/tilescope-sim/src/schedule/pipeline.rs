@@ -106,17 +106,19 @@ impl PipelineTiming {
     }
 
     fn slot_at(&self, at: u64, micro_batches: u64) -> ScheduleSlot {
-        // The micro-batch that started `ago` slots earlier, if any.
-        let batch = |ago: u64| {
-            let start = at.checked_sub(ago).filter(|start| start.is_multiple_of(self.spacing))?;
-            Some(start / self.spacing).filter(|batch| *batch < micro_batches)
+        let passes: &[TrainingPass] = if self.training {
+            &[TrainingPass::Forward, TrainingPass::Backward]
+        } else {
+            &[TrainingPass::Forward]
         };
         let mut turns = Vec::new();
         for stage in 0..self.stages {
-            for pass in [TrainingPass::Forward, TrainingPass::Backward] {
-                let wanted = pass == TrainingPass::Forward || self.training;
-                let micro_batch = batch(self.slot(stage, pass)).filter(|_| wanted);
-                turns.extend(micro_batch.map(|micro_batch| StageTurn { stage, pass, micro_batch }));
+            for pass in passes.iter().copied() {
+                let Some(start) = at.checked_sub(self.slot(stage, pass)) else { continue };
+                let micro_batch = start / self.spacing;
+                if start.is_multiple_of(self.spacing) && micro_batch < micro_batches {
+                    turns.push(StageTurn { stage, pass, micro_batch });
+                }
             }
         }
         let phase = if at + self.spacing < self.length {

@@ -6,12 +6,13 @@
 
 use super::phased::{phase_ipu, phase_set};
 use super::pipeline::PipelineTiming;
-use crate::graph::{GraphNode, ModelGraph};
+use crate::graph::ModelGraph;
 use crate::operators::ShardCrossing;
 use crate::shape::BlockId;
 use crate::specification::{
     AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec,
 };
+use std::collections::BTreeSet;
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
@@ -63,12 +64,10 @@ impl StagePlacement {
             }
             written => written.to_vec(),
         };
-        let has = |stage: &StageSpec, block: &String| stage.blocks.contains(block);
-        let stage_of_block: Vec<usize> = graph
-            .blocks
-            .iter()
-            .filter_map(|block| stages.iter().position(|stage| has(stage, block)))
-            .collect();
+        let mut stage_of_block = Vec::new();
+        for block in &graph.blocks {
+            stage_of_block.extend(stages.iter().position(|stage| stage.blocks.contains(block)));
+        }
         debug_assert!(
             stage_of_block.len() == graph.blocks.len() && stage_of_block.is_sorted(),
             "every block is in a stage, and blocks follow the stages"
@@ -77,12 +76,12 @@ impl StagePlacement {
         if graph.row_shards < 2 {
             check_accumulation(spec, stages.len())?;
         }
-        let is_split = |position: usize| {
-            let crosses =
-                |node: &GraphNode| node.operator.shard_crossing() != ShardCrossing::Nothing;
-            let in_stage = |block: BlockId| stage_of_block[block.0] == position;
-            graph.nodes.iter().any(|node| crosses(node) && in_stage(node.block))
-        };
+        let mut split_stages = BTreeSet::new();
+        for node in &graph.nodes {
+            if node.operator.shard_crossing() != ShardCrossing::Nothing {
+                split_stages.insert(stage_of_block[node.block.0]);
+            }
+        }
         let phased = spec.options.execution == ExecutionStrategy::Phased;
         let sets = spec.options.execution_phase_settings.stages;
         let mut placed = Self {
@@ -94,7 +93,7 @@ impl StagePlacement {
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let members = if phased && is_split(position) {
+            let members = if phased && split_stages.contains(&position) {
                 phase_set(stage.ipu, spec.target.ipus, sets)
             } else {
                 vec![stage.ipu]
@@ -186,12 +185,15 @@ impl StagePlacement {
 
     /// Stages of the IPU of a stage in its phase, in the order of the forward pass.
     pub(crate) fn steps_of_ipu(&self, stage: usize) -> impl DoubleEndedIterator<Item = usize> {
-        let stages = |steps: &Range<usize>| {
-            self.together[steps.start].start..self.together[steps.end - 1].end
-        };
-        let found = self.phases.iter().map(stages).find(|stages| stages.contains(&stage));
-        let ipu = |stage: usize| self.stages[stage].ipu;
-        found.unwrap_or(stage..stage + 1).filter(move |other| ipu(*other) == ipu(stage))
+        let mut phase = stage..stage + 1;
+        for steps in &self.phases {
+            let stages = self.together[steps.start].start..self.together[steps.end - 1].end;
+            if stages.contains(&stage) {
+                phase = stages;
+            }
+        }
+        let ipu = self.stages[stage].ipu;
+        phase.filter(move |other| self.stages[*other].ipu == ipu)
     }
 
     /// True if two stages work at the same time.
@@ -270,8 +272,7 @@ pub(crate) fn stages_of_blocks(spec: &Spec, blocks: usize) -> usize {
 /// Spreads blocks evenly over stages.
 pub(crate) fn split_evenly(blocks: usize, stages: usize) -> Vec<Range<usize>> {
     let parts = stages.min(blocks).max(1);
-    let start = |part: usize| part * blocks / parts;
-    (0..parts).map(|part| start(part)..start(part + 1)).collect()
+    (0..parts).map(|part| part * blocks / parts..(part + 1) * blocks / parts).collect()
 }
 
 /// Makes a stage for each range of blocks, each on its own IPU.

@@ -13,23 +13,24 @@ pub(crate) fn sharded_slots(
     training: bool,
 ) -> Vec<ScheduleSlot> {
     let up = together.iter().map(|stages| (stages, TrainingPass::Forward));
-    let down =
-        together.iter().rev().map(|stages| (stages, TrainingPass::Backward)).filter(|_| training);
-    let order: Vec<(&Range<usize>, TrainingPass)> = up.chain(down).collect();
-    let slot = |micro_batch: u64, at: usize| {
-        let (stages, pass) = order[at];
-        let next = order.get(at + 1);
-        ScheduleSlot {
-            phase: PipelinePhase::Main,
-            turns: stages.clone().map(|stage| StageTurn { stage, pass, micro_batch }).collect(),
-            stage_copies_follow: next.is_some_and(|(next, _)| *next != stages),
+    let mut order: Vec<(&Range<usize>, TrainingPass)> = up.collect();
+    if training {
+        order.extend(together.iter().rev().map(|stages| (stages, TrainingPass::Backward)));
+    }
+    let mut slots = Vec::new();
+    for micro_batch in 0..micro_batches {
+        for (at, (stages, pass)) in order.iter().enumerate() {
+            let pass = *pass;
+            let next = order.get(at + 1);
+            let turns = (*stages).clone();
+            slots.push(ScheduleSlot {
+                phase: PipelinePhase::Main,
+                turns: turns.map(|stage| StageTurn { stage, pass, micro_batch }).collect(),
+                stage_copies_follow: next.is_some_and(|(next, _)| next != stages),
+            });
         }
-    };
-    let turns = order.len();
-    (0..micro_batches)
-        .flat_map(|batch| (0..turns).map(move |at| (batch, at)))
-        .map(|(batch, at)| slot(batch, at))
-        .collect()
+    }
+    slots
 }
 
 /// Returns the slots of each pass of a phase, of `slots` slots in all. `phases` are ranges of

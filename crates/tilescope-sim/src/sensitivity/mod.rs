@@ -102,11 +102,11 @@ impl<'a> RetimedProgram<'a> {
     fn figures_of(&self, cycles: Cycles, lanes: Option<&[Vec<Cycles>]>) -> RunFigures {
         let seconds = cycles.seconds_at(self.spec.target.chip.clock);
         let batching = self.simulation.compilation().batching;
-        let rate = |samples: u64| samples as f64 / seconds.max(f64::MIN_POSITIVE);
+        let samples = batching.map(|batching| batching.samples_per_call() as f64);
         RunFigures {
             cycles,
             seconds,
-            samples_per_second: batching.map(|batching| rate(batching.samples_per_call())),
+            samples_per_second: samples.map(|samples| samples / seconds.max(f64::MIN_POSITIVE)),
             time_factors: lanes
                 .and_then(|lanes| (self.errors)(self.simulation.compilation(), cycles, lanes)),
         }
@@ -129,6 +129,14 @@ impl ChangedRun {
         match self {
             Self::Runs(figures) => Some(figures),
             Self::DoesNotFit | Self::Refused(_) => None,
+        }
+    }
+
+    /// The seconds of the run, which are infinite if the program does not run.
+    fn seconds(&self) -> f64 {
+        match self {
+            Self::Runs(figures) => figures.seconds,
+            Self::DoesNotFit | Self::Refused(_) => f64::INFINITY,
         }
     }
 }
@@ -186,22 +194,22 @@ pub fn sensitivity(
     };
     let done = AtomicUsize::new(0);
     let all = RESOURCES.len() + operations.len();
-    let one_more = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
+    let report_one_more =
+        || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
     let mut resources: Vec<ResourceSensitivity> = RESOURCES
         .par_iter()
         .map(|resource| {
             let found = with_more_of(resource, &source, &program, request.factor);
-            one_more();
+            report_one_more();
             found
         })
         .collect();
-    let time = |of: &ResourceSensitivity| of.run.figures().map_or(f64::INFINITY, |run| run.seconds);
-    resources.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    resources.sort_by(|a, b| a.run.seconds().total_cmp(&b.run.seconds()));
     let mut operations: Vec<OperationSensitivity> = operations
         .par_iter()
         .map(|busy| {
             let found = operations::made_faster(busy, &program, request.factor);
-            one_more();
+            report_one_more();
             found
         })
         .collect();

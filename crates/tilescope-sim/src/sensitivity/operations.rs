@@ -42,7 +42,10 @@ pub(super) fn busiest(
     spec: &Spec,
     count: usize,
 ) -> Vec<BusyOperation> {
-    let Some(summary) = simulation.dry_run().filter(|_| count > 0) else { return Vec::new() };
+    if count == 0 {
+        return Vec::new();
+    }
+    let Some(summary) = simulation.dry_run() else { return Vec::new() };
     let compiled = simulation.compiled();
     let programs = &compiled.compilation.programs;
     let mut sums = OperationCycles {
@@ -50,10 +53,12 @@ pub(super) fn busiest(
         cycles: vec![Cycles::ZERO; compiled.compilation.operations.len()],
     };
     let Ok(()) = run::run(compiled, spec, summary, &mut sums);
-    let operation =
-        |(id, cycles): (usize, Cycles)| BusyOperation { id: OperationId::from_index(id), cycles };
-    let mut busy: Vec<BusyOperation> = sums.cycles.into_iter().enumerate().map(operation).collect();
-    busy.retain(|of| !of.cycles.is_zero());
+    let mut busy = Vec::new();
+    for (index, cycles) in sums.cycles.into_iter().enumerate() {
+        if !cycles.is_zero() {
+            busy.push(BusyOperation { id: OperationId::from_index(index), cycles });
+        }
+    }
     busy.sort_by_key(|of| (std::cmp::Reverse(of.cycles), of.id));
     busy.truncate(count);
     busy
@@ -89,10 +94,10 @@ pub(super) fn made_faster(
 ) -> OperationSensitivity {
     let compiled = program.simulation.compiled();
     let programs = &compiled.compilation.programs;
-    let is_its = |program: ProgramId| programs[program.index()].operation == Some(busy.id);
-    let step = |share: f64| {
+    let shorten_to = |share: f64| {
         move |program: ProgramId, cycles: Cycles| {
-            if is_its(program) { shortened_by(cycles, share) } else { cycles }
+            let is_own = programs[program.index()].operation == Some(busy.id);
+            if is_own { shortened_by(cycles, share) } else { cycles }
         }
     };
     let operation = &compiled.compilation.operations[busy.id.index()];
@@ -100,9 +105,9 @@ pub(super) fn made_faster(
         name: operation.name.clone(),
         pass: operation.pass,
         cycles: busy.cycles,
-        run: program.retimed(step(1.0 / factor)),
+        run: program.retimed(shorten_to(1.0 / factor)),
         off_path_beyond: off_path_beyond(|share| {
-            retimed_cycles(compiled, program.spec, step(share))
+            retimed_cycles(compiled, program.spec, shorten_to(share))
         }),
     }
 }

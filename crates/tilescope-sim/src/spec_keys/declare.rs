@@ -68,9 +68,11 @@ impl TablePlace<'_> {
     }
 
     fn complete(&self, text: &str) -> String {
-        let replace =
-            |text: String, (name, word): &(&str, &str)| text.replace(&format!("{{{name}}}"), word);
-        self.words.iter().fold(text.to_string(), replace)
+        let mut text = text.to_string();
+        for (name, word) in self.words {
+            text = text.replace(&format!("{{{name}}}"), word);
+        }
+        text
     }
 }
 

@@ -63,20 +63,29 @@ impl SpecKey {
 
     /// True if other programs use this name, in any spelling: `enableSyntheticData`.
     fn is_called(&self, word: &str) -> bool {
-        let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
-        let names = self.notes.names.iter().flat_map(|(_, name)| name.split(|sign| !is_part(sign)));
-        // Plain words of a sentence are not names.
-        let mut names =
-            names.filter(|name| name.chars().skip(1).any(|c| c == '_' || c.is_uppercase()));
-        names.any(|name| letters(name).eq(letters(word)))
+        for (_, names) in self.notes.names.iter() {
+            for name in names.split(|sign: char| !sign.is_alphanumeric() && sign != '_') {
+                // Plain words of a sentence are not names.
+                let is_name = name.chars().skip(1).any(|sign| sign == '_' || sign.is_uppercase());
+                if is_name && letters(name).eq(letters(word)) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 }
 
 /// Returns the keys of a list that other programs call by the last part of a path:
 /// `options.enableSyntheticData` finds `options.host.loader`.
 pub fn keys_called<'a>(path: &str, keys: impl IntoIterator<Item = &'a SpecKey>) -> Vec<&'a str> {
-    let word = path.rsplit('.').next().unwrap_or(path);
+    let word = last_part(path);
     keys.into_iter().filter(|key| key.is_called(word)).map(|key| &*key.path).collect()
+}
+
+/// The last part of a dotted path.
+pub(crate) fn last_part(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
 }
 
 /// The letters of a name without underscores, in lower case.

@@ -10,7 +10,7 @@ mod value;
 pub(crate) use declare::{
     ChosenValues, SpecField, SpecTable, TablePlace, inner_prefix, spec_table, spec_words,
 };
-pub(crate) use key::{COUNT, LARGEST_SIZE, Renamed};
+pub(crate) use key::{COUNT, LARGEST_SIZE, Renamed, last_part};
 pub use key::{
     Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType, WrongSpecValueError,
     keys_called,

@@ -1,6 +1,6 @@
 //! Errors that state the problem, its place, and the expected value.
 
-use crate::spec_keys::{SpecKey, SpecKeyType, SpecValue, keys_called};
+use crate::spec_keys::{SpecKey, SpecKeyType, SpecValue, keys_called, last_part};
 use std::fmt;
 
 /// The place of a value.
@@ -125,18 +125,19 @@ const SHORTEST_BEGINNING: usize = 3;
 
 /// Returns the choice most similar to `word`, if any is similar enough to explain a typing error.
 pub fn nearest<'a>(word: &str, choices: &[&'a str]) -> Option<&'a str> {
+    let likeness = choices.iter().map(|choice| (*choice, likeness(word, choice)));
+    let (best, likeness) = likeness.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    if likeness >= 0.6 { Some(best) } else { None }
+}
+
+/// The similarity of a word and a choice, from 0 to 1.
+fn likeness(word: &str, choice: &str) -> f64 {
+    let whole = strsim::normalized_damerau_levenshtein(word, choice);
     // The last parts of paths are compared as well: `gradient_acumulation` in the wrong table.
-    let last = |path: &'a str| path.rsplit('.').next().unwrap_or(path);
-    let own_last = word.rsplit('.').next().unwrap_or(word);
-    let likeness = |choice: &'a str| {
-        let whole = strsim::normalized_damerau_levenshtein(word, choice);
-        let tail = strsim::normalized_damerau_levenshtein(own_last, last(choice));
-        // The beginning of a name stands for the shortest name that continues it: `mnist` for
-        // `mnist_pipeline`.
-        let begun = word.len() >= SHORTEST_BEGINNING && choice.starts_with(word);
-        let beginning = if begun { 0.8 + 0.2 * whole } else { 0.0 };
-        whole.max(tail * 0.99).max(beginning)
-    };
-    let best = choices.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    if likeness(best) >= 0.6 { Some(best) } else { None }
+    let tail = strsim::normalized_damerau_levenshtein(last_part(word), last_part(choice));
+    // The beginning of a name stands for the shortest name that continues it: `mnist` for
+    // `mnist_pipeline`.
+    let begun = word.len() >= SHORTEST_BEGINNING && choice.starts_with(word);
+    let beginning = if begun { 0.8 + 0.2 * whole } else { 0.0 };
+    whole.max(tail * 0.99).max(beginning)
 }

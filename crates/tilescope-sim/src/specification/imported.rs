@@ -159,12 +159,12 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
         }
     }
     decisions(settings, &mut values)?;
-    let missing = |symbol: &&Symbol| !symbol.is_batch && !values.by_name.contains_key(&symbol.name);
-    let missing: Vec<String> = symbols
-        .iter()
-        .filter(missing)
-        .map(|symbol| format!("{DIM_PREFIX}{}", symbol.name))
-        .collect();
+    let mut missing = Vec::new();
+    for symbol in symbols {
+        if !symbol.is_batch && !values.by_name.contains_key(&symbol.name) {
+            missing.push(format!("{DIM_PREFIX}{}", symbol.name));
+        }
+    }
     if missing.is_empty() {
         return Ok(values);
     }
@@ -315,8 +315,9 @@ fn stages(file: &ImportedFile, values: &CheckedSpecValues) -> usize {
         return 1;
     }
     let choice = values.field("model", "blocks").unwrap_or(BlockChoice::Auto);
-    let follows = [BlockChoice::Auto, BlockChoice::Annotated].contains(&choice);
-    if let Some(annotated) = file.annotated.filter(|_| follows) {
+    if let Some(annotated) = file.annotated
+        && matches!(choice, BlockChoice::Auto | BlockChoice::Annotated)
+    {
         return if merges { annotated.merged } else { annotated.stages };
     }
     let ipus: u32 = values.field("target", "ipus").unwrap_or(1);

@@ -321,26 +321,23 @@ fn tiles(spec: &Spec) -> SpecConflict {
 fn memory(spec: &Spec) -> SpecConflict {
     let chip = &spec.target.chip;
     let element = chip.memory_element_bytes;
-    let whole = |bytes: Bytes| {
+    let offset_key = "target.machine.interleaved_offset";
+    let sizes = [
+        ("target.machine.bytes_per_tile", chip.bytes_per_tile),
+        (offset_key, chip.interleaved_offset),
+    ];
+    for (key, bytes) in sizes {
         if bytes % element != Bytes::ZERO {
             let fewer = bytes.0 / element.0 * element.0;
-            Some(format!(
+            let problem = format!(
                 "{} bytes are no whole memory elements of {}; the next are {} and {}",
                 grouped(bytes.0),
                 grouped(element.0),
                 grouped(fewer),
                 grouped(fewer + element.0)
-            ))
-        } else {
-            None
+            );
+            return Some((key, problem));
         }
-    };
-    let offset_key = "target.machine.interleaved_offset";
-    if let Some(problem) = whole(chip.bytes_per_tile) {
-        return Some(("target.machine.bytes_per_tile", problem));
-    }
-    if let Some(problem) = whole(chip.interleaved_offset) {
-        return Some((offset_key, problem));
     }
     if chip.interleaved_offset < chip.bytes_per_tile {
         return None;

@@ -171,8 +171,10 @@ impl CheckedSpecValues {
         let known: Vec<&SpecKey> = keys::for_model(model).collect();
         let mut set = set;
         let mut warnings = Vec::new();
-        let of_this_model = |path: &str| model.is_imported() && is_of_file(path);
-        for (path, located) in set.iter_mut().filter(|(path, _)| !of_this_model(path)) {
+        for (path, located) in &mut set {
+            if model.is_imported() && is_of_file(path) {
+                continue;
+            }
             let Some(key) = known.iter().find(|key| key.path == *path) else {
                 let problem = format!("unknown key for model {:?}", model.name);
                 let error = SpecError::new(located.location.clone(), path, problem);
@@ -248,8 +250,12 @@ impl ChosenValues for CheckedSpecValues {
         }
         // Phased execution uses streaming memory: tensors that are not explicitly on the chip leave
         // it.
-        let phased = || self.field("options", "execution") == Some(ExecutionStrategy::Phased);
-        if path.ends_with(".on_chip") && phased() { Some(SpecValue::Boolean(false)) } else { None }
+        if path.ends_with(".on_chip")
+            && self.field("options", "execution") == Some(ExecutionStrategy::Phased)
+        {
+            return Some(SpecValue::Boolean(false));
+        }
+        None
     }
 }
 

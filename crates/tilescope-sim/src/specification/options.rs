@@ -17,7 +17,7 @@ use crate::cost_constants::{HostPath, PLAIN_HOST};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
 use crate::spec_keys::{
-    COUNT, ChosenValues, SpecField, SpecKeyType, SpecTable, SpecValue, spec_table,
+    COUNT, ChosenValues, SpecField, SpecKeyType, SpecTable, SpecValue, last_part, spec_table,
 };
 use crate::targets::{self, Chip, HOST_CORES, HOST_LINK_BYTES_PER_SECOND, SystemDef};
 use std::collections::BTreeMap;
@@ -636,7 +636,7 @@ fn memory_proportions(values: &CheckedSpecValues) -> Vec<f64> {
 /// The sizes of the model, by the last part of their key.
 fn sizes(values: &CheckedSpecValues) -> BTreeMap<&'static str, u64> {
     let sizes = values.model.sizes.iter().map(|key| {
-        let name = key.path.rsplit('.').next().unwrap_or(&key.path);
+        let name = last_part(&key.path);
         (name, u64::from_spec(&values.get(&key.path)).unwrap_or(0))
     });
     sizes.collect()
@@ -646,20 +646,19 @@ fn sizes(values: &CheckedSpecValues) -> BTreeMap<&'static str, u64> {
 fn text(values: &CheckedSpecValues) -> String {
     let mut text = String::new();
     for section in ["model", "target", "options"] {
-        let keys = keys::for_model(values.model)
-            .filter(|key| key.path.split('.').next() == Some(section) && values.is_set(&key.path));
-        let paths = keys.map(|key| &*key.path);
-        let of_file = values.of_file().filter(|_| section == "model");
-        let lines: Vec<String> = paths
-            .chain(of_file)
-            .map(|path| {
-                let name = path.split_once('.').map_or(path, |(_, name)| name);
-                format!("{} = {}\n", quoted(name), values.get(path))
-            })
-            .collect();
+        let keys = keys::for_model(values.model);
+        let set = keys.map(|key| &*key.path).filter(|path| values.is_set(path));
+        let mut lines = String::new();
+        for path in set.chain(values.of_file()) {
+            if let Some((table, name)) = path.split_once('.')
+                && table == section
+            {
+                lines.push_str(&format!("{} = {}\n", quoted(name), values.get(path)));
+            }
+        }
         if !lines.is_empty() {
             let gap = if text.is_empty() { "" } else { "\n" };
-            text.push_str(&format!("{gap}[{section}]\n{}", lines.concat()));
+            text.push_str(&format!("{gap}[{section}]\n{lines}"));
         }
     }
     text

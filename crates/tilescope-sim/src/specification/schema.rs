@@ -37,12 +37,13 @@ fn sizes() -> Vec<(&'static str, Json)> {
         *form = form.or(key.value_type);
         known.push(format!("{} (model {:?}, default {})", describe(key), model.name, key.default));
     }
-    let json = |(form, known): (SpecKeyType, Vec<String>)| {
-        let mut json = form.schema();
-        json["description"] = json!(known.join("\n\n"));
-        json
-    };
-    sizes.into_iter().map(|(path, known)| (path, json(known))).collect()
+    let mut schemas = Vec::new();
+    for (path, (form, known)) in sizes {
+        let mut schema = form.schema();
+        schema["description"] = json!(known.join("\n\n"));
+        schemas.push((path, schema));
+    }
+    schemas
 }
 
 /// Inserts a property at its dotted path, and creates missing tables.

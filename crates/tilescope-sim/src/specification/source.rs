@@ -120,9 +120,6 @@ impl CalibrationText {
     fn replace(&self, settings: &mut BTreeMap<String, LocatedSpecValue>) -> Result<(), SpecError> {
         let mut own = BTreeMap::new();
         SpecText { name: &self.name, text: &self.text }.collect_all(&mut own)?;
-        let is_constant = |path: &str| {
-            path.strip_prefix(CALIBRATION_TABLE).is_some_and(|rest| rest.starts_with('.'))
-        };
         if let Some((path, other)) = own.iter().find(|(path, _)| !is_constant(path)) {
             let problem = format!("a calibration has the table [{CALIBRATION_TABLE}] only");
             return Err(SpecError::new(other.location.clone(), path, problem));
@@ -136,6 +133,11 @@ impl CalibrationText {
         settings.extend(own);
         Ok(())
     }
+}
+
+/// True for the path of a key of the calibration table.
+fn is_constant(path: &str) -> bool {
+    path.strip_prefix(CALIBRATION_TABLE).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The text of a file with tables of a spec.

@@ -71,12 +71,17 @@ impl RowConfig {
     /// Several integers. Empty if the key is not set.
     pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u64>, RowProblem> {
         let Some(value) = self.text(key) else { return Ok(Vec::new()) };
-        let number = |word: &str| {
-            word.parse().ok().filter(|number| *number <= MAX_PARAMETER).ok_or_else(|| {
-                RowProblem::Malformed(format!("{key}: expected a whole number, found {word:?}"))
-            })
-        };
-        value.trim_matches(['{', '}']).split(',').map(|word| number(word.trim())).collect()
+        let mut numbers = Vec::new();
+        for word in value.trim_matches(['{', '}']).split(',').map(str::trim) {
+            match word.parse() {
+                Ok(number) if number <= MAX_PARAMETER => numbers.push(number),
+                _ => {
+                    let problem = format!("{key}: expected a whole number, found {word:?}");
+                    return Err(RowProblem::Malformed(problem));
+                }
+            }
+        }
+        Ok(numbers)
     }
 
     pub(crate) fn number(&self, key: &str, default: u64) -> Result<u64, RowProblem> {
@@ -128,15 +133,14 @@ impl RowConfig {
         count: usize,
     ) -> Result<[Vec<u64>; 2], RowProblem> {
         let both = self.per_dimension(key, 0, count)?;
-        let end = |name: &str| {
+        let mut ends = [both.clone(), both];
+        for (end, name) in ends.iter_mut().zip(["lower", "upper"]) {
             let key = format!("{key}-{name}");
             if self.words.contains_key(&key) {
-                self.per_dimension(&key, 0, count)
-            } else {
-                Ok(both.clone())
+                *end = self.per_dimension(&key, 0, count)?;
             }
-        };
-        Ok([end("lower")?, end("upper")?])
+        }
+        Ok(ends)
     }
 
     /// A number that may have a fraction.

@@ -185,17 +185,14 @@ impl OperationFamily {
 
     /// Rejects parameters that the family does not have.
     pub(super) fn check_keys(&self, config: &RowConfig) -> Result<(), RowProblem> {
-        let known = |key: &str| {
-            COMMON_KEYS.contains(&key)
+        for key in config.keys() {
+            let is_known = COMMON_KEYS.contains(&key)
                 || self.keys.contains(&key)
-                || self.has_passes && passes::PASS_KEYS.contains(&key)
-        };
-        let unknown = config.keys().find(|key| !known(key));
-        if let Some(key) = unknown {
-            return Err(RowProblem::Unsupported(format!(
-                "{}: parameter {key} is not simulated",
-                self.name
-            )));
+                || self.has_passes && passes::PASS_KEYS.contains(&key);
+            if !is_known {
+                let problem = format!("{}: parameter {key} is not simulated", self.name);
+                return Err(RowProblem::Unsupported(problem));
+            }
         }
         Ok(())
     }

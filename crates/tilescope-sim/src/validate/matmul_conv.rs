@@ -65,15 +65,15 @@ pub(crate) fn convolution(
     let groups = config.number("conv-groups", 1)?;
     let [inputs, outputs] =
         [config.required("input-channels")?, config.required("output-channels")?];
-    let all = |channels: u64| {
-        channels
-            .checked_mul(groups)
-            .ok_or_else(|| RowProblem::refused("there are too many channels"))
+    let (Some(all_inputs), Some(all_outputs)) =
+        (inputs.checked_mul(groups), outputs.checked_mul(groups))
+    else {
+        return Err(RowProblem::refused("there are too many channels"));
     };
     let field = config.field("field")?;
     let kernel = config.per_dimension("kernel-size", 1, field.len())?;
-    let image = [&[config.number("batch-size", 1)?, all(inputs)?][..], &field].concat();
-    let weights = [&[all(outputs)?, inputs][..], &kernel].concat();
+    let image = [&[config.number("batch-size", 1)?, all_inputs][..], &field].concat();
+    let weights = [&[all_outputs, inputs][..], &kernel].concat();
     let x = case.tensor("input", TensorRole::Input, &image, input_type)?;
     let w = case.tensor("weights", TensorRole::Parameter, &weights, input_type)?;
     let conv = ConvOp {

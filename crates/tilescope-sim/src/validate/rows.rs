@@ -158,7 +158,11 @@ fn fields(line: &str) -> Result<Vec<String>, RowTextError> {
         match letter {
             '"' => quoted = !quoted,
             ',' if !quoted => fields.push(String::new()),
-            _ => fields.last_mut().into_iter().for_each(|field| field.push(letter)),
+            _ => {
+                if let Some(field) = fields.last_mut() {
+                    field.push(letter);
+                }
+            }
         }
     }
     if quoted { Err(RowTextError::OpenQuote) } else { Ok(fields) }

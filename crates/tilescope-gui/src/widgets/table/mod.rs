@@ -16,7 +16,7 @@ use egui::{
 };
 use egui_extras::{Column as Width, TableBuilder};
 use row_menu::{RowMenu, RowMenuChoice};
-use row_order::{TableRowOrder, order};
+use row_order::{ShownGroup, TableLine, TableQuestion, TableRowOrder, order};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -98,10 +98,10 @@ pub(crate) struct TableState {
     /// The line that a key has led to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
-    /// What the menu of a row offers beside copying and filtering.
+    /// Entries of the menu of a row beside copying and filtering.
     #[serde(skip)]
     entries: &'static [&'static str],
-    /// A row, and the place of the entry of its menu that was chosen.
+    /// A row, and the index of the entry that was chosen in its menu.
     #[serde(skip)]
     entered: Option<(usize, usize)>,
 }
@@ -143,8 +143,8 @@ impl TableState {
         Self { as_given: true, ..Self::default() }
     }
 
-    /// Offers these entries in the menu of every row from now on. Gives a row and the entry of its
-    /// menu that was chosen in the last frame.
+    /// Sets the entries in the menu of every row. Returns a row and the entry of its menu that was
+    /// chosen in the last frame.
     pub(crate) fn menu_entries(
         &mut self,
         entries: &'static [&'static str],
@@ -153,7 +153,7 @@ impl TableState {
         self.entered.take()
     }
 
-    /// Shows a table; `generation` tells one table from the next.
+    /// Shows a table; `generation` distinguishes tables.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -302,7 +302,7 @@ fn rows_ui(
     (table, widths): (&DataTable, &[f32]),
     order: &TableRowOrder,
     (sorted, sort): ((usize, bool), &mut Option<(usize, bool)>),
-    mut choice: Option<TableRowSelection<'_>>,
+    choice: TableRowSelection<'_>,
     menu: &mut RowMenu,
 ) -> Option<usize> {
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
@@ -349,14 +349,15 @@ fn rows_ui(
             let index = row.index();
             if totals == 1 && index == 0 {
                 for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
-                    let text = match sum {
-                        Some(sum) => sum.text(),
-                        None if index == 0 => "Total".to_owned(),
-                        None => String::new(),
-                    };
+                    let words: TableCell = if index == 0 { "Total" } else { "" }.into();
+                    let sum = sum.as_ref().unwrap_or(&words);
                     row.col(|ui| {
-                        cell_ui(ui, column, strong(text), !choosing);
+                        let text = strong(sum.text_in(numbers(ui)));
+                        cell_ui(ui, column, (sum, text), selectable);
                     });
+                    if index == name && order.shares.is_some() {
+                        row.col(|_| {});
+                    }
                 }
                 return;
             }
@@ -379,31 +380,40 @@ fn rows_ui(
             };
             let chosen = choice.chosen.is_some_and(|chosen| chosen.iter().any(is_chosen));
             row.set_selected(chosen);
-            let mut pointed: Option<egui::Response> = None;
-            for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
-                let text = RichText::new(cell.text());
+            let mut pointed: Option<Response> = None;
+            for (at, (column, cell)) in table.columns.iter().zip(cells).enumerate() {
                 let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
-                let text = if zero { text.weak() } else { text };
-                row.col(|ui| {
-                    let cell = cell_ui(ui, column, text, !choosing);
-                    pointed = pointed.take().map(|all| all | cell.clone()).or(Some(cell));
+                row.col(|ui| match group.filter(|_| at == name) {
+                    Some(shown) => group_name_ui(ui, shown),
+                    None => {
+                        if at == name && depth > 0 {
+                            ui.add_space(depth as f32 * spacing::INDENT);
+                        }
+                        let text = RichText::new(cell.text_in(numbers(ui)));
+                        let text = if zero { text.weak() } else { text };
+                        let cell = cell_ui(ui, column, (cell, text), selectable);
+                        pointed = pointed.take().map(|all| all | cell.clone()).or(Some(cell));
+                    }
                 });
+                if at == name && order.shares.is_some() {
+                    row.col(|ui| share_ui(ui, order.share(cells), group.is_some()));
+                }
             }
-            // Text that can be selected lies above its row.
-            let pointed = pointed.map_or_else(|| row.response(), |cells| row.response() | cells);
-            menu.ui(&pointed, table, place);
-            if let Some(choice) = &mut choice {
-                let response = row.response();
-                // Not every program has a name: its kind stands in for it.
-                let mut names = table.rows[place].iter().map(TableCell::text);
-                let name = names.find(|text| !text.is_empty()).unwrap_or_default();
-                response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
-                clicked = response.clicked().then_some(place).or(clicked);
-                // Rows off the screen do not exist: one that a key leads to is scrolled to first,
-                // and takes the focus in the frame that lays it out.
-                if *choice.focus == Some(place) {
-                    *choice.focus = None;
-                    response.request_focus();
+            if let Some(TableLine::Row { row: place, .. }) = order.lines.get(line) {
+                // Text that can be selected lies above its row.
+                let pointed = pointed.map_or_else(|| row.response(), |of| row.response() | of);
+                menu.ui(&pointed, table, *place);
+            }
+            if !reacts {
+                return;
+            }
+            let response = row.response();
+            match group {
+                Some(shown) => {
+                    name_row(&response, shown.is_open, &shown.name());
+                    if response.clicked() && !choice.open.remove(&shown.path) {
+                        choice.open.insert(shown.path.clone());
+                    }
                 }
                 None => {
                     // Not every program has a name: its kind stands in for it.
@@ -432,22 +442,81 @@ fn rows_ui(
     clicked
 }
 
-fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) -> egui::Response {
-    let (layout, full) = match is_wide(column) {
-        true => (Layout::left_to_right(Align::Center), true),
-        false => (Layout::right_to_left(Align::Center), false),
+/// Names a row for who does not see it.
+fn name_row(response: &Response, selected: bool, name: &str) {
+    response.widget_info(|| WidgetInfo::selected(Role::Row, true, selected, name));
+}
+
+/// The label of a group, and how many rows it has.
+fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
+    ui.add_space(shown.depth as f32 * spacing::INDENT);
+    let arrow = if shown.is_open { "⏷" } else { "⏵" };
+    ui.spacing_mut().item_spacing.x = spacing::XS;
+    ui.add(Label::new(RichText::new(arrow).weak()).selectable(false));
+    let count = format!("× {}", grouped(shown.group.rows.len() as u64));
+    let room = (ui.available_width() - 12.0 - count.chars().count() as f32 * 7.0).max(20.0);
+    ui.scope(|ui| {
+        ui.set_max_width(room);
+        ui.add(Label::new(shown.group.label.as_str()).truncate().selectable(false));
+    });
+    ui.add(Label::new(RichText::new(count).weak()).selectable(false));
+}
+
+/// The head of shares: what they are of.
+fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
+    let palette = ThemePalette::for_ui(ui);
+    let text = RichText::new("Share").color(palette.weak_text).size(text_size::SMALL);
+    let hint = format!("{}: part / sum of all rows of the table", of.title);
+    ui.add(Label::new(text).selectable(false)).on_hover_text(hint);
+}
+
+/// A share as a bar and a number.
+fn share_ui(ui: &mut Ui, share: Option<f64>, is_group: bool) {
+    let Some(share) = share else { return };
+    let palette = ThemePalette::for_ui(ui);
+    let room = ui.available_rect_before_wrap();
+    let length = (room.width() - SHARE_NUMBER).max(0.0) * share.clamp(0.0, 1.0) as f32;
+    let size = vec2(length.max(1.0), ROW_HEIGHT - 14.0);
+    let corner = egui::pos2(room.left(), room.center().y - size.y / 2.0);
+    let colour = if is_group { palette.accent } else { palette.outline };
+    ui.painter().rect_filled(Rect::from_min_size(corner, size), CornerRadius::same(2), colour);
+    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        ui.add(Label::new(percent(share)).selectable(false));
+    });
+}
+
+/// Shows a cell with its text. All digits of a shortened number are its hover text and its accessible
+/// name.
+fn cell_ui(
+    ui: &mut Ui,
+    column: &TableColumn,
+    (cell, text): (&TableCell, RichText),
+    selectable: bool,
+) -> Response {
+    let is_text = is_wide(column);
+    let layout = if is_text {
+        Layout::left_to_right(Align::Center)
+    } else {
+        Layout::right_to_left(Align::Center)
     };
     ui.with_layout(layout, |ui| {
-        if full && let Some(short) = path_that_fits(ui, text.text()) {
+        if is_text && let Some(short) = path_that_fits(ui, text.text()) {
             let label = Label::new(short).extend().selectable(false);
             let response = ui.add(label).on_hover_text(text.text());
             response.widget_info(|| WidgetInfo::labeled(Role::Label, true, text.text()));
             return response;
         }
         let label = Label::new(text.clone()).truncate();
-        // Only words can be too long for their column.
-        let label = if full { label } else { Label::new(text).extend() };
-        ui.add(label.selectable(selectable))
+        // Only text can be too long for its column.
+        let label = if is_text { label } else { Label::new(text.clone()).extend() };
+        let response = ui.add(label.selectable(selectable));
+        let exact = cell.exact();
+        if cell.is_name() || exact == text.text() {
+            return response;
+        }
+        let response = response.on_hover_text(&exact);
+        response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &exact));
+        response
     })
     .inner
 }

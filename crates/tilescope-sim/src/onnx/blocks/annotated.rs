@@ -46,10 +46,12 @@ impl AnnotationKind {
 
 /// The kind of annotations of the nodes of a file, if any.
 pub(super) fn kind(file: &OnnxGraph) -> Option<AnnotationKind> {
-    let kinds = [AnnotationKind::Stages, AnnotationKind::Phases, AnnotationKind::Ipus];
-    let has =
-        |kind: &AnnotationKind| file.nodes.iter().any(|node| number(node, kind.key()).is_some());
-    kinds.into_iter().find(has)
+    for kind in [AnnotationKind::Stages, AnnotationKind::Phases, AnnotationKind::Ipus] {
+        if file.nodes.iter().any(|node| number(node, kind.key()).is_some()) {
+            return Some(kind);
+        }
+    }
+    None
 }
 
 /// The highest IPU that nodes name.

@@ -154,7 +154,7 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
         )?);
     }
     let interleaved = node.int("interleaved", 0)? != 0;
-    let half = |node: &mut NodeImport, part: &str, which: u64| {
+    let take_half = |node: &mut NodeImport, part: &str, which: u64| {
         if interleaved {
             node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x])
         } else {
@@ -162,17 +162,14 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
             node.apply(part, SliceOp { axis: 3, range }, &[x])
         }
     };
-    let first = half(node, "first", 0)?;
-    let second = half(node, "second", 1)?;
-    let product = |node: &mut NodeImport, part: &str, of, by| {
-        node.binary(part, BinaryOpType::Multiply, [of, by])
-    };
+    let first = take_half(node, "first", 0)?;
+    let second = take_half(node, "second", 1)?;
     let [cos, sin] = [angles[0], angles[1]];
-    let a = product(node, "firstCos", first, cos)?;
-    let b = product(node, "secondSin", second, sin)?;
+    let a = node.binary("firstCos", BinaryOpType::Multiply, [first, cos])?;
+    let b = node.binary("secondSin", BinaryOpType::Multiply, [second, sin])?;
     let real = node.binary("real", BinaryOpType::Subtract, [a, b])?;
-    let a = product(node, "firstSin", first, sin)?;
-    let b = product(node, "secondCos", second, cos)?;
+    let a = node.binary("firstSin", BinaryOpType::Multiply, [first, sin])?;
+    let b = node.binary("secondCos", BinaryOpType::Multiply, [second, cos])?;
     let imaginary = node.binary("imaginary", BinaryOpType::Add, [a, b])?;
     let mut parts = vec![real, imaginary];
     if turned < channels {

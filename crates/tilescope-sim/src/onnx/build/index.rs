@@ -103,10 +103,10 @@ fn update(node: &NodeImport) -> Result<ScatterUpdate, GraphError> {
 /// decompose. The result is then the tensor with another shape.
 fn takes_all_in_order(node: &NodeImport) -> Result<bool, GraphError> {
     let dims = &node.of_file(0)?.dims;
-    let Some(known) = node.known_ints(1).filter(|_| matches!(node.int("batch_dims", 0), Ok(0)))
-    else {
+    if !matches!(node.int("batch_dims", 0), Ok(0)) {
         return Ok(false);
-    };
+    }
+    let Some(known) = node.known_ints(1) else { return Ok(false) };
     let rank = dims.len();
     let all = known.len() as u64 == dims.iter().product::<u64>().saturating_mul(rank as u64);
     Ok(rank > 0

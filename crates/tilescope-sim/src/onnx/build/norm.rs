@@ -205,17 +205,19 @@ fn mean_variance_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     }?;
     let share = 1.0 / axes.iter().map(|axis| shape[*axis]).product::<u64>().max(1) as f64;
     let mut kept = shape;
-    axes.iter().for_each(|axis| kept[*axis] = 1);
-    let mean = |node: &mut NodeImport, part: &str, of: TensorId| {
+    for axis in &axes {
+        kept[*axis] = 1;
+    }
+    let average = |node: &mut NodeImport, part: &str, of: TensorId| {
         let sum = ReduceOp::new(ReduceOperation::Add, axes.clone());
         let sum = node.apply(&format!("{part}/sum"), sum, &[of])?;
         let mean = node.scale(part, sum, share)?;
         node.reshape(&format!("{part}/rows"), mean, &kept)
     };
-    let of_values = mean(node, "mean", x)?;
+    let of_values = average(node, "mean", x)?;
     let centred = node.binary("centred", BinaryOpType::Subtract, [x, of_values])?;
     let squares = node.apply("squares", UnaryOp(UnaryOpType::Square), &[centred])?;
-    let variance = mean(node, "variance", squares)?;
+    let variance = average(node, "variance", squares)?;
     let deviation = node.apply("deviation", UnaryOp(UnaryOpType::Sqrt), &[variance])?;
     let y = node.binary("", BinaryOpType::Divide, [centred, deviation])?;
     node.set(0, y)

@@ -73,7 +73,9 @@ fn reduce(node: &mut NodeImport, reduction: Reduction) -> Result<(), GraphError>
 fn log_sum_exp(node: &mut NodeImport, axes: Vec<usize>) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let mut kept = node.shape(x);
-    axes.iter().for_each(|axis| kept[*axis] = 1);
+    for axis in &axes {
+        kept[*axis] = 1;
+    }
     let most = node.apply("max", ReduceOp::new(ReduceOperation::Max, axes.clone()), &[x])?;
     let rows = node.reshape("max/rows", most, &kept)?;
     let less = node.binary("less", BinaryOpType::Subtract, [x, rows])?;

@@ -91,9 +91,10 @@ fn blend(
     axis: usize,
     places: &Places,
 ) -> Result<TensorId, GraphError> {
-    let take = |round: fn(f64) -> f64| TakeOp { axis, indices: places.indices(round) };
-    let low = node.apply("low", take(f64::floor), &[x])?;
-    let high = node.apply("high", take(f64::ceil), &[x])?;
+    let low = TakeOp { axis, indices: places.indices(f64::floor) };
+    let low = node.apply("low", low, &[x])?;
+    let high = TakeOp { axis, indices: places.indices(f64::ceil) };
+    let high = node.apply("high", high, &[x])?;
     let ty = node.ty(low);
     let mut shape = vec![1; ty.shape.len()];
     shape[axis] = ty.shape[axis];

@@ -97,9 +97,7 @@ fn stretch(
 ) -> Result<TensorId, GraphError> {
     let size = node.shape(x)[axis];
     let whole = i64::try_from(size).unwrap_or(i64::MAX);
-    let from_front = |at: i64| if at < 0 { at.saturating_add(whole) } else { at };
-    let start = from_front(start);
-    let end = from_front(end);
+    let [start, end] = [start, end].map(|at| if at < 0 { at.saturating_add(whole) } else { at });
     if step == 1 {
         let range = or_zero(start).min(size)..or_zero(end).min(size);
         return if range == (0..size) {
@@ -180,11 +178,14 @@ fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let dims = node.output_dims(0)?;
-    let with_copies = |copies: &dyn Fn(usize) -> u64| -> Vec<u64> {
-        shape.iter().enumerate().flat_map(|(axis, size)| [copies(axis), *size]).collect()
-    };
-    let once = node.reshape("once", x, &with_copies(&|_| 1))?;
-    let all = node.expand("", once, &with_copies(&|axis| dims[axis] / shape[axis].max(1)))?;
+    let mut once = Vec::new();
+    let mut repeated = Vec::new();
+    for (size, all) in shape.iter().zip(&dims) {
+        once.extend([1, *size]);
+        repeated.extend([all / (*size).max(1), *size]);
+    }
+    let once = node.reshape("once", x, &once)?;
+    let all = node.expand("", once, &repeated)?;
     node.set(0, all)
 }
 

@@ -54,6 +54,8 @@ fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduc
 fn turned_around(graph: &GraphView, value: ValueId) -> Option<(ValueId, usize)> {
     let transpose = graph.only_maker(value, "Transpose")?;
     let order = graph.node(transpose).attributes.ints("perm").ok()?;
-    let swaps = order.is_none_or(|order| order == [1, 0]);
-    Some((graph.input(transpose, 0)?, transpose)).filter(|_| swaps)
+    if order.is_some_and(|order| order != [1, 0]) {
+        return None;
+    }
+    Some((graph.input(transpose, 0)?, transpose))
 }

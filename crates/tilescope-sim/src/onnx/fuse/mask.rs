@@ -197,7 +197,9 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
     for node in file.nodes.iter().rev() {
         for output in node.outputs.iter().flatten() {
             let at = output.index();
-            if let Some(narrow) = values.narrowest[at].as_ref().filter(|_| !whole[at]) {
+            if let Some(narrow) = &values.narrowest[at]
+                && !whole[at]
+            {
                 let dims = &file.value(*output).dims;
                 let own: Vec<u64> = (0..dims.len())
                     .map(|axis| {
@@ -218,16 +220,14 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
         let made = shapes[output.index()].as_deref().unwrap_or(&file.value(output).dims).to_vec();
         let operands: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
         for (behind, size) in made.iter().rev().enumerate().filter(|(_, size)| **size > 1) {
-            let size_of =
-                |dims: &[u64]| dims.len().checked_sub(behind + 1).map_or(1, |axis| dims[axis]);
             // One operand must be as wide as the result. An operand that is wide in any case is
             // enough.
-            if operands.iter().any(|of| size_of(values.narrowest(*of)) == *size) {
+            if operands.iter().any(|of| size_from_end(values.narrowest(*of), behind) == *size) {
                 continue;
             }
             for operand in &operands {
                 let axes = &mut wide[operand.index()];
-                if size_of(&file.value(*operand).dims) == *size {
+                if size_from_end(&file.value(*operand).dims, behind) == *size {
                     if axes.len() <= behind {
                         axes.resize(behind + 1, false);
                     }
@@ -237,4 +237,9 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
         }
     }
     shapes
+}
+
+/// The size of an axis counted from the end, which is 1 for missing axes.
+fn size_from_end(dims: &[u64], behind: usize) -> u64 {
+    dims.iter().rev().nth(behind).copied().unwrap_or(1)
 }

@@ -84,7 +84,9 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
         if found.nodes.iter().any(|at| joined[*at]) || !pattern::has_one_stage(file, &found.nodes) {
             continue;
         }
-        found.nodes.iter().for_each(|at| joined[*at] = true);
+        for at in &found.nodes {
+            joined[*at] = true;
+        }
         *fused.entry(found.op.to_string()).or_default() += 1;
         replaced.insert(last, (found, options));
     }

@@ -123,8 +123,10 @@ fn root_of_mean_square(graph: &GraphView, root: ValueId) -> Option<RootMeanSquar
     let square = graph.input(of_mean, 0)?;
     let (of, at) = match graph.only_maker(square, "Pow") {
         Some(pow) => {
-            let is_square = graph.is_about(graph.input(pow, 1)?, 2.0);
-            (graph.input(pow, 0).filter(|_| is_square)?, pow)
+            if !graph.is_about(graph.input(pow, 1)?, 2.0) {
+                return None;
+            }
+            (graph.input(pow, 0)?, pow)
         }
         None => {
             let mul = graph.only_maker(square, "Mul")?;

@@ -71,7 +71,9 @@ impl<'a> GraphView<'a> {
     pub(super) fn new(file: &'a OnnxGraph) -> Self {
         let mut readers = vec![0; file.values.len()];
         let read = file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
-        read.chain(&file.outputs).for_each(|value| readers[value.index()] += 1);
+        for value in read.chain(&file.outputs) {
+            readers[value.index()] += 1;
+        }
         Self { file, readers }
     }
 
@@ -105,7 +107,10 @@ impl<'a> GraphView<'a> {
 
     /// The node that makes a value, if it is of this operator and the value has no other reader.
     pub(super) fn only_maker(&self, value: ValueId, op: &str) -> Option<usize> {
-        self.maker(value, op).filter(|_| self.readers(value) == 1)
+        if self.readers(value) != 1 {
+            return None;
+        }
+        self.maker(value, op)
     }
 
     /// The two operands of a node whose operator commutes, in both orders.
@@ -139,7 +144,9 @@ impl<'a> GraphView<'a> {
         let mut product = Product { constant: 1.0, factors: Vec::new(), nodes: vec![last] };
         let mut open = vec![self.input(last, 1)?, self.input(last, 0)?];
         while let Some(value) = open.pop() {
-            if let Some(constant) = self.scalar(value).filter(|_| self.is_constant(value)) {
+            if let Some(constant) = self.scalar(value)
+                && self.is_constant(value)
+            {
                 product.constant *= constant;
             } else if let Some(inner) = self.only_maker(value, "Mul") {
                 product.nodes.push(inner);

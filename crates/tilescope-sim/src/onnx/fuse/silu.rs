@@ -6,14 +6,16 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
     if graph.node(last).op != "Mul" {
         return None;
     }
-    graph.either_way(last).into_iter().find_map(|[x, gate]| {
-        let joined = |op: &'static str, fused: &'static str| {
-            let maker = graph.only_maker(gate, op)?;
-            let fits = graph.input(maker, 0)? == x;
-            if fits { Some(FusedNode::new(fused, vec![x], vec![maker, last])) } else { None }
-        };
-        joined("Sigmoid", "Swish").or_else(|| joined("HardSigmoid", "HardSwish"))
-    })
+    for [x, gate] in graph.either_way(last) {
+        for (op, fused) in [("Sigmoid", "Swish"), ("HardSigmoid", "HardSwish")] {
+            if let Some(maker) = graph.only_maker(gate, op)
+                && graph.input(maker, 0) == Some(x)
+            {
+                return Some(FusedNode::new(fused, vec![x], vec![maker, last]));
+            }
+        }
+    }
+    None
 }
 
 /// `x . clip(x + 3, 0, 6) / 6`, as exporters before opset 14 write a hard swish.

@@ -130,21 +130,24 @@ fn multiply(
     [a, b]: [NamedAxes; 2],
     later: &[char],
 ) -> Result<NamedAxes, GraphError> {
-    let with = |other: &NamedAxes| -> Vec<char> { [later, &other.axes].concat() };
-    let needed_a = with(&b);
-    let needed_b = with(&a);
+    let needed_a = [later, &b.axes].concat();
+    let needed_b = [later, &a.axes].concat();
     let a = sum_others(of, &format!("{part}/sumA"), a, &needed_a)?;
     let b = sum_others(of, &format!("{part}/sumB"), b, &needed_b)?;
-    let both = |axis: &&char| b.axes.contains(axis);
-    let groups: Vec<char> =
-        a.axes.iter().filter(both).filter(|axis| later.contains(axis)).copied().collect();
-    let summed: Vec<char> =
-        a.axes.iter().filter(both).filter(|axis| !later.contains(axis)).copied().collect();
-    let alone = |own: &NamedAxes, other: &NamedAxes| -> Vec<char> {
-        own.axes.iter().filter(|axis| !other.axes.contains(axis)).copied().collect()
-    };
-    let rows = alone(&a, &b);
-    let columns = alone(&b, &a);
+    let mut groups = Vec::new();
+    let mut summed = Vec::new();
+    let mut rows = Vec::new();
+    for axis in a.axes.iter().copied() {
+        if !b.axes.contains(&axis) {
+            rows.push(axis);
+        } else if later.contains(&axis) {
+            groups.push(axis);
+        } else {
+            summed.push(axis);
+        }
+    }
+    let mut columns = b.axes.clone();
+    columns.retain(|axis| !a.axes.contains(axis));
     let x = matrices(of, &format!("{part}/a"), &a, [&groups, &rows, &summed])?;
     let w = matrices(of, &format!("{part}/b"), &b, [&groups, &summed, &columns])?;
     let product = of.apply(&format!("{part}/product"), MatMulOp::default(), &[x, w])?;
@@ -164,10 +167,17 @@ fn matrices(
     order: [&[char]; 3],
 ) -> Result<TensorId, GraphError> {
     let shape = of.ty(operand.tensor).shape;
-    let place = |axis: &char| operand.axes.iter().position(|own| own == axis);
-    let sizes =
-        order.map(|axes| axes.iter().filter_map(place).map(|axis| shape[axis]).product::<u64>());
-    let permutation = order.iter().flat_map(|axes| axes.iter().filter_map(place)).collect();
+    let mut sizes = Vec::new();
+    let mut permutation = Vec::new();
+    for axes in order {
+        let mut size = 1;
+        for axis in axes {
+            let Some(place) = operand.axes.iter().position(|own| own == axis) else { continue };
+            size *= shape[place];
+            permutation.push(place);
+        }
+        sizes.push(size);
+    }
     let turned = of.transpose(&format!("{part}/turn"), operand.tensor, permutation)?;
-    of.reshape(&format!("{part}/matrices"), turned, sizes.to_vec())
+    of.reshape(&format!("{part}/matrices"), turned, sizes)
 }

@@ -114,26 +114,30 @@ fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
     let local = spec.options.local_replicas();
     let fast = options.num_instances - options.slow_instances();
     let threads = InstanceResources::new(spec).callback_threads;
-    let all_as_fast = |of: &AlikeReplicas| classes.iter().all(|other| other.slower == of.slower);
+    let speeds_differ = classes.iter().any(|of| of.slower != classes[0].slower);
     let mut members = Vec::new();
     for instance in 0..options.num_instances {
-        let mine = classes.iter().enumerate();
-        let mine = mine.filter(|(_, of)| all_as_fast(of) || of.slower == (instance >= fast));
-        for (class, of) in mine {
+        for (class, of) in classes.iter().enumerate() {
+            if speeds_differ && of.slower != (instance >= fast) {
+                continue;
+            }
             // A thread serves one replica of each place. The last place may have fewer.
-            let place = |place: u64| {
-                let first = (place * threads).min(local.into());
-                instance * local + u32::try_from(first).unwrap_or(local)
-            };
+            let first = served_before(of.place, threads, local);
             let end = if of.place + 1 == of.places {
-                (instance + 1) * local
+                local
             } else {
-                place(of.place + 1)
+                served_before(of.place + 1, threads, local)
             };
-            members.push(ClassMembers { class, instance, replicas: place(of.place)..end });
+            let replicas = instance * local + first..instance * local + end;
+            members.push(ClassMembers { class, instance, replicas });
         }
     }
     members
+}
+
+/// The number of replicas of an instance with places before `place`.
+fn served_before(place: u64, threads: u64, local: u32) -> u32 {
+    u32::try_from(place * threads).unwrap_or(local).min(local)
 }
 
 /// Returns the waits of every replica, in order. `totals` are those of the classes. Empty if all
@@ -168,9 +172,10 @@ pub(crate) fn replica_classes(spec: &Spec) -> Vec<ReplicaClass> {
         return Vec::new();
     }
     let hosts_differ = classes.iter().any(|of| of.slower != classes[0].slower);
-    let class =
-        |of| ReplicaClass { replicas: Vec::new(), why: AlikeReplicas::why(of, spec, hosts_differ) };
-    let mut found: Vec<ReplicaClass> = classes.iter().map(class).collect();
+    let mut found = Vec::new();
+    for class in &classes {
+        found.push(ReplicaClass { replicas: Vec::new(), why: class.why(spec, hosts_differ) });
+    }
     for of in members(spec, &classes) {
         found[of.class].replicas.extend(of.replicas);
     }

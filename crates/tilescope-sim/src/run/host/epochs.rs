@@ -22,18 +22,14 @@ pub(crate) fn epochs(spec: &Spec, samples_per_call: u64, call: f64, load: f64) -
             (first, if host.load_indefinitely { 0.0 } else { again })
         }
     };
-    let epoch = |epochs: u64, before: f64| HostEpoch {
-        epochs,
-        calls,
-        samples,
-        left_out: host.dataset_samples - samples,
-        seconds: before + calls as f64 * call,
-    };
-    let mut all = vec![epoch(1, first)];
-    if host.epochs > 1 {
-        all.push(epoch(host.epochs - 1, later));
+    let calling = calls as f64 * call;
+    let left_out = host.dataset_samples - samples;
+    let first = HostEpoch { epochs: 1, calls, samples, left_out, seconds: first + calling };
+    if host.epochs <= 1 {
+        return vec![first];
     }
-    all
+    let later = HostEpoch { epochs: host.epochs - 1, seconds: later + calling, ..first };
+    vec![first, later]
 }
 
 /// The calls of an epoch, and the number of samples of the data set that they process.

@@ -5,8 +5,9 @@ use super::alike_replicas::AlikeReplicas;
 use super::epochs::epochs;
 use super::instance::InstanceResources;
 use super::loader::loader_seconds;
-use crate::compile::{CompiledProgram, HostStreamCopy};
+use crate::compile::CompiledProgram;
 use crate::specification::{DataLoaderMode, OutputMode, Spec};
+use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId};
 use tilescope_report::{
     HostBottleneck, HostCallPart, HostCallTime, HostDataSource, HostRate, HostReport, HostTensor,
@@ -67,7 +68,7 @@ fn rates(
     let ipu = (HostBottleneck::Ipu, measured.synthetic - framework);
     let around = (HostBottleneck::HostCall, framework);
     let mut rates = Vec::new();
-    let mut rate = |source, seconds: f64, busy: &[(HostBottleneck, f64)]| {
+    let mut add_rate = |source, seconds: f64, busy: &[(HostBottleneck, f64)]| {
         let longest = busy.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         if let Some((busiest, work)) = longest.filter(|_| seconds > 0.0) {
             // IPUs that could process much more are limited by their waits.
@@ -79,9 +80,9 @@ fn rates(
     };
     let loader = (HostBottleneck::Loader, load);
     if has_loader(spec) {
-        rate(HostDataSource::LoaderAlone, load, &[loader]);
+        add_rate(HostDataSource::LoaderAlone, load, &[loader]);
     }
-    rate(HostDataSource::SyntheticData, measured.synthetic, &[ipu, around]);
+    add_rate(HostDataSource::SyntheticData, measured.synthetic, &[ipu, around]);
     if spec.options.host.loader != DataLoaderMode::Synthetic {
         let loading = if has_loader(spec) { load } else { 0.0 };
         let busy = [
@@ -91,7 +92,7 @@ fn rates(
             (HostBottleneck::HostLink, link_seconds(compiled, spec)),
             (HostBottleneck::Callbacks, callback_seconds(compiled, spec)),
         ];
-        rate(HostDataSource::RealData, measured.waiting + measured.call, &busy);
+        add_rate(HostDataSource::RealData, measured.waiting + measured.call, &busy);
     }
     rates
 }
@@ -124,19 +125,22 @@ fn link_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
     }
     let times = [micro_batches(spec), returned_micro_batches(spec)].map(|count| count as f64);
     let copies = [&compiled.parts.host_inputs, &compiled.parts.host_outputs];
-    let bytes = |copies: &[HostStreamCopy], ipu: Option<IpuId>| -> f64 {
-        let mine = copies.iter().filter(|copy| ipu.is_none_or(|ipu| copy.ipu == ipu));
-        mine.map(|copy| copy.bytes_in + copy.bytes_out).sum::<Bytes>().as_f64()
-    };
     let replicas = InstanceResources::new(spec).replicas_of_host;
-    let of_host = |side: usize| bytes(copies[side], None) * times[side] * replicas;
-    let hosts = of_host(0).max(of_host(1)) / spec.options.host.shared_bytes_per_second;
+    let host_rate = spec.options.host.shared_bytes_per_second;
+    let ipu_rate = compiled.system.host_bytes_per_cycle;
     let clock = spec.target.chip.clock.0 as f64;
-    let ipus = (0..spec.target.ipus).map(IpuId).map(|ipu| {
-        let moved: f64 = (0..2).map(|side| bytes(copies[side], Some(ipu)) * times[side]).sum();
-        moved / compiled.system.host_bytes_per_cycle / clock
-    });
-    ipus.fold(hosts, f64::max)
+    let mut of_ipus: BTreeMap<IpuId, f64> = BTreeMap::new();
+    let mut longest = 0.0_f64;
+    for (copies, times) in copies.into_iter().zip(times) {
+        let mut of_host = 0.0;
+        for copy in copies {
+            let bytes = (copy.bytes_in + copy.bytes_out).as_f64() * times;
+            of_host += bytes;
+            *of_ipus.entry(copy.ipu).or_default() += bytes;
+        }
+        longest = longest.max(of_host * replicas / host_rate);
+    }
+    of_ipus.into_values().map(|bytes| bytes / ipu_rate / clock).fold(longest, f64::max)
 }
 
 /// Seconds of a call in which the callbacks of an instance work.
@@ -170,24 +174,25 @@ fn call_times(spec: &Spec, measured: &HostCallMeasurement) -> Vec<HostCallTime> 
 /// the other in the first dimension.
 fn tensors(compiled: &CompiledProgram, spec: &Spec) -> Vec<HostTensor> {
     let local = u64::from(spec.options.local_replicas());
-    let tensor = |copy: &HostStreamCopy, is_input: bool| {
-        let times = if is_input { micro_batches(spec) } else { returned_micro_batches(spec) };
-        let times = times * local;
-        let streamed = copy.tensor.as_ref()?;
+    let of_input = micro_batches(spec) * local;
+    let of_output = returned_micro_batches(spec) * local;
+    let inputs = compiled.parts.host_inputs.iter().map(|copy| (copy, true, of_input));
+    let outputs = compiled.parts.host_outputs.iter().map(|copy| (copy, false, of_output));
+    let mut tensors = Vec::new();
+    for (copy, is_input, micro_batches) in inputs.chain(outputs) {
+        let Some(streamed) = &copy.tensor else { continue };
         let mut shape = streamed.shape.clone();
         match shape.first_mut() {
-            Some(first) => *first *= times,
-            None => shape.push(times),
+            Some(first) => *first *= micro_batches,
+            None => shape.push(micro_batches),
         }
-        Some(HostTensor {
+        tensors.push(HostTensor {
             name: streamed.name.clone(),
             is_input,
             element_type: streamed.element_type.name().to_owned(),
-            bytes: (copy.bytes_in + copy.bytes_out) * times,
+            bytes: (copy.bytes_in + copy.bytes_out) * micro_batches,
             shape,
-        })
-    };
-    let inputs = compiled.parts.host_inputs.iter().filter_map(|copy| tensor(copy, true));
-    let outputs = compiled.parts.host_outputs.iter().filter_map(|copy| tensor(copy, false));
-    inputs.chain(outputs).collect()
+        });
+    }
+    tensors
 }
