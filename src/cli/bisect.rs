@@ -308,7 +308,7 @@ impl BisectAnswer {
             writeln!(output, "  {change:>0$}  {share:>1$}  {name}", widths[0], widths[1])?;
         }
         if found.is_cut_short {
-            writeln!(output, "\nThe budget is used up: keys in one line were not told apart.")?;
+            writeln!(output, "\nThe budget is used up: keys in one line were not separated.")?;
         }
         writeln!(output, "\n{} simulations", self.simulations)?;
         if let (Some(table), Some(part)) = (&self.operations, found.parts.first()) {

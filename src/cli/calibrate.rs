@@ -135,8 +135,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let aligned = MeasuredBesideSimulated::read(&measured, base)?;
     // Syncs and stream copies have the same names in all programs.
     if !aligned.programs.iter().any(|program| program.kind == ProgramKind::OnTileExecute) {
-        let problem = "no compute set of the report has the name of one that the spec makes: is \
-                       this the spec of what was measured?";
+        let problem = "no compute set of the report has the name of one in the spec: is this the \
+                       spec of the measured program?";
         return Err(JobError::Nothing(problem).into());
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
@@ -174,7 +174,7 @@ fn spec_name(
         return Ok(name.clone());
     }
     let Some(text) = measured.spec() else {
-        let problem = "the report does not say what it was made from: name the spec of what ran, \
+        let problem = "the report does not record its spec: name the spec of the measured program, \
                        tilescope calibrate MEASURED SPEC";
         return Err(UsageError::Request(problem).into());
     };

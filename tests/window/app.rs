@@ -239,7 +239,7 @@ fn hovering_a_derived_figure_shows_its_formula() {
         ("insights", "Fullest tiles", "Bytes below the last used address"),
     ];
     for (view, name, formula) in cases {
-        let mut window = window(Variant::named("simulated"), view, Vec2::new(1600.0, 1200.0));
+        let mut window = window(Variant::named("simulated"), view, Vec2::new(1600.0, 2400.0));
         let nodes: Vec<_> = window.query_all_by_label_contains(name).collect();
         let node = nodes.last().expect(name);
         node.hover();

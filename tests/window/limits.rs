@@ -96,15 +96,15 @@ fn the_waterfall_covers_the_whole_run() {
     }
     let achieved = fine_percent(run.all.share(WaterfallStep::Achieved));
     assert!(says(&window, &format!("{achieved} of the peak of all IPUs")));
-    let [sync, host] = [DARK.external_sync, DARK.stream_mid].map(|colour| {
+    let [sync, wait] = [DARK.external_sync, DARK.stream_begin].map(|colour| {
         let drawn = pixels(&mut window, plot, colour);
         assert!(drawn > 500, "{drawn} pixels of {colour:?}");
         drawn as f64
     });
     // Bars are as long as their shares.
-    let [of_sync, of_host] =
-        [WaterfallStep::SyncAndStart, WaterfallStep::Host].map(|step| run.all.share(step));
-    assert!((sync / host / (of_sync / of_host) - 1.0).abs() < 0.1, "{sync} {host}");
+    let [of_sync, of_wait] =
+        [WaterfallStep::SyncAndStart, WaterfallStep::HostWait].map(|step| run.all.share(step));
+    assert!((sync / wait / (of_sync / of_wait) - 1.0).abs() < 0.1, "{sync} {wait}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! under the pointer, words for what is shown.
 
 use crate::gui_support::{
-    Variant, Window, assert_says, click, click_label, opened_window, painted, press_role, says,
-    settle, show_view, window, window_of,
+    Variant, Window, assert_says, click, opened_window, painted, press_role, says, settle,
+    show_view, window,
 };
 use crate::marks::{lane, marks, trace};
 use crate::report_support::foreign::Foreign;
@@ -12,7 +12,6 @@ use egui::{Event, Modifiers, PointerButton, Pos2, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::OpenReport;
-use tilescope_gui::app::TilescopeApp;
 use tilescope_report::units::{CycleRange, Cycles, StepId};
 use tilescope_report::{MarkKind, MemoryCategory, ProgramKind, TraceMark, TrainingPass};
 
@@ -78,8 +77,8 @@ fn switches_for_a_close_look_are_off_for_the_next_report() {
     assert!(!window.state().session().prefs().trace.links);
 }
 
-/// Forward and backward passes that alternate, each a slot, as in data-parallel training. The first
-/// one waits for the host.
+/// Forward and backward passes that alternate, each with a mark, as in data-parallel training. The
+/// first one waits for the host.
 fn alternating() -> OpenReport {
     let mut report = ReportBuilder::new(1, 4);
     let forward = report.compute("layer/fwd", 300);
@@ -97,8 +96,8 @@ fn alternating() -> OpenReport {
         let step = report.steps.len() as u64;
         report.run(program, at..at + cycles);
         report.marks.push(TraceMark {
-            kind: MarkKind::Slot,
-            label: format!("slot {number}"),
+            kind: MarkKind::Iteration,
+            label: format!("iteration {number}"),
             ipu: None,
             pass: is_forward.then_some(TrainingPass::Forward),
             index: number,
@@ -113,11 +112,13 @@ fn alternating() -> OpenReport {
 #[test]
 fn the_trace_opens_on_a_typical_period_and_says_so() {
     let mut window = trace(alternating());
+    assert_says(&window, &["a typical period: iterations ", "median of 200"]);
     assert!(press_role(&mut window, Role::Button, "Go to"));
     settle(&mut window);
-    click_label(&mut window, "Typical slot");
-    // The longest slot of the period is typical, never that which waits for the host.
-    assert_says(&window, &["900 cycles"]);
+    // The longest mark of the period is typical, never the one that waits for the host.
+    let typical: Vec<String> =
+        painted(&window).into_iter().filter(|text| text.starts_with("Typical ")).collect();
+    assert!(typical.iter().any(|text| text.contains("900 cycles")), "{typical:?}");
 }
 
 #[test]
@@ -133,21 +134,6 @@ fn the_key_explains_marks_and_shading() {
         "is a step of IPU 3",
     ];
     assert_says(&window, &words);
-}
-
-#[test]
-fn demo_reports_say_what_they_show() {
-    let window = window_of(TilescopeApp::detached(&egui::Context::default(), None), WIDE, 1.0);
-    for (name, about) in [
-        ("matmul_chain", "two matmuls"),
-        ("mnist_pipeline", "wait for one another"),
-        ("too_large", "does not fit in memory"),
-    ] {
-        let label = format!("Open demo report {name}");
-        let node = window.get_by_label(&label);
-        let found = node.accesskit_node().description().unwrap_or_default();
-        assert!(found.contains(about), "{name}: {found}");
-    }
 }
 
 /// Left edges of the nodes of a role, each once.
@@ -221,12 +207,16 @@ fn lines_of_the_program_tree_have_a_menu() {
 
 #[test]
 fn bars_and_marks_of_the_trace_have_a_menu() {
-    let mut window = window(Variant::named("small"), "execution-trace", SIZE);
-    let bars = marks(&window, "");
-    let lanes = lane(&window, "IPU 0").expect("a lane");
-    let (_, bar) = bars.iter().find(|(_, rect)| lanes.contains(rect.center())).expect("a bar");
+    let mut report = ReportBuilder::new(2, 4);
+    let work = report.compute("layer/fwd", 900);
+    report.root(ProgramKind::Sequence, "main", &[work]);
+    report.run(work, 0..900);
+    let mut window = trace(opened(&report));
+    let (_, bar) = marks(&window, "fwd").pop().expect("a bar");
     right_click(&mut window, bar.center());
-    assert_says(&window, &["Zoom to it", "Copy name", "Copy cycles"]);
+    assert_says(&window, &["Zoom to it", "Copy name", "Copy cycles", "Show in Program tree"]);
+    click(&mut window, Role::Button, "Show in Program tree");
+    assert!(window.state().session().selection().program.is_some());
 }
 
 #[test]
@@ -234,7 +224,10 @@ fn cells_of_the_schedule_have_room_for_their_numbers() {
     let mut window = window(Variant::named("sample of a pipeline"), "execution-trace", SIZE);
     click(&mut window, Role::Tab, "Schedule");
     settle(&mut window);
-    let is_cut = |text: &String| text.starts_with(['F', 'B']) && text.ends_with('…');
+    let is_cut = |text: &String| {
+        let number = text.strip_prefix(['F', 'B']).unwrap_or_default();
+        number.starts_with(|letter: char| letter.is_ascii_digit()) && text.ends_with('…')
+    };
     let cut: Vec<String> = painted(&window).into_iter().filter(is_cut).collect();
     assert_eq!(cut, Vec::<String>::new());
 }

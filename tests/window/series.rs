@@ -101,7 +101,7 @@ fn figures_are_typed_and_invalid_ones_reported() {
         settle(window);
     };
     type_figures(&mut window, "memory.by_category.*");
-    let shown = |window: &Window| says(window, "memory.by_category.constant over");
+    let shown = |window: &Window| says(window, "Memory, by category, constant over");
     assert!(shown(&window), "{:?}", painted(&window));
     type_figures(&mut window, "cylces");
     assert!(says(&window, "did you mean \"cycles\"?"));

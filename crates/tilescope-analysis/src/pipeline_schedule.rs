@@ -22,7 +22,7 @@ const SLOTS_BEFORE: (usize, usize) = (4, 16);
 /// The reason that there is no schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSchedule {
-    #[error("The report has no marks of stages: it does not say which stage works when.")]
+    #[error("The report has no marks of stages, so there is no schedule.")]
     NoStages,
     #[error("The report has no marks of slots: its program does not work in slots.")]
     NoSlots,

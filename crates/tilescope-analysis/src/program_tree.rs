@@ -92,10 +92,7 @@ pub fn rows(
     root: Option<ProgramId>,
     folded: &BTreeSet<ProgramId>,
 ) -> Vec<ProgramTreeRow> {
-    let Some(root) = root else {
-        let ids = programs.iter().map(|(id, _)| id).take(MAX_ROWS);
-        return ids.map(|id| ProgramTreeRow { id, depth: 0, parent: false, copies: 0 }).collect();
-    };
+    let Some(root) = root else { return all_programs(programs) };
     let mut rows = Vec::new();
     let mut open = vec![(root, 0)];
     while let Some((id, depth)) = open.pop() {
@@ -110,6 +107,25 @@ pub fn rows(
         }
     }
     rows
+}
+
+/// A line for each program, where the tree is not known. The begin, transfer and end of a stream copy
+/// follow each other.
+fn all_programs(programs: &ProgramNodeTable) -> Vec<ProgramTreeRow> {
+    let mut first_of_name: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut places = Vec::with_capacity(programs.len());
+    for (place, (id, program)) in programs.iter().enumerate() {
+        let place = if is_stream_copy(program.kind) {
+            *first_of_name.entry(&program.name).or_insert(place)
+        } else {
+            place
+        };
+        places.push((place, id));
+    }
+    places.sort_unstable();
+    places.truncate(MAX_ROWS);
+    let ids = places.into_iter().map(|(_, id)| id);
+    ids.map(|id| ProgramTreeRow { id, depth: 0, parent: false, copies: 0 }).collect()
 }
 
 /// Fewer consecutive stream copies are shown one by one.

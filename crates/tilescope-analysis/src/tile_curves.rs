@@ -299,7 +299,7 @@ pub enum TileListError {
     #[error("{0:?} runs backwards")]
     Backwards(String),
     /// More tiles than can be shown.
-    #[error("at most {MOST_LISTED_TILES} tiles can be shown beside each other")]
+    #[error("at most {MOST_LISTED_TILES} tiles can be shown side by side")]
     TooMany,
 }
 

@@ -103,7 +103,8 @@ impl Listing<'_> {
             )?,
             None => writeln!(
                 output,
-                "\nNothing was written: no constant predicts better what it was not fitted to."
+                "\nNothing was written: no constant improves predictions of operations left out \
+                 of the fit."
             )?,
         }
         Ok(())

@@ -33,8 +33,7 @@ fn write(matches: &ArgMatches, file: &Path, format: TraceFormat) -> Result<(), C
         window: selection::window(matches, &report)?,
     };
     if report.has(ReportPart::Execution) && !NanosecondClock::new(target.clock).is_known() {
-        let note =
-            "the report does not say how fast the clock is: a nanosecond in the trace is a cycle";
+        let note = "the report does not record the clock: a nanosecond in the trace is a cycle";
         let _ = writeln!(stderr(), "note: {note}");
     }
     let mut output = ExportedFile::create(file)?;

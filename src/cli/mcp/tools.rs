@@ -93,14 +93,14 @@ const CHANGES: ToolArgument = ToolArgument::optional(
 const LIMIT: ToolArgument = ToolArgument::optional(
     "limit",
     ArgumentKind::Limit,
-    "Most entries of each list; what is left off is counted",
+    "Maximum entries of each list; the rest is counted",
 );
 
 /// What cycles are told per.
 const PER: ToolArgument = ToolArgument::optional(
     "per",
     ArgumentKind::Word(&["sample", "update", "run"]),
-    "What cycles and executions are told per; sample where nothing is said",
+    "Unit of work for cycles and executions; sample by default",
 );
 
 /// How many specs a search simulates.

@@ -225,7 +225,7 @@ impl TuneSummary<'_> {
         let bound = step.moved.bound().filter(|_| self.space.objective.is_time());
         let bound =
             bound.map_or_else(String::new, |bound| format!(" (at most {})", percent(bound)));
-        let gain = step.gain.map_or_else(|| "now meets what was asked".to_owned(), change);
+        let gain = step.gain.map_or_else(|| "now meets the request".to_owned(), change);
         writeln!(output, "    {gain}{bound}: {}", step.point.figures_text())?;
         Ok(())
     }
@@ -288,7 +288,7 @@ fn outcome_text(end: &DeadEnd) -> String {
     match (end.point.fits(), end.point.problem(), end.gain) {
         (true, _, Some(gain)) if gain.abs() < 0.0005 => "no effect".to_owned(),
         (true, _, Some(gain)) => change(gain),
-        (true, _, None) => "does not meet what was asked".to_owned(),
+        (true, _, None) => "does not meet the request".to_owned(),
         (false, "", Some(gain)) => {
             format!("does not fit in memory, fullest tile {}", change(gain))
         }

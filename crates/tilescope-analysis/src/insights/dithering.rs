@@ -52,7 +52,7 @@ fn spread(facts: &InsightFacts) -> Option<InsightFinding> {
              not accumulate on the first tiles."
                 .to_owned(),
         formula: "peak live bytes of a tile without them, or the mean of all tiles if that is \
-                  more / what the fullest tile needs; the gain is the rest",
+                  more / bytes that the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))
 }

@@ -45,8 +45,8 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = MemoryWords {
         what,
         advice: "float16 halves them.".to_owned(),
-        formula: "peak live bytes of a tile with half of them / what the fullest tile needs; \
-                  the gain is the rest",
+        formula: "peak live bytes of a tile with half of them / bytes that the fullest tile \
+                  needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, facts.proposal([(KEY, json!(precision))], cost)?))
 }

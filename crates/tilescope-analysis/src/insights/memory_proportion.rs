@@ -102,8 +102,8 @@ fn smaller(facts: &InsightFacts) -> Option<InsightFinding> {
             "Plans limited to {} of tile memory use smaller temporaries.",
             percent(less)
         ),
-        formula: "peak live bytes of a tile without temporaries of the operations that would be \
-                  planned anew / what the fullest tile needs; the gain is the rest",
+        formula: "peak live bytes of a tile without temporaries of the operations that would get \
+                  new plans / bytes that the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))
 }

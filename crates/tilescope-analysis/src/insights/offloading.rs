@@ -42,8 +42,8 @@ fn finding(
     let words = MemoryWords {
         what,
         advice: advice.to_owned(),
-        formula: "peak live bytes of a tile without them / what the fullest tile needs; \
-                  the gain is the rest",
+        formula: "peak live bytes of a tile without them / bytes that the fullest tile needs; the \
+                  gain is the rest",
     };
     saved.finding(facts, &RULE, words, proposal)
 }

@@ -44,7 +44,7 @@ fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = MemoryWords {
         what: "Exchange code, control code and vertex state",
         advice: "Outlining stores equal sequences of operations once.".to_owned(),
-        formula: "peak live bytes of a tile without any of them / what the fullest tile \
+        formula: "peak live bytes of a tile without any of them / bytes that the fullest tile \
                   needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

@@ -46,7 +46,7 @@ fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
         what: "Stashed activations",
         advice: ADVICE.to_owned(),
         formula: "peak live bytes of a tile without stashes, but those of tensors that other \
-                  IPUs made / what the fullest tile needs; the gain is the rest",
+                  IPUs made / bytes that the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))
 }

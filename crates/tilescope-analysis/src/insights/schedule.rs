@@ -87,8 +87,8 @@ fn interleaved(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = MemoryWords {
         what: "Stashed activations",
         advice: "An interleaved pipeline stashes about half as many micro-batches.".to_owned(),
-        formula: "peak live bytes of a tile with half of all stashes / what the fullest tile \
-                  needs; the gain is the rest",
+        formula: "peak live bytes of a tile with half of all stashes / bytes that the fullest \
+                  tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))
 }

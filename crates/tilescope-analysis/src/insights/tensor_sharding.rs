@@ -69,7 +69,7 @@ fn sharded(facts: &InsightFacts, kind: &ShardedKind, replicas: u64) -> Option<In
     let words = MemoryWords {
         what: kind.what,
         advice: format!("Sharded over {replicas} replicas, each replica holds its share."),
-        formula: "peak live bytes of a tile with 1 / replicas of them / what the fullest \
+        formula: "peak live bytes of a tile with 1 / replicas of them / bytes that the fullest \
                   tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

@@ -86,7 +86,8 @@ pub enum SeriesError {
     TooManyReports,
     /// A directory with too many entries to search.
     #[error(
-        "{} and what is below it hold more than {MAX_ENTRIES} entries: name the directory of the reports",
+        "{} and its subdirectories hold more than {MAX_ENTRIES} entries: name the directory of \
+         the reports",
         path.display()
     )]
     TooManyEntries { path: PathBuf },

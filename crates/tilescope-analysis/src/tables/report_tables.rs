@@ -61,7 +61,7 @@ pub static TABLES: &[ReportTable] = &[
     drawn("summary", "replica-waits", "Waits of the replicas", |report| {
         Ok(hosts::replica_waits(host::host(report)?.as_ref()))
     }),
-    drawn("summary", "sync-groups", "Which IPUs of a replica wait for each other", sync_groups),
+    drawn("summary", "sync-groups", "Which IPUs of a replica wait for one another", sync_groups),
     drawn("summary", "collectives", "What replicas exchange in the run, by kind", collectives),
     drawn("summary", "replica-links", "What each replica sends, receives and passes on", links),
     drawn("insights", "findings", "Findings of all rules", findings),

@@ -228,6 +228,11 @@ fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
         prices.push(proposal.cost.clone());
     }
     let rules: Vec<&str> = parts.iter().map(|finding| finding.rule).collect();
-    let sentence = format!("Combining {} gains most.", rules.join(" and "));
+    let names = match rules.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => return None,
+    };
+    let sentence = format!("Combining {names} gains most.");
     Some(combination(InsightSubject::Time, sentence, Proposal { changes, cost: prices.join("; ") }))
 }

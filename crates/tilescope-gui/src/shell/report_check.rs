@@ -115,7 +115,7 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
             icons::paint(ui.painter(), rect, Icon::Warning, palette.error);
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 let button = Button::new("Details").selected(check.shows_details);
-                if ui.add(button).on_hover_text("What `tilescope verify` says of it").clicked() {
+                if ui.add(button).on_hover_text("Result of `tilescope verify`").clicked() {
                     check.shows_details = !check.shows_details;
                 }
                 // A long name is shortened; the text after it is not.

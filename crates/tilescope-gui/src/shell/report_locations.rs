@@ -89,3 +89,17 @@ pub(crate) fn stable_number(bytes: &[u8]) -> u64 {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_demo_report_says_what_it_shows() {
+        let demos = demos();
+        assert_eq!(demos.len(), DEMO_REPORTS.len());
+        for demo in demos {
+            assert!(!demo.about.is_empty(), "{}", demo.name);
+        }
+    }
+}

@@ -334,9 +334,15 @@ pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     });
 }
 
-/// The column that ends highest: the next part of a page goes there. The first of equal ones.
-pub(crate) fn shortest_column(columns: &mut [Ui]) -> Option<&mut Ui> {
-    columns.iter_mut().min_by(|one, other| one.cursor().top().total_cmp(&other.cursor().top()))
+/// Adds the next part of a page to the column that ends highest, the first of equal ones.
+pub(crate) fn in_shortest_column<T>(
+    columns: &mut [Ui],
+    part: impl FnOnce(&mut Ui) -> T,
+) -> Option<T> {
+    let top = |ui: &Ui| ui.cursor().top();
+    let ui = columns.iter_mut().min_by(|one, other| top(one).total_cmp(&top(other)))?;
+    // Columns would justify text.
+    Some(ui.with_layout(Layout::top_down(Align::Min), part).inner)
 }
 
 /// A square of a colour and its meaning, for legends.

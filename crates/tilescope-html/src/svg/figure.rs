@@ -83,7 +83,7 @@ pub(super) fn drawn(figure: &Figure) -> Svg {
 pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
     match figure.columns(COLUMNS).0 {
         1 => String::new(),
-        each => format!(" Each column is the highest of {each} {places} that follow each other."),
+        each => format!(" Each column is the maximum of {each} consecutive {places}."),
     }
 }
 

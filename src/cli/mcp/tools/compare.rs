@@ -58,7 +58,7 @@ pub(super) const TOOL: McpTool = McpTool {
     answer: &[
         AnswerField::always("source", AnswerKind::Fields(&SIDE), "The baseline"),
         AnswerField::always("target", AnswerKind::Fields(&SIDE), "What is compared with it"),
-        AnswerField::always("normalization", AnswerKind::Object, "What figures are told per"),
+        AnswerField::always("normalization", AnswerKind::Object, "Unit of work of the figures"),
         AnswerField::sometimes("verdict", AnswerKind::Text, "What changed, in a sentence"),
         AnswerField::sometimes(
             "distinction",

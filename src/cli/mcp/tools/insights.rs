@@ -75,7 +75,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
         },
     });
     if let Some(problem) = problem {
-        answer["not_known"] = format!("what was tried before: {problem}").into();
+        answer["not_known"] = format!("earlier test results cannot be read: {problem}").into();
     }
     Ok(opened.answer(answer)?.into())
 }

@@ -26,7 +26,7 @@ const FIGURES: ToolArgument = ToolArgument::optional(
 const BASELINE: ToolArgument = ToolArgument::optional(
     "baseline",
     ArgumentKind::Text,
-    "The run that others are told beside; the first where nothing is said",
+    "The run that the others are compared with; the first by default",
 );
 
 const FIRST_FIGURES: [&str; 4] = ["cycles", "throughput", "memory", "max_tile"];
@@ -39,9 +39,14 @@ pub(super) const TOOL: McpTool = McpTool {
     arguments: &[REPORTS, FIGURES, BASELINE, PER, LIMIT],
     answer: &[
         AnswerField::always("asked", AnswerKind::Text, "The unit that was asked for"),
-        AnswerField::always("unit", AnswerKind::Text, "The unit that figures are told per"),
-        AnswerField::always("baseline", AnswerKind::Text, "The run that others are told beside"),
-        AnswerField::always("threshold", AnswerKind::Number, "Least change that is told"),
+        AnswerField::always("unit", AnswerKind::Text, "The unit of work of the figures"),
+        AnswerField::always(
+            "baseline",
+            AnswerKind::Text,
+            "The run that the others are compared \
+                                                           with",
+        ),
+        AnswerField::always("threshold", AnswerKind::Number, "Smallest change that is reported"),
         AnswerField::always("notes", AnswerKind::Texts, "What makes runs hard to compare"),
         AnswerField::always(
             "runs",
@@ -58,7 +63,7 @@ pub(super) const TOOL: McpTool = McpTool {
             "figures",
             AnswerKind::Rows(&[
                 AnswerField::always("path", AnswerKind::Text, "The figure"),
-                AnswerField::or_null("per", AnswerKind::Text, "What it is told per"),
+                AnswerField::or_null("per", AnswerKind::Text, "Its unit of work"),
             ]),
             "Each figure with values by run, changes, drifts and outliers",
         ),

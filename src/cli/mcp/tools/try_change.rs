@@ -54,7 +54,7 @@ pub(super) const TOOL: McpTool = McpTool {
                 AnswerField::always("sentence", AnswerKind::Text, "What it says"),
                 AnswerField::always("gain_text", AnswerKind::Text, "The bound on the gain"),
             ]),
-            "What insights say of the same change, where they propose it",
+            "The claim of insights for the same change, if they propose it",
         ),
         AnswerField::always("units", AnswerKind::Object, "Units of the figures"),
     ],

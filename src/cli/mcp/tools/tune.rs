@@ -24,7 +24,7 @@ const WHERE: ToolArgument = ToolArgument::optional(
 const FREE: ToolArgument = ToolArgument::optional(
     "free",
     ArgumentKind::Texts,
-    "Keys that may change although they say what is computed, as in [\"model.batch_size\"]",
+    "Keys that may also change, which can affect the result, as in [\"model.batch_size\"]",
 );
 const FIX: ToolArgument = ToolArgument::optional(
     "fix",
@@ -57,11 +57,7 @@ pub(super) const TOOL: McpTool = McpTool {
         AnswerField::always("spec", AnswerKind::Text, "The spec as it was named"),
         AnswerField::always("objective", AnswerKind::Text, "What is improved"),
         AnswerField::or_null("gain", AnswerKind::Number, "Share by which the objective is better"),
-        AnswerField::or_null(
-            "shortfall",
-            AnswerKind::Text,
-            "Why the end is not what was asked for",
-        ),
+        AnswerField::or_null("shortfall", AnswerKind::Text, "Why the result misses the request"),
         AnswerField::always("base", AnswerKind::Fields(&POINT), "The spec as it is"),
         AnswerField::always("best", AnswerKind::Fields(&POINT), "The end of the path"),
         AnswerField::always(
@@ -69,7 +65,7 @@ pub(super) const TOOL: McpTool = McpTool {
             AnswerKind::Cells,
             "Steps, with change, reasons, gain and point",
         ),
-        AnswerField::always("dead_ends", AnswerKind::Cells, "What was tried in vain"),
+        AnswerField::always("dead_ends", AnswerKind::Cells, "Tested changes without a gain"),
         AnswerField::always("untried", AnswerKind::Cells, "What is fixed, and was left alone"),
         AnswerField::always(
             "pareto_front",

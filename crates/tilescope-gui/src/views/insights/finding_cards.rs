@@ -3,7 +3,7 @@
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::shortest_column;
+use crate::widgets::in_shortest_column;
 use egui::{Color32, CornerRadius, Frame, Label, Margin, RichText, Stroke, Ui, vec2};
 use tilescope_analysis::insights::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges,
@@ -29,9 +29,10 @@ pub(super) fn findings_ui<'a>(
     let mut clicked = None;
     ui.columns(columns.max(1), |columns| {
         for (number, finding) in (first..).zip(findings.iter().copied()) {
-            let Some(ui) = shortest_column(columns) else { break };
-            let click = ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner;
-            clicked = click.or(clicked);
+            let click = in_shortest_column(columns, |ui| {
+                ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
+            });
+            clicked = click.flatten().or(clicked);
         }
     });
     clicked

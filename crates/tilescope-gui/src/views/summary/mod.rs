@@ -19,7 +19,7 @@ use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::{focus_ui, search_ui, shortest_column};
+use crate::widgets::{focus_ui, in_shortest_column, search_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -138,7 +138,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
     ui.columns(columns, |columns| {
         columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = spacing::M);
         let mut blocks = SummaryBlocks { context };
-        let parts: [BlockPainter<'_, '_>; 9] = [
+        let parts: [BlockPainter<'_, '_>; 8] = [
             SummaryBlocks::target_ui,
             SummaryBlocks::batching_ui,
             SummaryBlocks::model_ui,
@@ -147,20 +147,17 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
             SummaryBlocks::host_ui,
             SummaryBlocks::replicas_ui,
             SummaryBlocks::notes_ui,
-            SummaryBlocks::files_ui,
         ];
         for part in parts {
-            if let Some(ui) = shortest_column(columns) {
-                part(&mut blocks, ui, facts);
-            }
+            in_shortest_column(columns, |ui| part(&mut blocks, ui, facts));
         }
-        if let Some(ui) = shortest_column(columns) {
+        in_shortest_column(columns, |ui| {
             blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
-        }
-        if let Some(ui) = shortest_column(columns) {
-            blocks.inputs_ui(ui, facts);
-        }
+        });
+        in_shortest_column(columns, |ui| blocks.inputs_ui(ui, facts));
     });
+    // Paths need the width of the page.
+    SummaryBlocks { context }.files_ui(ui, facts);
 }
 
 /// Paints one or more blocks below each other.
