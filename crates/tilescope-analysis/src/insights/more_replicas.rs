@@ -108,7 +108,7 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
                   run",
         gain: InsightGain::Time(gain),
         proposal: Some(Proposal { changes: new, cost: cost.to_owned() }),
-        place: ViewLocation::view("execution-trace"),
+        place: ViewLocation::view("summary"),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
     })
 }
