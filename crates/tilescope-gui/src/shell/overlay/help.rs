@@ -83,21 +83,25 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
     let wanted = overlay.typed.trim().to_lowercase();
     let found: Vec<(usize, &str)> =
         pages().enumerate().filter(|(_, page)| page.to_lowercase().contains(&wanted)).collect();
-    ui.horizontal_wrapped(|ui| {
-        for (at, page) in &found {
-            if let Some(group) = group_title(*at) {
-                if *at > 0 {
-                    ui.end_row();
+    // In a small window the list of pages scrolls, to leave room for the page.
+    let list = ScrollArea::vertical().id_salt("help pages").max_height(scroll_height(ui) * 0.45);
+    let list = list.auto_shrink([false, true]).show(ui, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            for (at, page) in &found {
+                if let Some(group) = group_title(*at) {
+                    if *at > 0 {
+                        ui.end_row();
+                    }
+                    ui.weak(group);
                 }
-                ui.weak(group);
+                if ui.selectable_label(*at == overlay.selected_entry, title(page)).clicked() {
+                    overlay.selected_entry = *at;
+                }
             }
-            if ui.selectable_label(*at == overlay.selected_entry, title(page)).clicked() {
-                overlay.selected_entry = *at;
-            }
-        }
+        });
     });
     let page = found.iter().find(|(at, _)| *at == overlay.selected_entry).or(found.first());
-    let height = scroll_height(ui) - 120.0;
+    let height = (scroll_height(ui) - list.inner_rect.height() - 40.0).max(60.0);
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| match page {
         Some((_, page)) => page_ui(ui, page),
         None => drop(ui.label("No matching page.")),
