@@ -283,14 +283,14 @@ fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
             row_ui(ui, "Cycles, all tiles", &text_if(holds, text), about);
             let about = "Cycles of all their steps as a mean over IPUs, which work at the same time; \
                          the rest of the run is spent on what belongs to no operation, and idle";
-            let share_of_run = |cycles| share_of_run(cycles, totals.run, totals.lanes);
+            let compute_share = |cycles| share_of_run(cycles, totals.run, totals.lanes);
             let executed = report.has(ReportPart::Execution);
-            let text = text_if(executed, share_of_run(totals.mean_elapsed));
+            let text = text_if(executed, compute_share(totals.mean_elapsed));
             row_ui(ui, "Share of the run", &text, about);
             let holds = report.has(ReportPart::Operations) && *layer == OpLayer::Model;
             let passes = PASSES.into_iter().zip(totals.mean_of_passes);
             for (pass, cycles) in passes.filter(|(_, cycles)| holds && *cycles > Cycles::ZERO) {
-                row_ui(ui, pass_title(Some(pass)), &share_of_run(cycles), about);
+                row_ui(ui, pass_title(Some(pass)), &compute_share(cycles), about);
             }
             let text = text_if(holds, grouped(totals.flops));
             row_ui(ui, "FLOPs", &text, "One execution of each operation of the model");

@@ -81,18 +81,18 @@ fn joins_sides(groups: &SyncGroupMembers) -> bool {
 /// `4 replicas alike; figures and lanes are those of one`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
-    let who = || held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
+    let name_waiting = || held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
     if let Some(differ) = sentence(&of.classes) {
         return format!(
             "{differ}. The execution trace has lanes of each class; other figures of one replica are \
              those of replica 0.{}",
-            who()
+            name_waiting()
         );
     }
     if !of.waits.is_empty() {
         return format!(
             "{replicas} replicas that wait differently; lanes are those of replica 0.{}",
-            who()
+            name_waiting()
         );
     }
     let alike = if of.alike { " alike" } else { "" };
@@ -305,7 +305,7 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
     let painter = ui.painter_at(area);
     let y =
         |row: usize| area.top() + (row as f32 + 0.5) * ROW + if row > 0 { spacing::S } else { 0.0 };
-    let middle = |place: usize, ipu: IpuId, row: usize| {
+    let find_middle = |place: usize, ipu: IpuId, row: usize| {
         let x = columns.left(place) + (ipu.0 as f32 + 0.5) * columns.ipu;
         pos2(area.left() + x, y(row))
     };
@@ -316,11 +316,11 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
     };
     let paint_line = |place: usize, row: usize, ipus: &[IpuId], colour: Color32| {
         let (Some(first), Some(last)) = (ipus.iter().min(), ipus.iter().max()) else { return };
-        let ends = [middle(place, *first, row), middle(place, *last, row)];
+        let ends = [find_middle(place, *first, row), find_middle(place, *last, row)];
         painter.line_segment(ends, Stroke::new(2.0, colour));
         let radius = (columns.ipu * 0.3).clamp(1.0, 4.5);
         for ipu in ipus {
-            painter.circle_filled(middle(place, *ipu, row), radius, colour);
+            painter.circle_filled(find_middle(place, *ipu, row), radius, colour);
         }
     };
     paint_name(0, "IPU");
@@ -344,7 +344,7 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
         };
         for ipu in (0..count).map(IpuId) {
             let size = vec2((columns.ipu - 2.0).max(1.0), ROW - 2.0);
-            let rect = Rect::from_center_size(middle(place, ipu, 0), size);
+            let rect = Rect::from_center_size(find_middle(place, ipu, 0), size);
             painter.rect_filled(rect, CornerRadius::same(2), palette.mark);
             if columns.ipu >= NUMBERED {
                 let number = (replica * each + ipu.0 * alike).to_string();

@@ -85,14 +85,15 @@ impl MeasuredPrediction {
         let change = change.map_or_else(String::new, |of| format!(" ({:+.1} %)", 100.0 * of));
         let measured = cycles(self.measured);
         let predicted = cycles(self.predicted);
-        let of = |basis: &str| cycles(self.predicted_by_basis.get(basis).copied().unwrap_or(0.0));
+        let format_basis =
+            |basis: &str| cycles(self.predicted_by_basis.get(basis).copied().unwrap_or(0.0));
         let basis = format!(
             "{} of them are measured ones scaled by the simulation, {} as measured because the \
              simulation does not have them, {} simulated because only the change brings them. \
              How operations overlap after the change is not predicted.",
-            of("scaled"),
-            of("as measured"),
-            of("simulated")
+            format_basis("scaled"),
+            format_basis("as measured"),
+            format_basis("simulated")
         );
         [format!("{measured} -> {predicted} cycles of all steps on all IPUs{change}"), basis]
     }

@@ -36,8 +36,8 @@ pub(crate) fn order(
     let mut rows: Vec<u32> =
         (0..).zip(&table.rows).filter(|(_, row)| holds(row)).map(|(index, _)| index).collect();
     rows.sort_by(|a, b| {
-        let cells = |row: &u32| table.rows[*row as usize].get(column);
-        let ordering = match (cells(a), cells(b)) {
+        let find_cell = |row: &u32| table.rows[*row as usize].get(column);
+        let ordering = match (find_cell(a), find_cell(b)) {
             (Some(a), Some(b)) => a.compare(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };

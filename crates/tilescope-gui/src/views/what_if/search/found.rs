@@ -39,10 +39,10 @@ pub(super) fn all_changes_words(point: &Point) -> String {
 
 /// A table of points: the given columns of text, then the results of each point.
 fn points_table(words: Vec<TableColumn>, points: Vec<(Vec<TableCell>, &Point, bool)>) -> DataTable {
-    let micros = |time: f64| TableCell::Real(time * 1e6);
+    let to_micros = |time: f64| TableCell::Real(time * 1e6);
     table! { points, |(cells, point, pareto_front)|
         all words => cells;
-        number "Time/sample (us)" => point.seconds_per_sample().map(micros);
+        number "Time/sample (us)" => point.seconds_per_sample().map(to_micros);
         text "Time between" => ends(point, "seconds_per_sample", seconds), NINE_OF_TEN;
         number "Samples/s" => point.seconds_per_sample().map(|time| (1.0 / time) as u64);
         bytes "Memory" => point.figures().map(|figures| figures.fullest_tile_bytes),
