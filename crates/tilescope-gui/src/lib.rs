@@ -100,9 +100,9 @@ pub fn run(
     compare: Option<&Path>,
     at: Option<&str>,
 ) -> Result<(), GuiError> {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let unix = cfg!(all(unix, not(target_os = "macos")));
-    if unix && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
+    if unix && !is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY") {
         return Err(GuiError::NoDisplay);
     }
     // Without it the app still shows reports and reports why it cannot simulate.

@@ -309,7 +309,7 @@ struct SvgTextRun {
 fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
     let first = mesh.vertices.first()?;
     let last = mesh.vertices.last()?;
-    let corners = |at: fn(&egui::epaint::Vertex) -> Pos2| {
+    let bound = |at: fn(&egui::epaint::Vertex) -> Pos2| {
         mesh.vertices.iter().fold(Rect::NOTHING, |mut rect, vertex| {
             rect.extend_with(at(vertex));
             rect
@@ -317,7 +317,7 @@ fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
     };
     let even = mesh.vertices.len() == 4 && first.color == last.color;
     if even {
-        Some((corners(|vertex| vertex.pos), corners(|vertex| vertex.uv), first.color))
+        Some((bound(|vertex| vertex.pos), bound(|vertex| vertex.uv), first.color))
     } else {
         None
     }
@@ -326,12 +326,12 @@ fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
 /// The pixels of a part of a texture, with straight alpha.
 fn cut(texture: &CpuTexture, uv: Rect, tint: Color32) -> Option<([u32; 2], Vec<u8>)> {
     let [width, height] = texture.size();
-    let column = |u: f32| ((u * width as f32).round() as usize).min(width);
-    let row = |v: f32| ((v * height as f32).round() as usize).min(height);
-    let left = column(uv.min.x);
-    let right = column(uv.max.x);
-    let top = row(uv.min.y);
-    let bottom = row(uv.max.y);
+    let to_column = |u: f32| ((u * width as f32).round() as usize).min(width);
+    let to_row = |v: f32| ((v * height as f32).round() as usize).min(height);
+    let left = to_column(uv.min.x);
+    let right = to_column(uv.max.x);
+    let top = to_row(uv.min.y);
+    let bottom = to_row(uv.max.y);
     if right <= left || bottom <= top {
         return None;
     }
@@ -346,11 +346,11 @@ fn cut(texture: &CpuTexture, uv: Rect, tint: Color32) -> Option<([u32; 2], Vec<u
 }
 
 fn mean(colours: [Color32; 3]) -> Color32 {
-    let channel = |at: usize| {
+    let average = |at: usize| {
         let sum: u16 = colours.iter().map(|colour| u16::from(colour.to_array()[at])).sum();
         (sum / 3) as u8
     };
-    Color32::from_rgba_premultiplied(channel(0), channel(1), channel(2), channel(3))
+    Color32::from_rgba_premultiplied(average(0), average(1), average(2), average(3))
 }
 
 fn stroke_of(stroke: Stroke) -> PathStroke {

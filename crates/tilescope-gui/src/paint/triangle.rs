@@ -201,8 +201,8 @@ impl<'a> TriangleShading<'a> {
     ) -> Self {
         let [a, b, c] = vertices;
         let colours = vertices.map(|vertex| vertex.color.to_array().map(f32::from));
-        let plane = |values| AttributePlane::through(corners, area, values);
-        let colour = || std::array::from_fn(|i| plane(colours.map(|colour| colour[i])));
+        let interpolate = |values| AttributePlane::through(corners, area, values);
+        let colour = || std::array::from_fn(|i| interpolate(colours.map(|colour| colour[i])));
         // The corners of egui's filled shapes all point at the white texel, so most triangles need
         // no texture.
         if a.uv == b.uv && b.uv == c.uv {
@@ -214,8 +214,8 @@ impl<'a> TriangleShading<'a> {
                 return Self::Flat(product(colours[0], texel));
             }
         }
-        let u = plane(vertices.map(|vertex| vertex.uv.x));
-        let v = plane(vertices.map(|vertex| vertex.uv.y));
+        let u = interpolate(vertices.map(|vertex| vertex.uv.x));
+        let v = interpolate(vertices.map(|vertex| vertex.uv.y));
         Self::Textured { colour: colour(), u, v, texture }
     }
 

@@ -276,8 +276,8 @@ impl ReportChooser {
             let found = state.fresh_only().finished();
             found.map(|found| found.map(|model| model_lines(&path, &model)))
         } else {
-            let question = |path: &PathBuf| ReportPreview::read(path);
-            let state = self.preview.ask(ui.ctx(), workers, &path, question).fresh_only();
+            let read_preview = |path: &PathBuf| ReportPreview::read(path);
+            let state = self.preview.ask(ui.ctx(), workers, &path, read_preview).fresh_only();
             state.finished().map(|found| found.map(|preview| preview.lines()))
         };
         let has_place = is_model(&path) || matches!(found, Some(Ok(_)));

@@ -248,11 +248,12 @@ impl ThemePalette {
 /// The colour at `share` of the way from one colour to another, in gamma space.
 #[expect(clippy::disallowed_methods, reason = "where colours are mixed")]
 pub(crate) fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
-    let channel = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * share + 0.5) as u8;
+    let mix_channel =
+        |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * share + 0.5) as u8;
     Color32::from_rgb(
-        channel(from.r(), to.r()),
-        channel(from.g(), to.g()),
-        channel(from.b(), to.b()),
+        mix_channel(from.r(), to.r()),
+        mix_channel(from.g(), to.g()),
+        mix_channel(from.b(), to.b()),
     )
 }
 

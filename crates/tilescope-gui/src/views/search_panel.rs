@@ -239,8 +239,8 @@ impl SearchPanel {
         let sources: Vec<(SearchList, &str)> =
             found.totals.keys().map(|source| (*source, source.name())).collect();
         let Some((first, _)) = sources.first().copied() else { return };
-        let known = |source: &SearchList| found.totals.contains_key(source);
-        let source = self.source.filter(known).unwrap_or(first);
+        let is_known = |source: &SearchList| found.totals.contains_key(source);
+        let source = self.source.filter(is_known).unwrap_or(first);
         let usual = match source {
             SearchList::Variables | SearchList::Tensors | SearchList::Vertices => {
                 QueryAmount::Bytes

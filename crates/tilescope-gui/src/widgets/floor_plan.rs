@@ -91,13 +91,13 @@ impl FloorPlanLayout {
             let height = cell.y.min(width * STRETCH.1);
             vec2((width * columns).max(1.0), (height * rows).max(1.0))
         };
-        let area = |per_row: &usize| {
+        let measure_area = |per_row: &usize| {
             let size = size(*per_row);
             size.x * size.y
         };
         let per_row =
             // Among equal sizes, the one with more chips per row wins.
-            (1..=chips).max_by(|a, b| area(a).total_cmp(&area(b)).then(a.cmp(b))).unwrap_or(1);
+            (1..=chips).max_by(|a, b| measure_area(a).total_cmp(&measure_area(b)).then(a.cmp(b))).unwrap_or(1);
         Self { plan, rect, per_row, chip: size(per_row) }
     }
 

@@ -227,7 +227,8 @@ impl PathInput {
         let filter = filter.to_owned();
         let typed_path = self.text.trim().contains(is_separator);
         let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
-        let existing = self.existing.compute(ui.ctx(), workers, &paths, existing_paths);
+        let existing =
+            self.existing.compute(ui.ctx(), workers, &paths, |paths| existing_paths(paths));
         let existing = existing.fresh_only();
         let mut groups = Vec::new();
         for group in known.into_iter().filter(|_| !typed_path) {
@@ -241,8 +242,8 @@ impl PathInput {
             groups.push((group.heading.to_owned(), entries));
         }
         let listed = self.listed;
-        let question = move |directory: &PathBuf| entries_of(directory, listed);
-        let listing = self.listing.compute(ui.ctx(), workers, &directory, question).fresh_only();
+        let list = move |directory: &PathBuf| entries_of(directory, listed);
+        let listing = self.listing.compute(ui.ctx(), workers, &directory, list).fresh_only();
         let is_listed = listing.answer().is_some();
         if let Some(listing) = listing.answer() {
             groups.push((directory.display().to_string(), matching(listing, &filter)));
@@ -378,7 +379,7 @@ impl PathInput {
     }
 }
 
-fn existing_paths(paths: &Vec<PathBuf>) -> Vec<PathBuf> {
+fn existing_paths(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter(|path| is_remote(path) || path.exists()).cloned().collect()
 }
 
@@ -447,8 +448,8 @@ fn entry_ui(
     let shown = ui.painter().text(left, Align2::LEFT_CENTER, &name, font, colour);
     let parent = offered.path.parent().map(|parent| parent.display().to_string());
     let room = rect.right() - shown.right() - spacing::XL;
-    let told = |place: &String| offered.is_wanted && room > 60.0 && place != heading;
-    if let Some(place) = parent.filter(told) {
+    let shows_place = |place: &String| offered.is_wanted && room > 60.0 && place != heading;
+    if let Some(place) = parent.filter(shows_place) {
         let small = FontId::proportional(text_size::CAPTION);
         let short = without_middle(ui.painter(), &place, small.clone(), palette.weak_text, room);
         let at = pos2(rect.right() - spacing::S, rect.center().y);

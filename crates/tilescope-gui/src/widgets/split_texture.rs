@@ -78,7 +78,7 @@ impl SplitTexture {
         let scale_y = f64::from(rect.height()) / self.size[1].max(1) as f64;
         // Corners computed from the whole image in f64: pieces share them exactly and leave no
         // seams.
-        let at = |x: usize, y: usize| {
+        let to_point = |x: usize, y: usize| {
             pos2(
                 (f64::from(rect.left()) + x as f64 * scale_x) as f32,
                 (f64::from(rect.top()) + y as f64 * scale_y) as f32,
@@ -86,7 +86,8 @@ impl SplitTexture {
         };
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
         for ([left, top], [width, height], handle) in &self.pieces {
-            let piece = Rect::from_min_max(at(*left, *top), at(left + width, top + height));
+            let piece =
+                Rect::from_min_max(to_point(*left, *top), to_point(left + width, top + height));
             // When zoomed in, most pieces are outside the screen and would be uploaded only to be
             // clipped.
             if piece.intersects(painter.clip_rect()) {

@@ -147,7 +147,7 @@ fn read(text: &str) -> Value {
 }
 
 fn decoded(text: &str) -> Result<String, ReportLinkError> {
-    let damaged = || ReportLinkError::Damaged(text.chars().take(60).collect());
+    let make_error = || ReportLinkError::Damaged(text.chars().take(60).collect());
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, behind)) = rest.split_first() {
@@ -158,10 +158,10 @@ fn decoded(text: &str) -> Result<String, ReportLinkError> {
         }
         let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         let value = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(value.ok_or_else(damaged)?);
+        bytes.push(value.ok_or_else(make_error)?);
         rest = &behind[2..];
     }
-    String::from_utf8(bytes).map_err(|_| damaged())
+    String::from_utf8(bytes).map_err(|_| make_error())
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ impl CommandPaletteEntry {
     /// The controls in the toolbar of a view, and the tabs of its tables.
     fn of_view(of: &ViewControls, session: &AppSession) -> Vec<Self> {
         let view = of.view;
-        let entry = |title: String, help: String, command: AppCommand| Self {
+        let make_entry = |title: String, help: String, command: AppCommand| Self {
             shown: title.clone(),
             title,
             help,
@@ -94,12 +94,12 @@ impl CommandPaletteEntry {
         let strip = of.strip.iter().map(|control| {
             let help = format!("Goes to {} and uses {control} above it.", view.title());
             let title = format!("{}: {control}", view.title());
-            entry(title, help, AppCommand::UseControl(view, control))
+            make_entry(title, help, AppCommand::UseControl(view, control))
         });
         let tabs = of.tabs.iter().map(|tab| {
             let help = format!("Goes to {} and opens the tab {tab} of its tables.", view.title());
             let title = format!("{}: tab {tab}", view.title());
-            entry(title, help, AppCommand::ShowTables(view, tab))
+            make_entry(title, help, AppCommand::ShowTables(view, tab))
         });
         strip.chain(tabs).collect()
     }
@@ -118,8 +118,8 @@ fn matches(typed: &str, session: &AppSession) -> Vec<CommandPaletteEntry> {
     let all = actions.map(|action| CommandPaletteEntry::of_action(action, session)).chain(controls);
     let mut found: Vec<(u32, CommandPaletteEntry)> =
         all.filter_map(|entry| Some((score(typed, &entry.title)?, entry))).collect();
-    let length = |title: &str| if typed.is_empty() { 0 } else { title.len() };
-    found.sort_by_key(|(score, entry)| (!entry.is_possible(), *score, length(&entry.title)));
+    let measure = |title: &str| if typed.is_empty() { 0 } else { title.len() };
+    found.sort_by_key(|(score, entry)| (!entry.is_possible(), *score, measure(&entry.title)));
     found.into_iter().map(|(_, entry)| entry).collect()
 }
 
@@ -131,17 +131,18 @@ fn score(typed: &str, title: &str) -> Option<u32> {
     // The least cost of the letters so far, by the position of the last one.
     let mut ends: Vec<(usize, u32)> = vec![(0, 0)];
     for letter in typed.to_lowercase().chars().filter(|letter| !letter.is_whitespace()) {
-        let found = (0..title.len()).filter(|at| title[*at] == letter);
-        ends = found
-            .filter_map(|at| {
-                let before = ends.iter().filter(|(end, _)| *end <= at);
-                let cost = before.map(|(end, cost)| {
-                    let gap = (at - end) as u32;
-                    cost + if begins(at) { u32::from(gap > 0) } else { 2 * gap }
-                });
-                Some((at + 1, cost.min()?))
-            })
-            .collect();
+        let mut next = Vec::new();
+        for at in (0..title.len()).filter(|at| title[*at] == letter) {
+            let before = ends.iter().filter(|(end, _)| *end <= at);
+            let costs = before.map(|(end, cost)| {
+                let gap = (at - end) as u32;
+                cost + if begins(at) { u32::from(gap > 0) } else { 2 * gap }
+            });
+            if let Some(cost) = costs.min() {
+                next.push((at + 1, cost));
+            }
+        }
+        ends = next;
     }
     ends.into_iter().map(|(_, cost)| cost).min()
 }

@@ -34,10 +34,10 @@ impl AppSession {
     pub fn reopen_tabs(&mut self) {
         let prefs = self.preferences.current();
         // A link from another version that this one does not understand is skipped.
-        let link = |text: &String| text.parse::<ReportLink>().ok();
-        let shown = prefs.shown_tab.and_then(|at| prefs.open_tabs.get(at)).and_then(link);
+        let parse_link = |text: &String| text.parse::<ReportLink>().ok();
+        let shown = prefs.shown_tab.and_then(|at| prefs.open_tabs.get(at)).and_then(parse_link);
         self.reopening = TabsToReopen {
-            waiting: prefs.open_tabs.iter().filter_map(link).collect(),
+            waiting: prefs.open_tabs.iter().filter_map(parse_link).collect(),
             home: prefs.shown_tab.is_none(),
             shown,
         };

@@ -79,7 +79,7 @@ impl SimulationPlaces {
 /// The first unused path with this name.
 pub(super) fn free_place(directory: &Path, name: &str) -> PathBuf {
     let numbered = (1..).map(|number: u32| directory.join(format!("{name}-{number}")));
-    let free = |place: &PathBuf| !place.exists();
+    let is_free = |place: &PathBuf| !place.exists();
     let plain = directory.join(name);
-    std::iter::once(plain.clone()).chain(numbered).take(100_000).find(free).unwrap_or(plain)
+    std::iter::once(plain.clone()).chain(numbered).take(100_000).find(is_free).unwrap_or(plain)
 }

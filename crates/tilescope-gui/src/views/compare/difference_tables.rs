@@ -70,7 +70,7 @@ impl DifferenceTablesPanel {
         let target = target.report.clone();
         let alignment = aligned.clone();
         let key = (view, numbers(ui), unit);
-        let question = move |(view, numbers, unit): &(ViewId, NumberFormat, WorkUnit)| {
+        let compare = move |(view, numbers, unit): &(ViewId, NumberFormat, WorkUnit)| {
             let sides = ComparedReports {
                 source: &source,
                 target: &target,
@@ -84,7 +84,7 @@ impl DifferenceTablesPanel {
         let texts =
             QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
         // Tables of another view do not apply to this one.
-        let tables = self.tables.ask(ui.ctx(), workers, &key, question).fresh_only();
+        let tables = self.tables.ask(ui.ctx(), workers, &key, compare).fresh_only();
         tables
             .show(ui, texts, |ui, tables| self.tables_ui(ui, workers, view, (tables, open)))
             .flatten()

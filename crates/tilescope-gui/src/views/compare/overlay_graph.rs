@@ -145,11 +145,11 @@ impl OverlayGraphPanel {
     ) -> Option<(ComparisonSide, AppCommand)> {
         let a = context.opened.report.clone();
         let b = target.report.clone();
-        let question = move |key: &OverlayGraphKey| graph(*key, &a, &b);
+        let read_graph = move |key: &OverlayGraphKey| graph(*key, &a, &b);
         let key = OverlayGraphKey { view, include_gaps: context.prefs.memory.include_gaps };
         let texts =
             QueryTexts { waiting: "Reading both reports…", failed: "The graph cannot be read" };
-        let graph = self.graph.ask(ui.ctx(), context.workers, &key, question).fresh_only();
+        let graph = self.graph.ask(ui.ctx(), context.workers, &key, read_graph).fresh_only();
         let toggled_tiles = graph.show(ui, texts, |ui, graph| {
             if graph.stack.places() == 0 {
                 empty_state_ui(ui, "Nothing to draw", "Neither report records this.");

@@ -189,14 +189,14 @@ impl ColumnWidths {
             let side = ((room - name - 2.0 * GAP) / 2.0).max(LEAST_NAME);
             return Self { name, others: [side, side, 0.0, 0.0], bar: 0.0 };
         }
-        let cells = |row: &WordedRow| {
+        let measure_cells = |row: &WordedRow| {
             [&row.source, &row.target, &row.change, &row.share].map(|text| width(ui, text))
         };
         let heads = ["Source", "Target", "Diff", "Relative"].map(|text| width(ui, text));
         let others = table
             .rows
             .iter()
-            .map(cells)
+            .map(measure_cells)
             .fold(heads, |widest, row| std::array::from_fn(|at| f32::max(widest[at], row[at])));
         let numbers: f32 = others.iter().sum::<f32>() + 4.0 * GAP;
         let bar =
@@ -283,8 +283,8 @@ fn row_ui(
     let ink = palette.text;
     let name = wrapped(ui, &row.name, ink, widths.name, row.total);
     let sides = [&row.source, &row.target];
-    let side = |text: &&String, width| wrapped(ui, text, ink, width, row.total);
-    let sides = [side(&sides[0], widths.others[0]), side(&sides[1], widths.others[1])];
+    let wrap_side = |text: &&String, width| wrapped(ui, text, ink, width, row.total);
+    let sides = [wrap_side(&sides[0], widths.others[0]), wrap_side(&sides[1], widths.others[1])];
     let lines = sides.iter().chain([&name]).map(|galley| galley.size().y);
     let height = lines.fold(LINE, |most, height| most.max(height + 4.0));
     let leads = row.places.iter().any(Option::is_some);

@@ -124,6 +124,6 @@ impl TimeLink {
 
 /// A range shifted by an offset, cut off at cycle 0.
 fn shifted_range(range: CycleRange, offset: i64) -> CycleRange {
-    let at = |cycle: u64| cycle.saturating_add_signed(offset);
-    CycleRange::new(Cycles(at(range.start.0)), Cycles(at(range.end.0)))
+    let shift = |cycle: u64| cycle.saturating_add_signed(offset);
+    CycleRange::new(Cycles(shift(range.start.0)), Cycles(shift(range.end.0)))
 }

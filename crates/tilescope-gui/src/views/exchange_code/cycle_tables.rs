@@ -91,11 +91,11 @@ impl ExchangeCycleTables {
     fn chosen(&self, context: &ViewContext<'_>, rows: &[ExchangeCycles]) -> Option<usize> {
         let program = context.selection.program?;
         let of_step = context.selection.step.map(|step| step.at.ipu);
-        let on = |ipu: Option<IpuId>| {
+        let find_row = |ipu: Option<IpuId>| {
             rows.iter().position(|row| row.program == program && Some(row.ipu) == ipu)
         };
-        on(self.ipu)
-            .or_else(|| on(of_step))
+        find_row(self.ipu)
+            .or_else(|| find_row(of_step))
             .or_else(|| rows.iter().position(|row| row.program == program))
     }
 

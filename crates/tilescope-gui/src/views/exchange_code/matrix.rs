@@ -240,8 +240,8 @@ impl ExchangeMatrixPanel {
             moved = [moved[0].panned(pan.x), moved[1].panned(pan.y)];
         }
         if moved != [x, y] {
-            let kept = |at: usize| inside(moved[at], limits[at]);
-            self.axes = Some([kept(0), kept(1)]);
+            let keep_inside = |at: usize| inside(moved[at], limits[at]);
+            self.axes = Some([keep_inside(0), keep_inside(1)]);
         }
     }
 
@@ -406,11 +406,11 @@ fn image_rect(found: &ExchangeMatrix, frame: Rect, x: PanZoomAxis, y: PanZoomAxi
 
 fn part_rect(part: &ExchangeMatrixPart, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) -> Rect {
     let ExchangeMatrixPart { senders, receivers, .. } = part;
-    let across = |tile: TileId| frame.left() + x.x_from_position(tile.0.into());
-    let down = |tile: TileId| frame.top() + y.x_from_position(tile.0.into());
+    let to_x = |tile: TileId| frame.left() + x.x_from_position(tile.0.into());
+    let to_y = |tile: TileId| frame.top() + y.x_from_position(tile.0.into());
     Rect::from_min_max(
-        pos2(across(receivers.first), down(senders.first)),
-        pos2(across(receivers.end), down(senders.end)),
+        pos2(to_x(receivers.first), to_y(senders.first)),
+        pos2(to_x(receivers.end), to_y(senders.end)),
     )
 }
 

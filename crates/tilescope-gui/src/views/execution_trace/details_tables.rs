@@ -64,8 +64,9 @@ pub(crate) fn summary_ui(
         let height = row_height(&widths);
         let top = ui.cursor().top();
         let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
-        let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
-        let rows = seen(ui.clip_rect().top())..(seen(ui.clip_rect().bottom()) + 1).min(count);
+        let clamp_row = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
+        let rows =
+            clamp_row(ui.clip_rect().top())..(clamp_row(ui.clip_rect().bottom()) + 1).min(count);
         let (rect, _) = ui.allocate_exact_size(all + vec2(LEFT, 8.0), Sense::hover());
         for (index, cells) in table.rows.iter().enumerate().take(rows.end).skip(rows.start) {
             let row = Rect::from_min_size(
@@ -231,12 +232,14 @@ fn parts<'a>(
     columns: &'a [TableColumn],
     cells: &[TableCell],
 ) -> Vec<(Color32, f64, &'a str, String)> {
-    let all = share_colours(palette).into_iter().zip(columns).zip(cells);
-    all.map(|((colour, column), cell)| {
-        (colour, cell.number().unwrap_or(0.0), column.title.as_str(), cell.text())
-    })
-    .filter(|(_, share, ..)| *share >= 0.0005)
-    .collect()
+    let mut parts = Vec::new();
+    for ((colour, column), cell) in share_colours(palette).into_iter().zip(columns).zip(cells) {
+        let share = cell.number().unwrap_or(0.0);
+        if share >= 0.0005 {
+            parts.push((colour, share, column.title.as_str(), cell.text()));
+        }
+    }
+    parts
 }
 
 /// The size of the text below the bar of shares.
@@ -424,17 +427,17 @@ fn details_with(
                 let title: String = title.chars().take(600).collect();
                 ui.add(egui::Label::new(strong(title)).selectable(true).extend());
                 ui.add_space(spacing::XXS);
-                let rows = |ui: &mut Ui| {
+                let show_rows = |ui: &mut Ui| {
                     let grid = Grid::new("details").num_columns(2).min_row_height(17.0);
                     grid.spacing(vec2(24.0, 5.0)).show(ui, rows);
                 };
                 if ui.available_width() < BESIDE {
-                    rows(ui);
+                    show_rows(ui);
                     beside(ui);
                     return;
                 }
                 ui.horizontal_top(|ui| {
-                    ui.vertical(rows);
+                    ui.vertical(show_rows);
                     ui.add_space(spacing::XL);
                     ui.vertical(beside);
                 });

@@ -247,9 +247,10 @@ pub(crate) fn prepare(
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
-        let spent = |activity| totals.is_some_and(|totals| totals.cycles[activity] > Cycles::ZERO);
-        host |= spent(StepActivity::Host);
-        exchanged |= spent(StepActivity::GlobalExchange);
+        let is_spent =
+            |activity| totals.is_some_and(|totals| totals.cycles[activity] > Cycles::ZERO);
+        host |= is_spent(StepActivity::Host);
+        exchanged |= is_spent(StepActivity::GlobalExchange);
     }
     let target = report.target()?;
     let waits = report.host()?.map_or(Vec::new(), |host| host.replicas);

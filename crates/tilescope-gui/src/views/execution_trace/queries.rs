@@ -221,7 +221,7 @@ pub(super) fn scene_key(
     // Equivalent filters share one spelling: a typed space must not cause a new query.
     let filter = filter.trim().to_lowercase();
     let mut known = BTreeSet::new();
-    let rows_key = |block: &IpuLaneLayout<'_>| IpuRowsKey {
+    let make_key = |block: &IpuLaneLayout<'_>| IpuRowsKey {
         at: block.lanes.at,
         rows: block.rows.clone(),
         // Images are made in physical pixels: in points, high-density screens would scale them up.
@@ -235,7 +235,7 @@ pub(super) fn scene_key(
             .blocks_within(READ_AHEAD)
             // Replicas that are alike share one image.
             .filter(|block| known.insert(block.lanes.at))
-            .map(rows_key)
+            .map(make_key)
             .collect(),
         style: prefs.style,
         grouping: TraceStepGrouping {

@@ -136,7 +136,8 @@ fn views(
     steps: &[SelectedStep],
     numbers: NumberFormat,
 ) -> Result<Vec<StepDetailReport>, ReportError> {
-    let view = |step: &SelectedStep| step_view(report, step.step, step.at, step.sub_lane, numbers);
-    let found: Result<Vec<Option<StepDetailReport>>, _> = steps.iter().map(view).collect();
+    let read_view =
+        |step: &SelectedStep| step_view(report, step.step, step.at, step.sub_lane, numbers);
+    let found: Result<Vec<Option<StepDetailReport>>, _> = steps.iter().map(read_view).collect();
     Ok(found?.into_iter().flatten().collect())
 }

@@ -116,11 +116,11 @@ pub(super) fn first_step_of_trace(prepared: &LoadedTrace) -> Option<SelectedStep
 }
 
 fn first_step(lane: &LaneItemList, window: CycleRange) -> Option<SelectedStep> {
-    let inside = |item: &&LaneItem| item.range.start >= window.start;
+    let is_inside = |item: &&LaneItem| item.range.start >= window.start;
     let (item, step) = lane
         .items
         .iter()
-        .filter(inside)
+        .filter(is_inside)
         .filter_map(|item| item.step().map(|step| (item, step)))
         .min_by_key(|(item, _)| item.range.start)?;
     let position = item.first_position();

@@ -251,7 +251,7 @@ impl LivenessView {
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
         let numbers = numbers(ui);
-        let flag = |place: usize| GraphAnnotation {
+        let annotate = |place: usize| GraphAnnotation {
             place,
             value: shown.stack.total(place),
             words: format!(
@@ -260,7 +260,7 @@ impl LivenessView {
                 grouped(place as u64)
             ),
         };
-        let flags: Vec<GraphAnnotation> = peak.map(flag).into_iter().collect();
+        let flags: Vec<GraphAnnotation> = peak.map(annotate).into_iter().collect();
         let value = shown.curve.capacity;
         let colour = palette.max_memory;
         let level = self.max_memory(context.prefs.liveness, &shown.curve);

@@ -294,10 +294,10 @@ fn route(
 ) -> Vec<Pos2> {
     let from = frame.node(&graph.nodes[edge.from]);
     let to = frame.node(&graph.nodes[edge.to]);
-    let between = || bends.iter().map(|bend| frame.place(bend.x, bend.row));
-    let start = edge_towards(from, between().next().unwrap_or(to.center()));
-    let end = edge_towards(to, between().next_back().unwrap_or(from.center()));
-    std::iter::once(start).chain(between()).chain([end]).collect()
+    let list_bends = || bends.iter().map(|bend| frame.place(bend.x, bend.row));
+    let start = edge_towards(from, list_bends().next().unwrap_or(to.center()));
+    let end = edge_towards(to, list_bends().next_back().unwrap_or(from.center()));
+    std::iter::once(start).chain(list_bends()).chain([end]).collect()
 }
 
 /// The middle of the side of a box that faces a point.

@@ -7,12 +7,12 @@ use tilescope_analysis::running_costs::{RunningCostRow, RunningCosts};
 pub(super) fn running_costs_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let energy = facts.summary.energy.clone();
     let cost = facts.summary.cost.clone();
-    let row = |RunningCostRow { name, value, explanation }| SummaryFactRow {
+    let to_row = |RunningCostRow { name, value, explanation }| SummaryFactRow {
         name: String::from(name),
         value,
         formula: explanation.into(),
     };
     let rows: Vec<SummaryFactRow> =
-        RunningCosts { energy, cost }.rows().into_iter().map(row).collect();
+        RunningCosts { energy, cost }.rows().into_iter().map(to_row).collect();
     rows_ui(ui, "energy and cost", &rows);
 }

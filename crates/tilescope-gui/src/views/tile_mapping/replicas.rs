@@ -77,13 +77,8 @@ fn row_ui(ui: &mut Ui, share: &ReplicaShare, title: &str, shards: Option<u32>) {
     let (area, _) = ui.allocate_exact_size(vec2(width, REPLICA.1 + GAP), Sense::hover());
     let painter = ui.painter();
     let at = pos2(area.left() + spacing::L, area.center().y);
-    painter.text(
-        at,
-        Align2::LEFT_CENTER,
-        title,
-        FontId::proportional(text_size::SMALL),
-        palette.text,
-    );
+    let font = FontId::proportional(text_size::SMALL);
+    painter.text(at, Align2::LEFT_CENTER, title, font.clone(), palette.text);
     for replica in 0..shown {
         let left = area.left() + TITLE + replica as f32 * (REPLICA.0 + GAP);
         let rect = Rect::from_min_size(pos2(left, area.top()), vec2(REPLICA.0, REPLICA.1));
@@ -115,12 +110,6 @@ fn row_ui(ui: &mut Ui, share: &ReplicaShare, title: &str, shards: Option<u32>) {
     if share.replicas > shown {
         let text = format!("{} more", grouped((share.replicas - shown).into()));
         let at = pos2(area.right() - 54.0, area.center().y);
-        painter.text(
-            at,
-            Align2::LEFT_CENTER,
-            text,
-            FontId::proportional(text_size::SMALL),
-            palette.weak_text,
-        );
+        painter.text(at, Align2::LEFT_CENTER, text, font, palette.weak_text);
     }
 }

@@ -139,10 +139,10 @@ impl VariantList {
 
     /// A name that no variant has.
     pub(crate) fn next_name(&self) -> String {
-        let taken = |wanted: &str| self.variants.iter().any(|variant| variant.name == wanted);
-        let last = (1..=self.variants.len()).rev().find(|number| taken(&variant_name(*number)));
+        let is_taken = |wanted: &str| self.variants.iter().any(|variant| variant.name == wanted);
+        let last = (1..=self.variants.len()).rev().find(|number| is_taken(&variant_name(*number)));
         let first = last.map_or(1, |last| last + 1);
-        (first..).map(variant_name).find(|name| !taken(name)).unwrap_or_default()
+        (first..).map(variant_name).find(|name| !is_taken(name)).unwrap_or_default()
     }
 
     /// The cost of each tried value of a key: cycles and the fullest tile, and the change of cycles

@@ -54,7 +54,7 @@ struct BarLayout {
 impl BarLayout {
     fn new(ui: &Ui, rect: Rect, figure: &Figure) -> Self {
         let bars = &figure.marks.bars;
-        let widest = |words: &dyn Fn(&FigureBar) -> &str| {
+        let find_widest = |words: &dyn Fn(&FigureBar) -> &str| {
             let mut widest: f32 = 0.0;
             for bar in bars {
                 let font = FontId::proportional(text_size::SMALL);
@@ -68,7 +68,7 @@ impl BarLayout {
         // Bars without numbers along the axis are compared with those of other figures, so they
         // begin at the same position.
         let (names, numbers) = if figure.x.is_drawn() {
-            ((widest(&|bar| &bar.name) + 1.0).min(most), widest(&|bar| &bar.value))
+            ((find_widest(&|bar| &bar.name) + 1.0).min(most), find_widest(&|bar| &bar.value))
         } else {
             (most, NUMBERS)
         };

@@ -187,19 +187,19 @@ fn plot_of<'a>(ui: &Ui, scene: &PlotScene<'_>) -> Plot<'a> {
     let far = strip.map(|left| (left + ends[0].1) / 2.0);
     let x = figure.x.clone();
     let y = figure.y.clone();
-    let x_words = move |mark: GridMark| match far {
+    let format_x = move |mark: GridMark| match far {
         Some(place) if mark.value == place => "∞".to_owned(),
         _ => shortened(&mark_words(&x, mark), letters),
     };
-    let axes = |axis: AxisHints<'a>| axis.tick_label_color(palette.weak_text);
+    let style_axis = |axis: AxisHints<'a>| axis.tick_label_color(palette.weak_text);
     let x = figure.x.clone();
     let of_y = figure.y.clone();
     let bounds = ends.map(|(low, high)| (low.to_bits(), high.to_bits()));
     let drawn = Vec2b::new(figure.x.is_drawn(), figure.y.is_drawn());
     // A plot keeps its initial bounds, so other bounds need another plot id.
     let mut plot = Plot::new((figure.title.as_str(), bounds))
-        .custom_x_axes(vec![axes(x_axis.formatter(move |mark, _| x_words(mark)))])
-        .custom_y_axes(vec![axes(y_axis.formatter(move |mark, _| mark_words(&y, mark)))])
+        .custom_x_axes(vec![style_axis(x_axis.formatter(move |mark, _| format_x(mark)))])
+        .custom_y_axes(vec![style_axis(y_axis.formatter(move |mark, _| mark_words(&y, mark)))])
         .x_grid_spacer(move |input| {
             let mut marks = marks(&x, input, most[0]);
             marks.retain(|mark| strip.is_none_or(|left| mark.value < left));
@@ -384,8 +384,8 @@ fn point_words_ui(
     point: &FigurePoint,
 ) {
     let place = scene.screen(transform, point);
-    let near = |of: &&FigurePoint| scene.screen(transform, of).distance(place) < 1.0;
-    let others = scene.figure.marks.points.iter().filter(near).count().saturating_sub(1);
+    let is_near = |of: &&FigurePoint| scene.screen(transform, of).distance(place) < 1.0;
+    let others = scene.figure.marks.points.iter().filter(is_near).count().saturating_sub(1);
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.label(strong(point.name.chars().take(200).collect::<String>()));
         ui.label(&point.about);

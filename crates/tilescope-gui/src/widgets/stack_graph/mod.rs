@@ -403,14 +403,14 @@ fn nodes_ui(
     for first in window.clone().step_by(shared) {
         let end = (first + shared).min(window.end);
         let rect = Rect::from_x_y_ranges(places.x(first)..=places.x(end), places.frame.y_range());
-        let words = || match end - first {
+        let describe = || match end - first {
             1 => ((look.label)(first), look.unit.exact(stack.total(first))),
             _ => (
                 format!("{} to {}", (look.label)(first), (look.label)(end - 1)),
                 format!("at most {}", look.unit.exact(stack.highest(first..end))),
             ),
         };
-        node_ui(ui, response.id.with(first), rect, Role::GraphicsObject, words);
+        node_ui(ui, response.id.with(first), rect, Role::GraphicsObject, describe);
     }
 }
 

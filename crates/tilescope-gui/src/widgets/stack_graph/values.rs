@@ -120,10 +120,10 @@ impl StackedValues {
 
     /// The value of one layer at a place.
     pub(crate) fn value(&self, layer: usize, place: usize) -> u64 {
-        let upto = |layer: usize| self.sums.get(layer).map_or(0, |sums| sums.get(place));
+        let sum_to = |layer: usize| self.sums.get(layer).map_or(0, |sums| sums.get(place));
         let below = layer.checked_sub(1).filter(|_| !self.overlaid);
         // No underflow: sums never shrink from one layer to the next.
-        upto(layer) - below.map_or(0, upto)
+        sum_to(layer) - below.map_or(0, sum_to)
     }
 
     /// The highest top of all layers in a range of places.

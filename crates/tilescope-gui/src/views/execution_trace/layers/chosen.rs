@@ -68,8 +68,8 @@ fn bar_position<'a>(scene: Option<&'a TraceScene>, bar: &SelectedBar) -> Selecte
     let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.at == at));
     let lane = shown.and_then(|ipu| ipu.lanes.iter().find(|lane| lane.sub_lane == sub_lane));
     // Items have no ids: within a lane, row and start identify an item.
-    let own = |item: &&LaneItem| item.row == row && item.range.start == range.start;
-    let item = lane.and_then(|lane| lane.items.iter().find(own));
+    let is_same = |item: &&LaneItem| item.row == row && item.range.start == range.start;
+    let item = lane.and_then(|lane| lane.items.iter().find(is_same));
     let full_height = item.is_some_and(|item| item.full_height);
     SelectedBarPosition { at, sub_lane, row, range, full_height, item }
 }

@@ -105,13 +105,13 @@ fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) ->
     if from.at == to.at {
         return None;
     }
-    let height = |at: ReplicaIpu| {
+    let find_height = |at: ReplicaIpu| {
         let block = layout.block_of(at)?;
         let row = layout.stage_row(block).unwrap_or_else(|| layout.bars(block));
         Some(row.center().y)
     };
-    let start = pos2(layout.x(from.range.end), height(from.at)?);
-    let end = pos2(layout.x(to.range.start), height(to.at)?);
+    let start = pos2(layout.x(from.range.end), find_height(from.at)?);
+    let end = pos2(layout.x(to.range.start), find_height(to.at)?);
     let lanes = layout.regions.lanes;
     let least = lanes.left() - BEYOND;
     let most = lanes.right() + BEYOND;

@@ -98,21 +98,21 @@ pub(super) fn ipu_bands<'a>(
     scene: Option<&'a TraceScene>,
 ) -> Vec<IpuBand<'a>> {
     let lanes = layout.regions.lanes;
-    let in_sight = |block: &&IpuLaneLayout<'_>| {
+    let is_in_sight = |block: &&IpuLaneLayout<'_>| {
         let top = layout.top(block);
         top <= lanes.bottom() && top + block.height() >= lanes.top()
     };
     // If lanes are lower than their names, only some names are shown. A low lane gives way to a
     // higher one.
-    let low = |block: &&IpuLaneLayout<'_>| block.height() < NAME_HEIGHT;
-    let high = layout.blocks.iter().filter(in_sight).filter(|block| !low(block));
+    let is_low = |block: &&IpuLaneLayout<'_>| block.height() < NAME_HEIGHT;
+    let high = layout.blocks.iter().filter(is_in_sight).filter(|block| !is_low(block));
     let mut names: Vec<f32> = high.map(|block| name_at(layout, block).y).collect();
     let mut bands = Vec::new();
-    for block in layout.blocks.iter().filter(in_sight) {
+    for block in layout.blocks.iter().filter(is_in_sight) {
         let name = name_at(layout, block);
         let is_free = names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
-        let is_shown = !low(&block) || (name.y >= lanes.top() && is_free);
-        if is_shown && low(&block) {
+        let is_shown = !is_low(&block) || (name.y >= lanes.top() && is_free);
+        if is_shown && is_low(&block) {
             names.push(name.y);
         }
         let name_at = if is_shown { Some(name) } else { None };

@@ -184,8 +184,8 @@ pub(crate) struct LinkHit {
 
 /// The column of a strip of links at a screen position.
 pub(crate) fn hit(layout: &TraceLayout<'_>, scene: &TraceScene, at: Pos2) -> Option<LinkHit> {
-    let inside = |block: &&IpuLaneLayout<'_>| layout.links(block).contains(at);
-    let block = layout.blocks.iter().find(inside).filter(|_| layout.regions.lanes.contains(at))?;
+    let is_hit = |block: &&IpuLaneLayout<'_>| layout.links(block).contains(at);
+    let block = layout.blocks.iter().find(is_hit).filter(|_| layout.regions.lanes.contains(at))?;
     let traffic = &scene.ipus.iter().find(|ipu| ipu.at == block.lanes.at)?.links.as_ref()?.traffic;
     let column = traffic.column_at(Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?))?;
     Some(LinkHit { column: *traffic.columns.get(column)?, range: traffic.range(column) })

@@ -181,18 +181,15 @@ impl TracePainter<'_> {
         (id, replica, ground): (MarkRowId, Option<u32>, Color32),
     ) {
         let ink = self.palette.label_text_on(ground);
+        let font = FontId::proportional(text_size::CAPTION);
         let fits = |words: &String| {
-            painter
-                .layout_no_wrap(words.clone(), FontId::proportional(text_size::CAPTION), ink)
-                .size()
-                .x
-                <= room.width()
+            let galley = painter.layout_no_wrap(words.clone(), font.clone(), ink);
+            galley.size().x <= room.width()
         };
         let ways = wordings(shown, id);
         let cut = ways.first().filter(|_| room.width() >= LEAST_CUT_WORDS);
         if let Some(words) = ways.iter().find(|words| fits(words)).or(cut) {
-            let text =
-                elided(painter, words, FontId::proportional(text_size::CAPTION), ink, room.width());
+            let text = elided(painter, words, font.clone(), ink, room.width());
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);
         }

@@ -71,11 +71,11 @@ pub(crate) fn read(
 ) -> Result<PathScene, ReportError> {
     let window = key.window;
     let spans = path.spans(window, key.width as u32)?;
-    let lane = |at: usize| {
+    let find_lane = |at: usize| {
         let info = path.lane_infos().get(at)?;
         Some((ReplicaIpu { class: info.class, ipu: info.ipu }, info.sub_lane))
     };
-    let lanes = spans.iter().map(|span| of_lane(span).and_then(lane)).collect();
+    let lanes = spans.iter().map(|span| of_lane(span).and_then(find_lane)).collect();
     let spans: Vec<LaneSpan> = spans.iter().map(as_of_a_lane).collect();
     let pixel = window.length().div_ceil(key.width.max(1) as u64).max(Cycles(1));
     // Bars stay single: a group would contain steps of several lanes.
@@ -101,7 +101,8 @@ pub(crate) fn read(
     let least = (pixel.as_f64() * LEAST_WIDE) as u64;
     let labelled_bars = if key.shares { Vec::new() } else { labelled_bars(&bars, least) };
     let hop_count = path.stretch_count_in(window)?.saturating_sub(1);
-    let hops = if hop_count <= MAX_HOPS as u64 { hops(path, window, lane)? } else { Vec::new() };
+    let hops =
+        if hop_count <= MAX_HOPS as u64 { hops(path, window, find_lane)? } else { Vec::new() };
     Ok(PathScene { bars, lanes, labelled_bars, shares, image, hops, hop_count })
 }
 

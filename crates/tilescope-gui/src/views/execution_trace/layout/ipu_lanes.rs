@@ -154,20 +154,20 @@ fn lanes_of_replica<'a>(
     let large = lanes.iter().filter(|lanes| enlarged.contains(&lanes.at.ipu)).count();
     let large_room = room * ENLARGED_SHARE / large.max(1) as f32;
     // An IPU with its own height, independent of the others.
-    let own = |lanes: &'a IpuLanes, top: f64| match given.get(&lanes.at.ipu) {
+    let lay_out = |lanes: &'a IpuLanes, top: f64| match given.get(&lanes.at.ipu) {
         Some(height) => Some(heights.fitted(lanes, top, *height)),
         None if enlarged.contains(&lanes.at.ipu) => Some(heights.enlarged(lanes, top, large_room)),
         None => None,
     };
     let taken: Vec<f32> =
-        lanes.iter().filter_map(|lanes| Some(own(lanes, 0.0)?.height() + IPU_GAP)).collect();
+        lanes.iter().filter_map(|lanes| Some(lay_out(lanes, 0.0)?.height() + IPU_GAP)).collect();
     let others = lanes.len() - taken.len();
     let each = ((room - taken.iter().sum::<f32>()) / others.max(1) as f32).max(0.0);
     let gap = (each * 0.1).round().clamp(LEAST_IPU_GAP, IPU_GAP);
     let mut top = 0.0;
     let mut blocks = Vec::new();
     for lanes in lanes {
-        let block = own(lanes, top).unwrap_or_else(|| heights.fitted(lanes, top, each - gap));
+        let block = lay_out(lanes, top).unwrap_or_else(|| heights.fitted(lanes, top, each - gap));
         let block = if shares { block.with_tall_stages() } else { block };
         top += f64::from(block.height() + gap);
         blocks.push(block);

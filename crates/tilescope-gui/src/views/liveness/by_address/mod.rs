@@ -119,8 +119,8 @@ impl ZoomedAxis {
             };
             (axis, limits)
         });
-        let whole = || PanZoomAxis::fitting_exactly(limits.range, limits.width);
-        self.0.map_or_else(whole, |(axis, _)| axis)
+        let fit_whole = || PanZoomAxis::fitting_exactly(limits.range, limits.width);
+        self.0.map_or_else(fit_whole, |(axis, _)| axis)
     }
 
     /// Moves the axis.
@@ -251,11 +251,11 @@ impl AddressPanel {
     ) {
         let pixels = ui.pixels_per_point();
         let colours = ColourScheme::of(ui);
-        let side = |points: f32| ((points * pixels).min(MOST_PIXELS) as usize).max(1);
-        let height = side(layout.frame.height());
+        let to_pixels = |points: f32| ((points * pixels).min(MOST_PIXELS) as usize).max(1);
+        let height = to_pixels(layout.frame.height());
         let window = layout.window();
         let one = AxisRange::new(step.into(), u64::from(step) + 1);
-        let key = (answer.version(), window, [side(layout.frame.width()), height], colours);
+        let key = (answer.version(), window, [to_pixels(layout.frame.width()), height], colours);
         let shared = answer.clone();
         let asked = self.image.compute(ui.ctx(), context.workers, &key, move |key| {
             address_image(shared.as_ref(), key)
@@ -329,14 +329,14 @@ fn address_image(
 /// A sentence about the data that a report lacks for this picture. Nothing is drawn without
 /// recorded data.
 fn missing(report: &Report) -> Option<&'static str> {
-    let sentence = |part: &ReportPart| match part {
+    let describe = |part: &ReportPart| match part {
         ReportPart::Variables => "This report does not list its variables.",
         ReportPart::Addresses => {
             "This report does not record the addresses of variables, so free blocks are unknown."
         }
         _ => "This report does not record the steps in which variables are live.",
     };
-    PARTS.iter().find(|part| !report.has(**part)).map(sentence)
+    PARTS.iter().find(|part| !report.has(**part)).map(describe)
 }
 
 fn load(report: &Report, tile: Option<TileId>) -> Result<Option<TileAddresses>, ReportError> {
@@ -352,24 +352,23 @@ fn kept_texture<'a>(
     shown: &Versioned<AddressImage>,
 ) -> &'a SplitTexture {
     let version = shown.version();
-    let known = kept.take().filter(|(of, owner, _)| *of == version && owner.is(ui.ctx()));
-    &kept
-        .insert(known.unwrap_or_else(|| {
-            let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
-            (version, TextureOwner::of(ui.ctx()), texture)
-        }))
-        .2
+    kept.take_if(|(of, owner, _)| *of != version || !owner.is(ui.ctx()));
+    let (_, _, texture) = kept.get_or_insert_with(|| {
+        let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
+        (version, TextureOwner::of(ui.ctx()), texture)
+    });
+    texture
 }
 
 /// The end of the address axis.
 fn end(timeline: &AddressTimeline, max_memory: Option<bool>) -> Bytes {
     let used = last_address(timeline);
-    if max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
+    let end = if max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
         used.max(timeline.capacity)
     } else {
         used + used / 16
-    }
-    .max(Bytes(1))
+    };
+    end.max(Bytes(1))
 }
 
 /// The end of the highest variable.
@@ -480,7 +479,7 @@ fn call_out_ui(
     found: Option<&PlacedVariable>,
 ) {
     ui.set_max_width(440.0);
-    let label = |step: u32| -> String {
+    let describe_step = |step: u32| -> String {
         labels.get(step as usize).map_or("", String::as_str).chars().take(120).collect()
     };
     let Some(placed) = found else {
@@ -490,7 +489,7 @@ fn call_out_ui(
         if let Some(block) = block {
             ui.label(range_words(&block.addresses));
         }
-        ui.label(weak_text(format!("Step {}: {}", grouped(step.into()), label(step))));
+        ui.label(weak_text(format!("Step {}: {}", grouped(step.into()), describe_step(step))));
         return;
     };
     ui.label(strong(placed.name.chars().take(240).collect::<String>()));
@@ -502,9 +501,13 @@ fn call_out_ui(
         ui.label(weak_text(format!(
             "from step {}: {}",
             grouped(life.start.into()),
-            label(life.start)
+            describe_step(life.start)
         )));
-        ui.label(weak_text(format!("held until step {}: {}", grouped(last.into()), label(last))));
+        ui.label(weak_text(format!(
+            "held until step {}: {}",
+            grouped(last.into()),
+            describe_step(last)
+        )));
     }
     if let Some(unused) = timeline.unused.get(&placed.id) {
         let last = unused.end - 1;

@@ -40,14 +40,14 @@ pub(super) fn raster(
     palette: &ThemePalette,
 ) -> ColorImage {
     let mut pixels = vec![AddressPixel::default(); width * height];
-    let across = |step: u32| position(step.into(), window.steps, width);
-    let up = |address: u64| position(address, window.addresses, height);
+    let to_column = |step: u32| position(step.into(), window.steps, width);
+    let to_row = |address: u64| position(address, window.addresses, height);
     for (place, placed) in timeline.placed.iter().enumerate() {
         let life = timeline.life(placed);
-        let left = across(life.start);
-        let right = across(life.end);
-        let low = up(placed.addresses.start.0);
-        let high = up(placed.addresses.end.0);
+        let left = to_column(life.start);
+        let right = to_column(life.end);
+        let low = to_row(placed.addresses.start.0);
+        let high = to_row(placed.addresses.end.0);
         for (row, share) in covered(low, high) {
             let line = (height - 1 - row) * width;
             for (column, wide) in covered(left, right) {

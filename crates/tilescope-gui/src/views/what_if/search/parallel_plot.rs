@@ -137,22 +137,22 @@ impl ParallelScene {
         let varied: Vec<KeyScale> = keys.filter(|key| key.values.len() > 1).collect();
         let left_out = varied.len().saturating_sub(MOST_KEYS);
         let keys = &varied[..varied.len() - left_out];
-        let points = || answer.points.iter().map(|found| &found.point);
-        let ipus_of = |point: &Point| Some(f64::from(point.figures()?.ipus));
-        let time = ValueScale::of(points().filter_map(Point::seconds_per_sample));
-        let memory = ValueScale::of(points().filter_map(Point::memory));
-        let ipus = ValueScale::of(points().filter_map(ipus_of));
+        let list_points = || answer.points.iter().map(|found| &found.point);
+        let count_ipus = |point: &Point| Some(f64::from(point.figures()?.ipus));
+        let time = ValueScale::of(list_points().filter_map(Point::seconds_per_sample));
+        let memory = ValueScale::of(list_points().filter_map(Point::memory));
+        let ipus = ValueScale::of(list_points().filter_map(count_ipus));
         let heights = |point: &Point| -> Option<Vec<f64>> {
             let figures = [
                 point.seconds_per_sample().map_or(UNFIT, |seconds| time.height(seconds)),
                 memory.height(point.memory()?),
-                ipus.height(ipus_of(point)?),
+                ipus.height(count_ipus(point)?),
             ];
             Some(keys.iter().map(|key| key.height(point)).chain(figures).collect())
         };
-        let heights: Vec<Option<Vec<f64>>> = points().map(heights).collect();
+        let heights: Vec<Option<Vec<f64>>> = list_points().map(heights).collect();
         let mut time_words = time.words(seconds);
-        if points().any(|point| !point.fits() && point.figures().is_some()) {
+        if list_points().any(|point| !point.fits() && point.figures().is_some()) {
             time_words.push((UNFIT, "does not fit".to_owned()));
         }
         let figures = [

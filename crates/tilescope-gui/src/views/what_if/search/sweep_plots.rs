@@ -103,7 +103,7 @@ fn memory(answer: &SweepAnswer) -> Figure {
             labels.push(FigureLabel { at: [memory, time], text });
         }
     }
-    let axis = |title, unit, values: fn(&FigurePoint) -> f64| {
+    let make_axis = |title, unit, values: fn(&FigurePoint) -> f64| {
         FigureAxis::new(title, unit).around(points.iter().map(values), EDGE)
     };
     let marker = Marker::Diamond;
@@ -111,8 +111,8 @@ fn memory(answer: &SweepAnswer) -> Figure {
     let front = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Selection) };
     Figure {
         title: "Time per sample over memory".to_owned(),
-        x: axis("Memory of the fullest tile", FigureUnit::Bytes, |point| point.x),
-        y: axis("Time per sample", FigureUnit::Seconds, |point| point.y),
+        x: make_axis("Memory of the fullest tile", FigureUnit::Bytes, |point| point.x),
+        y: make_axis("Time per sample", FigureUnit::Seconds, |point| point.y),
         series: vec![FigureSeries::new("", Shade::Whole), front],
         labels,
         marks: FigureMarks { points, ..FigureMarks::default() },
