@@ -234,7 +234,7 @@ fn invalid_requests_are_refused() {
             "{arguments:?}: {text}"
         );
     };
-    refused(&["calibrate", &measured], 2, "name the spec of what ran");
+    refused(&["calibrate", &measured], 2, "name the spec of the measured program");
     refused(&["calibrate", &measured, "mnist_pipelin"], 2, "did you mean mnist_pipeline?");
     refused(&["calibrate", &place.at("none"), &spec], 1, "no such file");
     refused(
