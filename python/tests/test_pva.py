@@ -309,9 +309,13 @@ class Outlining(unittest.TestCase):
             own = {var._id for var in program.vars}
             self.assertEqual(own, of_steps.get(program._id, set()), program)
 
-    def test_cycles_of_all_steps_are_known_by_tile(self):
+    def test_cycles_of_steps_are_known_by_tile(self):
+        # A report may not say which tiles prepare and end a copy with the host.
+        unsure = {pva.Program.Type.StreamCopyBegin, pva.Program.Type.StreamCopyEnd}
         for report in self.reports:
             for step in report.execution.steps:
+                if step.program.type in unsure and not hasattr(step, "cyclesByTile"):
+                    continue
                 longest = max(
                     ipu.activeCycles.cyclesTo.max - ipu.activeCycles.cyclesFrom.min
                     for ipu in step.ipus
