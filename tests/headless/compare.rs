@@ -319,7 +319,7 @@ fn twice_the_accumulation_is_recognized() {
     let set = named(&found.tables, "Set differently").expect("specs are in the files");
     let names: Vec<&str> = set.rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["options.gradient_accumulation"]);
-    assert_eq!(set.rows[0].target, Some(TableCell::Text("20".to_owned())));
+    assert_eq!(set.rows[0].target, Some(TableCell::Count(20)));
 }
 
 /// Twice the work takes longer, but is not slower per sample.

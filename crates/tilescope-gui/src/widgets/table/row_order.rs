@@ -260,6 +260,6 @@ mod tests {
             row[1] = TableCell::Change { change, bytes: true };
         }
         let widest = order(&changes, 0, false, "").widest[1].clone();
-        assert_eq!(widest.map(|cell| cell.text().len()), Some("-1,000 B".len()));
+        assert_eq!(widest.map(|cell| cell.exact().len()), Some("-1,000 B".len()));
     }
 }
