@@ -35,7 +35,7 @@ pub struct ConvUnits {
     pub half_in_float_out: u32,
     /// Float inputs, float partials.
     pub float_in_float_out: u32,
-    /// 8-bit float inputs, half partials; 0 where the chip has no such engine.
+    /// 8-bit float inputs, half partials; 0 if the chip has no such engine.
     pub quarter_in_half_out: u32,
 }
 
