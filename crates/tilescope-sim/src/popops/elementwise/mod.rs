@@ -16,8 +16,8 @@ use crate::poplar::work::{VertexInstances, WorkPhase};
 use crate::shape::DType;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
-/// True if operands are assumed to be in interleaved memory, where a load reads 128 bits. This
-/// setting of poplibs fits the op benchmarks.
+/// True if loads of operands read 128 bits, as from interleaved memory. The op benchmarks agree with
+/// this setting of poplibs.
 pub(super) const LOADS_INTERLEAVED: bool = true;
 
 /// Bytes of one load or store.
