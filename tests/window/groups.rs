@@ -55,7 +55,7 @@ fn sums(table: &DataTable, key: GroupKey, column: &str) -> Vec<(String, u64)> {
             (format!("{} × {}", group.label, grouped(group.rows.len() as u64)), cycles)
         })
         .collect();
-    sums.sort_by(|a, b| b.1.cmp(&a.1));
+    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
     sums
 }
 
@@ -66,7 +66,7 @@ fn group_by(window: &mut Window, key: GroupKey) {
     // A column may have the same name.
     let is_entry =
         |node: &egui_kittest::Node<'_>| node.accesskit_node().role() != Role::ColumnHeader;
-    window.query_all_by_label(key.title()).filter(is_entry).last().unwrap().click();
+    window.query_all_by_label(key.title()).filter(is_entry).next_back().unwrap().click();
     settle(window);
 }
 

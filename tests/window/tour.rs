@@ -163,7 +163,10 @@ fn what_fills_the_fullest_tile() {
     let names = buttons.filter_map(|node| node.accesskit_node().label());
     let fullest =
         names.into_iter().find(|name| name.starts_with("Tile ") && name.contains("(IPU")).unwrap();
-    walk.click(Role::Button, &fullest);
+    // The tiles are below the findings: the button may have to be scrolled to.
+    walk.window.get_by_role_and_label(Role::Button, &fullest).click_accesskit();
+    walk.clicks += 1;
+    settle(&mut walk.window);
     let tile = walk.window.state().session().selection().tiles[0];
     walk.finds(&format!("Tile {}", grouped(tile.into())));
     walk.click(Role::Tab, "Variables");

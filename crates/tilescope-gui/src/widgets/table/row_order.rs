@@ -106,7 +106,7 @@ impl TableRowOrder {
         for group in groups {
             let path = format!("{above}\n{}", group.label);
             let is_open = question.open.contains(&path);
-            let within = is_open.then(|| group.rows.clone()).unwrap_or_default();
+            let within = if is_open { group.rows.clone() } else { Vec::new() };
             self.lines.push(TableLine::Group(self.groups.len()));
             self.groups.push(ShownGroup { path: path.clone(), depth, group, is_open });
             match key.below().filter(|_| within.len() > GROUPED_WITHIN) {

@@ -46,12 +46,8 @@ impl AnnotationKind {
 
 /// The kind of annotations of the nodes of a file, if any.
 pub(super) fn kind(file: &OnnxGraph) -> Option<AnnotationKind> {
-    for kind in [AnnotationKind::Stages, AnnotationKind::Phases, AnnotationKind::Ipus] {
-        if file.nodes.iter().any(|node| number(node, kind.key()).is_some()) {
-            return Some(kind);
-        }
-    }
-    None
+    let kinds = [AnnotationKind::Stages, AnnotationKind::Phases, AnnotationKind::Ipus];
+    kinds.into_iter().find(|kind| file.nodes.iter().any(|node| number(node, kind.key()).is_some()))
 }
 
 /// The highest IPU that nodes name.
