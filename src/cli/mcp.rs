@@ -184,7 +184,8 @@ impl ToolCalls {
     }
 
     fn start(&mut self, message: Value) -> Result<(), CliError> {
-        let (session, sender) = (Arc::clone(&self.session), self.sender.clone());
+        let session = Arc::clone(&self.session);
+        let sender = self.sender.clone();
         start("mcp-call", move || {
             let answered = catch_unwind(AssertUnwindSafe(|| messages::reply(&message, &session)));
             let reply = answered.unwrap_or_else(|_| Some(messages::broken(&message)));

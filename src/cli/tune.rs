@@ -152,9 +152,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if let Some(file) = file.filter(|_| answer.shortfall.is_none()) {
         write_spec(&summary.headline(&answer), &answer.best, &source, file)?;
     }
-    match matches.get_flag("json") {
-        true => super::command::print_json(&serde_json::json!(answer), output)?,
-        false => summary.print(&answer, output)?,
+    if matches.get_flag("json") {
+        super::command::print_json(&serde_json::json!(answer), output)?
+    } else {
+        summary.print(&answer, output)?
     }
     if let Some(file) = drawn {
         picture::write(FoundPicture::Tune(&answer), file)?;
@@ -174,7 +175,8 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let texts = |name: &str| -> Vec<String> {
         matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
     };
-    let (mut free, fixed) = (texts("free"), texts("fix"));
+    let mut free = texts("free");
+    let fixed = texts("fix");
     for (option, named) in [("--free", &free), ("--fix", &fixed)] {
         let is_known = |path: &str| keys.paths().any(|key| levers::is_below(key, &[path]));
         if let Some(path) = named.iter().find(|path| !is_known(path)) {

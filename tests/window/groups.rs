@@ -66,7 +66,7 @@ fn group_by(window: &mut Window, key: GroupKey) {
     // A column may have the same name.
     let is_entry =
         |node: &egui_kittest::Node<'_>| node.accesskit_node().role() != Role::ColumnHeader;
-    window.query_all_by_label(key.title()).filter(is_entry).next_back().unwrap().click();
+    window.query_all_by_label(key.title()).rfind(is_entry).unwrap().click();
     settle(window);
 }
 

@@ -76,9 +76,10 @@ pub fn headline_figures(
 fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<HeadlineFigure> {
     // What people ask for first is time; cycles stand in for it where the clock is not known.
     let cycles = short_cycles(run.total_cycles.0);
-    let (value, rest) = match run.seconds > 0.0 {
-        true => (seconds(run.seconds), cycles),
-        false => (cycles, "clock unknown".to_owned()),
+    let (value, rest) = if run.seconds > 0.0 {
+        (seconds(run.seconds), cycles)
+    } else {
+        (cycles, "clock unknown".to_owned())
     };
     let rate_width = width_words(confidence.and_then(|of| of.samples_per_second));
     let mut cards = vec![HeadlineFigure {
@@ -116,9 +117,10 @@ pub fn run_words(run: &ExecutionSummary) -> String {
         ),
         _ => String::new(),
     };
-    match run.seconds > 0.0 {
-        true => format!("{}, {rate}{cycles}", seconds(run.seconds)),
-        false => format!("{rate}{cycles}, clock unknown"),
+    if run.seconds > 0.0 {
+        format!("{}, {rate}{cycles}", seconds(run.seconds))
+    } else {
+        format!("{rate}{cycles}, clock unknown")
     }
 }
 

@@ -397,9 +397,11 @@ mod tests {
         let slots = micro_batches + 2 * (stages - 1);
         let mut at = 0;
         for iteration in 0..iterations {
-            let (begin, first) = (at, report.steps.len() as u64);
+            let begin = at;
+            let first = report.steps.len() as u64;
             for slot in 0..slots {
-                let (start, slot_first) = (at, report.steps.len() as u64);
+                let start = at;
+                let slot_first = report.steps.len() as u64;
                 for stage in 0..stages {
                     let passes = [
                         (slot.checked_sub(stage), TrainingPass::Forward),

@@ -81,13 +81,15 @@ impl SearchedSpec {
         let lines = |text: &str| -> Vec<String> {
             text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
         };
-        let (own, others) = (lines(&self.text), lines(&other.text));
+        let own = lines(&self.text);
+        let others = lines(&other.text);
         let only = |these: &[String], those: &[String]| {
             let first = these.iter().find(|line| !those.contains(line)).cloned();
             first.map_or_else(|| "nothing else".to_owned(), |line| format!("`{line}`"))
         };
         (own != others).then(|| {
-            let (there, here) = (only(&others, &own), only(&own, &others));
+            let there = only(&others, &own);
+            let here = only(&own, &others);
             format!(
                 "it is of another spec ({}): it has {there} where {} has {here}",
                 other.name, self.name

@@ -39,7 +39,8 @@ impl SpecDifference {
     /// # Errors
     /// A text that is not TOML.
     pub fn of(good: &str, bad: &str) -> Result<Self, toml::de::Error> {
-        let (good, bad) = (flat(good)?, flat(bad)?);
+        let good = flat(good)?;
+        let bad = flat(bad)?;
         let mut paths: Vec<&KeyPath> = good.keys().chain(bad.keys()).collect();
         paths.sort();
         paths.dedup();

@@ -91,7 +91,9 @@ impl VariedKey {
 
 /// The parts between commas outside of lists and quotes.
 fn parts(values: &WrittenPart) -> Vec<WrittenPart> {
-    let (mut parts, mut depth, mut quote) = (Vec::new(), 0_usize, None);
+    let mut parts = Vec::new();
+    let mut depth = 0_usize;
+    let mut quote = None;
     let mut part = WrittenPart { letters: String::new(), start: values.start };
     for (at, letter) in values.letters.chars().enumerate() {
         match letter {
@@ -145,7 +147,8 @@ fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value
         Some((to, step)) => (to, Some(step)),
         None => (rest.clone(), None),
     };
-    let (first, last) = (number(from, whole)?, number(&to, whole)?);
+    let first = number(from, whole)?;
+    let last = number(&to, whole)?;
     let step = step.map_or(Ok(RangeStep::Plus(1.0)), |step| range_step(&step, whole))?;
     if first > last {
         let problem = format!("a range goes up: {} is above {}", from.letters, to.letters);
@@ -188,9 +191,10 @@ fn tenths(value: f64) -> String {
 fn number(part: &WrittenPart, whole: bool) -> Result<f64, Problem> {
     let part = part.trimmed();
     let kind = if whole { "a whole number" } else { "a number" };
-    let number = match whole {
-        true => part.letters.parse::<i64>().ok().map(|number| number as f64),
-        false => part.letters.parse::<f64>().ok().filter(|number| number.is_finite()),
+    let number = if whole {
+        part.letters.parse::<i64>().ok().map(|number| number as f64)
+    } else {
+        part.letters.parse::<f64>().ok().filter(|number| number.is_finite())
     };
     number.ok_or_else(|| (format!("expected {kind}, found {:?}", part.letters), part.range()))
 }

@@ -193,7 +193,8 @@ impl McpSession {
             None => TemporaryDirectory::new()?,
         };
         let directory = kept.directory.insert(base).path().join(name_of_directory);
-        let (text, is_there) = (spec.text.clone(), Mutex::new(false));
+        let text = spec.text.clone();
+        let is_there = Mutex::new(false);
         let new = Arc::new(SimulatedSpec { text, directory, is_there });
         kept.simulated.push(Arc::clone(&new));
         Ok(new)

@@ -56,7 +56,9 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
         );
         return Err(UsageError::Option { option: "--git", problem }.into());
     }
-    let (mut sources, mut specs, mut refused) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let mut sources = Vec::new();
+    let mut specs = BTreeMap::new();
+    let mut refused = Vec::new();
     for (hash, subject) in revisions {
         let short: String = hash.chars().take(10).collect();
         let at = format!("{short}:{path}");
@@ -70,7 +72,8 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
             refused.push(UnreadReport { name, problem });
             continue;
         }
-        let (path, modified) = (PathBuf::from(&at), None);
+        let path = PathBuf::from(&at);
+        let modified = None;
         specs.insert(path.clone(), SpecSource::from_text(&at, &text));
         sources.push(SeriesSource { name, path, modified });
     }

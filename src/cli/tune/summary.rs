@@ -41,7 +41,8 @@ impl TuneSummary<'_> {
             return format!("{}, tuned: it fits in memory, with {words} {best}", self.name);
         }
         let gain = answer.gain.map_or_else(String::new, |gain| format!(", {}", change(gain)));
-        let (words, base) = (objective.words(), text(&answer.base));
+        let words = objective.words();
+        let base = text(&answer.base);
         format!("{}, tuned: {words} {best} instead of {base}{gain}", self.name)
     }
 
@@ -169,16 +170,19 @@ impl TuneSummary<'_> {
             )?;
             writeln!(output, "  {} finds it", keys.join(" "))?;
         }
-        let (simulations, new) = (answer.simulations, answer.simulated_now);
+        let simulations = answer.simulations;
+        let new = answer.simulated_now;
         let known = match simulations - new {
             0 => String::new(),
             known => format!(", {known} of them from the file of results"),
         };
-        let end = match answer.exhausted {
-            true => "nothing is left to test",
-            false => "a larger --budget may find more",
+        let end = if answer.exhausted {
+            "nothing is left to test"
+        } else {
+            "a larger --budget may find more"
         };
-        let (plural, hopeless) = (plural(simulations), answer.hopeless);
+        let plural = plural(simulations);
+        let hopeless = answer.hopeless;
         writeln!(output, "{simulations} simulation{plural}{known}; {end}")?;
         if hopeless > 0 {
             writeln!(
@@ -236,7 +240,8 @@ fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliErro
         writeln!(output, "\nDead ends")?;
     }
     for end in answer.dead_ends.iter().take(PRINTED) {
-        let (after, text) = (end.after, end.moved.text());
+        let after = end.after;
+        let text = end.moved.text();
         writeln!(output, "  after step {after}: {text}: {}", outcome_text(end))?;
     }
     more(answer.dead_ends.len(), output)?;
@@ -300,8 +305,9 @@ fn outcome_text(end: &DeadEnd) -> String {
 /// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "._-/=,:+@%".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

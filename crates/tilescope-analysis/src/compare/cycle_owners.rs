@@ -69,7 +69,8 @@ pub(crate) struct RunCycles {
 pub(crate) fn run_cycles(report: &Report) -> Result<Option<RunCycles>, ReportError> {
     // The kinds of programs of foreign files are known only after their trace is prepared.
     let Some(trace) = report.trace()? else { return Ok(None) };
-    let (programs, operations) = (report.executed_program_nodes()?, report.operations()?);
+    let programs = report.executed_program_nodes()?;
+    let operations = report.operations()?;
     let owners = ProgramOwners { programs: &programs, operations: &operations };
     let mut by_owner: BTreeMap<CycleOwner, Cycles> = BTreeMap::new();
     for lane in (0..trace.lanes().len()).filter_map(|at| trace.lane(at)) {

@@ -38,7 +38,8 @@ impl ProgramPairs {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub(crate) fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
-        let (source, target) = (source.executed_program_nodes()?, target.executed_program_nodes()?);
+        let source = source.executed_program_nodes()?;
+        let target = target.executed_program_nodes()?;
         Ok(Self::new(&source, &target))
     }
 

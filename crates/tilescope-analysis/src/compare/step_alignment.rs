@@ -215,7 +215,8 @@ impl StepAlignment {
             programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?),
         };
         let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
-            let (source, target) = (source.located(&a)?, target.located(&b)?);
+            let source = source.located(&a)?;
+            let target = target.located(&b)?;
             Ok(StepChange { what, name: names.name_of(what), source, target })
         };
         let mut changes: Vec<StepChange> =

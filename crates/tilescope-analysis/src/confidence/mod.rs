@@ -704,7 +704,8 @@ mod tests {
             let band = middle_of(run.draws(errors));
             (band.high / band.low).ln() / 2.0
         };
-        let (none, whole) = (width(&[]), width(&errors[..1]));
+        let none = width(&[]);
+        let whole = width(&errors[..1]);
         let both = width(&errors);
         assert!((none - 0.02).abs() < 0.003, "{none}");
         // Half widths of independent errors add as squares.

@@ -244,7 +244,8 @@ impl<'a> WhyFacts<'a> {
                     0..=2 => String::new(),
                     _ => format!(", {} cycles after the next", wait.lead),
                 };
-                let (name, lanes) = (self.name(step), wait.lanes);
+                let name = self.name(step);
+                let lanes = wait.lanes;
                 format!("{cycles} cycles at {name} of {lanes} lanes; {other} arrives last{next}")
             }
             PathHop::HandOver => format!("{cycles} cycles before {}", self.name(step)),

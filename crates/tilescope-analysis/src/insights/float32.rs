@@ -37,9 +37,10 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
             || !matches!(of.category, Constant | Message | Rearrangement | Variable)
     };
     let saved = SavedMemory::of(facts, |of| if stays(of) { 0.0 } else { 0.5 })?;
-    let (precision, what) = match is_trained {
-        true => ("mixed", "Activations, gradients and temporaries"),
-        false => ("float16", "Tensors and temporaries"),
+    let (precision, what) = if is_trained {
+        ("mixed", "Activations, gradients and temporaries")
+    } else {
+        ("float16", "Tensors and temporaries")
     };
     let cost = "Precision: float16 has an 11-bit significand; gradients may need loss scaling";
     let words = MemoryWords {

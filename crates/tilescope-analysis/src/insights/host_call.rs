@@ -62,10 +62,12 @@ fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
     let parts = ONCE_PER_CALL.into_iter().map(|(part, what)| (share(part), what));
     let (most, what) = parts.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let times = times_the_iterations(gain.value());
-    let (all, most) = (saved.share.to_string(), percent(most));
-    let sentence = match all == most {
-        true => format!("All IPUs wait {what} for {all} of the run."),
-        false => format!("All IPUs wait for the host call for {all} of the run: {most} {what}."),
+    let all = saved.share.to_string();
+    let most = percent(most);
+    let sentence = if all == most {
+        format!("All IPUs wait {what} for {all} of the run.")
+    } else {
+        format!("All IPUs wait for the host call for {all} of the run: {most} {what}.")
     };
     let words = FindingWords {
         sentence,

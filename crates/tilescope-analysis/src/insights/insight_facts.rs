@@ -173,9 +173,10 @@ impl InsightFacts {
         let runs = report.trace()?.map(|trace| program_runs_of(&trace, counts)).transpose()?;
         let memory = report.tile_memory()?;
         // Without lifetimes every variable of every tile would count as always live.
-        let variables = match report.has(ReportPart::Liveness) {
-            true => liveness::variables(report, LivenessScope::Whole)?,
-            false => Vec::new(),
+        let variables = if report.has(ReportPart::Liveness) {
+            liveness::variables(report, LivenessScope::Whole)?
+        } else {
+            Vec::new()
         };
         let run = runs.as_ref().map(|runs| runs.range).unwrap_or_default();
         let marks = RunMarks::read(report, run, most_marks)?;
@@ -242,9 +243,10 @@ impl InsightFacts {
 
     /// True if a variable holds weights; without training, the names decide.
     pub(crate) fn is_weight(&self, of: &TileVariable) -> bool {
-        match self.trained.is_empty() {
-            true => of.is_always_live() && is_named_weight(&of.name),
-            false => self.trained.contains(&of.name),
+        if self.trained.is_empty() {
+            of.is_always_live() && is_named_weight(&of.name)
+        } else {
+            self.trained.contains(&of.name)
         }
     }
 
@@ -317,9 +319,12 @@ impl InsightFacts {
             Some(plan) if plan.is_limited() => 0.0,
             _ => self.start_shares.get(&part.id).copied().unwrap_or(0.0),
         };
-        self.gain(|part| match holds(part.program) {
-            true => share * (1.0 - start(part)) * part.cycles.as_f64(),
-            false => 0.0,
+        self.gain(|part| {
+            if holds(part.program) {
+                share * (1.0 - start(part)) * part.cycles.as_f64()
+            } else {
+                0.0
+            }
         })
     }
 

@@ -89,10 +89,7 @@ fn smaller(facts: &InsightFacts) -> Option<InsightFinding> {
     let now = facts.spec(KEY)?.parse::<f64>().unwrap_or(1.0);
     let bound = less * full.capacity.as_f64();
     let is_larger = |plan: &OperationPlan| plan.temporary_bytes.as_f64() > bound;
-    let removed = |of: &TileVariable| match plan(of).is_some_and(is_larger) {
-        true => 1.0,
-        false => 0.0,
-    };
+    let removed = |of: &TileVariable| if plan(of).is_some_and(is_larger) { 1.0 } else { 0.0 };
     let saved = SavedMemory::of(facts, removed).filter(|_| less < now)?;
     let cost = "Matmuls and convolutions are serialised into parts";
     let proposal = facts.proposal([(KEY, json!(less))], cost)?;

@@ -87,10 +87,12 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
         }
     }
     let gain = facts.chains.as_ref()?.gain_of_whole_batches(&facts.programs)?;
-    let (most, room) = (most_together(&tiles, fewest), facts.target.bytes_per_tile);
-    let cost = match is_trained {
-        true => "Replicas reduce gradients together; a tile needs more memory",
-        false => "A tile needs more memory",
+    let most = most_together(&tiles, fewest);
+    let room = facts.target.bytes_per_tile;
+    let cost = if is_trained {
+        "Replicas reduce gradients together; a tile needs more memory"
+    } else {
+        "A tile needs more memory"
     };
     Some(InsightFinding {
         sentence: format!(
@@ -118,7 +120,8 @@ fn fullest_by_ipu(facts: &InsightFacts) -> Vec<Bytes> {
     let per_ipu = facts.target.tiles_per_ipu.max(1);
     let mut fullest = vec![Bytes::ZERO; facts.target.ipus_per_replica as usize];
     for (range, tile) in facts.memory.iter() {
-        let (first, last) = (range.first.0 / per_ipu, (range.end.0.max(1) - 1) / per_ipu);
+        let first = range.first.0 / per_ipu;
+        let last = (range.end.0.max(1) - 1) / per_ipu;
         for ipu in fullest.iter_mut().take(last as usize + 1).skip(first as usize) {
             *ipu = (*ipu).max(tile.including_gaps);
         }

@@ -26,10 +26,7 @@ fn advice(facts: &InsightFacts, tile: &TileMemory) -> String {
     let mut remedies: Vec<String> = Vec::new();
     let wide: Bytes =
         facts.peak.iter().flat_map(|peak| &peak.variables).fold(Bytes::ZERO, |sum, live| {
-            match is_float32(&live.about) {
-                true => sum + live.bytes.iter().sum::<Bytes>(),
-                false => sum,
-            }
+            if is_float32(&live.about) { sum + live.bytes.iter().sum::<Bytes>() } else { sum }
         });
     if wide * 20 >= tile.overflowed {
         let less = facts.numbers.bytes(wide.0 / 2);

@@ -30,7 +30,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 
 /// Rule for stages that could work at the same time.
 fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
-    let (execution, schedule) = (facts.spec(EXECUTION)?, facts.spec(SCHEDULE)?);
+    let execution = facts.spec(EXECUTION)?;
+    let schedule = facts.spec(SCHEDULE)?;
     let one_after_the_other = match (execution, schedule) {
         ("sharded", _) | ("pipelined", "sequential") => true,
         ("pipelined", "interleaved") => false,
@@ -48,9 +49,10 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
     let gain = facts.chains.as_ref()?.gain_without_waits();
     // A typical slot is a short one without the longest waits.
     let saved = SavedTime::of(facts, gain, MIN_SHARE, ProgramNode::is_external_sync)?.anywhere();
-    let how = match one_after_the_other {
-        true => "stages run one after another",
-        false => "stages in the forward pass wait for stages in the backward pass",
+    let how = if one_after_the_other {
+        "stages run one after another"
+    } else {
+        "stages in the forward pass wait for stages in the backward pass"
     };
     let words = FindingWords {
         sentence: format!(
@@ -76,10 +78,8 @@ fn interleaved(facts: &InsightFacts) -> Option<InsightFinding> {
         && facts.spec(SCHEDULE) == Some("grouped")
         && facts.spec("model.training") == Some("true");
     // The number of entries goes from 2 n - 1 to n.
-    let removed = |of: &super::tile_contents::TileVariable| match is_stash(&of.name) {
-        true => 0.5,
-        false => 0.0,
-    };
+    let removed =
+        |of: &super::tile_contents::TileVariable| if is_stash(&of.name) { 0.5 } else { 0.0 };
     let saved = SavedMemory::of(facts, removed).filter(|_| is_grouped)?;
     // Copies overlap only in a grouped pipeline.
     let changes = [(SCHEDULE, json!("interleaved")), ("options.overlap_io", json!("none"))];

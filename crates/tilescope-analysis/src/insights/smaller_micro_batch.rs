@@ -47,11 +47,10 @@ fn proposal(facts: &InsightFacts, samples: u64) -> Option<Proposal> {
     const BATCH: &str = "model.batch_size";
     const STEPS: &str = "options.gradient_accumulation";
     let cost = "Twice as many handshakes, syncs and operation starts";
-    match facts.spec("model.training") == Some("true") {
-        false => facts.proposal([(BATCH, json!(samples))], cost),
-        true => {
-            let steps = facts.spec_number(STEPS)?.saturating_mul(2);
-            facts.proposal([(BATCH, json!(samples)), (STEPS, json!(steps))], cost)
-        }
+    if facts.spec("model.training") == Some("true") {
+        let steps = facts.spec_number(STEPS)?.saturating_mul(2);
+        facts.proposal([(BATCH, json!(samples)), (STEPS, json!(steps))], cost)
+    } else {
+        facts.proposal([(BATCH, json!(samples))], cost)
     }
 }

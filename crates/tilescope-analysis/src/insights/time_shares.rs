@@ -429,10 +429,7 @@ fn gain_of_remote_buffers(facts: &InsightFacts) -> Option<RunShare> {
     // Each of these copies has a sync that may stop all IPUs.
     let removed = |part: ChainPart<'_>| {
         let program = part.program;
-        match is_remote(program) || program.is_external_sync() {
-            true => part.cycles.as_f64(),
-            false => 0.0,
-        }
+        if is_remote(program) || program.is_external_sync() { part.cycles.as_f64() } else { 0.0 }
     };
     match facts.target.ipus_per_replica {
         0 | 1 => facts.gain(removed),

@@ -213,7 +213,8 @@ pub fn sort_by_measured(found: &mut [InsightFinding]) {
         }
     };
     found.sort_by(|a, b| {
-        let (a, b) = (place(a), place(b));
+        let a = place(a);
+        let b = place(b);
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
 }

@@ -117,7 +117,8 @@ impl LimitsOfPrograms {
         let lanes = (0..trace.lanes().len()).into_par_iter().map(read);
         let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
             lanes.collect::<Result<_, ReportError>>()?;
-        let (programs, target) = (report.executed_program_nodes()?, report.target()?);
+        let programs = report.executed_program_nodes()?;
+        let target = report.target()?;
         let works = report.vertex_types()?.iter().map(|kind| kind.work()).collect();
         let has_bytes = report.has(ReportPart::StepBytes);
         let figures =

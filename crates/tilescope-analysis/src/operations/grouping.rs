@@ -25,7 +25,8 @@ pub(crate) fn rows(
     layer: OperationLayer,
     rest: OtherPrograms,
 ) -> Result<Vec<OpRow>, ReportError> {
-    let (known, programs) = (report.operations()?, report.executed_program_nodes()?);
+    let known = report.operations()?;
+    let programs = report.executed_program_nodes()?;
     let mut rows: BTreeMap<OpRowKey, OpRow> = BTreeMap::new();
     if layer == OperationLayer::Model {
         let models = known.iter().enumerate();

@@ -148,7 +148,8 @@ pub fn operations_with_totals(
     report: &Report,
     layer: OperationLayer,
 ) -> Result<(Vec<OpRow>, OperationTotals), ReportError> {
-    let (known, programs) = (counted_operations(report)?, report.executed_program_nodes()?);
+    let known = counted_operations(report)?;
+    let programs = report.executed_program_nodes()?;
     let costs = ProgramCosts::read(report)?;
     let mut rows = rows(report, layer, OtherPrograms::LeftOut)?;
     let mut all_codelets = CodeletTiles::default();

@@ -27,7 +27,8 @@ pub fn per_tile(
     programs: &[ProgramId],
 ) -> Result<OperationTileCosts, ReportError> {
     let tiles = report.target()?.tiles_per_replica() as usize;
-    let (known, types) = (report.executed_program_nodes()?, report.vertex_types()?);
+    let known = report.executed_program_nodes()?;
+    let types = report.vertex_types()?;
     let owners = code_owners(&types);
     let mut found = OperationTileCosts {
         cycles: Vec::new(),

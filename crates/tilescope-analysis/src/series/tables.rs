@@ -22,9 +22,10 @@ impl SeriesFigure {
     /// Its path as words, for the head of a plot: `Total cycles per sample`.
     pub fn words(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
         let words = path_words(self.figure.path());
-        match self.figure.is_of_run() {
-            true => format!("{words} per {}", series.unit(telling.unit).name()),
-            false => words,
+        if self.figure.is_of_run() {
+            format!("{words} per {}", series.unit(telling.unit).name())
+        } else {
+            words
         }
     }
 

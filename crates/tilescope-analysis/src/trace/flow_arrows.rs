@@ -159,7 +159,8 @@ mod tests {
         let sync = report.program(ProgramKind::Sync, "External");
         let work = report.compute("a", 50);
         report.root(ProgramKind::Sequence, "main", &[copy, sync, work]);
-        let (mut from, mut to) = (report.bar(IpuId(0), 10..20), report.bar(IpuId(1), 10..20));
+        let mut from = report.bar(IpuId(0), 10..20);
+        let mut to = report.bar(IpuId(1), 10..20);
         (from.bytes_out, to.bytes_in) = (Bytes(64), Bytes(64));
         report.steps.push(ExecutionStep::new(copy, vec![from, to]));
         for ipu in [IpuId(0), IpuId(1)] {

@@ -129,9 +129,10 @@ pub fn explain<M: Measure>(
     known.measure(&[UnitSet::new(), all])?;
     let (good, bad) = known.ends().map_err(ExplainError::End)?;
     // Both ends are known, so one measurement per key is enough.
-    let mut parts = match count <= known.measure.left() {
-        true => known.one_by_one(count)?,
-        false => known.by_halves(count, bad - good)?,
+    let mut parts = if count <= known.measure.left() {
+        known.one_by_one(count)?
+    } else {
+        known.by_halves(count, bad - good)?
     };
     parts.sort_by(|a, b| b.size().cmp(&a.size()).then_with(|| a.units.cmp(&b.units)));
     let is_cut_short = parts.iter().any(|part| part.units.len() > 1 && part.size() > 0);
@@ -211,9 +212,10 @@ impl<M: Measure> Known<'_, M> {
         let together: UnitSet =
             unknown.iter().flat_map(|part| part.units.iter().copied()).collect();
         let together = self.parts(&[together])?;
-        Ok(match together.iter().all(|part| part.explains.is_ok()) {
-            true => known.into_iter().chain(together).collect(),
-            false => known.into_iter().chain(unknown).collect(),
+        Ok(if together.iter().all(|part| part.explains.is_ok()) {
+            known.into_iter().chain(together).collect()
+        } else {
+            known.into_iter().chain(unknown).collect()
         })
     }
 
@@ -233,9 +235,10 @@ impl<M: Measure> Known<'_, M> {
             let (first, second) = keys.split_at(keys.len() / 2);
             let halves = [first, second].map(|half| half.iter().copied().collect::<UnitSet>());
             let halves = self.parts(&halves)?;
-            match halves.iter().all(|half| half.explains.is_ok()) {
-                true => parts.extend(halves),
-                false => done.push(part),
+            if halves.iter().all(|half| half.explains.is_ok()) {
+                parts.extend(halves)
+            } else {
+                done.push(part)
             }
         }
         Ok(done)
@@ -248,7 +251,8 @@ impl<M: Measure> Known<'_, M> {
         let failed = sets.iter().filter(|set| self.value(set).units().is_none());
         let back: Vec<UnitSet> = failed.map(without).collect();
         self.measure(&back)?;
-        let (good, bad) = (self.value(&UnitSet::new()).units(), self.value(&self.all).units());
+        let good = self.value(&UnitSet::new()).units();
+        let bad = self.value(&self.all).units();
         let part = |keys: &UnitSet| {
             let changed = self.value(keys);
             let back: UnitSet = self.all.difference(keys).copied().collect();

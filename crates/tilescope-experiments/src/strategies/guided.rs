@@ -138,7 +138,9 @@ impl<'a, 's> Tuner<'a, 's> {
             hopeless: 0,
             exhausted: false,
         };
-        let (gained, proposed, detours) = (Vec::new(), Vec::new(), Vec::new());
+        let gained = Vec::new();
+        let proposed = Vec::new();
+        let detours = Vec::new();
         Ok(Self { space, store, path, score, gained, proposed, detours })
     }
 
@@ -353,7 +355,8 @@ impl<'a, 's> Tuner<'a, 's> {
             let after = self.path.steps.len();
             let gain = self.score.gain_over(score);
             self.path.dead_ends.extend(idle.into_iter().map(|place| {
-                let (moved, point) = (parts[place].clone(), whole.point.clone());
+                let moved = parts[place].clone();
+                let point = whole.point.clone();
                 DeadEnd { moved, after, point, gain }
             }));
             self.score = score;
@@ -460,7 +463,8 @@ impl<'a, 's> Tuner<'a, 's> {
     /// Proposals beside the path whose bounds could beat the best point, and the number of the
     /// others.
     fn promising(&self) -> (Vec<(SpecChanges, TuneMove)>, usize) {
-        let (mut found, mut hopeless) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut hopeless = 0;
         for from in &self.detours {
             let (Some(point), Some(findings)) = (self.store.point(from), self.store.findings(from))
             else {
@@ -473,10 +477,13 @@ impl<'a, 's> Tuner<'a, 's> {
                 let hopes = !self.space.objective.is_time()
                     || by.bound().is_none_or(|bound| score.may_beat(bound, self.score));
                 let is_new = self.store.point(&self.space.moved(from, &by)).is_none();
-                match is_new && self.space.allows(from, &by) {
-                    true if hopes => found.push((from.clone(), by)),
-                    true => hopeless += 1,
-                    false => {}
+                if !is_new || !self.space.allows(from, &by) {
+                    continue;
+                }
+                if hopes {
+                    found.push((from.clone(), by));
+                } else {
+                    hopeless += 1;
                 }
             }
         }

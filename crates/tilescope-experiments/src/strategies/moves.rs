@@ -43,7 +43,8 @@ pub struct TuneMove {
 
 impl TuneMove {
     pub(super) fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
-        let (rule, price) = (rule.to_owned(), String::new());
+        let rule = rule.to_owned();
+        let price = String::new();
         let reason = MoveReason { rule, sentence, price, bound: None, changes: changes.clone() };
         Self { changes, reasons: vec![reason] }
     }
@@ -319,7 +320,8 @@ impl TuneSpace {
             found.push(TuneMove::of("stages", [(KEY.to_owned(), json!(stages))].into(), sentence));
         };
         for left in 0..stages.len().saturating_sub(1) {
-            let (names, others) = (stages[left].join(" + "), stages[left + 1].join(" + "));
+            let names = stages[left].join(" + ");
+            let others = stages[left + 1].join(" + ");
             let mut merged = stages.clone();
             let right = merged.remove(left + 1);
             merged[left].extend(right);

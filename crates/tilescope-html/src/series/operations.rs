@@ -13,7 +13,8 @@ pub(super) const SECTION: SeriesSection =
 const MAX_CELLS: usize = 50_000;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     if series.operations.is_empty() {
         return vec![Block::note("No run was executed, so operations have no cycles.")];
     }
@@ -28,17 +29,16 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         return blocks;
     }
     let cells = (series.operations.len() + 1) * (series.runs.len() + 1);
-    blocks.push(match cells <= MAX_CELLS {
-        true => {
-            let caption = "Cycles of operations in every run";
-            let all = series.operations_table(telling);
-            let table = with_total("series/operations-by-run", caption, all).folded();
-            Block::Table { table }
-        }
-        false => Block::note(format!(
+    blocks.push(if cells <= MAX_CELLS {
+        let caption = "Cycles of operations in every run";
+        let all = series.operations_table(telling);
+        let table = with_total("series/operations-by-run", caption, all).folded();
+        Block::Table { table }
+    } else {
+        Block::note(format!(
             "One column per run would be {} cells; `tilescope series --json` has them.",
             grouped(cells as u64)
-        )),
+        ))
     });
     blocks
 }

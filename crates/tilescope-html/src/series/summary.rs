@@ -17,7 +17,8 @@ const MAX_CARDS: usize = 5;
 const MAX_NOTES: usize = 5;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let mut blocks = Vec::new();
     if let Some(last) = series.runs.len().checked_sub(1) {
         let figures = series.figures.iter().take(MAX_CARDS);
@@ -26,15 +27,14 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     }
     blocks.push(Block::Facts { rows: facts(of) });
     let notes = series.notes(telling.unit);
-    match notes.len() <= MAX_NOTES {
-        true => blocks.extend(notes.iter().map(|text| Block::note(prose(text)))),
-        false => {
-            let rows = notes.into_iter().map(|note| vec![note.into()]).collect();
-            let data = DataTable::new(vec![TableColumn::text("Note")], rows);
-            let caption = "Notes about the runs";
-            let table = HtmlTable::new("series/notes", caption, &data).folded();
-            blocks.push(Block::Table { table });
-        }
+    if notes.len() <= MAX_NOTES {
+        blocks.extend(notes.iter().map(|text| Block::note(prose(text))))
+    } else {
+        let rows = notes.into_iter().map(|note| vec![note.into()]).collect();
+        let data = DataTable::new(vec![TableColumn::text("Note")], rows);
+        let caption = "Notes about the runs";
+        let table = HtmlTable::new("series/notes", caption, &data).folded();
+        blocks.push(Block::Table { table });
     }
     blocks.extend(unread(of));
     blocks
@@ -42,7 +42,8 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
 
 /// A figure of the last run, with its distance from the baseline.
 fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let value = series.told(figure, run, telling.unit);
     let share = series.share(figure, run, telling);
     let width = series.expected(figure, run, telling.unit);
@@ -62,7 +63,8 @@ fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
 }
 
 fn facts(of: &SeriesFacts<'_>) -> Vec<Fact> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let mut targets: Vec<&str> = series.runs.iter().map(|run| run.target.as_str()).collect();
     targets.sort_unstable();
     targets.dedup();

@@ -52,7 +52,8 @@ fn draw_legend(picture: &mut Svg, figure: &Figure, top: f64) -> f64 {
     if entries.is_empty() {
         return top;
     }
-    let (mut x, mut y) = (MARGIN, top + LINE / 2.0);
+    let mut x = MARGIN;
+    let mut y = top + LINE / 2.0;
     for entry in entries {
         let width = SQUARE + 6.0 + width_of(&entry.name) + GAP;
         if x > MARGIN && x + width > picture.width - MARGIN {
@@ -69,8 +70,10 @@ fn draw_legend(picture: &mut Svg, figure: &Figure, top: f64) -> f64 {
 
 /// The file.
 fn whole(picture: &Svg, label: &str, is_dark: bool) -> String {
-    let (width, height) = (super::Px(picture.width), super::Px(picture.height));
-    let (style, label) = (style_sheet(&picture.body, is_dark), crate::names::escaped(label));
+    let width = super::Px(picture.width);
+    let height = super::Px(picture.height);
+    let style = style_sheet(&picture.body, is_dark);
+    let label = crate::names::escaped(label);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{CLASS}\" role=\"img\" \
          aria-label=\"{label}\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \

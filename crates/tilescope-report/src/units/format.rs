@@ -221,9 +221,10 @@ pub fn percentage_points(change: f64) -> String {
 pub fn change_percent(share: f64) -> String {
     let sign = if share > 0.0 { "+" } else { "" };
     let percent = share * 100.0;
-    match percent.abs() < 1000.0 {
-        true => format!("{sign}{percent:.2} %"),
-        false => format!("{sign}{} %", grouped_real(percent.round())),
+    if percent.abs() < 1000.0 {
+        format!("{sign}{percent:.2} %")
+    } else {
+        format!("{sign}{} %", grouped_real(percent.round()))
     }
 }
 

@@ -88,7 +88,8 @@ pub(super) const TOOL: McpTool = McpTool {
 };
 
 fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
-    let (report, changes) = (arguments.required_text(REPORT.name), arguments.changes(CHANGES.name));
+    let report = arguments.required_text(REPORT.name);
+    let changes = arguments.changes(CHANGES.name);
     let id = arguments.text(TOPIC.name).unwrap_or("summary");
     if id == "spec" {
         let text = session.spec(report, &changes)?.text;

@@ -61,9 +61,10 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let opened =
         session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
     let numbers = NumberFormat::default();
-    let (found, problem) = match arguments.flag(PROVE.name) {
-        true => (proven(&opened)?, None),
-        false => insights_with_tried(&opened.report, numbers)?,
+    let (found, problem) = if arguments.flag(PROVE.name) {
+        (proven(&opened)?, None)
+    } else {
+        insights_with_tried(&opened.report, numbers)?
     };
     let mut answer = json!({
         "findings": first(found.iter(), arguments.limit(), |finding| finding_json(&opened, finding).unwrap_or_default()),

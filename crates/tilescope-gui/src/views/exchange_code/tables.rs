@@ -270,10 +270,7 @@ fn total_ui(ui: &mut Ui, table: &DataTable) {
     ui.label(strong("All"));
     for (at, column) in table.columns.iter().enumerate().skip(1) {
         // The fullest tile of one link is not that of another.
-        let sum = match column.has_total() {
-            true => table.sum_of(at, &table.rows).into(),
-            false => "".into(),
-        };
+        let sum = if column.has_total() { table.sum_of(at, &table.rows).into() } else { "".into() };
         figure_ui(ui, &sum, true);
     }
     ui.end_row();

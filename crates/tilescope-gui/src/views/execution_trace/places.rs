@@ -113,7 +113,8 @@ pub(crate) fn typical_words(prepared: &LoadedTrace, window: CycleRange) -> Optio
         is_inside && window.length() <= range.length() * 2
     })?;
     let (kind, MarkPeriod { first, last, count, .. }) = (singular(marks.kind), marks.period);
-    let (first, last) = (grouped(first), grouped(last));
+    let first = grouped(first);
+    let last = grouped(last);
     Some(if first == last {
         format!("a typical {kind}: number {first}, median of {}", grouped(count))
     } else {

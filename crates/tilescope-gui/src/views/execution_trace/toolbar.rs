@@ -58,9 +58,10 @@ pub(super) fn controls_ui(
     let marked = !prepared.mark_kinds.is_empty() || prepared.host;
     toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
     if context.pane.is_none() && prepared.alike.is_some_and(|alike| alike.count() > 1) {
-        let hint = match prepared.classes.differ() {
-            true => "One lane per IPU of each replica; classes of replicas differ.",
-            false => "One lane per IPU of each replica; all replicas are identical.",
+        let hint = if prepared.classes.differ() {
+            "One lane per IPU of each replica; classes of replicas differ."
+        } else {
+            "One lane per IPU of each replica; all replicas are identical."
         };
         bar.checkbox("All replicas", &mut prefs.replicas, hint);
     }
@@ -246,7 +247,8 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     for work in [HostActivity::WaitingForHost, HostActivity::Mixed, HostActivity::Transferring] {
-        let (colour, text) = (host::colour(palette, work), host::words(work));
+        let colour = host::colour(palette, work);
+        let text = host::words(work);
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();

@@ -112,10 +112,7 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
     let price = small(format!("Cost: {}", proposal.cost)).weak();
     ui.add(Label::new(price).wrap());
     if let Some(tried) = &finding.measured {
-        let colour = match finding.was_in_vain() {
-            true => palette.weak_text,
-            false => palette.text,
-        };
+        let colour = if finding.was_in_vain() { palette.weak_text } else { palette.text };
         let words = small(capitalised(&tried.text(finding.subject))).color(colour);
         let words = if finding.was_in_vain() { words } else { words.strong() };
         ui.add(Label::new(words).wrap());

@@ -89,9 +89,10 @@ impl ProofSection {
                     "Simulate the spec without changes, with each proposal, and with the best \
                      ones combined",
                 )
-                .on_disabled_hover_text(match has_spec {
-                    true => "No finding proposes a change of the spec",
-                    false => "This report has no spec to change",
+                .on_disabled_hover_text(if has_spec {
+                    "No finding proposes a change of the spec"
+                } else {
+                    "This report has no spec to change"
                 });
             if button.clicked() {
                 self.ask();

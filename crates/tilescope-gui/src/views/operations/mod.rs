@@ -192,7 +192,8 @@ impl OperationsView {
             if let Some((row, entry)) = self.table.menu_entries(&ROW_ENTRIES) {
                 self.enter(context, shown, (row, entry));
             }
-            let (table, generation) = (&shown.table, shown.version());
+            let table = &shown.table;
+            let generation = shown.version();
             let clicked = self.table.choose_ui(
                 ui,
                 context.workers,

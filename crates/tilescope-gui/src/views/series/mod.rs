@@ -55,7 +55,8 @@ struct ReadingSeries {
 impl ReadingSeries {
     fn start(context: &Context, paths: Vec<PathBuf>) -> Result<Self, String> {
         let progress = Arc::new(ReadingProgress::default());
-        let (told, repaint) = (progress.clone(), context.clone());
+        let told = progress.clone();
+        let repaint = context.clone();
         let read = move || read(&paths, &told, &repaint);
         let task = BackgroundTask::start("series", context, read).map_err(|e| e.to_string())?;
         Ok(Self { task, progress })
@@ -272,9 +273,10 @@ impl SeriesPanel {
         }
         ui.add_space(spacing::S);
         ui.label(RichText::new("Change points").strong());
-        match shown.changes.is_empty() {
-            true => drop(ui.label("No figure changes by one percent or more.")),
-            false => lines(ui, &shown.changes, palette.text),
+        if shown.changes.is_empty() {
+            drop(ui.label("No figure changes by one percent or more."))
+        } else {
+            lines(ui, &shown.changes, palette.text)
         }
         ui.add_space(spacing::S);
         ui.label(RichText::new("Runs").strong());
@@ -284,7 +286,8 @@ impl SeriesPanel {
         let chosen = self.chosen;
         let state = &mut self.table;
         let picked = ui.allocate_ui_with_layout(size, layout, |ui| {
-            let (hint, chosen) = ("Filter runs", chosen.as_slice());
+            let hint = "Filter runs";
+            let chosen = chosen.as_slice();
             state.choose_ui(ui, workers, &table, version, hint, chosen)
         });
         self.chosen = picked.inner.or(clicked).or(self.chosen);
@@ -376,7 +379,8 @@ impl SeriesPanel {
 
 /// Shows the plots, two side by side if they fit. Returns the clicked run.
 fn plots_ui(ui: &mut Ui, plots: &[Figure], chosen: Option<usize>) -> Option<usize> {
-    let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
+    let width = ui.available_width();
+    let gap = ui.spacing().item_spacing.x;
     let half = (width - gap) / 2.0;
     let (columns, width) =
         if half >= LEAST_WIDTH { (2, half.min(PLOT.x)) } else { (1, width.min(PLOT.x)) };

@@ -101,7 +101,8 @@ fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     }
     let numbers = numbers(ui);
     let line = |kind: &tilescope_analysis::replicas::CollectiveTotals| {
-        let (programs, runs) = (grouped(kind.programs), grouped(kind.executions));
+        let programs = grouped(kind.programs);
+        let runs = grouped(kind.executions);
         let bytes = numbers.bytes(kind.bytes.0);
         format!(
             "{}: {programs} programs, {runs} executions on the IPUs of a replica, {bytes} received \
@@ -190,23 +191,27 @@ fn ring_ui(
     let members = ring.members(0);
     for (from, to) in members.iter().zip(members.iter().cycle().skip(1)) {
         let (Some(from), Some(to)) = (place(*from), place(*to)) else { continue };
-        let (one, other) = (boxes[from].1, boxes[to].1);
+        let one = boxes[from].1;
+        let other = boxes[to].1;
         if from.abs_diff(to) == 1 {
-            let ends = match from < to {
-                true => (one.right_center(), other.left_center()),
-                false => (one.left_center(), other.right_center()),
+            let ends = if from < to {
+                (one.right_center(), other.left_center())
+            } else {
+                (one.left_center(), other.right_center())
             };
             level_arrow(painter, ends, both, stroke);
             continue;
         }
         let below = ring.order == RingOrder::Interleaved && to < from;
-        let (y, edge, into) = match below {
-            true => (area.bottom() - 4.0, Rect::center_bottom as fn(&Rect) -> Pos2, -1.0),
-            false => (area.top() + 4.0, Rect::center_top as fn(&Rect) -> Pos2, 1.0),
+        let (y, edge, into) = if below {
+            (area.bottom() - 4.0, Rect::center_bottom as fn(&Rect) -> Pos2, -1.0)
+        } else {
+            (area.top() + 4.0, Rect::center_top as fn(&Rect) -> Pos2, 1.0)
         };
         // Beside the middle: one arrow ends where the next one begins.
         let aside = vec2(if from < to { 10.0 } else { -10.0 }, 0.0);
-        let (start, end) = (edge(&one) + aside, edge(&other) - aside);
+        let start = edge(&one) + aside;
+        let end = edge(&other) - aside;
         let corners = vec![start, pos2(start.x, y), pos2(end.x, y), end];
         painter.add(Shape::line(corners, stroke));
         head(painter, end, vec2(0.0, into), stroke.color);
@@ -223,7 +228,8 @@ fn neighbours_ui(painter: &Painter, (boxes, area): (&[Rect], Rect), stroke: Stro
         level_arrow(painter, (pair[0].right_center(), pair[1].left_center()), true, stroke);
     }
     if let ([first, .., last], true) = (boxes, boxes.len() > 2) {
-        let (from, to) = (first.center_top(), last.center_top());
+        let from = first.center_top();
+        let to = last.center_top();
         let y = area.top() + 4.0;
         let corners = vec![from, pos2(from.x, y), pos2(to.x, y), to];
         painter.add(Shape::line(corners, stroke));
@@ -263,7 +269,8 @@ impl GroupColumns {
     /// Columns with this many IPUs each in `width`. Replicas are left out if IPUs would be too
     /// narrow for numbers.
     fn new(width: f32, replicas: u32, ipus: u32) -> Self {
-        let (ipus, width) = (ipus as f32, width - NAMES);
+        let ipus = ipus as f32;
+        let width = width - NAMES;
         let fit = ((width + spacing::M) / (ipus * NUMBERED + spacing::M)).max(3.0) as u32;
         let places = places(replicas, fit);
         let gaps = (places.len() - 1) as f32 * spacing::M;
@@ -285,7 +292,8 @@ impl GroupColumns {
 
 /// The IPUs of all replicas, and a row for each group of them.
 fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
-    let (count, replicas) = (of.target.ipus_per_replica.max(1), of.target.replicas.max(1));
+    let count = of.target.ipus_per_replica.max(1);
+    let replicas = of.target.replicas.max(1);
     let columns = GroupColumns::new(ui.available_width(), replicas, count);
     let gs2 = gs2_rows(groups);
     let height = (2 + gs2.len()) as f32 * ROW + spacing::S;
@@ -322,7 +330,8 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
         let stroke = Stroke::new(1.0, palette.weak_text);
         painter.extend(Shape::dashed_line(&ends, stroke, 2.0, 3.0));
     }
-    let (each, alike) = (count * of.target.ipus_alike(), of.target.ipus_alike());
+    let each = count * of.target.ipus_alike();
+    let alike = of.target.ipus_alike();
     for (place, replica) in columns.places.iter().enumerate() {
         let Some(replica) = replica else {
             let left = (replicas as usize + 1 - columns.places.len()) as u32;
@@ -373,7 +382,8 @@ fn words(painter: &Painter, at: Pos2, text: &str, colour: Color32) {
 /// A horizontal arrow with a head at its end, or at both ends.
 fn level_arrow(painter: &Painter, (from, to): (Pos2, Pos2), both: bool, stroke: Stroke) {
     let along = vec2((to.x - from.x).signum(), 0.0);
-    let (from, to) = (from + along * 2.0, to - along * 2.0);
+    let from = from + along * 2.0;
+    let to = to - along * 2.0;
     painter.line_segment([from + along * 5.0, to - along * 5.0], stroke);
     head(painter, to, along, stroke.color);
     if both {
@@ -383,7 +393,8 @@ fn level_arrow(painter: &Painter, (from, to): (Pos2, Pos2), both: bool, stroke: 
 
 /// The head of an arrow that ends at `tip`.
 fn head(painter: &Painter, tip: Pos2, along: egui::Vec2, colour: Color32) {
-    let (back, side) = (along * -7.0, along.rot90() * 3.5);
+    let back = along * -7.0;
+    let side = along.rot90() * 3.5;
     let points = vec![tip, tip + back + side, tip + back - side];
     painter.add(Shape::convex_polygon(points, colour, Stroke::NONE));
 }

@@ -220,7 +220,8 @@ impl TableState {
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let mut menu = RowMenu { entries: self.entries, chosen: None };
         let sort = &mut self.sort;
-        let (focus, open) = (&mut self.focus, &mut self.open);
+        let focus = &mut self.focus;
+        let open = &mut self.open;
         let choice = TableRowSelection { chosen: choice, focus, open };
         let frame = egui::Frame::new().inner_margin(egui::Margin {
             left: 14,

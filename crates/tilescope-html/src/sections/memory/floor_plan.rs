@@ -34,9 +34,10 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let full = if capacity > 0 { capacity } else { most }.max(1);
     let chips = plan.ipus.min(MAX_CHIPS);
     let picture = FloorPlanPicture { plan, values: &values, full, chips };
-    let place = match plan.known {
-        true => "by position on the chip",
-        false => "in the order of their numbers: their positions were not recorded",
+    let place = if plan.known {
+        "by position on the chip"
+    } else {
+        "in the order of their numbers: their positions were not recorded"
     };
     let caption = format!(
         "Bytes that each tile needs, gaps included, {place}. The strongest colour is {}.",
@@ -74,7 +75,8 @@ struct FloorPlanPicture<'a> {
 impl FloorPlanPicture<'_> {
     /// The picture; `None` if no image can be made.
     fn draw(&self) -> Option<String> {
-        let (columns, rows) = (self.plan.columns_per_ipu(), self.plan.rows as usize);
+        let columns = self.plan.columns_per_ipu();
+        let rows = self.plan.rows as usize;
         let beside = (self.chips as usize).min(MOST_BESIDE);
         let room = (WIDTH - GAP * (beside as f64 - 1.0)) / beside as f64;
         let width = room.min(WIDEST);
@@ -83,7 +85,8 @@ impl FloorPlanPicture<'_> {
         let lines = (self.chips as usize).div_ceil(beside);
         let mut svg = Svg::new(WIDTH, (height + TITLE + GAP) * lines as f64);
         for chip in 0..self.chips {
-            let (column, line) = (chip as usize % beside, chip as usize / beside);
+            let column = chip as usize % beside;
+            let line = chip as usize / beside;
             let x = (width + GAP) * column as f64;
             let y = (height + TITLE + GAP) * line as f64;
             let name = format!("IPU {chip}");
@@ -144,7 +147,8 @@ fn png(pixels: &[u8], (width, height): (usize, usize), theme: usize) -> Option<V
         palette.extend(colours::rgb_of(name)[theme]);
     }
     let mut bytes = Vec::new();
-    let (width, height) = (u32::try_from(width).ok()?, u32::try_from(height).ok()?);
+    let width = u32::try_from(width).ok()?;
+    let height = u32::try_from(height).ok()?;
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Indexed);
     encoder.set_depth(png::BitDepth::Eight);

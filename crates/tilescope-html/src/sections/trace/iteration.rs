@@ -53,7 +53,8 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     let picture = IterationPicture { facts, rows: &rows, window };
     let svg = picture.draw(&lanes[..lanes.len().min(MAX_LANES)])?;
     let of = part.map_or_else(String::new, |part| {
-        let (count, all) = (grouped(part.count), grouped(part.all));
+        let count = grouped(part.count);
+        let all = grouped(part.all);
         format!(" Of the first {count} of {all} {}s of the run.", singular(part.kind))
     });
     let caption = format!(
@@ -65,15 +66,16 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     let repeated = rows.repeated.iter().map(|of| {
         let name = singular(of.kind);
         let cycles = |range: CycleRange| facts.cycles_and_time(range.length());
-        match of.all_equal() {
-            true => format!("All {} {name}s take {}.", of.count, cycles(of.typical.range)),
-            false => format!(
+        if of.all_equal() {
+            format!("All {} {name}s take {}.", of.count, cycles(of.typical.range))
+        } else {
+            format!(
                 "Of {} {name}s, a typical one takes {}, the fastest {}, the slowest {}.",
                 of.count,
                 cycles(of.typical.range),
                 cycles(of.fastest.range),
                 cycles(of.slowest.range)
-            ),
+            )
         }
     });
     let repeated: Vec<String> = repeated.collect();
@@ -170,7 +172,8 @@ impl IterationPicture<'_> {
     fn mark(&self, svg: &mut Svg, id: MarkRowId, block: &MarkBlock, (y, height): (f64, f64)) {
         let scale = scale_of(self.window);
         let range = block.range.intersection(self.window);
-        let (x, end) = (scale.at(range.start.as_f64()), scale.at(range.end.as_f64()));
+        let x = scale.at(range.start.as_f64());
+        let end = scale.at(range.end.as_f64());
         let rect = PxRect { x, y, width: (end - x - 0.5).max(0.5), height };
         let words = self.rows.words(id, block);
         let title = format!("{}, {} cycles", shown(&words), block.range.length());

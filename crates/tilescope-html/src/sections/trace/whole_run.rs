@@ -54,9 +54,10 @@ fn activity_words(facts: &PageFacts<'_>) -> String {
         .filter(|(_, sum)| *sum > 0.0005 * count)
         .map(|(name, sum)| format!("{} {}", name.replace('_', " "), percent(sum / count)));
     let words: Vec<String> = words.collect();
-    match words.is_empty() {
-        true => String::new(),
-        false => format!("Averaged over IPUs: {}.", words.join(", ")),
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("Averaged over IPUs: {}.", words.join(", "))
     }
 }
 

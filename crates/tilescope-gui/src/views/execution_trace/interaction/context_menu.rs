@@ -56,7 +56,8 @@ impl LaneMenuTarget {
             LaneItemKind::Operation(..) | LaneItemKind::Parent(..) => (None, Some(title.clone())),
             LaneItemKind::Syncs(_) | LaneItemKind::Bucket(..) => (None, None),
         };
-        let (range, micro_batch) = (item.range, None);
+        let range = item.range;
+        let micro_batch = None;
         Some(Self {
             name: name.clone().unwrap_or(title),
             filter: name,

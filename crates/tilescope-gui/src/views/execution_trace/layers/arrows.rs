@@ -75,7 +75,8 @@ impl TracePainter<'_> {
     }
 
     fn arrow_ui(&self, class: ReplicaClassId, arrow: &FlowArrow) {
-        let (layout, palette) = (self.layout, self.palette);
+        let layout = self.layout;
+        let palette = self.palette;
         let ends = [arrow.link.from, arrow.link.to];
         let [Some(from), Some(to)] = ends.map(|ipu| bars(layout, ReplicaIpu { class, ipu })) else {
             return;
@@ -88,7 +89,8 @@ impl TracePainter<'_> {
         let depth = ((to.1 - to.0) * 0.25).min(10.0);
         let end = pos2(layout.x(arrow.used.start), if down { to.0 + depth } else { to.1 - depth });
         // The head extends past the bounding box of the two ends.
-        let (both, lanes) = (Rect::from_two_pos(start, end).expand(HEAD), layout.regions.lanes);
+        let both = Rect::from_two_pos(start, end).expand(HEAD);
+        let lanes = layout.regions.lanes;
         let visible = both.intersect(lanes);
         if !both.intersects(lanes) {
             return;

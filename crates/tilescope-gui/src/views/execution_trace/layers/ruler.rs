@@ -43,7 +43,8 @@ pub(super) fn ruler(layout: &TraceLayout<'_>, clock: Option<Hertz>) -> TraceRule
 
 /// The cycles at both ends of the screen.
 fn ends(layout: &TraceLayout<'_>) -> (u64, u64) {
-    let (axis, ruler) = (layout.axis, layout.regions.ruler);
+    let axis = layout.axis;
+    let ruler = layout.regions.ruler;
     let at = |x: f32| axis.position_from_x(x).max(0) as u64;
     (at(0.0), at(ruler.width()))
 }
@@ -101,7 +102,8 @@ fn of_time(layout: &TraceLayout<'_>, clock: Hertz) -> TraceRuler {
     let step = round_step(layout.axis.scale() * f64::from(TICK_DISTANCE) / per_second, false);
     let minor = step / PARTS as f64;
     let (left, last) = ends(layout);
-    let (left, last) = (left as f64 / per_second, last as f64 / per_second);
+    let left = left as f64 / per_second;
+    let last = last as f64 / per_second;
     let base = base_of_time(left, last);
     let mut ticks = Vec::new();
     let first = (left / minor).floor().max(0.0) as u64;
@@ -146,7 +148,8 @@ fn base_of_time(first: f64, last: f64) -> Option<(f64, String)> {
 impl TracePainter<'_> {
     /// Ticks with their cycles or times, and what they count or are offsets from.
     pub(super) fn ruler(&self) {
-        let (rect, palette) = (self.layout.regions.ruler, self.palette);
+        let rect = self.layout.regions.ruler;
+        let palette = self.palette;
         let painter = self.ui.painter().with_clip_rect(rect);
         let TraceRuler { title, ticks } =
             ruler(self.layout, self.ruler_in_time.then_some(self.clock));
@@ -164,7 +167,8 @@ impl TracePainter<'_> {
     }
 
     fn tick_label(&self, painter: &Painter, x: f32, label: &str) {
-        let (rect, colour) = (self.layout.regions.ruler, self.palette.weak_text);
+        let rect = self.layout.regions.ruler;
+        let colour = self.palette.weak_text;
         let at = pos2(x + 4.0, rect.top() + 3.0);
         let font = FontId::proportional(text_size::CAPTION);
         let galley = painter.layout_no_wrap(label.to_owned(), font, colour);

@@ -255,7 +255,8 @@ impl IpuHeights<'_> {
         };
         let count: u32 = rows.iter().sum();
         let row_height = (bars / count.max(1) as f32).floor().clamp(LOW_FLAME_ROW, most);
-        let (tiles, links) = (self.tiles, self.links);
+        let tiles = self.tiles;
+        let links = self.links;
         IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
     }
 }

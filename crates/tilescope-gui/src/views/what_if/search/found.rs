@@ -89,9 +89,10 @@ fn sweep_table(answer: &SweepAnswer) -> DataTable {
     for key in &answer.keys {
         let values = answer.points.iter().filter_map(|found| found.point.changes.get(key));
         let are_numbers = values.into_iter().all(Value::is_number);
-        columns.push(match are_numbers {
-            true => TableColumn::number(last_name(key)),
-            false => TableColumn::text(last_name(key)),
+        columns.push(if are_numbers {
+            TableColumn::number(last_name(key))
+        } else {
+            TableColumn::text(last_name(key))
         });
     }
     let mut rows = Vec::new();

@@ -64,7 +64,8 @@ pub(crate) struct SearchProgress {
 
 impl SearchProgress {
     fn new(context: &Context) -> Self {
-        let (percent, found) = (AtomicU64::new(0), Mutex::new(None));
+        let percent = AtomicU64::new(0);
+        let found = Mutex::new(None);
         Self { percent, found, context: context.clone() }
     }
 
@@ -101,7 +102,8 @@ impl RunningSearch {
     ) -> Result<Self, String> {
         let progress = Arc::new(SearchProgress::new(context));
         let cancelled = Cancelled::default();
-        let (told, flag) = (progress.clone(), cancelled.clone());
+        let told = progress.clone();
+        let flag = cancelled.clone();
         let task = BackgroundTask::start("search", context, move || {
             (queries.search)(&question, &told, &flag)
         });
@@ -289,9 +291,10 @@ impl SpecSearch {
             if start.clicked() {
                 self.start(ui.ctx(), queries);
             }
-            let words = match self.stopped {
-                true => "Stopped. Start again to continue from the finished results.",
-                false => "",
+            let words = if self.stopped {
+                "Stopped. Start again to continue from the finished results."
+            } else {
+                ""
             };
             ui.weak(words);
         });
