@@ -215,7 +215,6 @@ pub(crate) enum UsageError {
     #[error("{0} (--yes simulates it all the same)")]
     TooLong(SimulateError),
     /// An unknown table, or a selection of rows that it does not support.
-    #[cfg(feature = "parquet")]
     #[error(transparent)]
     Table(AnyError),
     /// The message of a child about a copy of a spec, with the name that the agent uses.
