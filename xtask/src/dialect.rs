@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn matches_on_a_boolean_count_and_on_tuples_with_booleans_do_not() {
         let found = counts(
-            "fn f() {\n    if x { 1 } else { 2 };\n    if x { 1 } else { 2 };\n\
+            "fn f() {\n    match x { true => 1, false => 2 };\n    match x { true => 1, _ => 2 };\n\
              match (x, y) { (true, _) => 1, _ => 2 };\n    match x { Some(true) => 1, _ => 2 };\n}\n",
         );
         assert_eq!(found.bool_matches, ["a.rs:2", "a.rs:3"]);
