@@ -60,7 +60,7 @@ const LIMITS: [MetricLimit; 17] = [
     MetricLimit::new("short_docs", MetricTarget::Below(4.0)),
     MetricLimit::new("assertions", MetricTarget::Above(0.7)).ceiling(0.45),
     MetricLimit::new("question_docs", MetricTarget::AtMost(1.5)),
-    MetricLimit::new("noun_closures", MetricTarget::AtMost(2.0)).ceiling(2.2),
+    MetricLimit::new("noun_closures", MetricTarget::AtMost(2.0)),
     MetricLimit::new("tuple_lets", MetricTarget::AtMost(0.5)),
     MetricLimit::new("bool_matches", MetricTarget::AtMost(0.0)),
     MetricLimit::new("bool_thens", MetricTarget::AtMost(0.5)),

@@ -183,6 +183,13 @@ pub struct LiveVariable {
     pub bytes: Vec<Bytes>,
 }
 
+impl LiveVariable {
+    /// Bytes of all columns.
+    pub fn total_bytes(&self) -> Bytes {
+        self.bytes.iter().sum()
+    }
+}
+
 /// Always-live variables of a scope, with a single column.
 ///
 /// # Errors

@@ -152,6 +152,8 @@ fn rows(document: &Html, id: &str) -> Vec<Vec<String>> {
         let cell = |cell: &Value| match cell {
             Value::Null => "—".to_owned(),
             Value::Number(number) => tilescope_report::units::grouped(number.as_u64().unwrap()),
+            // The text of a shortened number comes before its value and all its digits.
+            Value::Array(parts) => parts[0].as_str().unwrap().to_owned(),
             cell => cell.as_str().unwrap().to_owned(),
         };
         let row = |row: &Value| row.as_array().unwrap().iter().map(cell).collect();

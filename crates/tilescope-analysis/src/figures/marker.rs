@@ -132,9 +132,12 @@ mod tests {
 
     #[test]
     fn classes_have_markers_of_their_own() {
-        let markers = CycleClass::ALL.map(Marker::of_class);
-        for (at, marker) in markers.iter().enumerate() {
-            assert!(!markers[..at].contains(marker), "{marker:?}");
+        let mut markers = Vec::new();
+        // Host copies and waits for the host share one: neither has floating point operations.
+        for class in CycleClass::ALL.into_iter().filter(|of| *of != CycleClass::HostWait) {
+            let marker = Marker::of_class(class);
+            assert!(!markers.contains(&marker), "{marker:?}");
+            markers.push(marker);
         }
         let signs = Marker::ALL.map(Marker::sign);
         for (at, sign) in signs.iter().enumerate() {

@@ -58,14 +58,13 @@ fn wide_at_peak(facts: &InsightFacts) -> Option<InsightFinding> {
     // The largest variables come first.
     let wide = peak.variables.iter().filter(|live| is_float32(&live.about));
     let candidates: Vec<&LiveVariable> = wide.collect();
-    let bytes = |live: &LiveVariable| live.bytes.iter().sum::<Bytes>();
-    let all: Bytes = candidates.iter().map(|live| bytes(live)).sum();
+    let all: Bytes = candidates.iter().map(|live| live.total_bytes()).sum();
     let share = all.as_f64() / peak.bytes.as_f64();
     let first = candidates.first().filter(|_| share >= MIN_SHARE)?;
     let names: Vec<String> = candidates
         .iter()
         .take(3)
-        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(bytes(live).0)))
+        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(live.total_bytes().0)))
         .collect();
     Some(InsightFinding {
         sentence: format!(

@@ -489,7 +489,7 @@ fn peak(
         liveness::always_live_of(own.iter().cloned(), tiles).collect();
     variables.extend(liveness::live_at_of(own, tiles, &[step as u32]));
     variables.retain(|live| live.bytes.iter().any(|bytes| *bytes > Bytes::ZERO));
-    variables.sort_by_key(|live| Bytes::MAX - live.bytes.iter().sum());
+    variables.sort_by_key(|live| Bytes::MAX - live.total_bytes());
     let program = curve.programs[step];
     Ok(Some(PeakMemoryTile { tile, step: step as u32, program, bytes, variables }))
 }

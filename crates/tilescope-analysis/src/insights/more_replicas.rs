@@ -34,24 +34,21 @@ pub fn divided_replicas(
     number: impl Fn(&str) -> Option<u64>,
     is_trained: bool,
 ) -> Option<SpecChanges> {
-    let divided = |key: &str| number(key).filter(|now| now.is_multiple_of(parts));
-    let ipus = divided(IPUS)? / parts;
+    let ipus = number(IPUS).filter(|ipus| ipus.is_multiple_of(parts))? / parts;
     let replicas = number(REPLICAS)?.saturating_mul(parts);
     let mut changes: SpecChanges =
         [(IPUS.to_owned(), json!(ipus)), (REPLICAS.to_owned(), json!(replicas))].into();
     if is_trained {
         let steps = number(ACCUMULATION)?;
-        match divided(ACCUMULATION) {
-            // A pipeline of n stages takes 2n - 1 micro-batches to fill.
-            Some(_) if ipus == 1 || steps / parts >= 2 * ipus - 1 => {
-                changes.insert(ACCUMULATION.to_owned(), json!(steps / parts));
-            }
-            _ => {
-                let samples = divided(MICRO_BATCH)?;
-                changes.insert(MICRO_BATCH.to_owned(), json!(samples / parts));
-            }
+        // A pipeline of n stages takes 2n - 1 micro-batches to fill.
+        let fills = ipus == 1 || steps / parts >= 2 * ipus - 1;
+        if fills && steps.is_multiple_of(parts) {
+            changes.insert(ACCUMULATION.to_owned(), json!(steps / parts));
+        } else {
+            let samples = number(MICRO_BATCH).filter(|of| of.is_multiple_of(parts))?;
+            changes.insert(MICRO_BATCH.to_owned(), json!(samples / parts));
         }
-    } else if let Some(iterations) = divided(ITERATIONS) {
+    } else if let Some(iterations) = number(ITERATIONS).filter(|of| of.is_multiple_of(parts)) {
         changes.insert(ITERATIONS.to_owned(), json!(iterations / parts));
     }
     changes.insert(STAGES.to_owned(), json!([]));
@@ -132,8 +129,11 @@ fn fullest_by_ipu(facts: &InsightFacts) -> Vec<Bytes> {
 /// The most that the fullest tiles of IPUs need which become one of `count`.
 fn most_together(tiles: &[Bytes], count: u64) -> Bytes {
     let parts = tiles.len() / (count as usize).max(1);
-    let together = |group: &[Bytes]| group.iter().copied().sum::<Bytes>();
-    tiles.chunks(parts.max(1)).map(together).max().unwrap_or_default()
+    let mut most = Bytes::ZERO;
+    for group in tiles.chunks(parts.max(1)) {
+        most = most.max(group.iter().copied().sum());
+    }
+    most
 }
 
 fn holds(tiles: &[Bytes], count: u64, room: Bytes) -> bool {

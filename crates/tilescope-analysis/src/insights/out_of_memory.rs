@@ -26,7 +26,7 @@ fn advice(facts: &InsightFacts, tile: &TileMemory) -> String {
     let mut remedies: Vec<String> = Vec::new();
     let wide: Bytes =
         facts.peak.iter().flat_map(|peak| &peak.variables).fold(Bytes::ZERO, |sum, live| {
-            if is_float32(&live.about) { sum + live.bytes.iter().sum::<Bytes>() } else { sum }
+            if is_float32(&live.about) { sum + live.total_bytes() } else { sum }
         });
     if wide * 20 >= tile.overflowed {
         let less = facts.numbers.bytes(wide.0 / 2);
@@ -67,8 +67,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     if over == 0 {
         return Vec::new();
     }
-    let need = |tile: &TileMemory| tile.overflowed;
-    let worst = facts.memory.iter().max_by_key(|(range, tile)| (need(tile), Reverse(range.first)));
+    let tiles = facts.memory.iter();
+    let worst = tiles.max_by_key(|(range, tile)| (tile.overflowed, Reverse(range.first)));
     let Some((range, tile)) = worst else { return Vec::new() };
     let sentence = format!(
         "{} need more than the {} of a tile. Tile {} needs the most: {} more than it has.",

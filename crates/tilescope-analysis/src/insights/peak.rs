@@ -1,7 +1,6 @@
 //! Contents of the fullest tile at its peak.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use crate::liveness::LiveVariable;
 use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -16,13 +15,12 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(largest) = peak.variables.first().filter(|_| peak.bytes > Bytes::ZERO) else {
         return Vec::new();
     };
-    let total = |live: &LiveVariable| live.bytes.iter().sum::<Bytes>();
-    let bytes = total(largest);
+    let bytes = largest.total_bytes();
     let share = bytes.as_f64() / peak.bytes.as_f64();
     let others: Vec<String> = peak.variables[1..]
         .iter()
         .take(2)
-        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(total(live).0)))
+        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(live.total_bytes().0)))
         .collect();
     let rest =
         if others.is_empty() { String::new() } else { format!(", then {}", others.join(" and ")) };

@@ -7,6 +7,7 @@ use super::{
     pluralised,
 };
 use crate::label_conventions::stashed_tensor;
+use crate::liveness::LiveVariable;
 use serde_json::json;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, percent};
@@ -53,10 +54,9 @@ fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
 
 /// Rule for the stashes of all tiles.
 fn kept(facts: &InsightFacts) -> Option<InsightFinding> {
-    let bytes = |live: &crate::liveness::LiveVariable| live.bytes.iter().sum::<Bytes>();
-    let all: Bytes = facts.stashes.iter().map(bytes).sum();
+    let all: Bytes = facts.stashes.iter().map(LiveVariable::total_bytes).sum();
     let share = all.as_f64() / (facts.used_bytes().max(Bytes(1))).as_f64();
-    let largest = facts.stashes.iter().max_by_key(|live| bytes(live));
+    let largest = facts.stashes.iter().max_by_key(|live| live.total_bytes());
     let largest = largest.filter(|_| share >= MIN_SHARE)?;
     Some(InsightFinding {
         sentence: format!(
@@ -65,7 +65,7 @@ fn kept(facts: &InsightFacts) -> Option<InsightFinding> {
             facts.numbers.bytes(all.0),
             percent(share),
             largest.name,
-            facts.numbers.bytes(bytes(largest).0),
+            facts.numbers.bytes(largest.total_bytes().0),
         ),
         advice: ADVICE.to_owned(),
         formula: "bytes of stashes over all tiles / bytes in use without gaps; what stages would \

@@ -71,25 +71,27 @@ impl TriedProposal {
 
     /// `tried: -28.9 % time per sample, fullest tile +0.2 %`
     pub fn text(&self, subject: InsightSubject) -> String {
-        let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
         let gain = if self.gain(subject).is_some() { "" } else { "no gain: " };
         match self {
             Self::Ran { time, memory } => {
-                let time = format!("{} time per sample", signed(*time));
-                let memory = format!("fullest tile {}", signed(*memory));
+                let time = format!("{} time per sample", signed_percent(*time));
+                let memory = format!("fullest tile {}", signed_percent(*memory));
                 match subject {
                     InsightSubject::Time => format!("tested: {gain}{time}, {memory}"),
                     InsightSubject::Memory => format!("tested: {gain}{memory}, {time}"),
                 }
             }
             Self::NowFits { memory } => {
-                format!("tested: makes it fit, fullest tile {}", signed(*memory))
+                format!("tested: makes it fit, fullest tile {}", signed_percent(*memory))
             }
             Self::DoesNotFit { memory } if self.gain(subject).is_some() => {
-                format!("tested: fullest tile {}, still does not fit in memory", signed(*memory))
+                format!(
+                    "tested: fullest tile {}, still does not fit in memory",
+                    signed_percent(*memory)
+                )
             }
             Self::DoesNotFit { memory } => {
-                format!("tested: does not fit in memory, fullest tile {}", signed(*memory))
+                format!("tested: does not fit in memory, fullest tile {}", signed_percent(*memory))
             }
             Self::Refused { problem } => format!("tested: refused: {problem}"),
             Self::Died { problem } => format!("test failed: {problem}"),
@@ -98,6 +100,11 @@ impl TriedProposal {
 }
 
 /// A finding with a trial of its proposal, as printed by `tilescope insights --prove --json`.
+/// A change with its sign: `-28.9 %`.
+fn signed_percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedFinding {
     pub rule: String,

@@ -4,7 +4,7 @@ use super::InsightSubject;
 use crate::memory::fullest_tiles;
 use std::collections::BTreeMap;
 use tilescope_report::trace::CriticalPath;
-use tilescope_report::units::{Bytes, Cycles, IpuId, NumberFormat, ReplicaClassId, percent};
+use tilescope_report::units::{Cycles, IpuId, NumberFormat, ReplicaClassId, percent};
 use tilescope_report::{ProgramOutcome, Report, ReportError, StepActivity};
 
 /// The IPUs of the first class of replicas, which stands for the others.
@@ -38,14 +38,13 @@ impl InsightVerdict {
         let outcome = report.outcome()?;
         let room = report.target()?.bytes_per_tile;
         let most = fullest_tiles(&*report.tile_memory()?, 1).first().map(|(_, bytes)| *bytes);
-        let size = |bytes: Bytes| numbers.bytes(bytes.0);
         let memory = match (outcome, most) {
             (_, None) => "Memory: not recorded".to_owned(),
             (ProgramOutcome::OutOfMemory { .. }, Some(most)) => {
-                format!("Memory: {} over capacity", size(most.saturating_sub(room)))
+                format!("Memory: {} over capacity", numbers.bytes(most.saturating_sub(room).0))
             }
             (_, Some(most)) => {
-                let left = size(room.saturating_sub(most));
+                let left = numbers.bytes(room.saturating_sub(most).0);
                 format!("Memory: fits, {left} free on the fullest tile")
             }
         };
@@ -55,8 +54,8 @@ impl InsightVerdict {
                 format!(
                     "The program does not fit: {} exceed their memory; the fullest needs {} of {}.",
                     super::pluralised(tiles, "tile"),
-                    size(most),
-                    size(room)
+                    numbers.bytes(most.0),
+                    numbers.bytes(room.0)
                 )
             }
             ProgramOutcome::CompiledOnly => "The program was compiled but not run.".to_owned(),
@@ -114,10 +113,10 @@ fn spent(path: &CriticalPath) -> String {
     let whole = path.range().length().as_f64().max(1.0);
     let mut spent: Vec<(StepActivity, Cycles)> = path.totals().cycles.iter().collect();
     spent.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
-    let words = |(activity, cycles): &(StepActivity, Cycles)| {
-        format!("{} {}", activity.title().to_lowercase(), percent(cycles.as_f64() / whole))
-    };
-    let largest: Vec<String> =
-        spent.iter().filter(|(_, cycles)| !cycles.is_zero()).take(2).map(words).collect();
+    let mut largest = Vec::new();
+    for (activity, cycles) in spent.iter().filter(|(_, cycles)| !cycles.is_zero()).take(2) {
+        let share = percent(cycles.as_f64() / whole);
+        largest.push(format!("{} {share}", activity.title().to_lowercase()));
+    }
     format!("The critical path is mostly {}.", largest.join(", "))
 }

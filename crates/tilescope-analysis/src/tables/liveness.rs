@@ -50,7 +50,7 @@ pub fn live_at_peak(rows: &[LiveVariable], peak: Option<usize>) -> DataTable {
         operation "Variable" => &live.name;
         text "About" => &live.about;
         short "Live" => if live.lifetime.is_none() { "always" } else { "now" };
-        bytes size => live.bytes.iter().sum::<Bytes>();
+        bytes size => live.total_bytes();
     };
     table.with_totals()
 }

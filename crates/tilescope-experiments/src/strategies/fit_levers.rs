@@ -149,11 +149,10 @@ fn other_chip(spec: &Spec) -> Option<FitLever> {
     if chip.bytes_per_tile >= MK2.bytes_per_tile {
         return None;
     }
-    let kib = |bytes: Bytes| bytes.0 / 1024;
     let sentence = format!(
         "A tile of an Mk2 has {} KiB instead of {}.",
-        kib(MK2.bytes_per_tile),
-        kib(chip.bytes_per_tile)
+        MK2.bytes_per_tile.0 / 1024,
+        chip.bytes_per_tile.0 / 1024
     );
     let changes = [("target.name".to_owned(), json!(MK2.name))].into();
     Some(FitLever {

@@ -77,11 +77,11 @@ impl TuneMove {
 
     /// The parts of the change, each with its reason.
     pub fn parts(&self) -> Vec<Self> {
-        let part = |reason: &MoveReason| Self {
-            changes: reason.changes.clone(),
-            reasons: vec![reason.clone()],
-        };
-        self.reasons.iter().map(part).collect()
+        let mut parts = Vec::new();
+        for reason in &self.reasons {
+            parts.push(Self { changes: reason.changes.clone(), reasons: vec![reason.clone()] });
+        }
+        parts
     }
 
     /// True if both change the same key.
@@ -187,24 +187,29 @@ impl TuneSpace {
     /// True if conditions on keys are met, and no fixed keys are changed.
     pub fn allows(&self, from: &SpecChanges, by: &TuneMove) -> bool {
         let to = self.moved(from, by);
-        let meets = |condition: &Condition| condition.of_keys(|path| self.value(&to, path));
-        self.forbidden(by).is_empty()
-            && !self.is_of_no_machine(&to)
-            && self.conditions.iter().all(|condition| meets(condition) != Some(false))
+        for condition in &self.conditions {
+            if condition.of_keys(|path| self.value(&to, path)) == Some(false) {
+                return false;
+            }
+        }
+        self.forbidden(by).is_empty() && !self.is_of_no_machine(&to)
     }
 
     /// The proposals of findings, the largest bound first, limited to those that save memory or
     /// time as the objective requires.
     pub fn proposals(&self, findings: &[TrialFinding], saves_memory: bool) -> Vec<TuneMove> {
-        let counts = |finding: &&TrialFinding| match finding.gain.of.as_str() {
-            "time" => self.objective != TuneObjective::Memory,
-            "memory" => saves_memory,
-            _ => true,
-        };
-        let findings = findings.iter().filter(counts);
-        let mut found: Vec<TuneMove> = findings.filter_map(TuneMove::proposed).collect();
-        let bound = |by: &TuneMove| by.bound().unwrap_or(0.0);
-        found.sort_by(|a, b| bound(b).total_cmp(&bound(a)));
+        let mut found: Vec<TuneMove> = Vec::new();
+        for finding in findings {
+            let counts = match finding.gain.of.as_str() {
+                "time" => self.objective != TuneObjective::Memory,
+                "memory" => saves_memory,
+                _ => true,
+            };
+            if counts {
+                found.extend(TuneMove::proposed(finding));
+            }
+        }
+        found.sort_by(|a, b| b.bound().unwrap_or(0.0).total_cmp(&a.bound().unwrap_or(0.0)));
         found
     }
 
@@ -270,14 +275,17 @@ impl TuneSpace {
 
     /// Other values of levers, and of freed keys of the same kind.
     pub fn levers(&self, at: &SpecChanges, saves_memory: bool) -> Vec<TuneMove> {
-        let used = |lever: &&Lever| match lever.used {
-            LeverUse::Always => true,
-            LeverUse::Training => self.value(at, TRAINING) == Some(&json!(true)),
-            LeverUse::SeveralIpus => self.is_above_one(at, "target.ipus"),
-            LeverUse::Replicas => self.is_above_one(at, "options.replication_factor"),
-        };
         let mut found = Vec::new();
-        for Lever { key, faster, smaller, .. } in LEVERS.iter().filter(used) {
+        for Lever { key, used, faster, smaller } in LEVERS {
+            let has_effect = match used {
+                LeverUse::Always => true,
+                LeverUse::Training => self.value(at, TRAINING) == Some(&json!(true)),
+                LeverUse::SeveralIpus => self.is_above_one(at, "target.ipus"),
+                LeverUse::Replicas => self.is_above_one(at, "options.replication_factor"),
+            };
+            if !has_effect {
+                continue;
+            }
             let words = if saves_memory { smaller } else { faster };
             found.extend(words.iter().filter_map(|word| self.word(at, key, word)));
         }
@@ -369,17 +377,17 @@ impl TuneSpace {
 
     /// More replicas of fewer IPUs each, with the same IPUs and the same samples per update.
     pub fn more_replicas(&self, at: &SpecChanges) -> Vec<TuneMove> {
-        let number = |path: &str| self.value(at, path).and_then(Value::as_u64);
-        let text = |path: &str| self.value(at, path).and_then(Value::as_str);
-        let is_divided = matches!(text("options.execution"), Some("pipelined" | "sharded"));
-        if !is_divided || number("options.tensor_parallel").unwrap_or(1) > 1 {
+        let read_number = |path: &str| self.value(at, path).and_then(Value::as_u64);
+        let execution = self.value(at, "options.execution").and_then(Value::as_str);
+        let is_divided = matches!(execution, Some("pipelined" | "sharded"));
+        if !is_divided || self.is_above_one(at, "options.tensor_parallel") {
             return Vec::new();
         }
-        let ipus = number("target.ipus").unwrap_or(1);
+        let ipus = read_number("target.ipus").unwrap_or(1);
         let is_trained = self.value(at, TRAINING) == Some(&json!(true));
         let mut found = Vec::new();
         for parts in (2..=ipus).filter(|parts| ipus.is_multiple_of(*parts)) {
-            if let Some(changes) = divided_replicas(parts, number, is_trained) {
+            if let Some(changes) = divided_replicas(parts, read_number, is_trained) {
                 let sentence = format!(
                     "A replica has {ipus} IPUs: {parts} replicas of {} each are tried.",
                     ipus / parts

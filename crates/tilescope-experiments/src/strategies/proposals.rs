@@ -66,10 +66,13 @@ pub fn prove(
 }
 
 fn spec_of(copy: &SpecCopy) -> Result<Spec, ExperimentError> {
-    let wrong = |problem: String| ExperimentError::ReportSpec(copy.named(&problem));
-    let source =
-        SpecSource::find(copy.file_name(), &[]).map_err(|error| wrong(error.to_string()))?;
-    Spec::build(&source).map_err(|error| wrong(error.to_string()))
+    let source = SpecSource::find(copy.file_name(), &[]);
+    let source = source.map_err(|error| spec_error(copy, &error.to_string()))?;
+    Spec::build(&source).map_err(|error| spec_error(copy, &error.to_string()))
+}
+
+fn spec_error(copy: &SpecCopy, problem: &str) -> ExperimentError {
+    ExperimentError::ReportSpec(copy.named(problem))
 }
 
 /// Simulates the spec as it is.
@@ -180,8 +183,8 @@ pub fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
         TrialOutcome::Refused(problem) => return TriedProposal::Refused { problem },
         TrialOutcome::Died(problem) => return TriedProposal::Died { problem },
     };
-    let bytes = |of: &TrialFigures| of.fullest_tile_bytes.as_f64().max(1.0);
-    let memory = bytes(&figures) / bytes(base) - 1.0;
+    let before = base.fullest_tile_bytes.as_f64().max(1.0);
+    let memory = figures.fullest_tile_bytes.as_f64().max(1.0) / before - 1.0;
     match (base.seconds_per_sample(), figures.seconds_per_sample()) {
         (Some(before), Some(now)) => {
             TriedProposal::Ran { time: now / before.max(f64::MIN_POSITIVE) - 1.0, memory }

@@ -279,7 +279,7 @@ mod tests {
         let texts: Vec<String> = pairs.iter().map(TuneMove::text).collect();
         assert_eq!(texts, ["b = 1, c = 1", "a = 1, b = 1", "b = 1, d = 1"]);
         assert!(combinations(&levers, 2, 10.0).is_empty());
-        assert_eq!(combinations(&levers, 3, 2.2).len(), 3);
+        assert_eq!(combinations(&levers, 3, 2.2).len(), 4);
     }
 
     #[test]

@@ -233,7 +233,7 @@ mod tests {
         let bars = answer.bars();
         let whole: f64 = bars.iter().map(|bar| bar.parts[0].to).sum();
         assert!((whole - 0.5).abs() < 1e-9, "bars are the whole change: {whole}");
-        assert_eq!(bars.last().unwrap().name, "60 other operations together");
+        assert_eq!(bars.last().unwrap().name, "60 other operations in total");
         assert!(answer.sentences()[0].contains("(-50.0 %)"));
     }
 }

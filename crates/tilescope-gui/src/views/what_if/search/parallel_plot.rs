@@ -166,7 +166,8 @@ impl ParallelScene {
         let without = heights.iter().filter(|line| line.is_none()).count();
         if without > 0 {
             let count = grouped(without as u64);
-            note = format!("{count} points failed and have no figures. ");
+            let (plural, verb) = if without == 1 { ("", "has") } else { ("s", "have") };
+            note = format!("{count} point{plural} failed and {verb} no figures. ");
         }
         if left_out > 0 {
             let _ = write!(note, "{left_out} more keys vary and have no axis.");
@@ -320,7 +321,7 @@ mod tests {
         let expected =
             ["others that fit: 2", "do not fit in memory (dashed): 1", "on the Pareto front: 1"];
         assert_eq!(names, expected);
-        assert!(figure.note.starts_with("1 points were refused"), "{}", figure.note);
+        assert!(figure.note.starts_with("1 point failed and has no figures"), "{}", figure.note);
         // Equal points are drawn once.
         for series in 0..3 {
             let stretches = figure.marks.lines.iter().filter(|line| line.series == series);
