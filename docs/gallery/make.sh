@@ -36,6 +36,10 @@ for view in $("$program" export --list-views); do
             -define png:compression-level=9 "PNG8:docs/gallery/$view-$theme.png"
     done
 done
+# The picture of the README.
+"$program" export "$work/bert" --view execution-trace --theme light --size 1600x900 -o "$work/picture.png" >/dev/null
+convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
+    -define png:compression-level=9 "PNG8:docs/execution-trace.png"
 # What a run waits for: the critical path lit, and the chain of a wait.
 place='tilescope:?view=execution-trace&select.cycles={"start":620000,"end":840000}&path_lit=true'
 wait='&tab=details&select.step={"ipu":2,"sub_lane":0,"position":0,"step":1383}'

@@ -30,6 +30,8 @@ const WORDS_WIDTH: f32 = 120.0;
 /// The smallest width of a single text column, because only its names distinguish rows.
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
+/// The smallest width of the labels of groups.
+const GROUP_WIDTH: f32 = 300.0;
 /// Of the bars of shares, with their number.
 const SHARE_WIDTH: f32 = 136.0;
 /// Room for the number of a share beside its bar.
@@ -234,10 +236,13 @@ impl TableState {
                 let is_name = |column: &&TableColumn| is_wide(column) && !column.short;
                 let alone = table.columns.iter().filter(is_name).count() == 1;
                 let words = if alone { NAME_WIDTH } else { WORDS_WIDTH };
-                let columns = table.columns.iter().zip(&order.widest);
-                let widths = columns
-                    .map(|(column, widest)| least_width(ui, (column, words), widest.as_ref()));
-                let widths: Vec<f32> = widths.collect();
+                let mut widths: Vec<f32> = Vec::new();
+                for (at, (column, widest)) in table.columns.iter().zip(&order.widest).enumerate() {
+                    // Labels of groups differ at their ends.
+                    let is_label = at == table.name_column() && !order.groups.is_empty();
+                    let words = if is_label { GROUP_WIDTH } else { words };
+                    widths.push(least_width(ui, (column, words), widest.as_ref()));
+                }
                 let mut needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
                 if order.shares.is_some() {
                     needed += SHARE_WIDTH + BETWEEN;
