@@ -231,7 +231,9 @@ fn typical_of(mut places: Vec<MarkPlace>) -> Option<TypicalMark> {
     for marks in places.windows(together) {
         let (Some(first), Some(last)) = (marks.first(), marks.last()) else { continue };
         let in_step = first.number.is_multiple_of(together as u64);
-        if (together == 1 || in_step) && last.number - first.number + 1 == together as u64 {
+        // Numbers begin again with each iteration.
+        let follow = last.number.checked_sub(first.number) == Some(together as u64 - 1);
+        if (together == 1 || in_step) && follow {
             let place = *marks.iter().max_by_key(|mark| mark.range.length())?;
             let range = first.range.union(last.range);
             let period = MarkPeriod { first: first.number, last: last.number, range, count: 0 };
@@ -322,9 +324,19 @@ mod tests {
     use tilescope_report::units::StepId;
 
     fn found(lengths: &[u64], within: Option<Vec<CycleRange>>) -> Option<RepeatedMarks> {
+        numbered(lengths, within, u64::MAX)
+    }
+
+    /// The same with numbers that begin again after a number of marks.
+    fn numbered(
+        lengths: &[u64],
+        within: Option<Vec<CycleRange>>,
+        again: u64,
+    ) -> Option<RepeatedMarks> {
         let mut finder = RepeatedMarkFinder::new(MarkKind::Iteration, within);
         let mut at = 0;
         for (place, length) in (0..).zip(lengths) {
+            let index = place % again;
             let cycles = CycleRange::new(Cycles(at), Cycles(at + length));
             at += length;
             let mark = TraceMark {
@@ -332,7 +344,7 @@ mod tests {
                 label: String::new(),
                 ipu: None,
                 pass: None,
-                index: place,
+                index,
                 steps: StepId(0)..StepId(0),
                 cycles,
             };
@@ -350,6 +362,14 @@ mod tests {
         assert!(!repeated.all_equal() && !repeated.others);
         assert!(found(&[7, 7, 7], None).unwrap().all_equal());
         assert_eq!(found(&[7], None), None, "one iteration repeats nothing");
+    }
+
+    #[test]
+    fn numbers_that_begin_again_end_a_period() {
+        for again in [4, 5, 7] {
+            let repeated = numbered(&[60, 97].repeat(20), None, again).unwrap();
+            assert!(repeated.period.first <= repeated.period.last, "{again}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ const WORDS_WIDTH: f32 = 120.0;
 /// The smallest width of a single text column, because only its names distinguish rows.
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
-/// The smallest width of the labels of groups.
+/// The width of the labels of groups, if there is room.
 const GROUP_WIDTH: f32 = 300.0;
 /// Of the bars of shares, with their number.
 const SHARE_WIDTH: f32 = 136.0;
@@ -237,15 +237,20 @@ impl TableState {
                 let alone = table.columns.iter().filter(is_name).count() == 1;
                 let words = if alone { NAME_WIDTH } else { WORDS_WIDTH };
                 let mut widths: Vec<f32> = Vec::new();
-                for (at, (column, widest)) in table.columns.iter().zip(&order.widest).enumerate() {
-                    // Labels of groups differ at their ends.
-                    let is_label = at == table.name_column() && !order.groups.is_empty();
-                    let words = if is_label { GROUP_WIDTH } else { words };
+                for (column, widest) in table.columns.iter().zip(&order.widest) {
                     widths.push(least_width(ui, (column, words), widest.as_ref()));
                 }
                 let mut needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
                 if order.shares.is_some() {
                     needed += SHARE_WIDTH + BETWEEN;
+                }
+                let spare = ui.available_width() - needed;
+                let label = table.name_column();
+                if spare > 0.0 && !order.groups.is_empty() && widths[label] < GROUP_WIDTH {
+                    // Labels of groups differ at their ends.
+                    let more = spare.min(GROUP_WIDTH - widths[label]);
+                    widths[label] += more;
+                    needed += more;
                 }
                 if needed <= ui.available_width() {
                     return rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu);
