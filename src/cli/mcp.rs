@@ -64,7 +64,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     serve(McpSession::below(root)?, io::BufReader::new(io::stdin()), output)
 }
 
-/// What happens while messages are answered.
+/// An event while messages are answered.
 enum McpEvent {
     Line(Vec<u8>),
     /// A line that is longer than a message may be.

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use summary::TuneSummary;
 use tilescope_experiments::budget::SearchBudget;
 use tilescope_experiments::condition::Condition;
-use tilescope_experiments::effective_keys::EffectiveKeys;
 use tilescope_experiments::objective::TuneObjective;
 use tilescope_experiments::point::Point;
 use tilescope_experiments::results_file::{ResultsFile, SearchedSpec};
@@ -171,32 +170,36 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// The keys that may change, with conditions.
 fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
-    let keys = EffectiveKeys::of(spec);
-    let texts = |name: &str| -> Vec<String> {
-        matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
-    };
-    let mut free = texts("free");
-    let fixed = texts("fix");
-    for (option, named) in [("--free", &free), ("--fix", &fixed)] {
-        let is_known = |path: &str| keys.paths().any(|key| levers::is_below(key, &[path]));
-        if let Some(path) = named.iter().find(|path| !is_known(path)) {
-            return Err(UsageError::Option { option, problem: keys.unknown(path) }.into());
-        }
-    }
-    if let Some(both) = free.iter().find(|path| fixed.contains(path)) {
-        return Err(UsageError::FreeAndFixed(both.clone()).into());
-    }
     let objective = matches.get_one::<String>("objective").map_or("", String::as_str);
     let objective = TuneObjective::named(objective).unwrap_or(TuneObjective::Throughput);
-    if objective.is_of_machine() {
-        free.push("target.ipus".to_owned());
+    let mut space = TuneSpace::new(spec, objective);
+    space.free = texts(matches, "free");
+    space.fixed = texts(matches, "fix");
+    for (option, named) in [("--free", &space.free), ("--fix", &space.fixed)] {
+        let is_known = |path: &str| space.keys.paths().any(|key| levers::is_below(key, &[path]));
+        if let Some(path) = named.iter().find(|path| !is_known(path)) {
+            return Err(UsageError::Option { option, problem: space.keys.unknown(path) }.into());
+        }
     }
-    let paths: Vec<&str> = keys.paths().collect();
-    let read = |text: &String| Condition::parse(text, &paths);
-    let conditions: Result<Vec<Condition>, String> = texts("where").iter().map(read).collect();
-    let conditions =
-        conditions.map_err(|problem| UsageError::Option { option: "--where", problem })?;
-    Ok(TuneSpace { free, fixed, conditions, ..TuneSpace::new(spec, objective) })
+    if let Some(both) = space.free.iter().find(|path| space.fixed.contains(path)) {
+        return Err(UsageError::FreeAndFixed(both.clone()).into());
+    }
+    if objective.is_of_machine() {
+        space.free.push("target.ipus".to_owned());
+    }
+    let paths: Vec<&str> = space.keys.paths().collect();
+    let mut conditions = Vec::new();
+    for text in texts(matches, "where") {
+        let condition = Condition::parse(&text, &paths);
+        conditions
+            .push(condition.map_err(|problem| UsageError::Option { option: "--where", problem })?);
+    }
+    space.conditions = conditions;
+    Ok(space)
+}
+
+fn texts(matches: &ArgMatches, name: &str) -> Vec<String> {
+    matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
 }
 
 /// Writes the spec of a point, with a comment on top.

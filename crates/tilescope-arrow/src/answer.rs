@@ -132,9 +132,9 @@ struct AnswerRows<W: Write + Send> {
     held_bytes: usize,
     /// Number of rows before the collected ones.
     done: u64,
-    /// What the file says of the report.
+    /// Metadata of the file about the report.
     metadata: HashMap<String, String>,
-    /// Until it is a file.
+    /// The output, until the file is started.
     output: Option<W>,
     file: Option<AnswerFile<W>>,
     /// The reason why no more rows are accepted.

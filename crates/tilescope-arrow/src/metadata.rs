@@ -1,5 +1,5 @@
-//! What files and readers of Arrow are told besides names and types: the unit of a column and what it
-//! holds, and the report that a table is of.
+//! Metadata of Arrow files and streams: the unit and the description of each column, and the report
+//! that the table was read from.
 
 use arrow_schema::{DataType, Field};
 use std::collections::HashMap;

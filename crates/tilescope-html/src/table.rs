@@ -173,7 +173,7 @@ fn script_cell(cell: &TableCell) -> serde_json::Value {
     }
 }
 
-/// Whether a number is shown with fewer figures than it has.
+/// Returns true if a number is shown with fewer digits than it has.
 fn is_shortened(cell: &TableCell) -> bool {
     !cell.is_name() && cell.text() != cell.exact()
 }

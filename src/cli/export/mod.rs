@@ -160,7 +160,7 @@ fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
     PathBuf::from(format!("{stem}.{}", format.ending))
 }
 
-/// What rows are to be grouped by.
+/// The key to group rows by.
 fn group_key(matches: &ArgMatches) -> Option<GroupKey> {
     GroupKey::of_name(matches.get_one::<String>("group-by")?)
 }

@@ -1,9 +1,9 @@
-//! What answers of tools consist of: declared once beside their arguments, for the schema that
+//! The fields of the answers of tools, declared once beside their arguments, for the schema that
 //! clients read.
 
 use serde_json::{Map, Value, json};
 
-/// What a field of an answer is.
+/// The type of a field of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AnswerKind {
     Text,
@@ -25,7 +25,7 @@ pub(super) enum AnswerKind {
     Cells,
 }
 
-/// Whether a field is there.
+/// The presence of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Presence {
     Always,
@@ -43,7 +43,7 @@ pub(super) struct AnswerField {
     about: &'static str,
 }
 
-/// What answers about reports may say besides.
+/// Further fields of answers about reports.
 const OF_REPORTS: [AnswerField; 3] = [
     AnswerField::sometimes("link", AnswerKind::Text, "What opens the place: tilescope LINK"),
     AnswerField::sometimes(

@@ -84,7 +84,7 @@ pub(super) fn read(line: &[u8]) -> Result<Value, Value> {
     })
 }
 
-/// Whether a message asks for something that may take its time.
+/// Returns true if answering a message may take long.
 pub(super) fn takes_time(message: &Value) -> bool {
     message.is_array() || message["method"] == "tools/call"
 }

@@ -45,8 +45,8 @@ struct KeptReports {
 struct SimulatedSpec {
     text: String,
     directory: PathBuf,
-    /// Whether the report is there. Locked by the question that simulates it; others about the same
-    /// spec wait for that.
+    /// True if the report is complete. The call that simulates it holds the lock, and other calls about
+    /// the same spec wait for it.
     is_there: Mutex<bool>,
 }
 
@@ -262,7 +262,7 @@ fn simulate(name: &str, spec: &Spec, directory: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a mutex holds, also where a question that held it has panicked.
+/// Locks a mutex, even if a call that held it has panicked.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

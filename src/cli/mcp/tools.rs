@@ -26,16 +26,16 @@ pub(super) struct McpTool {
     /// Its description, by which the agent chooses.
     pub about: &'static str,
     pub arguments: &'static [ToolArgument],
-    /// What the answer consists of.
+    /// The fields of the answer.
     pub answer: &'static [AnswerField],
     pub run: fn(&CheckedArguments<'_>, &McpSession) -> Result<ToolAnswer, CliError>,
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 pub(super) struct ToolAnswer {
     /// Everything, as the schema of the tool says.
     pub value: Value,
-    /// What is shown beside it.
+    /// A picture beside it.
     pub picture: Option<ToolPicture>,
 }
 
@@ -96,7 +96,7 @@ const LIMIT: ToolArgument = ToolArgument::optional(
     "Maximum entries of each list; the rest is counted",
 );
 
-/// What cycles are told per.
+/// The unit of work that cycles are given per.
 const PER: ToolArgument = ToolArgument::optional(
     "per",
     ArgumentKind::Word(&["sample", "update", "run"]),

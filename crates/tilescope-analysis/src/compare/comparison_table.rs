@@ -146,7 +146,7 @@ impl ComparisonRow {
         }
     }
 
-    /// True for shares of one, whose difference is told in percentage points.
+    /// True for shares of one, whose difference is in percentage points.
     fn is_of_shares(&self) -> bool {
         matches!(self.source.as_ref().or(self.target.as_ref()), Some(TableCell::Share(_)))
     }

@@ -157,22 +157,22 @@ impl TableColumn {
 
     /// A column of operators.
     pub fn operator(title: impl Into<String>) -> Self {
-        Self::text(title).telling(GroupKey::Operator)
+        Self::text(title).labelling(GroupKey::Operator)
     }
 
     /// A column of passes.
     pub fn pass(title: impl Into<String>) -> Self {
-        Self::short(title).telling(GroupKey::Pass)
+        Self::short(title).labelling(GroupKey::Pass)
     }
 
     /// A column of IPUs in words.
     pub fn ipu(title: impl Into<String>) -> Self {
-        Self::short(title).telling(GroupKey::Ipu)
+        Self::short(title).labelling(GroupKey::Ipu)
     }
 
     /// A column of numbers of IPUs.
     pub fn ipu_id(title: impl Into<String>) -> Self {
-        Self::id(title).telling(GroupKey::Ipu)
+        Self::id(title).labelling(GroupKey::Ipu)
     }
 
     /// A column of words of few letters.
@@ -276,9 +276,9 @@ impl TableColumn {
         Self { aggregate, ..self }
     }
 
-    /// The same as a column that says what rows are grouped by.
+    /// The same as a column that states the label of rows for a key.
     #[must_use]
-    pub(crate) fn telling(self, key: GroupKey) -> Self {
+    pub(crate) fn labelling(self, key: GroupKey) -> Self {
         Self { subject: Some(ColumnSubject::Key(key)), ..self }
     }
 
@@ -287,7 +287,7 @@ impl TableColumn {
         self.alignment == ColumnAlignment::Right && self.aggregate.adds_up()
     }
 
-    /// Whether all rows of the table have a sum that means something.
+    /// True if the sum over all rows of the table has a meaning.
     pub fn has_total(&self) -> bool {
         self.aggregate == ColumnAggregate::Sum
     }
@@ -297,7 +297,7 @@ impl TableColumn {
         matches!(self.subject, Some(ColumnSubject::Operation | ColumnSubject::Program))
     }
 
-    /// Whether it says something of groups by a key.
+    /// True if the column has a meaning in a table of groups by a key.
     pub(crate) fn is_in_groups_of(&self, key: GroupKey) -> bool {
         match self.subject {
             Some(ColumnSubject::Key(own)) => own != key,

@@ -23,7 +23,7 @@ pub struct DataTable {
     /// True if the table has a row of sums.
     #[serde(skip)]
     pub totals: bool,
-    /// What its rows can be grouped by; none where they name no operations.
+    /// The labels that rows can be grouped by; `None` if they name no operations.
     #[serde(skip)]
     pub keys: Option<Arc<RowKeys>>,
 }

@@ -198,10 +198,9 @@ impl DataTable {
                 known.try_fold(first.clone(), |sum, cell| sum.plus(cell)).into()
             }
             ColumnAggregate::Max => {
-                let larger = |a: &TableCell, b: &&TableCell| a.compare(b) == Ordering::Less;
                 let mut most = first;
                 for cell in known {
-                    if larger(most, &cell) {
+                    if most.compare(cell) == Ordering::Less {
                         most = cell;
                     }
                 }
@@ -326,7 +325,7 @@ mod tests {
     }
 }
 
-/// What holds for the groups of any table; tests of real reports check it too.
+/// Laws of the groups of any table, which tests of real reports check too.
 #[doc(hidden)]
 pub mod laws {
     use super::{DataTable, GroupKey, TableCell};

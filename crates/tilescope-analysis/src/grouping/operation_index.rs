@@ -32,7 +32,7 @@ struct PipelineStage {
     blocks: BTreeSet<String>,
 }
 
-/// What is known of a row.
+/// The facts that a row states itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RowSubject<'a> {
     /// Name of an operation, or of one of its programs.
@@ -40,6 +40,15 @@ pub(super) struct RowSubject<'a> {
     pub(super) program: Option<ProgramId>,
     /// The IPU that the row names.
     pub(super) ipu: Option<IpuId>,
+}
+
+/// A row with its operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResolvedRow<'a> {
+    operation: Option<&'a ModelOperation>,
+    /// Name of the operation, or that of the row without its number.
+    name: &'a str,
+    ipu: Option<IpuId>,
 }
 
 impl OperationIndex {
@@ -89,14 +98,25 @@ impl OperationIndex {
 
     /// The label of an operation or a program by its name alone; `None` where it has none.
     pub fn label_of_name(&self, key: GroupKey, name: &str) -> Option<String> {
-        let subject = RowSubject { name, ..RowSubject::default() };
-        self.label(key, subject).map(Cow::into_owned)
+        let row = self.resolve(RowSubject { name, ..RowSubject::default() });
+        self.label(key, &row).map(Cow::into_owned)
     }
 
-    pub(super) fn label<'a>(&'a self, key: GroupKey, row: RowSubject<'a>) -> Option<Cow<'a, str>> {
+    /// Finds the operation, the name and the IPU of a row, from which all its labels follow.
+    pub(super) fn resolve<'a>(&'a self, row: RowSubject<'a>) -> ResolvedRow<'a> {
         let operation = self.operation(row);
         let name = operation.map_or_else(|| plain_name(row.name), |of| &of.name);
         let ipu = row.ipu.or_else(|| self.ipu(row, operation));
+        ResolvedRow { operation, name, ipu }
+    }
+
+    /// The label of a row for a key; `None` where it has none.
+    pub(super) fn label<'a>(
+        &'a self,
+        key: GroupKey,
+        row: &ResolvedRow<'a>,
+    ) -> Option<Cow<'a, str>> {
+        let ResolvedRow { operation, name, ipu } = *row;
         let label = match key {
             GroupKey::Block => operation?.block.as_deref()?.into(),
             GroupKey::Layer => self.layer(name).into(),

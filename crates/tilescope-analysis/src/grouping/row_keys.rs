@@ -26,31 +26,30 @@ impl RowKeys {
         let names = column(ColumnSubject::Operation);
         let programs = column(ColumnSubject::Program);
         let ipus = column(ColumnSubject::Key(GroupKey::Ipu));
-        let mut keys = BTreeMap::new();
-        for key in GroupKey::ALL {
-            let own = column(ColumnSubject::Key(key));
-            let mut found = KeyLabels::default();
-            let mut known = HashMap::new();
-            for row in &table.rows {
-                let subject = RowSubject {
-                    name: names.map_or("", |at| words(&row[at])),
-                    program: programs.and_then(|at| number(&row[at])).map(ProgramId),
-                    ipu: ipus.and_then(|at| number(&row[at])).map(IpuId),
-                };
-                let told = own.and_then(|at| told(key, &row[at]));
-                let label = told
-                    .or_else(|| index.label(key, subject).map(|label| label.into_owned()))
+        let own = GroupKey::ALL.map(|key| column(ColumnSubject::Key(key)));
+        let mut found = GroupKey::ALL.map(|_| KeyLabels::default());
+        let mut known = GroupKey::ALL.map(|_| HashMap::new());
+        for row in &table.rows {
+            let resolved = index.resolve(RowSubject {
+                name: names.map_or("", |at| words(&row[at])),
+                program: programs.and_then(|at| number(&row[at])).map(ProgramId),
+                ipu: ipus.and_then(|at| number(&row[at])).map(IpuId),
+            });
+            for (at, key) in GroupKey::ALL.into_iter().enumerate() {
+                let label = own[at]
+                    .and_then(|column| label_of_cell(key, &row[column]))
+                    .or_else(|| index.label(key, &resolved).map(|label| label.into_owned()))
                     .unwrap_or_else(|| NO_LABEL.to_owned());
-                let next = found.labels.len() as u32;
-                let place = *known.entry(label).or_insert_with_key(|label| {
-                    found.labels.push(label.clone());
+                let labels = &mut found[at].labels;
+                let next = labels.len() as u32;
+                let place = *known[at].entry(label).or_insert_with_key(|label: &String| {
+                    labels.push(label.clone());
                     next
                 });
-                found.of_rows.push(place);
+                found[at].of_rows.push(place);
             }
-            keys.insert(key, found);
         }
-        Self { keys }
+        Self { keys: GroupKey::ALL.into_iter().zip(found).collect() }
     }
 
     /// The label of a row.
@@ -95,7 +94,7 @@ fn number(cell: &TableCell) -> Option<u32> {
 }
 
 /// The label that a cell of the table gives.
-fn told(key: GroupKey, cell: &TableCell) -> Option<String> {
+fn label_of_cell(key: GroupKey, cell: &TableCell) -> Option<String> {
     match (key, number(cell)) {
         (GroupKey::Ipu, Some(ipu)) => Some(ipu_label(IpuId(ipu))),
         (GroupKey::Ipu, None) if !words(cell).is_empty() => Some(format!("IPU {}", words(cell))),

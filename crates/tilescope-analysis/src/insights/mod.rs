@@ -47,7 +47,7 @@ mod waiting;
 mod worst_tiles;
 
 pub use insight_facts::{InsightFacts, PeakMemoryTile};
-pub use more_replicas::divided_replicas;
+pub use more_replicas::{DIVIDED_REPLICAS, divided_replicas};
 pub use proposal::{Proposal, SpecChanges};
 pub use tile_memory_overview::{
     FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,

@@ -2,7 +2,7 @@
 
 use super::proposal::SpecChanges;
 use super::{
-    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, Proposal, ViewLocation,
+    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
 use serde_json::json;
@@ -17,8 +17,11 @@ const ITERATIONS: &str = "options.device_iterations";
 const STAGES: &str = "options.stages";
 const AUTO_STAGE: &str = "options.auto_stage";
 
+/// Name of the rule. Its changes keep the samples of an update and the IPUs.
+pub const DIVIDED_REPLICAS: &str = "more_replicas";
+
 pub(crate) const RULE: InsightRule = InsightRule {
-    name: "more_replicas",
+    name: DIVIDED_REPLICAS,
     description: "a pipeline whose model fits on fewer IPUs",
     keys: &[IPUS, REPLICAS, ACCUMULATION, MICRO_BATCH, ITERATIONS, STAGES, AUTO_STAGE],
     find,
@@ -77,12 +80,6 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
     })?;
     let parts = ipus / fewest;
     let changes = divided_replicas(parts, |key| facts.spec_number(key), is_trained)?;
-    let mut new = SpecChanges::new();
-    for (key, value) in changes {
-        if let Some(change) = facts.proposal([(key.as_str(), value)], "") {
-            new.extend(change.changes);
-        }
-    }
     let gain = facts.chains.as_ref()?.gain_of_whole_batches(&facts.programs)?;
     let most = most_together(&tiles, fewest);
     let room = facts.target.bytes_per_tile;
@@ -106,7 +103,7 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
         formula: "1 - mean over IPUs of cycles without waits and exchange between IPUs / cycles of the \
                   run",
         gain: InsightGain::Time(gain),
-        proposal: Some(Proposal { changes: new, cost: cost.to_owned() }),
+        proposal: facts.proposal(changes.iter().map(|(key, of)| (key.as_str(), of.clone())), cost),
         place: ViewLocation::view("summary"),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
     })

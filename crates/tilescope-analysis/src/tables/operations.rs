@@ -229,10 +229,10 @@ impl OperationColumn {
             _ => TableColumn::number(self.title),
         };
         let column = match self.key {
-            "kind" => column.telling(GroupKey::Operator),
-            "pass" => column.telling(GroupKey::Pass),
-            "block" => column.telling(GroupKey::Block),
-            "ipu" => column.telling(GroupKey::Ipu),
+            "kind" => column.labelling(GroupKey::Operator),
+            "pass" => column.labelling(GroupKey::Pass),
+            "block" => column.labelling(GroupKey::Block),
+            "ipu" => column.labelling(GroupKey::Ipu),
             _ => column,
         };
         column.about(self.about).aggregating(self.aggregate)

@@ -8,7 +8,9 @@ use crate::objective::TuneObjective;
 use crate::trial::TrialFinding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tilescope_analysis::insights::{SpecChanges, TriedProposal, divided_replicas};
+use tilescope_analysis::insights::{
+    DIVIDED_REPLICAS, SpecChanges, TriedProposal, divided_replicas,
+};
 use tilescope_sim::specification::Spec;
 use tilescope_sim::specification::keys::SpecKeyType;
 
@@ -114,9 +116,6 @@ const TRAINING: &str = "model.training";
 /// The key of the number of micro-batches per update.
 const ACCUMULATION: &str = "options.gradient_accumulation";
 
-/// The rule of insights that divides replicas into more of them.
-const DIVIDED_REPLICAS: &str = "more_replicas";
-
 /// The changes of a spec that a search may try.
 pub struct TuneSpace {
     pub keys: EffectiveKeys,
@@ -131,7 +130,7 @@ pub struct TuneSpace {
 }
 
 impl TuneSpace {
-    /// What may be changed of a spec to make an objective small.
+    /// The changes of a spec that may make an objective small.
     pub fn new(spec: &Spec, objective: TuneObjective) -> Self {
         let mut space = Self {
             keys: EffectiveKeys::of(spec),

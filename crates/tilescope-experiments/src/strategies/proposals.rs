@@ -20,7 +20,7 @@ use tilescope_sim::specification::{Spec, SpecSource};
 /// Proposals that are tried together.
 const COMBINED: usize = 3;
 
-/// What is tried, and how.
+/// A request to try the proposals of a report.
 pub struct ProofRequest<'a> {
     /// The text of the spec.
     pub spec: &'a str,
@@ -176,7 +176,7 @@ fn changes_of(finding: &InsightFinding) -> Option<SpecChanges> {
     finding.proposal.as_ref().map(|proposal| proposal.changes.clone())
 }
 
-/// What a trial says beside the unchanged spec.
+/// The result of a trial compared with the unchanged spec.
 pub fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     let figures = match outcome {
         TrialOutcome::Figures(figures) => figures,

@@ -11,13 +11,13 @@ use tilescope_report::remote::{absolute_path, is_remote};
 pub(crate) struct SampleReport {
     /// The name of its directory.
     pub name: String,
-    /// What it shows, in a line; empty for reports that were added by hand.
+    /// Its subject in a line; empty for reports that were added by hand.
     pub about: &'static str,
     /// Its directory.
     pub path: PathBuf,
 }
 
-/// What the demo reports show, by the names of their directories.
+/// The subjects of the demo reports, by the names of their directories.
 const DEMO_REPORTS: [(&str, &str); 3] = [
     ("matmul_chain", "a small program: two matmuls on one IPU, most of the time lost to syncs"),
     ("mnist_pipeline", "a slow pipeline: training on four IPUs that wait for one another"),

@@ -7,11 +7,11 @@ use crate::views::{TraceJump, ViewContext};
 use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::{choice_ui, focus_ui, icon_button_ui, search_ui, tabs_ui};
+use crate::widgets::{choice_ui, entry_ground_ui, focus_ui, icon_button_ui, search_ui, tabs_ui};
 use egui::accesskit::Role;
 use egui::{
-    Align, Align2, CornerRadius, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense,
-    TextStyle, Ui, WidgetInfo, pos2, vec2,
+    Align, Align2, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense, TextStyle, Ui,
+    WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::distribution::{HistogramBar, ValueStatistics};
 use tilescope_analysis::find::{
@@ -344,17 +344,7 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
     let words = format!("{} {}", hit.kind, hit.name);
     response.widget_info(|| WidgetInfo::selected(Role::ListItem, true, chosen, &words));
-    let ground = if chosen {
-        Some(palette.chosen)
-    } else if response.hovered() {
-        Some(palette.hover)
-    } else {
-        None
-    };
-    if let Some(ground) = ground {
-        ui.painter().rect_filled(rect, CornerRadius::same(4), ground);
-    }
-    focus_ui(ui, &response, rect);
+    entry_ground_ui(ui, &response, chosen, 4);
     let name = if hit.name.is_empty() { &hit.kind } else { &hit.name };
     let font = TextStyle::Body.resolve(ui.style());
     let width = rect.width() - 12.0;

@@ -42,6 +42,23 @@ pub(crate) const MENU_ENTRY: f32 = 32.0;
 /// The height of an entry of the side menu in a low window.
 pub(crate) const LOW_MENU_ENTRY: f32 = 24.0;
 
+/// Paints the ground of an entry in a list, if it is selected or hovered, and its frame if it has the
+/// focus.
+pub(crate) fn entry_ground_ui(ui: &Ui, response: &Response, chosen: bool, radius: u8) {
+    let palette = ThemePalette::for_ui(ui);
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else {
+        None
+    };
+    if let Some(ground) = ground {
+        ui.painter().rect_filled(response.rect, CornerRadius::same(radius), ground);
+    }
+    focus_ui(ui, response, response.rect);
+}
+
 /// An entry of the side menu with icon and text; the selected one is highlighted.
 pub(crate) fn menu_entry_ui(
     ui: &mut Ui,
@@ -54,17 +71,7 @@ pub(crate) fn menu_entry_ui(
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
     let palette = ThemePalette::for_ui(ui);
-    let ground = if chosen {
-        Some(palette.chosen)
-    } else if response.hovered() {
-        Some(palette.hover)
-    } else {
-        None
-    };
-    if let Some(colour) = ground {
-        ui.painter().rect_filled(rect, CornerRadius::same(6), colour);
-    }
-    focus_ui(ui, &response, rect);
+    entry_ground_ui(ui, &response, chosen, 6);
     let colour = if chosen { palette.accent } else { palette.text };
     let middle = if narrow { rect.center().x } else { rect.left() + 19.0 };
     let square = Rect::from_center_size(egui::pos2(middle, rect.center().y), Vec2::splat(18.0));

@@ -38,7 +38,7 @@ pub(crate) fn forget_request(context: &Context) {
     context.data_mut(|data| data.remove::<RequestedControl>(request_id()));
 }
 
-/// Whether a control of tables was asked for, in whatever view they are; told once.
+/// Takes the request for a control of tables in any view. Returns true once per request.
 pub(crate) fn takes_request_of_table(context: &Context, control: &str) -> bool {
     let request: Option<RequestedControl> = context.data(|data| data.get_temp(request_id()));
     let wanted = request.is_some_and(|of| of.kind == ControlKind::Strip && of.control == control);
@@ -48,7 +48,7 @@ pub(crate) fn takes_request_of_table(context: &Context, control: &str) -> bool {
     wanted
 }
 
-/// Whether a control of this kind was asked for that `is_it` of the view; told once.
+/// Takes the request for a control of this kind in the view. Returns true once per request.
 pub(crate) fn takes_request(
     context: &Context,
     view: &str,

@@ -110,7 +110,7 @@ fn style_sheet(body: &str, is_dark: bool) -> String {
     rules
 }
 
-/// Whether an element has a class, alone, first or last of several.
+/// Returns true if an element has a class, alone, first or last of several.
 fn has_class(body: &str, class: &str) -> bool {
     body.contains(&format!("\"{class}\""))
         || body.contains(&format!("\"{class} "))

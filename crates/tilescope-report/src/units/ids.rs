@@ -39,7 +39,7 @@ id!(/// A lowered variable, in `vars`.
     VariableId);
 id!(/// An operation of the model, in `operations`.
     OperationId);
-id!(/// What programs read and write, in `data_buffers`.
+id!(/// A buffer that programs read and write, in `data_buffers`.
     DataBufferId);
 id!(/// An operation or a copy in `data_accesses`.
     DataFlowId);

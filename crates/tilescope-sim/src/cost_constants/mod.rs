@@ -22,7 +22,7 @@ pub use tiles::*;
 
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
-use tilescope_report::units::{Bytes, Cycles, grouped};
+use tilescope_report::units::{Bytes, Cycles, exact_real};
 
 /// Evidence for a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,7 +136,7 @@ impl CostConstant {
     pub fn value_text(&self) -> String {
         match self.value {
             value if !(1e-3..1e7).contains(&value) => format!("{value:.3e}"),
-            value => grouped_real(value),
+            value => exact_real(value),
         }
     }
 
@@ -150,14 +150,6 @@ impl CostConstant {
             _ => moved.round().min(self.value - 1.0).max(0.0),
         }
     }
-}
-
-/// Formats a number with separators between thousands.
-fn grouped_real(value: f64) -> String {
-    let text = value.to_string();
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let whole = whole.parse().map_or_else(|_| whole.to_owned(), grouped);
-    if fraction.is_empty() { whole } else { format!("{whole}.{fraction}") }
 }
 
 // Constants are statics, so the name identifies the constant.

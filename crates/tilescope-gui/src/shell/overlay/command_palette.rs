@@ -6,11 +6,10 @@ use crate::shell::action::{AppAction, VIEW_CONTROLS, ViewControls, actions};
 use crate::shell::session::AppSession;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::elided_text::elided;
-use crate::widgets::{focus_ui, search_ui};
+use crate::widgets::{entry_ground_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
-    Align2, CornerRadius, FontId, Key, Modifiers, Response, ScrollArea, Sense, TextStyle, Ui,
-    WidgetInfo, vec2,
+    Align2, FontId, Key, Modifiers, Response, ScrollArea, Sense, TextStyle, Ui, WidgetInfo, vec2,
 };
 
 pub(crate) fn commands_ui(
@@ -154,17 +153,7 @@ fn entry_ui(ui: &mut Ui, entry: &CommandPaletteEntry, chosen: bool) -> Response 
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);
     let words = entry.shown.as_str();
     response.widget_info(|| WidgetInfo::selected(Role::MenuItem, enabled, chosen, words));
-    let ground = if chosen {
-        Some(palette.chosen)
-    } else if response.hovered() {
-        Some(palette.hover)
-    } else {
-        None
-    };
-    if let Some(ground) = ground {
-        ui.painter().rect_filled(rect, CornerRadius::same(5), ground);
-    }
-    focus_ui(ui, &response, rect);
+    entry_ground_ui(ui, &response, chosen, 5);
     let small = FontId::proportional(text_size::CAPTION);
     let right = rect.right_center() - vec2(10.0, 0.0);
     let keys =

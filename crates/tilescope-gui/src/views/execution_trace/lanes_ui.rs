@@ -507,8 +507,8 @@ impl ExecutionTraceView {
     }
 }
 
-/// What is shown of a long run at first, below the strip with all of it: its typical iteration, or a
-/// typical period of slots where it has only one. None of an iteration whose steps can be seen.
+/// The part of a long run that is shown at first, below the strip with the whole run: its typical
+/// iteration, or a typical period of slots if it has only one. `None` if its steps can be seen.
 fn first_window(
     prepared: &LoadedTrace,
     limits: AxisLimits,

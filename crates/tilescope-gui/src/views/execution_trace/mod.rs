@@ -97,7 +97,7 @@ struct TraceInputState {
     strip_has_focus: bool,
     /// True if the filter takes the focus in the next frame.
     focus_filter: bool,
-    /// What the menu of the lanes is about.
+    /// The item that the menu of the lanes was opened on.
     menu: Option<LaneMenuTarget>,
 }
 

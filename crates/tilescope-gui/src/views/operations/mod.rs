@@ -211,13 +211,13 @@ impl OperationsView {
     }
 }
 
-/// What the menu of a row offers.
+/// The entries of the menu of a row.
 const ROW_ENTRIES: [&str; 3] = [IN_TRACE, IN_TREE, IN_GRAPH];
 const IN_TRACE: &str = "Show in Execution trace";
 const IN_TREE: &str = "Show in Program tree";
 const IN_GRAPH: &str = "Show in Operations graph";
 
-/// Which columns are shown.
+/// Lets the user choose the visible columns.
 fn columns_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     let mut switched = context.prefs.operations.switched.clone();
     for known in tables::COLUMNS.iter() {

@@ -249,7 +249,7 @@ fn line_ui(
     (response, clicked)
 }
 
-/// What can be done with a line.
+/// Shows the menu of a line.
 fn menu_ui(
     ui: &mut Ui,
     row: &ProgramTreeRow,

@@ -91,7 +91,7 @@ pub(crate) struct TableState {
     as_given: bool,
     /// The column and direction; `None` sorts by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
-    /// What rows are grouped by; not chosen yet at first: a long table is grouped by itself.
+    /// The grouping of rows. Until the user chooses one, long tables are grouped.
     group_by: ChosenGroups,
     /// Paths of groups whose rows are shown.
     #[serde(skip)]
@@ -109,11 +109,11 @@ pub(crate) struct TableState {
     entered: Option<(usize, usize)>,
 }
 
-/// What the user groups rows by.
+/// The grouping that the user chose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ChosenGroups {
-    /// What tells most of a long table; nothing for a short one.
+    /// The most useful key of a long table; no groups for a short one.
     #[default]
     ByItself,
     Nothing,
@@ -132,7 +132,7 @@ impl ChosenGroups {
     }
 }
 
-/// Which rows of a table can be chosen and which are, which groups are open, and where a key leads to.
+/// The selectable and selected rows of a table, its open groups, and the line that a key moves to.
 struct TableRowSelection<'a> {
     /// `None` where rows cannot be chosen.
     chosen: Option<&'a [usize]>,
@@ -461,7 +461,7 @@ fn rows_ui(
     clicked
 }
 
-/// Names a row for who does not see it.
+/// Sets the accessible name of a row.
 fn name_row(response: &Response, selected: bool, name: &str) {
     response.widget_info(|| WidgetInfo::selected(Role::Row, true, selected, name));
 }
@@ -481,7 +481,7 @@ fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
     ui.add(Label::new(RichText::new(count).weak()).selectable(false));
 }
 
-/// The head of shares: what they are of.
+/// Shows the head of the column of shares, with the column that they are shares of.
 fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
     let palette = ThemePalette::for_ui(ui);
     let title = format!("Share of {}", of.title.to_lowercase());

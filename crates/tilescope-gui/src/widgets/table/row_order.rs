@@ -1,4 +1,4 @@
-//! Which rows and groups of a table are shown and in which order, with their sums.
+//! The visible rows and groups of a table in their order, with their sums.
 
 use std::collections::BTreeSet;
 use tilescope_analysis::data_table::{DataTable, TableCell};
@@ -163,7 +163,7 @@ pub(crate) fn order(table: &DataTable, question: &TableQuestion) -> TableRowOrde
     TableRowOrder { rows, sums, ..order }
 }
 
-/// What shares are of: the column that rows are sorted by, or the first that adds up.
+/// The column that shares are shares of, with its sum: the sorted column, or the first that adds up.
 fn shares(table: &DataTable, sorted: usize) -> Option<(usize, TableCell)> {
     let of_sorted = table.columns.get(sorted).filter(|column| column.is_summed_in_groups());
     let column = of_sorted.map(|_| sorted).or_else(|| table.first_sum())?;

@@ -12,7 +12,7 @@ use egui::Response;
 use tilescope_analysis::trace::LaneItemKind;
 use tilescope_report::units::{CycleRange, ProgramId};
 
-/// What was below the pointer when the menu was opened.
+/// The item below the pointer when the menu was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneMenuTarget {
     name: String,
@@ -68,7 +68,7 @@ impl LaneMenuTarget {
     }
 }
 
-/// What was chosen in the menu.
+/// The choice made in the menu.
 #[derive(Default)]
 pub(crate) struct LaneMenuChoice {
     pub events: Vec<TraceEvent>,

@@ -54,7 +54,7 @@ pub(super) struct TracePainter<'a> {
     pub shade_balance: bool,
     /// The clock frequency of an IPU.
     pub clock: Hertz,
-    /// Whether the ruler counts time.
+    /// True if the ruler counts time.
     pub ruler_in_time: bool,
 }
 
