@@ -115,7 +115,7 @@ pub(super) fn program_rows(
     source: &BTreeMap<ProgramId, Bytes>,
     target: &BTreeMap<ProgramId, Bytes>,
 ) -> Result<Vec<ComparisonRow>, ReportError> {
-    let (of_source, of_target) = sides.both(|report| report.programs())?;
+    let (of_source, of_target) = sides.both(|report| report.executed_program_nodes())?;
     let mut rows = Vec::new();
     for pair in &sides.alignment.programs.pairs {
         let [source, target] =

@@ -10,7 +10,7 @@ use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "program-tree", tables };
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
-    let (source, target) = sides.both(|report| report.programs())?;
+    let (source, target) = sides.both(|report| report.executed_program_nodes())?;
     let mut only_source = Vec::new();
     let mut only_target = Vec::new();
     let mut moved = Vec::new();
