@@ -125,14 +125,15 @@ impl<'a> DataFlowRecorder<'a> {
         ipu: IpuId,
     ) {
         let plan = self.plan;
-        let key =
-            |tensor: &TensorId| BufferKey::Tensor(plan.tensors.buffer(*tensor, stage, ipu, pass));
-        let read: Vec<BufferKey> = node.inputs.iter().map(key).collect();
-        let mut written: Vec<BufferKey> = node.outputs.iter().map(key).collect();
+        let keys = |tensor: &TensorId| {
+            plan.tensors.buffers(*tensor, stage, ipu, pass).map(BufferKey::Tensor)
+        };
+        let read: Vec<BufferKey> = node.inputs.iter().flat_map(keys).collect();
+        let mut written: Vec<BufferKey> = node.outputs.iter().flat_map(keys).collect();
         if node.outputs.is_empty() {
             // A node without results changes persistent tensors.
             let persistent = node.inputs.iter().filter(|of| plan.role(**of).is_persistent());
-            written.extend(persistent.map(key));
+            written.extend(persistent.flat_map(keys));
         }
         self.note(items, &read, &written);
     }

@@ -112,16 +112,17 @@ impl FragmentPlan {
         let mut nodes = Vec::new();
         for (position, (id, again)) in node_ids.into_iter().enumerate() {
             let node = &plan.graph.nodes[id.0];
-            let roots: BTreeSet<TensorId> =
-                node.inputs.iter().map(|input| plan.tensors.root(*input)).collect();
+            let inputs = node.inputs.iter();
+            let owners: BTreeSet<TensorId> =
+                inputs.flat_map(|input| plan.tensors.owners(*input)).copied().collect();
             let read = gathered_operands(plan, node, stage, pass);
             let sums = off_chip_accumulators(plan, node);
             let wanted = sums.iter().copied().filter(|tensor| accumulators.remove(tensor));
             nodes.push(NodePlan {
                 id,
                 again,
-                loads: roots.iter().copied().filter(|root| weights.remove(root)).collect(),
-                restores: roots.into_iter().filter(|root| activations.remove(root)).collect(),
+                loads: owners.iter().copied().filter(|owner| weights.remove(owner)).collect(),
+                restores: owners.into_iter().filter(|owner| activations.remove(owner)).collect(),
                 accumulators: wanted.collect(),
                 stores: sums.into_iter().filter(|of| last_sums[of] == position).collect(),
                 given_up: given_up.remove(&position).unwrap_or_default(),
@@ -167,7 +168,7 @@ fn gathered_operands(
     pass: TrainingPass,
 ) -> BTreeSet<TensorBuffer> {
     let inputs = node.inputs.iter();
-    let buffers = inputs.map(|of| plan.tensors.buffer(*of, stage, plan.ipu(stage), pass));
+    let buffers = inputs.flat_map(|of| plan.tensors.buffers(*of, stage, plan.ipu(stage), pass));
     buffers.filter(|of| matches!(of.part, TensorBufferKind::Gathered(..))).collect()
 }
 
@@ -245,8 +246,8 @@ fn weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<Ten
 
 /// Returns the weights in streaming memory that a node reads, including through views.
 fn off_chip_weights(plan: &ProgramPlan, node: &GraphNode) -> BTreeSet<TensorId> {
-    let roots = node.inputs.iter().map(|input| plan.tensors.root(*input));
-    roots
+    let owners = node.inputs.iter().flat_map(|input| plan.tensors.owners(*input)).copied();
+    owners
         .filter(|tensor| plan.role(*tensor) == TensorRole::Parameter && plan.is_off_chip(*tensor))
         .collect()
 }

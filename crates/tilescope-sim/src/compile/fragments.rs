@@ -197,17 +197,19 @@ impl ProgramBuilder<'_> {
         let lives = &lowered.liveness;
         let steps = &emitted.steps;
         for (tensor, live) in node.inputs.iter().zip(lives.input_phases(steps.len())) {
-            let buffer = plan.tensors.buffer(*tensor, stage, ipu, pass);
             let is_read_to_the_end = live.end == 0 || live.end >= steps.len();
             let until = if is_read_to_the_end { end } else { steps[live.end - 1] + 1 };
-            self.variables.lifetimes.extend_to(buffer, first..until);
-            self.variables.lifetimes.require_place(buffer, lives.input_constraint);
+            for buffer in plan.tensors.buffers(*tensor, stage, ipu, pass) {
+                self.variables.lifetimes.extend_to(buffer, first..until);
+                self.variables.lifetimes.require_place(buffer, lives.input_constraint);
+            }
         }
         for (tensor, live) in node.outputs.iter().zip(lives.output_phases(steps.len())) {
-            let buffer = plan.tensors.buffer(*tensor, stage, ipu, pass);
             let from = steps.get(live.start).copied().unwrap_or(first);
-            self.variables.lifetimes.extend_to(buffer, from..end);
-            self.variables.lifetimes.require_place(buffer, lives.output_constraint);
+            for buffer in plan.tensors.buffers(*tensor, stage, ipu, pass) {
+                self.variables.lifetimes.extend_to(buffer, from..end);
+                self.variables.lifetimes.require_place(buffer, lives.output_constraint);
+            }
         }
         self.variables.add_of_work((work, &emitted), operation, &name, ipu);
         items

@@ -55,7 +55,7 @@ impl HostStreamCopy {
 /// An output that is ready to be sent.
 struct PreparedOutput {
     tensor: TensorId,
-    buffer: TensorBuffer,
+    buffers: Vec<TensorBuffer>,
     /// Liveness step of the first work on the output.
     first: u32,
     /// Bytes on the tiles that send the output.
@@ -177,7 +177,8 @@ impl ProgramBuilder<'_> {
         if wire != own {
             self.keep_buffer(name, ipu, &landed, Some(first..end));
         }
-        let tensor_buffer = self.plan.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
+        let tensor_buffer =
+            self.plan.tensors.owner_buffer(tensor, stage, ipu, TrainingPass::Forward);
         self.variables.lifetimes.extend_to(tensor_buffer, first..end);
         let host = BufferKey::HostInput { tensor, stage };
         self.note_host_input(copy, host, BufferKey::Tensor(tensor_buffer));
@@ -221,9 +222,10 @@ impl ProgramBuilder<'_> {
             let wire = self.plan.output_element_type(output.tensor);
             copy.tensor = Some(self.plan.streamed(output.tensor, wire));
             self.note_host_output(copy, &output);
-            self.variables
-                .lifetimes
-                .extend_to(output.buffer, output.first..self.tables.next_step());
+            for buffer in &output.buffers {
+                let end = self.tables.next_step();
+                self.variables.lifetimes.extend_to(*buffer, output.first..end);
+            }
             (copy.tile_items, copy.sum_items) = (output.on_tiles, output.sum);
         }
         copies
@@ -239,8 +241,9 @@ impl ProgramBuilder<'_> {
         let elements = plan.elements(tensor);
         let bytes = elements.map(|count| *count * wire.bytes());
         let first = self.tables.next_step();
-        let buffer = self.plan.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
-        let sum = self.sum_of_outputs(tensor, ipu, BufferKey::Tensor(buffer));
+        let buffers: Vec<TensorBuffer> =
+            plan.tensors.buffers(tensor, stage, ipu, TrainingPass::Forward).collect();
+        let sum = self.sum_of_outputs(tensor, ipu, &buffers);
         let mut on_tiles = Vec::new();
         if wire != own {
             let phase = elementwise::cast("Cast", own, wire, elements);
@@ -254,29 +257,29 @@ impl ProgramBuilder<'_> {
             self.keep_buffer(name, ipu, &mapping, None);
             leaving = mapping;
         }
-        PreparedOutput { tensor, buffer, first, leaving, on_tiles, sum }
+        PreparedOutput { tensor, buffers, first, leaving, on_tiles, sum }
     }
 
     /// Records the data of a copy to the host, which leaves from the I/O tiles if the route uses
     /// them.
     fn note_host_output(&mut self, copy: &HostStreamCopy, output: &PreparedOutput) {
-        let PreparedOutput { tensor, buffer, on_tiles, sum, .. } = output;
+        let PreparedOutput { tensor, buffers, on_tiles, sum, .. } = output;
         let tensor = *tensor;
         let stage = copy.stage;
         let mid = copy.transfer;
-        let sent = if sum.is_empty() {
-            BufferKey::Tensor(*buffer)
+        let sent: Vec<BufferKey> = if sum.is_empty() {
+            buffers.iter().copied().map(BufferKey::Tensor).collect()
         } else {
-            BufferKey::OutputSum { tensor, ipu: copy.ipu }
+            vec![BufferKey::OutputSum { tensor, ipu: copy.ipu }]
         };
         let host = BufferKey::HostOutput { tensor, stage };
         if copy.route.io_tiles {
             let io = BufferKey::IoTiles { tensor, stage };
-            self.flows.note(on_tiles, &[sent], &[io]);
+            self.flows.note(on_tiles, &sent, &[io]);
             self.flows.note_between(mid, mid, &[io], &[host]);
         } else {
             let start = first_leaf(on_tiles).unwrap_or(mid);
-            self.flows.note_between(start, mid, &[sent], &[host]);
+            self.flows.note_between(start, mid, &sent, &[host]);
         }
     }
 
@@ -285,7 +288,7 @@ impl ProgramBuilder<'_> {
         &mut self,
         tensor: TensorId,
         ipu: IpuId,
-        made: BufferKey,
+        made: &[TensorBuffer],
     ) -> Vec<FragmentItem> {
         if self.plan.spec.output_mode() != OutputMode::Sum {
             return Vec::new();
@@ -299,7 +302,9 @@ impl ProgramBuilder<'_> {
         self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
         let items = self.tables.work(None, name, ipu, &work).items;
         let sum = BufferKey::OutputSum { tensor, ipu };
-        self.flows.note(&items, &[made, sum], &[sum]);
+        let made = made.iter().copied().map(BufferKey::Tensor);
+        let read: Vec<BufferKey> = made.chain([sum]).collect();
+        self.flows.note(&items, &read, &[sum]);
         items
     }
 

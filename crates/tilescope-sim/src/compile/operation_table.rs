@@ -83,7 +83,8 @@ impl<'a> OperationTable<'a> {
     ) -> OperationId {
         let program = self.plan;
         let buffers = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
-            tensors.iter().map(|tensor| program.tensors.buffer(*tensor, stage, ipu, pass)).collect()
+            let of = tensors.iter();
+            of.flat_map(|tensor| program.tensors.buffers(*tensor, stage, ipu, pass)).collect()
         };
         let operands = shapes(&program.graph.types(&node.inputs));
         let results = shapes(&program.graph.types(&node.outputs));

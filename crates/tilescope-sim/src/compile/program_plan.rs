@@ -221,7 +221,7 @@ impl<'a> ProgramPlan<'a> {
         let tensor = boundary.tensor;
         let from = self.ipu(boundary.from_stage);
         let to = self.ipu(boundary.to_stage);
-        let sent = self.tensors.buffer(tensor, boundary.from_stage, from, boundary.from_pass);
+        let sent = self.tensors.owner_buffer(tensor, boundary.from_stage, from, boundary.from_pass);
         // A tensor that was restored for the backward pass is sent from the memory that it was made
         // in.
         let part = match sent.part {

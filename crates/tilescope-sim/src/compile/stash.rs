@@ -64,7 +64,7 @@ impl ProgramBuilder<'_> {
         if restore {
             TensorBuffer { tensor, ipu, part: TensorBufferKind::Restored(stage) }
         } else {
-            self.plan.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward)
+            self.plan.tensors.owner_buffer(tensor, stage, ipu, TrainingPass::Forward)
         }
     }
 

@@ -1,6 +1,8 @@
 //! The memory, the IPU and the lifetime of each tensor.
 
-use crate::graph::{GraphNode, GraphNodeId, ModelGraph, NodeRecomputation, OutputLocation};
+use crate::graph::{
+    GraphNode, GraphNodeId, MemoryOwners, ModelGraph, NodeRecomputation, OutputLocation,
+};
 use crate::operators::LoweringContext;
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
@@ -95,7 +97,7 @@ pub(crate) struct StashPolicy<'a> {
 /// Facts about tensors that follow from the graph, its placement, and the layouts of tensors.
 #[derive(Debug)]
 pub(crate) struct TensorAnalysis {
-    root: Vec<TensorId>,
+    owners: MemoryOwners,
     producer: Vec<Option<GraphNodeId>>,
     stashed: BTreeSet<(TensorId, usize)>,
     recomputed: BTreeSet<(TensorId, usize)>,
@@ -123,9 +125,8 @@ impl TensorAnalysis {
                 producer[output.0] = Some(GraphNodeId(index));
             }
         }
-        let root = alias_roots(graph, placement, lowering);
         let mut tensors = Self {
-            root,
+            owners: memory_owners(graph, placement, lowering),
             producer,
             stashed: BTreeSet::new(),
             recomputed: BTreeSet::new(),
@@ -147,21 +148,21 @@ impl TensorAnalysis {
         tensors
     }
 
-    /// The tensor whose memory this one uses.
-    pub(crate) fn root(&self, tensor: TensorId) -> TensorId {
-        self.root[tensor.0]
+    /// The tensors whose memory this one uses: several for a view of several tensors.
+    pub(crate) fn owners(&self, tensor: TensorId) -> &[TensorId] {
+        self.owners.of(tensor)
     }
 
     /// The location of a tensor until the backward pass, if the model states one.
     pub(crate) fn stated_location(&self, tensor: TensorId) -> Option<OutputLocation> {
-        self.locations.get(&self.root(tensor)).copied()
+        self.owners(tensor).iter().find_map(|owner| self.locations.get(owner)).copied()
     }
 
     fn find_locations(&mut self, graph: &ModelGraph) {
         for node in graph.nodes.iter().filter(|node| node.pass == TrainingPass::Forward) {
             if let Some(location) = node.options.output_location {
-                let roots = node.outputs.iter().map(|output| self.root[output.0]);
-                self.locations.extend(roots.map(|root| (root, location)));
+                let owners = node.outputs.iter().flat_map(|output| self.owners.of(*output));
+                self.locations.extend(owners.map(|owner| (*owner, location)));
             }
         }
     }
@@ -186,15 +187,27 @@ impl TensorAnalysis {
         &self.again[stage]
     }
 
-    /// The memory in which a node of `stage` in `pass` finds a tensor.
-    pub(crate) fn buffer(
+    /// The memory in which a node of `stage` in `pass` finds a tensor: several buffers for a view
+    /// of several tensors.
+    pub(crate) fn buffers(
+        &self,
+        tensor: TensorId,
+        stage: usize,
+        ipu: IpuId,
+        pass: TrainingPass,
+    ) -> impl Iterator<Item = TensorBuffer> + Clone {
+        let owners = self.owners(tensor).iter();
+        owners.map(move |owner| self.owner_buffer(*owner, stage, ipu, pass))
+    }
+
+    /// The memory in which a node of `stage` in `pass` finds a tensor that owns its memory.
+    pub(crate) fn owner_buffer(
         &self,
         tensor: TensorId,
         stage: usize,
         ipu: IpuId,
         pass: TrainingPass,
     ) -> TensorBuffer {
-        let tensor = self.root(tensor);
         let key = (tensor, stage);
         let restored = pass == TrainingPass::Backward
             && (self.stashed.contains(&key) || self.recomputed.contains(&key));
@@ -222,29 +235,37 @@ impl TensorAnalysis {
             .flat_map(|node| placement.stages_of(node.block).map(move |stage| (node, stage)));
         for (node, stage) in readers {
             for input in &node.inputs {
-                let (block, pass) = match self.producer[input.0] {
-                    Some(producer) => {
-                        let builder = &graph.nodes[producer.0];
-                        (builder.block, builder.pass)
+                for owner in self.owners(*input).to_vec() {
+                    // Each stage that reads a view receives what it is a view of from the stage
+                    // that made it. A weight has no such stage: where it is viewed, it is sent.
+                    let made = self.origin(graph, owner).or_else(|| self.origin(graph, *input));
+                    let Some((block, pass)) = made else { continue };
+                    let from = placement.nearest_stage(block, stage);
+                    let has_it = graph.tensor(owner).role == TensorRole::Input
+                        && placement.work_together(from, stage);
+                    // A tensor that a stage received for its forward pass is still there for its
+                    // backward pass.
+                    if from != stage && !has_it {
+                        self.add_boundary(placement, owner, (from, stage), pass, copying);
                     }
-                    // The host sends an input to the stages that read it first.
-                    None if graph.tensor(*input).role == TensorRole::Input => {
-                        (graph.tensor(*input).block, TrainingPass::Forward)
-                    }
-                    None => continue,
-                };
-                let from = placement.nearest_stage(block, stage);
-                let has_it = pass == TrainingPass::Forward
-                    && self.producer[input.0].is_none()
-                    && placement.work_together(from, stage);
-                // A tensor that a stage received for its forward pass is still there for its
-                // backward pass.
-                if from != stage && !has_it {
-                    let tensor = self.root(*input);
-                    self.add_boundary(placement, tensor, (from, stage), pass, copying);
                 }
             }
         }
+    }
+
+    /// The block and the pass in which a tensor is made, or in which the host sends it. The host
+    /// sends an input to the stages that read it first. `None` for tensors that are there before
+    /// the first pass.
+    fn origin(&self, graph: &ModelGraph, tensor: TensorId) -> Option<(BlockId, TrainingPass)> {
+        if let Some(producer) = self.producer[tensor.0] {
+            let builder = &graph.nodes[producer.0];
+            return Some((builder.block, builder.pass));
+        }
+        let made = graph.tensor(tensor);
+        if made.role == TensorRole::Input {
+            return Some((made.block, TrainingPass::Forward));
+        }
+        None
     }
 
     /// Adds a copy from stage to stage. In a pipeline it passes through the stages in between, as
@@ -353,7 +374,7 @@ impl TensorAnalysis {
             });
             let Some(producer) = producer else {
                 if self.is_forward_activation(graph, tensor) {
-                    kept.insert(self.root(tensor));
+                    kept.extend(self.owners(tensor));
                 }
                 continue;
             };
@@ -370,9 +391,10 @@ impl TensorAnalysis {
         }
         for (node, group) in nodes {
             let outputs = &graph.nodes[node.0].outputs;
-            for root in outputs.iter().map(|output| self.root[output.0]) {
-                if !kept.contains(&root) {
-                    self.recomputed.insert((root, stage));
+            for owner in outputs.iter().flat_map(|output| self.owners.of(*output)) {
+                // A weight that a recomputed node views stays where it is.
+                if self.producer[owner.0].is_some() && !kept.contains(owner) {
+                    self.recomputed.insert((*owner, stage));
                 }
             }
             self.again[stage].entry(group).or_default().push(node);
@@ -384,7 +406,7 @@ impl TensorAnalysis {
     fn is_forward_activation(&self, graph: &ModelGraph, tensor: TensorId) -> bool {
         match self.producer[tensor.0] {
             Some(producer) => graph.nodes[producer.0].pass == TrainingPass::Forward,
-            None => graph.tensor(self.root(tensor)).role == TensorRole::Input,
+            None => graph.tensor(tensor).role == TensorRole::Input,
         }
     }
 }
@@ -419,12 +441,12 @@ impl RecomputedNodes {
 }
 
 /// Lets views and in-place results use the memory of their operand.
-fn alias_roots(
+fn memory_owners(
     graph: &ModelGraph,
     placement: &StagePlacement,
     lowering: &LoweringContext,
-) -> Vec<TensorId> {
-    let mut root: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
+) -> MemoryOwners {
+    let mut owners = MemoryOwners::new(graph.tensors.len());
     // True for tensors that have a single reader, which may overwrite them.
     let mut alone = graph.read_once();
     for node in &graph.nodes {
@@ -432,28 +454,39 @@ fn alias_roots(
         let Some((inputs, outputs, always)) = alias.shared_memory(&node.operands()) else {
             continue;
         };
+        // A view of a tensor that another stage sent is a view of the received copy.
+        if always {
+            let is_alone = inputs.iter().all(|input| alone[input.0]);
+            for output in outputs {
+                owners.share(*output, inputs);
+                alone[output.0] &= is_alone;
+            }
+            continue;
+        }
         for input in inputs {
-            let [made, used] =
-                [graph.tensor(*input).block, node.block].map(|of| placement.stage(of));
-            let same_ipu = placement.stages[made].ipu == placement.stages[used].ipu;
-            // Steps of IPUs that share rows are consecutive stages.
-            let here = made == used || graph.row_shards > 1 && same_ipu;
-            // A view of a tensor that another stage sent is a view of the received copy.
+            let used = placement.stage(node.block);
+            // A result does not overwrite the copy that a stage received of a tensor.
+            let here = owners.of(*input).iter().all(|owner| {
+                let made = placement.stage(graph.tensor(*owner).block);
+                let same_ipu = placement.stages[made].ipu == placement.stages[used].ipu;
+                // Steps of IPUs that share rows are consecutive stages.
+                made == used || graph.row_shards > 1 && same_ipu
+            });
             // A result with another shape, type or layout than the operand cannot overwrite it.
             let fit = outputs.iter().all(|output| {
                 graph.tensor(*output).ty == graph.tensor(*input).ty
                     && lowering.layout_number(*output) == lowering.layout_number(*input)
             });
-            if always || here && alone[input.0] && fit {
+            if here && alone[input.0] && fit {
                 for output in outputs {
-                    root[output.0] = root[input.0];
+                    owners.share(*output, &[*input]);
                     alone[output.0] &= alone[input.0];
                 }
                 break;
             }
         }
     }
-    root
+    owners
 }
 
 /// One of the lifetimes of a buffer.

@@ -167,12 +167,17 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> OperationId {
         let gradients: Vec<TensorBuffer> =
-            updates.iter().map(|update| self.update_buffer(update, update.gradient())).collect();
+            updates.iter().flat_map(|of| self.update_buffers(of, of.gradient())).collect();
         self.collective_operation(name, TrainingPass::Update, &gradients, ipu)
     }
 
-    fn update_buffer(&self, update: &ParameterUpdate, tensor: TensorId) -> TensorBuffer {
-        self.plan.tensors.buffer(tensor, update.stage, update.ipu, TrainingPass::Update)
+    fn update_buffers(&self, update: &ParameterUpdate, tensor: TensorId) -> Vec<TensorBuffer> {
+        let ParameterUpdate { stage, ipu, .. } = *update;
+        self.plan.tensors.buffers(tensor, stage, ipu, TrainingPass::Update).collect()
+    }
+
+    fn update_keys(&self, update: &ParameterUpdate, tensor: TensorId) -> Vec<BufferKey> {
+        self.update_buffers(update, tensor).into_iter().map(BufferKey::Tensor).collect()
     }
 
     fn off_chip_operands(&self, node: &GraphNode) -> Vec<TensorId> {
@@ -303,7 +308,7 @@ impl ProgramBuilder<'_> {
             let collective = self.collective(kind, over, &name, (dtype, &elements), operation, ipu);
             let buffers: Vec<BufferKey> = tensors
                 .iter()
-                .map(|(update, tensor)| BufferKey::Tensor(self.update_buffer(update, *tensor)))
+                .flat_map(|(update, tensor)| self.update_keys(update, *tensor))
                 .collect();
             self.flows.note(&collective, &buffers, &buffers);
             items.extend(collective);
@@ -361,8 +366,10 @@ impl ProgramBuilder<'_> {
         }
         self.variables.add_of_work((work, &emitted), operation, &node.name, ipu);
         for tensor in &node.inputs[2..] {
-            let buffer = self.update_buffer(update, *tensor);
-            self.variables.lifetimes.extend_to(buffer, update.state_first..self.tables.next_step());
+            for buffer in self.update_buffers(update, *tensor) {
+                let end = self.tables.next_step();
+                self.variables.lifetimes.extend_to(buffer, update.state_first..end);
+            }
         }
         items
     }
@@ -408,8 +415,8 @@ impl ProgramBuilder<'_> {
             let elements = self.plan.share_layout(tensor).elements;
             let work = OperationWork::of_phase(collective::slice(dtype, &elements));
             let sliced = self.tables.work(Some(update.operation), &name, update.ipu, &work).items;
-            let buffer = BufferKey::Tensor(self.update_buffer(update, tensor));
-            self.flows.note(&sliced, &[buffer], &[]);
+            let read = self.update_keys(update, tensor);
+            self.flows.note(&sliced, &read, &[]);
             items.extend(sliced);
         }
         items
@@ -428,8 +435,8 @@ impl ProgramBuilder<'_> {
         let name = &update.node.name;
         let work = OperationWork::of_phase(fill);
         let items = self.tables.work(Some(update.operation), name, update.ipu, &work).items;
-        let buffer = BufferKey::Tensor(self.update_buffer(update, accumulator));
-        self.flows.note(&items, &[], &[buffer]);
+        let zeroed = self.update_keys(update, accumulator);
+        self.flows.note(&items, &[], &zeroed);
         items
     }
 
@@ -458,8 +465,9 @@ impl ProgramBuilder<'_> {
         for update in updates {
             for tensor in &update.node.inputs {
                 if self.plan.role(*tensor) != TensorRole::OptimizerState {
-                    let buffer = self.update_buffer(update, *tensor);
-                    self.variables.lifetimes.extend_to(buffer, update.first..end);
+                    for buffer in self.update_buffers(update, *tensor) {
+                        self.variables.lifetimes.extend_to(buffer, update.first..end);
+                    }
                 }
             }
         }

@@ -3,6 +3,7 @@
 mod batch_serialization;
 mod builder;
 mod domain_sharding;
+mod memory_owners;
 mod node_options;
 mod tensor_parallel;
 mod train;
@@ -10,6 +11,7 @@ mod train;
 pub use crate::operators::{GraphError, GraphProblem, ImportProblem};
 pub use builder::GraphBuilder;
 pub(crate) use domain_sharding::name_on_all_shards;
+pub(crate) use memory_owners::MemoryOwners;
 pub use node_options::{
     InputExchange, InputSettings, NodeOptions, NodeRecomputation, OutputLocation,
 };
@@ -148,32 +150,35 @@ impl ModelGraph {
             self.tensors.iter().map(|tensor| tensor.role == TensorRole::Parameter).collect();
         for node in &self.nodes {
             let shared = node.operator.output_alias().shared_memory(&node.operands());
-            let Some(([input, ..], views, true)) = shared else { continue };
+            let Some((inputs, views, true)) = shared else { continue };
+            let is_weight = inputs.iter().all(|input| weights[input.0]);
             for view in views {
-                weights[view.0] = weights[input.0];
+                weights[view.0] = is_weight;
             }
         }
         weights
     }
 
-    /// Turns concatenations of views of one tensor into views if they are no larger than that
-    /// tensor (popart willow/src/patterns/inplace.cpp).
+    /// Turns concatenations into views if they are no larger than the tensors that they join
+    /// (popart willow/src/patterns/inplace.cpp).
     #[must_use]
     pub(crate) fn with_joined_views(mut self) -> Self {
-        let mut of: Vec<TensorId> = (0..self.tensors.len()).map(TensorId).collect();
+        let mut owners = MemoryOwners::new(self.tensors.len());
         for node in &mut self.nodes {
-            if let Some(view) = node.operator.view_of_one() {
-                let whole = of[node.inputs[0].0];
-                let is_view = node.inputs.iter().all(|input| of[input.0] == whole);
-                let [made, held] = [node.outputs[0], whole].map(|id| &self.tensors[id.0].ty);
-                if is_view && made.dtype == held.dtype && made.elements() <= held.elements() {
+            if let Some(view) = node.operator.view_of_parts()
+                && let Some(parts) = owners.joinable(&node.inputs)
+            {
+                let made = &self.tensors[node.outputs[0].0].ty;
+                let held = parts.iter().map(|part| &self.tensors[part.0].ty);
+                let is_of_one_type = held.clone().all(|ty| ty.dtype == made.dtype);
+                if is_of_one_type && made.elements() <= held.map(TensorInfo::elements).sum() {
                     node.operator = view;
                 }
             }
             let shared = node.operator.output_alias().shared_memory(&node.operands());
-            if let Some(([input, ..], views, true)) = shared {
+            if let Some((inputs, views, true)) = shared {
                 for view in views {
-                    of[view.0] = of[input.0];
+                    owners.share(*view, inputs);
                 }
             }
         }

@@ -134,10 +134,10 @@ fn operands_are_created_behind_views() {
     }
 }
 
-/// A concatenation of parts of one tensor is a view of it: a rotated axis, or every second row
-/// beside the others. A concatenation of two tensors is a copy.
+/// A concatenation is a view of its operands: a rotated axis, every second row beside the others,
+/// or parts of two tensors. A concatenation that repeats a tensor is a copy.
 #[test]
-fn joining_parts_of_one_tensor_is_free() {
+fn joining_tensors_is_free() {
     let ty = TensorInfo::new([3, 56, 35], DType::Half);
     for axis in 0..3 {
         let size = ty.shape[axis];
@@ -157,6 +157,7 @@ fn joining_parts_of_one_tensor_is_free() {
             graph.apply("rotated", ConcatOp { axis }, &parts).expect("fits");
             graph.apply("sorted", ConcatOp { axis }, &[even, odd]).expect("fits");
             graph.apply("mixed", ConcatOp { axis }, &[parts[0], rest]).expect("fits");
+            graph.apply("repeated", ConcatOp { axis }, &[x, parts[0]]).expect("fits");
             let cycles = node_cycles(&graph.finish().with_joined_views());
             let (copied, views) = cycles.split_last().expect("nodes");
             assert!(views.iter().all(|cycles| cycles.is_zero()), "{axis} {cut}: {views:?}");

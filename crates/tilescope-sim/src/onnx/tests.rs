@@ -5,12 +5,14 @@ use super::*;
 use crate::graph::{GraphNode, GraphProblem, ImportProblem, TrainingConfig};
 use crate::operators::Optimizer;
 use crate::shape::TensorRole;
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use tilescope_fixtures::onnx_file::OnnxFileBuilder;
 use tilescope_fixtures::onnx_text;
 use tilescope_onnx::DimValues;
 use tilescope_report::TrainingPass;
+use tilescope_test_tiers::cases;
 
 /// Import options with the given treatment of patterns.
 fn options(fuse: FuseChoice) -> ImportOptions {
@@ -303,5 +305,42 @@ fn a_single_number_outside_the_file_is_a_weight() {
     for (shift, trained) in [("w:", true), ("f32:=0.5", false)] {
         let graph = imported(&model(shift), FuseChoice::Auto, true).unwrap();
         assert_eq!(is_updated(&graph.train(TRAINING).unwrap(), "shift"), trained);
+    }
+}
+
+/// Nodes of a random graph: for each the numbers of its two operands among earlier values, and the
+/// module of a list that it belongs to, if any.
+fn module_graphs() -> impl Strategy<Value = Vec<(usize, usize, Option<usize>)>> {
+    let node = (0usize..100, 0usize..100, proptest::option::weighted(0.7, 0usize..6));
+    proptest::collection::vec(node, 4..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(40)))]
+    /// Whatever order modules have in the file, and wherever nodes outside of modules are read, data
+    /// only flows from earlier blocks to later ones.
+    #[test]
+    fn no_node_reads_from_a_later_block(nodes in module_graphs()) {
+        let mut text = "opset 17; v0 f32:16,16".to_owned();
+        for (index, (left, right, module)) in nodes.iter().enumerate() {
+            let [left, right] = [left, right].map(|operand| operand % (index + 1));
+            let scope = module.map_or_else(String::new, |module| format!("/layers/layers.{module}"));
+            let made = index + 1;
+            text += &format!("; v{made} = MatMul v{left} v{right} @{scope}/n{made}");
+        }
+        text += "; out";
+        for made in 1..=nodes.len() {
+            text += &format!(" v{made}");
+        }
+        let graph = imported(&onnx_text::model(&text), FuseChoice::None, false).expect("imports");
+        let mut made_in = vec![None; graph.tensors.len()];
+        for node in &graph.nodes {
+            for input in &node.inputs {
+                prop_assert!(made_in[input.0] <= Some(node.block), "{}: {text}", node.name);
+            }
+            for output in &node.outputs {
+                made_in[output.0] = Some(node.block);
+            }
+        }
     }
 }

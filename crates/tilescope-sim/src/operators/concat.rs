@@ -1,5 +1,4 @@
-//! Tensors joined along one axis, by copies on the tiles that hold them. Parts of one tensor are
-//! joined as a view.
+//! Tensors joined along one axis: a view of them, or copies on the tiles that hold them.
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -69,7 +68,7 @@ impl Operator for ConcatOp {
         Some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
     }
 
-    fn view_of_one(&self) -> Option<Arc<dyn Operator>> {
+    fn view_of_parts(&self) -> Option<Arc<dyn Operator>> {
         Some(Arc::new(ConcatViewOp(*self)))
     }
 
@@ -98,19 +97,24 @@ impl ConcatOp {
     /// The layout of the operands one after the other, each in its place.
     fn joined(self, lowering: &mut LoweringContext, node: &NodeOperands) -> TensorLayout {
         let mut elements = TileRuns::empty();
+        let mut largest = node.inputs[0];
         for part in node.inputs {
             let layout = lowering.layout_or_linear(*part);
             elements = tile_runs::add_per_tile(&elements, &layout.elements);
+            let [size, most] = [*part, largest].map(|of| lowering.tensor_type(of).elements());
+            if size > most {
+                largest = *part;
+            }
         }
-        let first = lowering.layout_or_linear(node.inputs[0]);
+        // Parts in other orders are counted as if they were in the order of the largest one.
+        let order = lowering.layout_or_linear(largest).order;
         let [shape, all] =
-            [node.inputs[0], node.outputs[0]].map(|tensor| &lowering.tensor_type(tensor).shape);
-        TensorLayout { elements, order: first.order.resized(shape, all) }
+            [largest, node.outputs[0]].map(|tensor| &lowering.tensor_type(tensor).shape);
+        TensorLayout { elements, order: order.resized(shape, all) }
     }
 }
 
-/// The concatenation of views of one tensor as a view of it (popart willow/src/op/concat.cpp,
-/// ConcatInplace).
+/// The concatenation as a view of its operands (popart willow/src/op/concat.cpp, ConcatInplace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ConcatViewOp(pub ConcatOp);
 

@@ -247,9 +247,8 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Returns an error if no plan exists.
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult;
 
-    /// The operator for operands that are all views of one tensor, if its result is then a view as
-    /// well.
-    fn view_of_one(&self) -> Option<Arc<dyn Operator>> {
+    /// The operator whose result is a view of all operands, if there is one.
+    fn view_of_parts(&self) -> Option<Arc<dyn Operator>> {
         None
     }
 
@@ -267,7 +266,7 @@ pub enum OutputAlias {
     NoAlias,
     /// All outputs are views of this input.
     View(usize),
-    /// The output is a view of all inputs, which are views of one tensor.
+    /// The output is a view of all inputs.
     ViewOfAll,
     /// One of the outputs is a view of a part of an input. The others have memory of their own.
     PartView { input: usize, output: usize },

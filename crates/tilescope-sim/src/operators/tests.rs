@@ -19,6 +19,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use tilescope_report::units::Bytes;
 
+mod joined;
 mod shuffle;
 mod sweep;
 

@@ -123,12 +123,12 @@ fn in_data_order(file: &OnnxGraph, own: &[Option<String>]) -> NodeBlocks {
         of_node.push(read.chain(number).max());
     }
     // Nodes that lead to blocks join the first block that reads them.
+    let leads: Vec<bool> = of_node.iter().map(Option::is_none).collect();
     for at in (0..of_node.len()).rev() {
-        let known = of_node[at].unwrap_or(0);
-        for maker in producers(file, &file.nodes[at]).filter(|maker| own[*maker].is_none()) {
-            if of_node[maker].is_none() {
-                of_node[maker] = Some(known);
-            }
+        let reader = of_node[at].unwrap_or(0);
+        for maker in producers(file, &file.nodes[at]).filter(|maker| leads[*maker]) {
+            let first = of_node[maker].map_or(reader, |first| first.min(reader));
+            of_node[maker] = Some(first);
         }
     }
     let of_node = of_node.into_iter().map(|block| block.unwrap_or(0)).collect();
