@@ -118,4 +118,6 @@ done
 schedule slower-replicas slower-replicas 1000 '&prefs.replicas=true'
 schedule rows rows 700 ""
 schedule rows halos 700 '&axis={"origin":30000,"fraction":0,"scale":50}'
+awk '/^#/ { print; next } { print $1, $2, $2 }' docs/gallery/versions.txt >"$work/versions.txt"
+cp "$work/versions.txt" docs/gallery/versions.txt
 du -ch docs/gallery/*.png | tail -1

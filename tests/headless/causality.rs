@@ -4,6 +4,7 @@
 use crate::common::{RecordedRun, sets};
 use crate::critical_path::check_simulated;
 use tempfile::tempdir;
+use tilescope_fixtures::onnx_text;
 use tilescope_report::units::{Cycles, ProgramId, ReplicaClassId};
 use tilescope_report::{
     ExecutionStep, InvariantViolation, ProgramKind, Report, ReportMeta, ReportWriter, StepLayout,
@@ -15,10 +16,17 @@ use tilescope_sim::simulate;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::{product, sample, slow_tests};
 
+const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
+
+/// A spec or an ONNX file with overrides, or the reason why it is refused.
+fn spec_of(file: &str, overrides: &[&str]) -> Result<Spec, String> {
+    let source = SpecSource::find(file, &sets(&overrides.join(" ")));
+    Spec::build(&source.expect("exists")).map_err(|error| error.to_string())
+}
+
 /// A small perceptron, or the reason why it is refused.
 fn perceptron(overrides: &[&str]) -> Result<Spec, String> {
-    let source = SpecSource::find("tests/data/specs/perceptron.toml", &sets(&overrides.join(" ")));
-    Spec::build(&source.expect("exists")).map_err(|error| error.to_string())
+    spec_of(PERCEPTRON, overrides)
 }
 
 fn broken_laws(spec: &Spec) -> Vec<InvariantViolation> {
@@ -141,15 +149,20 @@ const DOMAINS: Choices = &[
      location.accumulators.sharding_domain=all location.optimizer_state.sharding_domain=all",
 ];
 
-/// Checks the invariants over combinations of some choices, and the refusals over all of them.
-/// Returns the number of allowed combinations.
+/// Checks the invariants of a small perceptron over combinations of some choices, and the refusals
+/// over all of them. Returns the number of allowed combinations.
 fn hold_over(choices: &[Choices]) -> usize {
+    hold_for(PERCEPTRON, choices)
+}
+
+/// Checks the invariants of a spec or an ONNX file as [`hold_over`] does.
+fn hold_for(file: &str, choices: &[Choices]) -> usize {
     let axes: Vec<usize> = choices.iter().map(|alternatives| alternatives.len()).collect();
     let (mut rows, mut specs) = (Vec::new(), Vec::new());
     for row in product(&axes) {
         let chosen = choices.iter().zip(&row).map(|(of, choice)| of[*choice]);
         let overrides: Vec<&str> = chosen.collect();
-        match perceptron(&overrides) {
+        match spec_of(file, &overrides) {
             Ok(spec) => {
                 rows.push(row);
                 specs.push((overrides, spec));
@@ -159,7 +172,7 @@ fn hold_over(choices: &[Choices]) -> usize {
     }
     for place in sample(&rows) {
         let (overrides, spec) = &specs[place];
-        assert_eq!(broken_laws(spec), [], "{overrides:?}");
+        assert_eq!(broken_laws(spec), [], "{file} {overrides:?}");
     }
     specs.len()
 }
@@ -216,6 +229,56 @@ fn every_sharding_over_replicas_is_causal() {
 fn every_order_of_weight_updates_is_causal() {
     let allowed = hold_over(&[&["model.optimizer=adam"], SCHEDULES, SYNC_PATTERNS, LOCATIONS]);
     assert!(allowed > 30, "{allowed}");
+}
+
+/// Modules that all read the result of a node before them, join each other's results, and shuffle
+/// and split what they joined.
+const BRANCHES: &str = "opset 13; x f32:2,8,6,6
+    stem = Conv x w:8,8,1,1 @/stem/Conv
+    a = Conv stem w:8,8,1,1 @/layers/layers.0/Conv
+    b = Conv stem w:8,8,3,3 pads=1,1,1,1 @/layers/layers.1/Conv
+    joined = Concat a b axis=1 @/layers/layers.1/Concat
+    left right = Split joined axis=1 @/layers/layers.2/Split
+    c = Conv left w:8,8,1,1 @/layers/layers.2/Conv
+    d = Relu c @/layers/layers.2/Relu
+    mixed = Concat right d axis=1 @/layers/layers.2/Concat
+    cut = Reshape mixed i64:5=2,2,8,6,6 @/layers/layers.2/Reshape
+    turned = Transpose cut perm=0,2,1,3,4 @/layers/layers.2/Transpose
+    shuffled = Reshape turned i64:4=2,16,6,6 @/layers/layers.3/Reshape
+    e = Conv shuffled w:8,16,1,1 @/layers/layers.3/Conv
+    f = Add e a @/layers/layers.3/Add
+    g = Concat f right axis=1 @/layers/layers.3/Concat
+    h = Conv g w:8,16,1,1 @/layers/layers.4/Conv; out h";
+
+/// Executions of graphs whose tensors are read by several stages, as views and whole.
+const GRAPH_EXECUTIONS: Choices = &[
+    "",
+    "execution=sharded target.ipus=2",
+    "execution=phased target.ipus=2",
+    "execution=phased execution_phase_settings.stages=1 target.ipus=2",
+    "execution=pipelined target.ipus=2 gradient_accumulation=8",
+    "execution=pipelined target.ipus=3 gradient_accumulation=9",
+    "execution=pipelined target.ipus=2 gradient_accumulation=8 pipeline_schedule=interleaved",
+];
+
+const RECOMPUTATION: Choices = &["", "recomputation=auto", "recomputation=pipeline"];
+
+#[test]
+fn branches_that_join_are_causal() {
+    let directory = tempdir().expect("a directory");
+    let file = directory.path().join("branches.onnx");
+    std::fs::write(&file, onnx_text::model(BRANCHES).bytes()).expect("written");
+    const TRAINED: Choices = &["model.training=true model.loss=identity"];
+    let choices = [TRAINED, GRAPH_EXECUTIONS, LOCATIONS, RECOMPUTATION];
+    let allowed = hold_for(file.to_str().expect("UTF-8"), &choices);
+    assert!(allowed > 60, "{allowed}");
+}
+
+#[test]
+fn recurrent_layers_are_causal() {
+    let choices = [LOCATIONS, REPLICAS, &["num_io_tiles=0", "num_io_tiles=32"][..]];
+    let allowed = hold_for("tests/data/onnx/lstm.onnx", &choices);
+    assert!(allowed > 20, "{allowed}");
 }
 
 /// Stages of single operations, of half a graph, that return to an IPU, and three IPUs.

@@ -39,6 +39,29 @@ fn every_view_is_in_the_readme() {
     }
 }
 
+/// Pictures are as old as the look of their view at most: `docs/gallery/versions.txt` has the version
+/// of each view and the version that was drawn.
+#[test]
+fn the_gallery_shows_every_view_as_it_looks_now() {
+    let text = document("docs/gallery/versions.txt");
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split(' ').collect())
+        .collect();
+    let views = stdout(&tilescope(&["export", "--list-views"]));
+    let listed: Vec<&str> = lines.iter().map(|line| line[0]).collect();
+    assert_eq!(listed, views.lines().collect::<Vec<_>>());
+    for line in lines {
+        let [view, now, drawn] = line[..] else { panic!("three columns: {line:?}") };
+        assert_eq!(drawn, now, "{view} has changed its look: run docs/gallery/make.sh");
+        for theme in ["light", "dark"] {
+            let picture = root().join(format!("docs/gallery/{view}-{theme}.png"));
+            assert!(picture.is_file(), "{}", picture.display());
+        }
+    }
+}
+
 /// Every document in the repository.
 fn documents() -> Vec<PathBuf> {
     let folders = ["", "docs", "docs/gallery"];

@@ -94,8 +94,12 @@ impl<'a> DataFlowRecorder<'a> {
         }
     }
 
-    /// Records that the memory of `freed` can be reused when `items` end.
+    /// Records that the memory of `freed` can be reused when `items` end. Nothing is recorded if
+    /// they end with a loop, because its last program runs again.
     pub(super) fn note_free(&mut self, items: &[FragmentItem], freed: &[BufferKey]) {
+        if let Some(FragmentItem::Loop { .. }) = items.last() {
+            return;
+        }
         let Some(last) = last_leaf(items) else { return };
         let flow = self.begin_flow();
         for key in freed {
