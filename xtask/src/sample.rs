@@ -27,8 +27,9 @@ const PAGE_FOLDERS: [&str; 2] = ["docs", "assets/help"];
 /// The number of words from which a string literal counts as a text for users.
 const TEXT_WORDS: usize = 3;
 
-/// First words of string literals in SQL.
-const SQL_WORDS: [&str; 7] = ["CREATE", "DELETE", "INSERT", "PRAGMA", "SELECT", "UPDATE", "WITH"];
+/// First words of string literals in SQL, or of parts of a statement.
+const SQL_WORDS: [&str; 10] =
+    ["CREATE", "DELETE", "FROM", "INSERT", "ORDER", "PRAGMA", "SELECT", "UPDATE", "WHERE", "WITH"];
 
 /// Attributes whose strings only developers read.
 const SILENT_ATTRIBUTES: [&str; 5] = ["allow", "cfg", "cfg_attr", "deprecated", "expect"];
@@ -292,7 +293,7 @@ mod tests {
         let found = passages(
             "fn f() {\n    g(\"no such file\");\n    h!(\"{} of many tiles\", 1);\n    g(\"short\");\n\
              assert!(x, \"one two three\");\n    x.expect(\"one two three\");\n\
-             panic!(\"one two three\");\n    g(\"SELECT a FROM steps\");\n}\n\
+             panic!(\"one two three\");\n    g(\"SELECT a FROM steps\"); g(\"ORDER BY id DESC\");\n}\n\
              #[error(\"no such table\")]\n#[expect(dead_code, reason = \"for one test\")]\nstruct A;\n\
              #[cfg(test)]\nmod tests { fn t() { g(\"one two three\"); } }\n",
         );
