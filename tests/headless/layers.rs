@@ -107,7 +107,7 @@ fn window_sources() -> Vec<FloorSource> {
 /// The floors of the simulator, the lowest first, from the row in ARCHITECTURE.md.
 fn floors_of_the_simulator() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let (_, row) = text.split_once("as the absence of circles: ").expect("the row");
+    let (_, row) = text.split_once("that there are no circles: ").expect("the row");
     let (row, _) = row.split_once(". ").expect("the end of the row");
     row.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

@@ -285,7 +285,7 @@ fn query_ends_with_the_right_code() {
 
 /// In separate processes: the limit on memory applies to a process.
 #[test]
-fn bombs_go_out() {
+fn expensive_queries_are_interrupted() {
     let directory = report(StepLayout::Columns);
     let place = place(&directory);
     let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));

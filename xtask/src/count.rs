@@ -183,16 +183,16 @@ struct DocBlock {
 }
 
 /// One line of a doc comment, or a block `/** */`.
-struct DocComment {
+pub(crate) struct DocComment {
     is_inner: bool,
-    text: String,
+    pub(crate) text: String,
     /// The number of tokens that it is to a lexer.
-    tokens: usize,
+    pub(crate) tokens: usize,
 }
 
 /// The doc comment at the head of `tokens`: `///` is `#[doc = "…"]` to a lexer, `//!` is
 /// `#![doc = "…"]`.
-fn doc_comment(tokens: &[TokenTree]) -> Option<DocComment> {
+pub(crate) fn doc_comment(tokens: &[TokenTree]) -> Option<DocComment> {
     let (hash, group, is_inner) = match tokens {
         [TokenTree::Punct(hash), TokenTree::Group(group), ..] => (hash, group, false),
         [TokenTree::Punct(hash), TokenTree::Punct(_), TokenTree::Group(group), ..] => {
@@ -217,19 +217,19 @@ fn doc_comment(tokens: &[TokenTree]) -> Option<DocComment> {
 }
 
 /// The value of a string literal; none for other tokens.
-fn string_literal(token: &TokenTree) -> Option<String> {
+pub(crate) fn string_literal(token: &TokenTree) -> Option<String> {
     let TokenTree::Literal(literal) = token else { return None };
     Some(syn::parse_str::<syn::LitStr>(&literal.to_string()).ok()?.value())
 }
 
-fn is_assertion(tokens: &[TokenTree]) -> bool {
+pub(crate) fn is_assertion(tokens: &[TokenTree]) -> bool {
     let [TokenTree::Ident(name), TokenTree::Punct(mark), TokenTree::Group(_), ..] = tokens else {
         return false;
     };
     mark.as_char() == '!' && ASSERTIONS.iter().any(|assertion| name == assertion)
 }
 
-fn is_unwrap(tokens: &[TokenTree]) -> bool {
+pub(crate) fn is_unwrap(tokens: &[TokenTree]) -> bool {
     let [TokenTree::Punct(dot), TokenTree::Ident(name), TokenTree::Group(group), ..] = tokens
     else {
         return false;

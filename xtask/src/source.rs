@@ -18,7 +18,7 @@ const CRATE_PREFIX: &str = "tilescope";
 
 /// Crates under `crates/` that only tests depend on, by their name without the prefix: all their
 /// lines are test lines.
-const TEST_CRATES: [&str; 4] = ["benches", "fixtures", "test_support", "testing"];
+const TEST_CRATES: [&str; 4] = ["benches", "fixtures", "test_support", "test_tiers"];
 
 /// A path of module names, from the root of the workspace down.
 pub(crate) type ModulePath = Vec<String>;

@@ -39,7 +39,7 @@ pub struct ReplicaWaitSummary {
     pub host_cycles: Cycles,
     /// Cycles of waiting for later replicas, on all IPUs of a replica.
     pub others_cycles: Cycles,
-    /// Least and most cycles behind the first replica at the points where all synchronise.
+    /// The least and most cycles by which they arrive after the first replica at common syncs.
     pub behind_least: Cycles,
     pub behind_most: Cycles,
 }

@@ -16,7 +16,7 @@ use tilescope_report::{REPORT_FILE, Report, ReportError};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/page.html.j2");
 const STYLE: &str = include_str!("../../../assets/report/page.css");
-/// How shapes and words of pictures look, a rule in a line.
+/// The style sheet of shapes and text in pictures, with one rule per line.
 pub(crate) const PICTURE_STYLE: &str = include_str!("../../../assets/report/picture.css");
 const SCRIPT: &str = include_str!("../../../assets/report/page.js");
 

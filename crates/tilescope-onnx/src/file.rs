@@ -40,8 +40,8 @@ pub struct Symbol {
     pub name: String,
     /// Input and axis of each occurrence.
     pub places: Vec<(String, usize)>,
-    /// True if it is the batch: by its name, or because it is dimension 0 of all inputs that have
-    /// dimensions.
+    /// True for the batch dimension: by its name, or because it is dimension 0 of all inputs that
+    /// have dimensions.
     pub is_batch: bool,
 }
 

@@ -218,7 +218,7 @@ fn combinations(found: &[InsightFinding]) -> Vec<InsightFinding> {
     combined
 }
 
-/// Several proposals at once; none where they set a key to different values.
+/// Several proposals combined. `None` if they set a key to different values.
 fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
     let mut changes = SpecChanges::new();
     let mut prices = Vec::new();

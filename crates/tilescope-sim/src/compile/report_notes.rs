@@ -558,8 +558,7 @@ fn long_stream(name: &str, copy: &HostStreamCopy) -> String {
     )
 }
 
-/// A note on the host memory of the stream buffers, which hold one micro-batch for each prefetched
-/// one.
+/// A note on the host memory of the stream buffers, which hold every prefetched micro-batch.
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let inputs: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;

@@ -77,7 +77,7 @@ impl Optimizer {
         Self::ALL.into_iter().find(|optimizer| optimizer.name() == name)
     }
 
-    /// Its state tensors: the prefix of PopART's names, and the element type if it differs from the
+    /// The state tensors: the prefix of PopART's names, and the element type if it differs from the
     /// parameter's. Second moments of halves would underflow (graphcore/examples nlp/bert/pytorch
     /// optimization.py: second_order_momentum_accum_type float). If gradients are accumulated, a
     /// combined momentum is the accumulator.

@@ -249,7 +249,7 @@ macro_rules! spec_words {
 /// Declares a table of a spec, with one entry per key.
 ///
 /// ```text
-/// /// What it means: documentation of the field, and the text that users read.
+/// /// Its meaning: documentation of the field, and the text that users read.
 /// field as "key": Type = default, in Form::Integer(1, 8), written "0.1e1" => {
 ///     shows_in: "Execution trace", poptorch: "poptorch.Options.x",
 /// }

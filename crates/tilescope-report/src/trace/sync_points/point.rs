@@ -58,7 +58,7 @@ pub(crate) enum SyncPointKind {
 pub(crate) struct LaneJoin {
     /// The program of the step that they share.
     pub(crate) program: Option<ProgramId>,
-    /// True if they wait inside that step, as in a sync; false if they wait before it.
+    /// True if the lanes wait inside that step, as in a sync; false if they wait before it.
     pub(crate) in_shared_step: bool,
     /// Cycles from the last arrival to the release.
     pub(crate) cost: Cycles,

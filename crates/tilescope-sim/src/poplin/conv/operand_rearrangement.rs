@@ -114,7 +114,7 @@ impl BlockTransposition {
     }
 
     /// Estimates the speed at which the tiles transpose the blocks of a fully connected layer.
-    /// Higher is faster. Blocks of which one is not contiguous afterwards, `is_scattered`, are
+    /// Higher is faster. If a block is not contiguous afterwards, `is_scattered`, the blocks are
     /// gathered once more (poplibs `Convolution.cpp` blockScore).
     pub(crate) fn score(&self, data_type: DType, is_scattered: bool) -> f64 {
         let TransposeBlockShape { from, to } = self.blocks;
