@@ -91,6 +91,28 @@ fn commands_and_pages_write_numbers_for_people() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Commands that simulate write numbers for people as well.
+#[test]
+fn experiments_write_numbers_for_people() {
+    const SPEC: &str = "tests/data/specs/perceptron.toml";
+    let commands: [&[&str]; 6] = [
+        &["sweep", SPEC, "--vary", "model.batch_size=8,16,32"],
+        &["tune", SPEC, "--budget", "4"],
+        &["sensitivity", SPEC],
+        &["series", REPORTS[1], REPORTS[0], REPORTS[2]],
+        &["validate", "tests/data/few_ops.csv"],
+        &["model"],
+    ];
+    let mut wrong = Vec::new();
+    for command in commands {
+        let text = stdout(&tilescope(command));
+        assert!(text.contains(char::is_numeric), "{command:?}: {text}");
+        let faults = faults(&text).into_iter().take(5);
+        wrong.extend(faults.map(|fault| format!("{}: {fault}", command[0])));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn faults_are_found() {
     for text in ["takes 12345 cycles", "1850000000.0", "26.0 us", "0.000002266 s", "1.1804511e-5"] {
