@@ -140,9 +140,8 @@ fn streams_that_are_too_long_are_reported() {
     };
     let told = warnings(file, &[]);
     for (warning, name) in told.iter().zip(["relu_o", "x"]) {
-        let said = format!(
-            "Warning: The host stream of {name} has 149,766,584 bytes for each micro-batch"
-        );
+        let said =
+            format!("Warning: The host stream of {name} has 149,766,584 bytes per micro-batch");
         assert!(warning.starts_with(&said), "{warning}");
     }
     assert!(told[0].contains("options.output_type") && told[1].contains("options.input_type"));
@@ -163,7 +162,8 @@ fn options_without_effect_are_reported() {
         let factor = format!("options.serialize_matmul_factor={factor}");
         notes("mnist_pipeline", &["options.serialize_matmul=output_channels", &factor])
     };
-    let said = "options.serialize_matmul_factor = 7 divides the size along that dimension of none";
+    let said =
+        "options.serialize_matmul_factor = 7 does not divide that dimension of any linear layer";
     assert!(factor(7).contains(said), "{}", factor(7));
     assert!(!factor(2).contains("serialize_matmul"), "{}", factor(2));
 
@@ -171,7 +171,7 @@ fn options_without_effect_are_reported() {
     let one = ["target.ipus=1", "options.stages=[]", off_chip];
     assert!(notes("mnist_pipeline", &one).contains("stay on the chip: its backward pass"));
     let inference = ["model.training=false", "options.gradient_accumulation=1", off_chip];
-    assert!(notes("mnist_pipeline", &inference).contains("stay on the chip whatever"));
+    assert!(notes("mnist_pipeline", &inference).contains("on_chip has no effect in inference"));
     assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
 }
 
@@ -230,7 +230,7 @@ fn layers_that_cannot_be_computed_in_parts_are_refused() {
         ),
         ("[\"layer0/ff1\", \"embeddings/norm\"]", "2", "no linear layer \"embeddings/norm\""),
         ("[\"head/decoder\"]", "5", "factor = 5 does not divide the "),
-        ("[\"*/ff1\"]", "7", "of layer \"layer0/ff1\", nor those of others of this name"),
+        ("[\"*/ff1\"]", "7", "of layer \"layer0/ff1\" or of other layers with this name"),
     ] {
         let list = format!("options.serialize_matmul_layers={layers}");
         let refusal = common::refusal("bert_base_pod16", &[&list, columns, &cut(factor)]);
