@@ -256,7 +256,7 @@ fn annotated_operations_and_their_gradients_run_where_they_are_put() {
 fn impossible_stages_are_refused_with_the_nearest_operation() {
     for (stages, words) in [
         ("[\"L0\",\"L1/relo\"]", "did you mean L1/relu"),
-        ("[\"L1\",\"L0\"]", "follow the order of the data"),
+        ("[\"L1\",\"L0\"]", "must follow the data flow"),
         ("[\"L0\",\"L1/relu\",\"L1/relu\"]", "in two stages"),
         ("[\"L0\",\"*\",\"L0\"]", "in two stages"),
     ] {

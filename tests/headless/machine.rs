@@ -136,16 +136,19 @@ fn impossible_constants_are_refused() {
     let cases: &[(&[&str], &str)] = &[
         (&["target.machine.tiles=1"], "from 64 to 16384"),
         (&["target.machine.tiles=1000000"], "from 64 to 16384"),
-        (&["target.machine.tiles=1500"], "no whole columns of 64; the next are 1,472 and 1,536"),
+        (
+            &["target.machine.tiles=1500"],
+            "whole columns of 64; the nearest numbers are 1,472 and 1,536",
+        ),
         (&["target.machine.tiles=16384", "target.ipus=128"], "than the 1,048,576 tiles"),
-        (&["target.machine.bytes_per_tile=700000"], "the next are 688,128 and 704,512"),
-        (&["target.machine.interleaved_offset=16385"], "no whole memory elements"),
+        (&["target.machine.bytes_per_tile=700000"], "the nearest sizes are 688,128 and 704,512"),
+        (&["target.machine.interleaved_offset=16385"], "not a multiple of the memory element size"),
         (&["target.machine.interleaved_offset=638976"], "a tile has 638,976 bytes"),
         (
             &["target.machine.host_bytes_per_second=1e9", "options.host.bytes_per_second=1e9"],
             "options.host.bytes_per_second",
         ),
-        (&["target.machine.tiles=64", "options.num_io_tiles=64"], "leave none for compute"),
+        (&["target.machine.tiles=64", "options.num_io_tiles=64"], "leave no compute tiles"),
         (&["target.machine.workers=12"], "unknown key"),
         (&["target.power_watts=-1"], "target.power_watts"),
         (&["target.price_per_hour=nan"], "target.price_per_hour"),

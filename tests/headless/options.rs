@@ -119,7 +119,7 @@ fn a_list_has_a_proportion_for_each_ipu() {
     let file = "tests/data/specs/proportion_per_ipu.toml";
     common::spec(file, &[]);
     for (list, said) in [
-        ("[0.2, 0.3]", "one value for each IPU of a replica: 4 as target.ipus says, not 2"),
+        ("[0.2, 0.3]", "one value per IPU of a replica: target.ipus = 4, but the list has 2"),
         ("[]", "a list of one for each IPU of a replica"),
         ("[0.2, 0.3, 0.0, 0.4]", "expected a number above 0"),
         ("[\"auto\", 0.3, 0.1, 0.4]", "expected a number above 0"),
@@ -367,7 +367,7 @@ fn more_blocks_than_ipus_are_split_as_the_message_proposes() {
             };
             let refused = with("").expect_err("too many blocks").to_string();
             let said =
-                format!("an IPU for each of the {blocks} blocks of the model, and target.ipus");
+                format!("one IPU for each of the {blocks} blocks of the model, but target.ipus");
             assert!(
                 refused.starts_with("options.auto_stage") && refused.contains(&said),
                 "{refused}"
@@ -434,7 +434,7 @@ fn advice_for_files_depends_on_their_types() {
         }
     }
     let refusal = common::refusal("mnist_pipeline", &["model.precision=as_is"]);
-    assert!(refusal.contains("types of an ONNX file"), "{refusal}");
+    assert!(refusal.contains("requires an ONNX file"), "{refusal}");
 }
 
 /// The micro-batch of a file is processed in parts, whether the file has a symbol for samples or

@@ -301,14 +301,14 @@ fn tiles(spec: &Spec) -> SpecConflict {
     let problem = if !tiles.is_multiple_of(column) {
         let fewer = tiles / column * column;
         format!(
-            "{} tiles are no whole columns of {column}; the next are {} and {}",
+            "{} tiles do not form whole columns of {column}; the nearest numbers are {} and {}",
             grouped(tiles.into()),
             grouped(fewer.into()),
             grouped((fewer + column).into())
         )
     } else if tiles > MAX_TILES_PER_REPLICA / ipus {
         format!(
-            "{ipus} IPUs of {} tiles are more than the {} tiles a report can hold",
+            "{ipus} IPUs of {} tiles exceed the {} tiles that a report can hold",
             grouped(tiles.into()),
             grouped(MAX_TILES_PER_REPLICA.into())
         )
@@ -330,7 +330,8 @@ fn memory(spec: &Spec) -> SpecConflict {
         if bytes % element != Bytes::ZERO {
             let fewer = bytes.0 / element.0 * element.0;
             let problem = format!(
-                "{} bytes are no whole memory elements of {}; the next are {} and {}",
+                "{} bytes are not a multiple of the memory element size {}; the nearest sizes are \
+                 {} and {}",
                 grouped(bytes.0),
                 grouped(element.0),
                 grouped(fewer),
@@ -356,7 +357,7 @@ fn host_rates(values: &CheckedSpecValues) -> SpecConflict {
     if !both {
         return None;
     }
-    Some((key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
+    Some((key, format!("{OWN_HOST_RATE} already sets the rate of the host; remove one of them")))
 }
 
 #[cfg(test)]
