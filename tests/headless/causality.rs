@@ -326,7 +326,7 @@ fn a_load_before_its_store_is_detected() {
             (steps[at(store)].program, steps[at(load)].program) = (later, first);
         }
     });
-    assert_tells(&found, "reads_follow_writes", "which nobody wrote");
+    assert_tells(&found, "reads_follow_writes", "before it is written");
 }
 
 #[test]
@@ -335,8 +335,8 @@ fn a_sync_without_one_of_its_ipus_is_detected() {
         let exchange = position(compiled, steps, |kind, _| kind == ProgramKind::GlobalExchange);
         steps[exchange - 1].ipus.remove(0);
     });
-    assert_tells(&found, "copies_are_synced", "did not wait for each other");
-    assert_tells(&found, "syncs_are_of_groups", "which are no sync group");
+    assert_tells(&found, "copies_are_synced", "have not waited for each other");
+    assert_tells(&found, "syncs_are_of_groups", "do not form a sync group");
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn a_missing_replica_is_detected() {
         let sync = first_collective(compiled, steps) - 1;
         steps[sync].other_replicas.retain(|(class, _)| *class != ReplicaClassId(3));
     });
-    assert_tells(&found, "replicas_wait_for_each_other", "3 of 4 classes come to it");
+    assert_tells(&found, "replicas_wait_for_each_other", "only 3 of 4 classes reach it");
     assert_tells(&found, "copies_are_synced", "of replica class 3");
 }
 

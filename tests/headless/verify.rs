@@ -354,7 +354,7 @@ fn misplaced_marks(report: &ReportBuilder) -> Vec<String> {
     let path = report.write(directory.path()).expect("writes");
     let mut misplaced = Vec::new();
     for violation in Report::open(&path).expect("opens").verify().expect("reads") {
-        if violation.text.contains(", its steps from ") {
+        if violation.text.contains(", but its steps span ") {
             misplaced.push(violation.text);
         }
     }

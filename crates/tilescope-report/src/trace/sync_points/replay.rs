@@ -248,10 +248,10 @@ impl<'a> Comparison<'a> {
         let stored = self.store.beside_compute()?;
         Ok(match self.wrong {
             None if self.stored.is_some() => {
-                Some("there are more sync points than the steps have".to_owned())
+                Some("there are more sync points than sync steps".to_owned())
             }
             None if stored != beside => {
-                Some("trace_beside does not say what ran beside compute tiles".to_owned())
+                Some("trace_beside does not match the steps beside compute tiles".to_owned())
             }
             wrong => wrong,
         })
@@ -271,14 +271,14 @@ fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     };
     match pairs.find(|(found, stored)| found != stored) {
         Some((found, stored)) => format!(
-            "the steps have {} at {}, the sync points {} at {}",
+            "the steps have {} at {}, but the sync points have {} at {}",
             describe(found),
             found.release.0,
             describe(stored),
             stored.release.0
         ),
         None => format!(
-            "the steps have {} sync points in a row, {} are stored",
+            "the steps have {} consecutive sync points, but {} are stored",
             found.len(),
             stored.len()
         ),
