@@ -291,8 +291,8 @@ fn laws_broken_by(
 
 #[track_caller]
 fn assert_tells(found: &[InvariantViolation], law: &str, words: &str) {
-    let told = found.iter().any(|found| found.law == law && found.text.contains(words));
-    assert!(told, "{law} ({words}) is not among {found:?}");
+    let is_reported = found.iter().any(|found| found.law == law && found.text.contains(words));
+    assert!(is_reported, "{law} ({words}) is not among {found:?}");
 }
 
 fn position(

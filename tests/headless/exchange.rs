@@ -176,8 +176,8 @@ fn tiles_arrive_when_they_are_done(
     }
     for row in rows {
         if let Some(arrivals) = row.run.and_then(|run| run.arrivals.ok()) {
-            let told = spreads.get(&(row.program, row.ipu)).copied().unwrap_or_default();
-            assert_eq!(arrivals.spread, told, "{name}: {} on IPU {}", row.name, row.ipu);
+            let listed = spreads.get(&(row.program, row.ipu)).copied().unwrap_or_default();
+            assert_eq!(arrivals.spread, listed, "{name}: {} on IPU {}", row.name, row.ipu);
         }
     }
 }

@@ -113,8 +113,8 @@ fn decisions_are_checked_and_kept() {
     assert!(wrong.contains("then") && wrong.contains("else"), "{wrong}");
     let open = refusal("if_on_input.onnx", &[]);
     assert!(open.contains("set model.branch.if to then or else"), "{open}");
-    let nobody = refusal("opset24.onnx", &["model.trips.loop=3"]);
-    assert!(nobody.contains("\"loop\""), "{nobody}");
+    let unused = refusal("opset24.onnx", &["model.trips.loop=3"]);
+    assert!(unused.contains("\"loop\""), "{unused}");
 }
 
 /// Names have no meaning to the machine.

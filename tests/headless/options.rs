@@ -138,13 +138,16 @@ fn streams_that_are_too_long_are_reported() {
         let notes = compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes;
         notes.into_iter().filter(|note| note.contains("host stream")).collect::<Vec<String>>()
     };
-    let told = warnings(file, &[]);
-    for (warning, name) in told.iter().zip(["relu_o", "x"]) {
+    let long_streams = warnings(file, &[]);
+    for (warning, name) in long_streams.iter().zip(["relu_o", "x"]) {
         let said =
             format!("Warning: The host stream of {name} has 149,766,584 bytes per micro-batch");
         assert!(warning.starts_with(&said), "{warning}");
     }
-    assert!(told[0].contains("options.output_type") && told[1].contains("options.input_type"));
+    assert!(
+        long_streams[0].contains("options.output_type")
+            && long_streams[1].contains("options.input_type")
+    );
     assert_eq!(
         warnings(file, &["options.input_type=float16", "options.output_type=float16"]),
         [""; 0]

@@ -390,10 +390,10 @@ fn other_sqlite_programs_get_a_hint() {
         assert!(views.iter().any(|view| view == table), "{table}");
         for sql in ["SELECT * FROM", "SELECT count(*) FROM", "SELECT 1 FROM"] {
             let error = db.prepare(&format!("{sql} {table}")).expect_err(table).to_string();
-            let told = format!(
+            let message = format!(
                 "{table}: a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'"
             );
-            assert!(error.contains(&told), "{error}");
+            assert!(error.contains(&message), "{error}");
         }
     }
     for (program, arguments) in [

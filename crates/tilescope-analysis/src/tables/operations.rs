@@ -44,8 +44,8 @@ impl OperationColumn {
     /// The figure of an operation; missing if it was not recorded.
     pub fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableCell {
         let recorded = self.part.is_none_or(|part| report.has(part));
-        let told = recorded && (!self.model || layer == OperationLayer::Model);
-        if told { self.value(row) } else { TableCell::Missing }
+        let is_known = recorded && (!self.model || layer == OperationLayer::Model);
+        if is_known { self.value(row) } else { TableCell::Missing }
     }
 
     /// The figure of an operation, without a check that it was recorded.

@@ -92,9 +92,9 @@ impl Findings {
     }
 
     fn add_to(self, check: &mut InvariantCheck) {
-        let told = self.texts.len();
+        let kept = self.texts.len();
         self.texts.into_iter().for_each(|text| check.check(false, || text));
-        check.broken += self.count - told;
+        check.broken += self.count - kept;
     }
 }
 
@@ -337,8 +337,8 @@ impl Report {
         let classes = self.replica_classes()?;
         let count = trace.classes().count();
         law.check(!is_ours || count == classes.classes.len().max(1), || {
-            let told = classes.classes.len();
-            format!("there are {told} classes of replicas, but lanes of {count}")
+            let listed = classes.classes.len();
+            format!("there are {listed} classes of replicas, but lanes of {count}")
         });
         let classes = (&classes, count);
         let rings = self.replica_rings()?;
@@ -383,8 +383,8 @@ impl Report {
         self.verify_steps(&lanes, &mut law)?;
         mark_cycles.tell(&mut law);
         let steps = self.step_count()?;
-        let told = self.meta.get("steps").and_then(|told| told.parse().ok());
-        law.check(told == Some(steps), || format!("meta does not record {steps} steps"));
+        let recorded = self.meta.get("steps").and_then(|recorded| recorded.parse().ok());
+        law.check(recorded == Some(steps), || format!("meta does not record {steps} steps"));
         let last = lanes.iter().filter_map(|lane| lane.last).map(|(step, _)| step).max();
         if has_rows {
             return self.verify_rows(&trace, &mut law, &mut |id| {
