@@ -383,7 +383,7 @@ fn any_number_can_be_the_loss() {
     let wide = refusal("guide_mnist.onnx", &["model.training=true", "model.loss_output=19"]);
     assert!(wide.contains("[40, 10]") && wide.contains("identity"), "{wide}");
     let wrong = refusal("guide_mnist.onnx", &["model.loss=identity", "model.loss_output=\"91\""]);
-    assert!(wrong.contains("is one of 19"), "{wrong}");
+    assert!(wrong.contains("must be one of 19"), "{wrong}");
     let frozen = refusal("guide_mnist.onnx", &["model.loss=identity", "model.frozen=[\".*\"]"]);
     assert!(frozen.contains("this loss does not depend on any trained weight"), "{frozen}");
 }
