@@ -305,14 +305,14 @@ impl ReportSeries {
         let unit = self.unit(asked);
         if unit != asked {
             let unit = asked.name();
-            notes.push(format!("Figures are per run: no report says how many {unit}s it took."));
+            notes.push(format!("Figures are per run: no report records its number of {unit}s."));
         }
         for run in &self.runs {
             if run.not_executed.is_none() && unit.count(run.work).is_none() {
                 let name = &run.name;
                 let unit = unit.name();
                 notes.push(format!(
-                    "{name} has no figures per {unit}: it does not say how many {unit}s it took."
+                    "{name} has no figures per {unit}: it does not record its number of {unit}s."
                 ));
             }
         }

@@ -44,7 +44,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
             Some(column) => (column.shown || MORE.contains(&column.key)) && is_recorded(at),
         });
     let caption = match layer {
-        OperationLayer::Model => "What every operation of the model costs",
+        OperationLayer::Model => "Cost of every operation of the model",
         _ => "What every library call costs",
     };
     blocks.push(Block::Table { table: HtmlTable::new("operations", caption, &shown) });
