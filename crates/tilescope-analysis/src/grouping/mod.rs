@@ -121,8 +121,8 @@ pub const NO_LABEL: &str = "(none)";
 pub enum GroupingError {
     /// They name no operations.
     #[error(
-        "no column of the table {table:?} names operations, so its rows have no groups; in SQL, \
-             layer_of(name) and others group by the name of a program"
+        "no column of the table {table:?} names operations, so its rows cannot be grouped; in SQL, \
+         layer_of(name) and similar functions group by the name of a program"
     )]
     NoGroups { table: String },
     /// The report cannot be read.
