@@ -258,7 +258,7 @@ mod tests {
             ("options.num_io_tile=32", 0..19, "did you mean options.num_io_tiles?"),
             ("options.num_io_tiles=", 21..21, "expected a value of options.num_io_tiles: a whole"),
             ("options.num_io_tiles=32,,64", 24..24, "expected a value"),
-            ("options.num_io_tiles=32,many", 24..28, "from 0 to 1470, found the text \"many\""),
+            ("options.num_io_tiles=32,many", 24..28, "from 0 to 1470, found the string \"many\""),
             ("options.num_io_tiles=32,64,32", 27..29, "32 is there twice"),
             ("options.num_io_tiles=64..32", 21..27, "a range goes up"),
             ("options.num_io_tiles=0..64:x2", 21..22, "begins above 0"),

@@ -140,11 +140,11 @@ fn errors_name_file_line_key_and_the_nearest_valid_word() {
         ),
         (
             "[model]\nname = \"mnist\"\ntraining = \"yes\"\n",
-            "spec.toml:3: model.training: expected true or false, found the text \"yes\"",
+            "spec.toml:3: model.training: expected true or false, found the string \"yes\"",
         ),
         (
             "[model]\nname = \"mnist\"\n[options]\nexecution = \"pipelind\"\n",
-            "spec.toml:4: options.execution: expected \"pipelined\", \"sharded\" or \"phased\", found the text \"pipelind\"; did you mean \"pipelined\"?",
+            "spec.toml:4: options.execution: expected \"pipelined\", \"sharded\" or \"phased\", found the string \"pipelind\"; did you mean \"pipelined\"?",
         ),
         (
             "[modle]\n",
