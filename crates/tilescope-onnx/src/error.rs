@@ -35,7 +35,7 @@ pub enum OnnxError {
     /// A branch or a number of iterations was given for a node that did not need it.
     #[error(
         "node {name:?} has no open branch or trip count{}",
-        if known.is_empty() { String::new() } else { format!("; nodes with one: {}", known.join(", ")) }
+        if known.is_empty() { String::new() } else { format!("; known: {}", known.join(", ")) }
     )]
     UnknownDecision { name: String, known: Vec<String> },
 }
