@@ -165,8 +165,9 @@ impl<'a> Comparison<'a> {
         };
         // A file records either all hand-overs or none.
         for block in 0..own.blocks {
-            let is_recorded = |point: &SyncPoint| {
-                matches!(&point.kind, SyncPointKind::Awaited(lane) if lane.is_recorded)
+            let is_recorded = |point: &SyncPoint| match &point.kind {
+                SyncPointKind::Awaited(lane) => lane.is_recorded,
+                _ => false,
             };
             if store.sync_points(block)?.iter().any(is_recorded) {
                 own.replay.recorder.infer_nothing();
