@@ -289,8 +289,9 @@ fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
     if compiled.schedule.update != WeightUpdateTiming::PerMicroBatch {
         return None;
     }
-    let note = "Warning: Stale weights: without gradient accumulation, a pipeline updates its \
-    weights while other micro-batches are in flight. Set options.gradient_accumulation";
+    let note = "Warning: Weights become stale: without gradient accumulation, a pipeline updates \
+                its weights while other micro-batches are in flight. Set \
+                options.gradient_accumulation";
     Some(note.to_owned())
 }
 
