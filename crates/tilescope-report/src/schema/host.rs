@@ -63,7 +63,7 @@ pub(super) const REPLICA_WAITS: SchemaTable = table(
         col("id", KEY, "position"),
         col("first_replica", NUMBER, "the first of them, over all instances"),
         col("replicas", COUNT, "how many they are"),
-        col("instance", NUMBER, "host process that they are of"),
+        col("instance", NUMBER, "host process of these replicas"),
         col("loader_cycles", CYCLES, "until the loader has the samples of the call"),
         col(
             "host_cycles",
