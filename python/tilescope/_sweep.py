@@ -54,7 +54,7 @@ def sweep(
         raise ValueError(f"{taken[0]} is a figure, not a key of a spec")
     for key, values in vary.items():
         if isinstance(values, (str, bytes)):
-            raise TypeError(f"the values of {key} must be a list, not a text")
+            raise TypeError(f"the values of {key} must be a list, not a string")
     points = [dict(zip(keys, values)) for values in itertools.product(*vary.values())]
     calls = [
         (_portable(spec), {**(set or {}), **point}, _directory(output, number))

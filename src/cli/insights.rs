@@ -120,7 +120,7 @@ fn print(
     if found.is_empty() {
         writeln!(output, "No rule found anything to improve in this report.")?;
     }
-    let (folded, shown): (Vec<_>, Vec<_>) = found.iter().partition(|finding| finding.was_in_vain());
+    let (folded, shown): (Vec<_>, Vec<_>) = found.iter().partition(|finding| finding.had_no_gain());
     let is_aside = |finding: &InsightFinding| finding.subject != verdict.first;
     let mut was_aside = false;
     for (number, finding) in (1..).zip(shown) {

@@ -82,11 +82,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     let normalization = sides.normalization()?;
     let gates = CheckedGates::of(gates, (&first, &second), &normalization)?;
-    let told: Vec<(String, Option<String>)> = gates
+    let checked: Vec<(String, Option<String>)> = gates
         .each()
         .map(|(gate, violation)| (gate.to_owned(), violation.map(|of| of.sentence.clone())))
         .collect();
-    let compared = ComparedPage { sides, source: &source, gates: &told };
+    let compared = ComparedPage { sides, source: &source, gates: &checked };
     let of = PageReport { report: &second, name: &target };
     output_file::write(file, page(of, Some(compared))?.as_bytes())?;
     writeln!(output, "{}", file.display())?;

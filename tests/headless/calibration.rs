@@ -261,8 +261,8 @@ fn invalid_requests_are_refused() {
         ),
         ("[target.calibration]\nexchange_start_cycles = 3\n", "from 100 to 3000"),
         ("[target.calibration]\nexchange_start_cycles = \"x\"\n", "expected"),
-        ("[target]\nipus = 4\n", "a calibration has the table [target.calibration] only"),
-        ("", "tilescope calibrate writes it"),
+        ("[target]\nipus = 4\n", "a calibration file may only have the table [target.calibration]"),
+        ("", "write the file with tilescope calibrate"),
         ("[target.calibration\n", "not valid TOML"),
     ] {
         fs::write(&calibration, text).unwrap();

@@ -320,7 +320,7 @@ fn annotated_operations_and_their_gradients_run_where_they_are_put() {
 fn impossible_stages_are_refused_with_the_nearest_operation() {
     for (stages, words) in [
         ("[\"L0\",\"L1/relo\"]", "did you mean L1/relu"),
-        ("[\"L1\",\"L0\"]", "follow the order of the data"),
+        ("[\"L1\",\"L0\"]", "must follow the data flow"),
         ("[\"L0\",\"L1/relu\",\"L1/relu\"]", "in two stages"),
         ("[\"L0\",\"*\",\"L0\"]", "in two stages"),
     ] {
@@ -355,8 +355,8 @@ fn laws_broken_by(
 
 #[track_caller]
 fn assert_tells(found: &[InvariantViolation], law: &str, words: &str) {
-    let told = found.iter().any(|found| found.law == law && found.text.contains(words));
-    assert!(told, "{law} ({words}) is not among {found:?}");
+    let is_reported = found.iter().any(|found| found.law == law && found.text.contains(words));
+    assert!(is_reported, "{law} ({words}) is not among {found:?}");
 }
 
 fn position(
@@ -390,7 +390,7 @@ fn a_load_before_its_store_is_detected() {
             (steps[at(store)].program, steps[at(load)].program) = (later, first);
         }
     });
-    assert_tells(&found, "reads_follow_writes", "which nobody wrote");
+    assert_tells(&found, "reads_follow_writes", "before it is written");
 }
 
 #[test]
@@ -399,8 +399,8 @@ fn a_sync_without_one_of_its_ipus_is_detected() {
         let exchange = position(compiled, steps, |kind, _| kind == ProgramKind::GlobalExchange);
         steps[exchange - 1].ipus.remove(0);
     });
-    assert_tells(&found, "copies_are_synced", "did not wait for each other");
-    assert_tells(&found, "syncs_are_of_groups", "which are no sync group");
+    assert_tells(&found, "copies_are_synced", "have not waited for each other");
+    assert_tells(&found, "syncs_are_of_groups", "do not form a sync group");
 }
 
 #[test]
@@ -502,7 +502,7 @@ fn a_missing_replica_is_detected() {
         let sync = first_collective(compiled, steps) - 1;
         steps[sync].other_replicas.retain(|(class, _)| *class != ReplicaClassId(3));
     });
-    assert_tells(&found, "replicas_wait_for_each_other", "3 of 4 classes come to it");
+    assert_tells(&found, "replicas_wait_for_each_other", "only 3 of 4 classes reach it");
     assert_tells(&found, "copies_are_synced", "of replica class 3");
 }
 

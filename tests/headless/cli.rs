@@ -266,8 +266,8 @@ fn violated_gates_have_a_separate_exit_code() {
 
     let junit = path(&directory, "gates.xml");
     let asked = ["--fail-if", "execution.total_cycles > +2%", "--fail-if", "max_tile > 1 GiB"];
-    let told = ["--markdown", "--junit", &junit];
-    let failed = tilescope(&[&["compare", &small, &large][..], &asked, &told].concat());
+    let outputs = ["--markdown", "--junit", &junit];
+    let failed = tilescope(&[&["compare", &small, &large][..], &asked, &outputs].concat());
     assert_eq!(failed.status.code(), Some(3), "{}", stderr(&failed));
     let page = stdout(&failed);
     assert!(
@@ -463,10 +463,14 @@ fn absurdly_long_runs_are_refused_before_they_begin() {
     for (key, other) in [(keys[0], keys[1]), (keys[1], keys[0])] {
         let (set, more) = (format!("{key}=16777216"), format!("{other}=1000"));
         let spec = "tests/data/specs/perceptron.toml";
-        let (code, told) = failure(&["simulate", spec, "-o", &out, "--set", &set, "--set", &more]);
-        assert_eq!(code, 2, "{told}");
-        assert!(told.contains(&format!("{key} (16,777,216)")), "{told}");
-        assert!(told.contains("above 1,073,741,824") && told.contains("--yes"), "{told}");
+        let (code, message) =
+            failure(&["simulate", spec, "-o", &out, "--set", &set, "--set", &more]);
+        assert_eq!(code, 2, "{message}");
+        assert!(message.contains(&format!("{key} (16,777,216)")), "{message}");
+        assert!(
+            message.contains("limit of 1,073,741,824") && message.contains("--yes"),
+            "{message}"
+        );
         assert!(!std::path::Path::new(&out).exists(), "nothing is left behind");
     }
 }

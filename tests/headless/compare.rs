@@ -367,7 +367,7 @@ fn reports_without_an_amount_of_work_are_compared_per_run() {
     ] {
         let found = page(source, target, WorkUnit::Sample).normalization;
         assert_eq!((found.asked, found.unit), (WorkUnit::Sample, WorkUnit::Run));
-        let note = found.note.expect("it is told");
+        let note = found.note.expect("a note");
         assert!(note.contains(words), "{note}");
     }
 }

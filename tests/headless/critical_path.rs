@@ -222,8 +222,8 @@ fn incomplete_sums_are_not_used() {
         drop(db);
         let report = Report::open_with_cache(&broken, None).unwrap();
         assert_eq!(programs(&report), whole, "{change}");
-        let told = report.verify().unwrap();
-        assert!(told.iter().any(|of| of.text.contains("trace_path_programs")), "{change}");
+        let findings = report.verify().unwrap();
+        assert!(findings.iter().any(|of| of.text.contains("trace_path_programs")), "{change}");
     }
 }
 

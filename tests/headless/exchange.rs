@@ -176,8 +176,8 @@ fn tiles_arrive_when_they_are_done(
     }
     for row in rows {
         if let Some(arrivals) = row.run.and_then(|run| run.arrivals.ok()) {
-            let told = spreads.get(&(row.program, row.ipu)).copied().unwrap_or_default();
-            assert_eq!(arrivals.spread, told, "{name}: {} on IPU {}", row.name, row.ipu);
+            let listed = spreads.get(&(row.program, row.ipu)).copied().unwrap_or_default();
+            assert_eq!(arrivals.spread, listed, "{name}: {} on IPU {}", row.name, row.ipu);
         }
     }
 }
@@ -246,10 +246,10 @@ fn figures_of_a_small_exchange_agree_with_manual_ones() {
         .map(|line| format!("{} {}: {}", line.title, line.value.unwrap(), line.sentence))
         .collect();
     let expected = [
-        "Arrival spread 40: Cycles from the first to the last tile that is done with the step \
-         before, on average; 40 at most, when tile 1 and 1 more come last.",
+        "Arrival spread 40: Mean cycles between the first and the last tile to finish the previous \
+         step; 40 at most, when tile 1 and 1 more come last.",
         "Start 20: Cycles of a step before its tiles move data, without syncs.",
-        "Transfer 70: Cycles of its slowest tile, after the last one has arrived, on average over 2 \
+        "Transfer 70: Cycles of its slowest tile, after the last tile has arrived; mean over 2 \
          executions on IPU 0.",
         "Lower bound 60: Of its tiles, tile 3 sends 240 B and tile 2 receives 140 B, at 4 B per \
          cycle.",
@@ -295,7 +295,7 @@ fn a_compiled_program_has_bounds_and_no_cycles() {
     let known: Vec<&str> =
         lines.iter().filter(|line| line.value.is_some()).map(|line| line.title).collect();
     assert_eq!(known, ["Lower bound", "Tile balance"]);
-    assert_eq!(lines[0].sentence, "None of its executions was recorded.");
+    assert_eq!(lines[0].sentence, "Its executions were not recorded.");
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn perfetto(bytes: &[u8]) -> PerfettoTracks {
                 let entry = fields(entry);
                 let key = (sequence, table, numbers(&entry, 1)[0]);
                 let before = tables.insert(key, text(inner(&entry, 2)[0]));
-                assert_eq!(before, None, "told once");
+                assert_eq!(before, None, "one name each");
             }
         }
         for packet_defaults in inner(&packet, 59) {
@@ -147,7 +147,7 @@ fn perfetto(bytes: &[u8]) -> PerfettoTracks {
                 assert!(found.names.contains_key(&parent), "parents come first");
             }
             let name = text(inner(&track, 2)[0]);
-            assert_eq!(found.names.insert(uuid, name), None, "tracks are told apart");
+            assert_eq!(found.names.insert(uuid, name), None, "tracks are distinct");
         }
         for event in inner(&packet, 11) {
             assert_eq!(flags & 2, 2, "events need what was said before");
@@ -513,7 +513,7 @@ fn unused_options_are_refused() {
     let out = out.to_str().unwrap();
     let file = directory.path().join("x");
     let file = file.to_str().unwrap();
-    let told = |rest: &[&str]| {
+    let message = |rest: &[&str]| {
         let (code, message) = refused(&[&["export", out, "-o", file], rest].concat());
         assert_eq!(code, 2, "{rest:?}: {message}");
         message
@@ -533,7 +533,7 @@ fn unused_options_are_refused() {
         (&["--format", "perfetto", "--ipus", "4"], "IPUs 0 to"),
         (&["--format", "perfetto", "--ipus", "a"], "no number"),
     ] {
-        assert!(told(rest).contains(part), "{rest:?}: {}", told(rest));
+        assert!(message(rest).contains(part), "{rest:?}: {}", message(rest));
     }
     assert!(!Path::new(file).exists());
     let nowhere = format!("{out}/nowhere/x");

@@ -128,8 +128,8 @@ fn the_command_line_finds_and_points_at_errors() {
     assert!(text.contains("steps") && text.contains("Convolve"), "{text}");
     let wrong = tilescope(&["find", &path, "conv ipu:x"]);
     assert_eq!(wrong.status.code(), Some(2));
-    let told = stderr(&wrong);
-    let lines: Vec<&str> = told.lines().collect();
+    let message = stderr(&wrong);
+    let lines: Vec<&str> = message.lines().collect();
     let query_line = lines.iter().position(|line| line.contains("conv ipu:x")).unwrap();
-    assert_eq!(lines[query_line].find('x'), lines[query_line + 1].find('^'), "{told}");
+    assert_eq!(lines[query_line].find('x'), lines[query_line + 1].find('^'), "{message}");
 }

@@ -146,8 +146,8 @@ fn the_parts_of_a_call_are_steps_of_their_own_once_per_call() {
         let programs = report.programs().expect("programs");
         let host = report.host().expect("host").expect("recorded");
         let seconds = summary(&report).expect("figures").execution.expect("executed").seconds;
-        let told: f64 = host.call.iter().map(|time| time.seconds).sum();
-        assert!((told / seconds - 1.0).abs() < 1e-6, "{told} of {seconds} seconds are explained");
+        let total: f64 = host.call.iter().map(|time| time.seconds).sum();
+        assert!((total / seconds - 1.0).abs() < 1e-6, "{total} of {seconds} seconds are explained");
         for (_, part, expected) in parts {
             let found = host.call.iter().find(|time| time.part == part);
             assert_eq!(found.map(|time| time.seconds), Some(expected), "{part:?}");
@@ -196,11 +196,11 @@ fn the_rate_of_real_data_is_that_of_the_run() {
     ] {
         let (report, _directory) = common::report(PERCEPTRON, overrides);
         let host = report.host().expect("host").expect("recorded");
-        let [told, run] =
+        let [total, run] =
             [rate(&host, HostDataSource::RealData).expect("rate"), real_rate(&report)];
-        assert!((told / run - 1.0).abs() < 1e-4, "{overrides:?}: {told} and {run}");
+        assert!((total / run - 1.0).abs() < 1e-4, "{overrides:?}: {total} and {run}");
         let synthetic = rate(&host, HostDataSource::SyntheticData).expect("rate");
-        assert!(synthetic >= told, "{overrides:?}: {synthetic} and {told}");
+        assert!(synthetic >= total, "{overrides:?}: {synthetic} and {total}");
     }
 }
 

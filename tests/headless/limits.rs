@@ -71,8 +71,8 @@ pub(crate) fn keep_their_laws(report: &Report, name: &str) {
     assert_eq!(run.all[WaterfallStep::Unknown], Cycles::ZERO, "{name}");
     let utilisation = run.utilisation().expect("known");
     assert!((0.0..=1.0).contains(&utilisation), "{name}: {utilisation}");
-    let told = summary(report).expect("reads").limits.expect("a run");
-    assert_eq!(told.utilisation, Some(utilisation), "{name}");
+    let recorded = summary(report).expect("reads").limits.expect("a run");
+    assert_eq!(recorded.utilisation, Some(utilisation), "{name}");
 
     // No point is above its own roof.
     let roofline = roofline(&found.machine, &found.rows, None);

@@ -326,7 +326,7 @@ fn every_tool_reports_errors_in_its_arguments() {
         ("table", json!({ "report": report, "table": "memory/x" }), "variables"),
         ("table", json!({ "report": report, "table": "memory", "sort": "width" }), "there are: "),
         ("table", json!({ "report": report, "sql": "SELECT x FROM programs" }), "no such column"),
-        ("table", json!({ "report": report, "sql": "DELETE FROM programs" }), "only reads"),
+        ("table", json!({ "report": report, "sql": "DELETE FROM programs" }), "read-only"),
         ("compare", json!({ "source": report, "target": report, "view": "x" }), "operations"),
         (
             "compare",

@@ -62,8 +62,8 @@ fn a_stage_for_each_block_is_one_for_each_ipu() {
         let blocks = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         let expected = [(blocks(["stage0", "stage1"]), 0), (blocks(["stage2", "stage3"]), 1)];
         assert_eq!(stages(&spec), expected, "blocks keep their names");
-        assert!(notes(&spec).contains("Of 4 stages 2 are left"), "{}", notes(&spec));
-        assert!(!notes(&named(each_ipu, more)).contains("are left"));
+        assert!(notes(&spec).contains("4 stages were merged into 2"), "{}", notes(&spec));
+        assert!(!notes(&named(each_ipu, more)).contains("were merged"));
     }
     let spec = named(each_block, &trained);
     let directory = tempfile::tempdir().expect("a directory");

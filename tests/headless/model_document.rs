@@ -151,5 +151,5 @@ fn sensitivity_prints_the_effect_of_a_tenth_of_a_constant() {
         assert!(low < value && value < high, "{figure}: {low} to {high} of {value}");
     }
     let unknown = tilescope(&["model", "--sensitivity", "dense_layer", "--constant", "NOTHING"]);
-    assert!(stderr(&unknown).contains("no constant named"), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("unknown constant"), "{}", stderr(&unknown));
 }

@@ -29,7 +29,7 @@ const SAMPLES: [[u64; 2]; 5] = [[3, 128], [9, 130], [24, 392], [30, 128], [31, 6
 /// The number of tokens to pad to, as advised by the report of such layers.
 fn advised_tokens([batch, tokens]: [u64; 2]) -> Option<u64> {
     let compiled = compile(&encoder_spec([batch, tokens])).expect("compiles");
-    let begins = format!("Rows of {tokens} tokens end inside vectors");
+    let begins = format!("Rows of {tokens} tokens do not fill whole vectors");
     let note = compiled.compilation.notes.into_iter().find(|note| note.starts_with(&begins))?;
     let (_, behind) = note.split_once("model.sequence_length = ")?;
     behind.split(' ').next()?.parse().ok()

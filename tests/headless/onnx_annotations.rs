@@ -603,9 +603,9 @@ fn attributes_that_popart_refuses_are_refused() {
     let cases = [
         ("__available_memory", AttributeValue::Float(1.5), "from 0 to 1"),
         ("__available_memory", INT(1), "from 0 to 1"),
-        ("__partials_type", AttributeValue::Text("quarter".to_owned()), "half nor float"),
+        ("__partials_type", AttributeValue::Text("quarter".to_owned()), "half or float"),
         ("__serialize_matmul_mode", AttributeValue::Text("rows".to_owned()), "reducing_dim"),
-        (RECOMPUTE, INT(7), "none of 0 to 3"),
+        (RECOMPUTE, INT(7), "from 0 to 3"),
         ("__output_tensor_location", AttributeValue::Ints(vec![9]), "storage 9"),
     ];
     for (name, value, expected) in cases {

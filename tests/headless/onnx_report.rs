@@ -74,7 +74,7 @@ fn a_changed_file_is_reported() {
         common::report_file(&spec, &out);
         Report::open(&out).expect("opens").notes().expect("reads")
     };
-    let changed = |notes: &[String]| notes.iter().any(|note| note.contains("has changed since"));
+    let changed = |notes: &[String]| notes.iter().any(|note| note.contains("file has changed"));
     assert!(!changed(&notes("same")));
     std::fs::copy(file("mnist_dynamo.onnx"), &path).expect("copied");
     assert!(changed(&notes("other")));
@@ -119,8 +119,9 @@ fn figures_with_unknown_operators_are_labelled_everywhere() {
         let passes = operations.iter().filter(|of| of.kind == "unknown").count();
         assert_eq!(passes, if loss == "model.loss=none" { 3 } else { 6 });
         let found = insights(&report, NumberFormat::default()).expect("reads");
-        let told = found.iter().find(|finding| finding.rule == "unmodelled").expect("an insight");
-        assert!(told.sentence.contains("com.example.Odd@3 (3)"), "{}", told.sentence);
+        let unmodelled =
+            found.iter().find(|finding| finding.rule == "unmodelled").expect("an insight");
+        assert!(unmodelled.sentence.contains("com.example.Odd@3 (3)"), "{}", unmodelled.sentence);
         let path = directory.path().to_string_lossy().into_owned();
         let summary = tilescope(&["summary", &path]);
         assert!(stdout(&summary).contains("come from them"), "{}", stderr(&summary));

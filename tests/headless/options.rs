@@ -119,7 +119,7 @@ fn a_list_has_a_proportion_for_each_ipu() {
     let file = "tests/data/specs/proportion_per_ipu.toml";
     common::spec(file, &[]);
     for (list, said) in [
-        ("[0.2, 0.3]", "one value for each IPU of a replica: 4 as target.ipus says, not 2"),
+        ("[0.2, 0.3]", "one value per IPU of a replica: target.ipus = 4, but the list has 2"),
         ("[]", "a list of one for each IPU of a replica"),
         ("[0.2, 0.3, 0.0, 0.4]", "expected a number above 0"),
         ("[\"auto\", 0.3, 0.1, 0.4]", "expected a number above 0"),
@@ -138,14 +138,16 @@ fn streams_that_are_too_long_are_reported() {
         let notes = compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes;
         notes.into_iter().filter(|note| note.contains("host stream")).collect::<Vec<String>>()
     };
-    let told = warnings(file, &[]);
-    for (warning, name) in told.iter().zip(["relu_o", "x"]) {
-        let said = format!(
-            "Warning: The host stream of {name} has 149,766,584 bytes for each micro-batch"
-        );
+    let long_streams = warnings(file, &[]);
+    for (warning, name) in long_streams.iter().zip(["relu_o", "x"]) {
+        let said =
+            format!("Warning: The host stream of {name} has 149,766,584 bytes per micro-batch");
         assert!(warning.starts_with(&said), "{warning}");
     }
-    assert!(told[0].contains("options.output_type") && told[1].contains("options.input_type"));
+    assert!(
+        long_streams[0].contains("options.output_type")
+            && long_streams[1].contains("options.input_type")
+    );
     assert_eq!(
         warnings(file, &["options.input_type=float16", "options.output_type=float16"]),
         [""; 0]
@@ -163,7 +165,8 @@ fn options_without_effect_are_reported() {
         let factor = format!("options.serialize_matmul_factor={factor}");
         notes("mnist_pipeline", &["options.serialize_matmul=output_channels", &factor])
     };
-    let said = "options.serialize_matmul_factor = 7 divides the size along that dimension of none";
+    let said =
+        "options.serialize_matmul_factor = 7 does not divide that dimension of any linear layer";
     assert!(factor(7).contains(said), "{}", factor(7));
     assert!(!factor(2).contains("serialize_matmul"), "{}", factor(2));
 
@@ -171,7 +174,7 @@ fn options_without_effect_are_reported() {
     let one = ["target.ipus=1", "options.stages=[]", off_chip];
     assert!(notes("mnist_pipeline", &one).contains("stay on the chip: its backward pass"));
     let inference = ["model.training=false", "options.gradient_accumulation=1", off_chip];
-    assert!(notes("mnist_pipeline", &inference).contains("stay on the chip whatever"));
+    assert!(notes("mnist_pipeline", &inference).contains("on_chip has no effect in inference"));
     assert!(!notes("mnist_pipeline", &[off_chip]).contains("stay on the chip"));
 }
 
@@ -230,7 +233,7 @@ fn layers_that_cannot_be_computed_in_parts_are_refused() {
         ),
         ("[\"layer0/ff1\", \"embeddings/norm\"]", "2", "no linear layer \"embeddings/norm\""),
         ("[\"head/decoder\"]", "5", "factor = 5 does not divide the "),
-        ("[\"*/ff1\"]", "7", "of layer \"layer0/ff1\", nor those of others of this name"),
+        ("[\"*/ff1\"]", "7", "of layer \"layer0/ff1\" or of other layers with this name"),
     ] {
         let list = format!("options.serialize_matmul_layers={layers}");
         let refusal = common::refusal("bert_base_pod16", &[&list, columns, &cut(factor)]);
@@ -367,7 +370,7 @@ fn more_blocks_than_ipus_are_split_as_the_message_proposes() {
             };
             let refused = with("").expect_err("too many blocks").to_string();
             let said =
-                format!("an IPU for each of the {blocks} blocks of the model, and target.ipus");
+                format!("one IPU for each of the {blocks} blocks of the model, but target.ipus");
             assert!(
                 refused.starts_with("options.auto_stage") && refused.contains(&said),
                 "{refused}"
@@ -434,7 +437,7 @@ fn advice_for_files_depends_on_their_types() {
         }
     }
     let refusal = common::refusal("mnist_pipeline", &["model.precision=as_is"]);
-    assert!(refusal.contains("types of an ONNX file"), "{refusal}");
+    assert!(refusal.contains("requires an ONNX file"), "{refusal}");
 }
 
 /// The micro-batch of a file is processed in parts, whether the file has a symbol for samples or

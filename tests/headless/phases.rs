@@ -519,11 +519,11 @@ fn off_loading_makes_no_tile_fuller_than_its_code() {
 fn settings_without_effect_are_refused() {
     let phased = "options.execution=phased";
     let weights = io_schedule("weight", "on_demand");
-    assert!(refusal(PERCEPTRON, &[&weights]).contains("there are no phases"));
+    assert!(refusal(PERCEPTRON, &[&weights]).contains("phase settings require"));
     let state = io_schedule("optimizer_state", "preload");
-    assert!(refusal(PERCEPTRON, &[phased, &state]).contains("behind the phases"));
+    assert!(refusal(PERCEPTRON, &[phased, &state]).contains("follows the phases"));
     let phases = format!("{SETTINGS}.phases=9");
-    assert!(refusal(PERCEPTRON, &[phased, &phases]).contains("4 blocks"));
+    assert!(refusal(PERCEPTRON, &[phased, &phases]).contains("the model has 4"));
     let stages = "options.stages=[[\"L0\",\"L1\"],[\"L2\",\"L3\"]]";
     let two = format!("{SETTINGS}.phases=2");
     assert!(

@@ -416,7 +416,7 @@ fn the_best_single_change_is_proposed() {
 /// The proof of a program that does not fit begins with the smallest change that makes it fit, and goes
 /// on with one that is certain to.
 #[test]
-fn a_program_that_does_not_fit_is_told_how_it_would() {
+fn changes_that_make_a_program_fit_are_proposed() {
     let output = tilescope(&["insights", "too_large", "--prove", "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Vec<Value> = serde_json::from_str(&stdout(&output)).expect("a list");

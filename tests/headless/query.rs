@@ -256,7 +256,7 @@ fn query_ends_with_the_right_code() {
     let cases: [(&[&str], i32, &str); 10] = [
         (&["SELECT cyclez FROM steps_by_ipu"], 2, "did you mean cycles?\n  SELECT cyclez"),
         (&["slowest-program"], 2, "did you mean slowest-programs?"),
-        (&["DROP TABLE meta"], 2, "only reads"),
+        (&["DROP TABLE meta"], 2, "read-only"),
         (&[""], 2, "empty"),
         (&[], 2, "required"),
         (&["SELECT 1", "--format", "xml"], 2, "invalid value"),
@@ -269,7 +269,7 @@ fn query_ends_with_the_right_code() {
                 "0.2",
             ],
             1,
-            "no answer within 0.2 s",
+            "no result within 0.2 s",
         ),
         (&["SELECT * FROM main.steps"], 2, "tilescope query REPORT"),
     ];
@@ -390,10 +390,10 @@ fn other_sqlite_programs_get_a_hint() {
         assert!(views.iter().any(|view| view == table), "{table}");
         for sql in ["SELECT * FROM", "SELECT count(*) FROM", "SELECT 1 FROM"] {
             let error = db.prepare(&format!("{sql} {table}")).expect_err(table).to_string();
-            let told = format!(
+            let message = format!(
                 "{table}: a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'"
             );
-            assert!(error.contains(&told), "{error}");
+            assert!(error.contains(&message), "{error}");
         }
     }
     for (program, arguments) in [

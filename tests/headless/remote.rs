@@ -80,7 +80,7 @@ fn open(host: &str, path: &Path, cache: Option<&Path>) -> Result<Report, ReportE
     Report::open_with_cache(address(host, path), cache.map(Path::to_owned))
 }
 
-fn told<T: Debug>(answer: Result<T, ReportError>) -> String {
+fn error_text<T: Debug>(answer: Result<T, ReportError>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
         Err(error) => format!("error: {error}"),
@@ -91,17 +91,17 @@ fn told<T: Debug>(answer: Result<T, ReportError>) -> String {
 fn answers(report: &Report) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, text: String| all.push((name.to_owned(), text));
-    add("trace", told(report.trace().map(|trace| trace.map(|trace| trace.lanes().to_vec()))));
+    add("trace", error_text(report.trace().map(|trace| trace.map(|trace| trace.lanes().to_vec()))));
     add("bytes", format!("{:?} {:?} {:?}", report.file_size(), report.origin(), report.meta()));
     add("files", format!("{:?}", report.sidecar_files()));
-    add("text", told(report.sidecar_text("framework.json")));
-    add("own text", told(report.sidecar_text("tilescope-notes.json")));
-    add("no text", told(report.sidecar_text("no.json")));
+    add("text", error_text(report.sidecar_text("framework.json")));
+    add("own text", error_text(report.sidecar_text("tilescope-notes.json")));
+    add("no text", error_text(report.sidecar_text("no.json")));
     for table in tables::all() {
         let csv = (table.read)(report).map(|rows| rows.csv());
         add(table.name, csv.unwrap_or_else(|error| format!("error: {error}")));
     }
-    add("laws", told(report.verify()));
+    add("laws", error_text(report.verify()));
     let mut warnings = report.warnings();
     warnings.sort();
     add("warnings", format!("{warnings:?}"));

@@ -306,12 +306,12 @@ fn the_lanes_of_differing_replicas_wait_as_long_as_reported() {
             "options.host.seconds_per_sample=1e-3",
         ],
     ] {
-        let (lanes, told) = waits_of_lanes(overrides);
+        let (lanes, waits) = waits_of_lanes(overrides);
         let spec = common::spec(PERCEPTRON, &[&FOUR[..], overrides].concat());
         let compiled = compile(&spec).expect("compiles");
         let classes = dry_run(&compiled, &spec).replica_classes;
-        assert!(classes.differ() && !told.is_empty(), "{overrides:?}");
-        for wait in told {
+        assert!(classes.differ() && !waits.is_empty(), "{overrides:?}");
+        for wait in waits {
             let (loader, others) = lanes[classes.class_of(wait.first_replica).index()];
             assert_eq!(loader, wait.loader, "{overrides:?}: {wait:?}");
             assert_eq!(others, wait.host + wait.others, "{overrides:?}: {wait:?}");

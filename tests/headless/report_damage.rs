@@ -307,8 +307,8 @@ fn impossible_addresses_are_left_out() {
     // A first tile above all tiles, and an address above all memory.
     for blob in ["ffffffffffffffffff01", "0002ffffffffffffffffff01"] {
         let (_, warnings) = ask_changed(&format!("UPDATE addresses SET data = x'{blob}'"));
-        let told = "addresses has runs of tiles that overlap or do not exist";
-        assert!(warnings.iter().any(|w| w.contains(told)), "{blob}: {warnings:?}");
+        let warning = "addresses has runs of tiles that overlap or do not exist";
+        assert!(warnings.iter().any(|w| w.contains(warning)), "{blob}: {warnings:?}");
     }
 }
 

@@ -186,7 +186,7 @@ fn steps_of_one_program_are_totalled_by_type() {
 }
 
 #[test]
-fn parts_are_told_apart() {
+fn parts_are_distinguished() {
     let report_of = |foreign: Foreign| {
         let place = Place::with(&foreign);
         let report = place.open();
@@ -244,8 +244,9 @@ fn any_column_may_be_missing() {
             assert!(report.trace().unwrap().is_none(), "{column:?}");
             assert!(report.critical_path().unwrap().is_none(), "{column:?}");
             assert_eq!(report.trace_state().unwrap(), TraceState::None, "{column:?}");
-            let told = format!("steps_by_ipu has no column {}: its steps are left out", column.1);
-            assert!(report.warnings().contains(&told), "{:?}", report.warnings());
+            let warning =
+                format!("steps_by_ipu has no column {}: its steps are left out", column.1);
+            assert!(report.warnings().contains(&warning), "{:?}", report.warnings());
         }
     }
 }
@@ -536,11 +537,11 @@ fn contexts_beside_a_report_give_it_operations() {
     assert!(report.has(ReportPart::Operations));
     ask_everything(&report);
     let operations = report.operations().unwrap();
-    let told: Vec<_> = operations
+    let described: Vec<_> = operations
         .iter()
         .map(|of| (of.name.as_str(), of.kind.as_str(), of.source.as_deref(), of.ipu))
         .collect();
-    assert_eq!(told, [("dense layer", "MatMul", Some("onnx"), None)]);
+    assert_eq!(described, [("dense layer", "MatMul", Some("onnx"), None)]);
     let programs = report.programs().unwrap();
     let with_operation: Vec<u32> = programs
         .iter()

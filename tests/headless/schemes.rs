@@ -133,7 +133,7 @@ fn a_call_takes_micro_batch_times_accumulation_times_replicas_times_iterations()
 fn too_many_ipus_are_refused_with_the_system_that_fits() {
     let overrides = ["target.name=m2000", "options.replication_factor=3"];
     let message = common::refusal("mnist_pipeline", &overrides);
-    assert!(message.contains("take 16") && message.contains("\"pod16\""), "{message}");
+    assert!(message.contains("require 16") && message.contains("\"pod16\""), "{message}");
 }
 
 #[test]

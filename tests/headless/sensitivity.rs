@@ -197,7 +197,7 @@ fn long_runs_are_shortened_with_a_note() {
     let set = "options.device_iterations=100000";
     let found = sensitivity(&["matmul_chain", "--operations", "0", "--set", set]);
     let said = found["shortened"].as_str().expect("it is too long");
-    assert!(said.contains("65,536 in place of 100,000"), "{said}");
+    assert!(said.contains("65,536 instead of 100,000"), "{said}");
 }
 
 #[cfg(feature = "gui")]

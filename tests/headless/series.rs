@@ -81,8 +81,8 @@ fn figures_have_error_bands() {
             let [group, name] = band;
             for end in ["low", "value", "high"] {
                 let known = summary[group][name][end].as_f64().expect("an end");
-                let told = expected[end].as_f64().expect("an end");
-                assert!((told / known - 1.0).abs() < 1e-9, "{path}: {expected}");
+                let written = expected[end].as_f64().expect("an end");
+                assert!((written / known - 1.0).abs() < 1e-9, "{path}: {expected}");
             }
         }
     }

@@ -357,10 +357,7 @@ fn a_full_disk_ends_a_sweep_and_loses_nothing() {
     let full = limited("trap '' XFSZ; ulimit -f 96", &arguments);
     assert_eq!(full.status.code(), Some(1), "{}", stderr(&full));
     let said = stderr(&full);
-    assert!(
-        said.contains("points.db") && said.contains("what was simulated before is kept"),
-        "{said}"
-    );
+    assert!(said.contains("points.db") && said.contains("earlier simulations are kept"), "{said}");
     let (kept, last) = rows(&file);
     assert!(kept > 10 && kept < 400, "{kept}");
     assert!(sweep(&arguments).status.success());
@@ -396,7 +393,7 @@ fn files_of_other_programs_are_refused() {
     for file in [&words, &foreign] {
         let refused = of("dense_layer", file);
         assert_eq!(refused.status.code(), Some(2));
-        assert!(stderr(&refused).contains("is no file of results"), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("is not a results file"), "{}", stderr(&refused));
     }
     let missing = sweep(&["--merge", text(&directory.path().join("missing.db"))]);
     assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
@@ -404,7 +401,7 @@ fn files_of_other_programs_are_refused() {
     let writing = Connection::open(&file).expect("opens");
     writing.execute_batch("BEGIN EXCLUSIVE").expect("locked");
     let busy = of("dense_layer", &file);
-    assert!(stderr(&busy).contains("each worker needs a file of its own"), "{}", stderr(&busy));
+    assert!(stderr(&busy).contains("use a separate file for each worker"), "{}", stderr(&busy));
 }
 
 /// The plots have the lines, their legend, and the points of the front.

@@ -281,7 +281,7 @@ impl TableContents {
 }
 
 /// The findings about a report, from opening it or from `verify`.
-fn told(path: &Path) -> Vec<String> {
+fn findings(path: &Path) -> Vec<String> {
     match Report::open_with_cache(path, None).map(|report| report.verify()) {
         Err(error) | Ok(Err(error)) => vec![error.to_string()],
         Ok(Ok(found)) => found.into_iter().map(|f| format!("{}: {}", f.law, f.text)).collect(),
@@ -289,13 +289,13 @@ fn told(path: &Path) -> Vec<String> {
 }
 
 /// Columns with an undetected change in some tried row, and all columns with a row.
-fn untold_columns(layout: StepLayout) -> (BTreeSet<String>, BTreeSet<String>) {
+fn unchecked_columns(layout: StepLayout) -> (BTreeSet<String>, BTreeSet<String>) {
     let directory = tempdir().unwrap();
     let path = lawful_report(layout).write(directory.path()).unwrap();
-    assert_eq!(told(&path), Vec::<String>::new());
+    assert_eq!(findings(&path), Vec::<String>::new());
     let whole = fs::read(&path).unwrap();
     let broken = directory.path().join("broken.pop");
-    let (mut untold, mut all) = (BTreeSet::new(), BTreeSet::new());
+    let (mut unchecked, mut all) = (BTreeSet::new(), BTreeSet::new());
     for table in tables(&path) {
         for column in 0..table.columns.len() {
             for row in table.rows_to_change(column) {
@@ -305,21 +305,24 @@ fn untold_columns(layout: StepLayout) -> (BTreeSet<String>, BTreeSet<String>) {
                 db.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").unwrap();
                 table.change(&db, row, column);
                 drop(db);
-                if told(&broken).is_empty() {
-                    untold.insert(name.clone());
+                if findings(&broken).is_empty() {
+                    unchecked.insert(name.clone());
                 }
                 all.insert(name);
             }
         }
     }
-    (untold, all)
+    (unchecked, all)
 }
 
 #[test]
-fn every_changed_cell_is_told() {
+fn every_changed_cell_is_detected() {
     for layout in [StepLayout::Rows, StepLayout::Columns] {
-        let (untold, all) = untold_columns(layout);
-        assert!(untold.is_empty(), "{layout:?}: changes of these are not told: {untold:#?}");
+        let (unchecked, all) = unchecked_columns(layout);
+        assert!(
+            unchecked.is_empty(),
+            "{layout:?}: changes of these are not detected: {unchecked:#?}"
+        );
         assert!(all.len() > 120, "{layout:?}: only {} columns have a row", all.len());
     }
 }
@@ -354,7 +357,7 @@ fn misplaced_marks(report: &ReportBuilder) -> Vec<String> {
     let path = report.write(directory.path()).expect("writes");
     let mut misplaced = Vec::new();
     for violation in Report::open(&path).expect("opens").verify().expect("reads") {
-        if violation.text.contains(", its steps from ") {
+        if violation.text.contains(", but its steps span ") {
             misplaced.push(violation.text);
         }
     }

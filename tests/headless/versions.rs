@@ -147,7 +147,7 @@ fn another_major_version_is_refused_with_both_versions() {
 fn files_of_a_newer_tilescope_are_shown_as_far_as_they_are_known() {
     let cases = [
         ("PRAGMA user_version = 2011", "written in format 2.11 by a newer tilescope"),
-        ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "in the layout quantum"),
+        ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "have the layout quantum"),
         ("PRAGMA application_id = 0", "lost its application_id"),
     ];
     for (sql, words) in cases {

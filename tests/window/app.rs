@@ -207,14 +207,14 @@ fn painted_parts_have_accessibility_nodes() {
                     part.contains(&node.accesskit_node().role())
                         && canvas.rect().intersects(node.rect())
                 });
-                let told = parts.filter(|node| {
+                let announced = parts.filter(|node| {
                     let node = node.accesskit_node();
                     let words = |text: Option<String>| text.is_some_and(|text| !text.is_empty());
                     words(node.label()) && words(node.value())
                 });
-                let (told, name) = (told.count(), canvas.accesskit_node().label());
-                if told < 2 {
-                    problems.lock().unwrap().push(format!("{view} {show:?} {name:?}: {told}"));
+                let (announced, name) = (announced.count(), canvas.accesskit_node().label());
+                if announced < 2 {
+                    problems.lock().unwrap().push(format!("{view} {show:?} {name:?}: {announced}"));
                 }
             }
         }

@@ -43,7 +43,7 @@ fn violated_invariants_are_shown_above_every_view() {
     let mut window = checked_window(directory.path());
     for view in view_names() {
         show_view(&mut window, view);
-        assert!(says(&window, "is not as it was written"), "{view}");
+        assert!(says(&window, "has changed since it was written"), "{view}");
     }
     assert!(!says(&window, "regions_add_up"));
     assert!(press_role(&mut window, Role::Button, "Details"));

@@ -265,7 +265,7 @@ fn the_changes_are_one_page() {
     let found = page(WorkUnit::Sample);
     assert!(says(&window, &found.verdict), "{}", found.verdict);
     // One of them does not record its number of samples.
-    assert!(says(&window, &found.normalization.note.expect("it is told")));
+    assert!(says(&window, &found.normalization.note.expect("a note")));
     for table in &found.tables {
         assert!(says(&window, table.title), "{}", table.title);
         for row in &table.rows {

@@ -217,7 +217,7 @@ fn links_to_missing_places_are_reported() {
         window.state_mut().session_mut().messages_mut().clear();
         let context = window.ctx.clone();
         window.state_mut().open_at(&context, Some(report), None, Some(at));
-        until(window, "told", |window| !window.state().session().messages().is_empty());
+        until(window, "a message", |window| !window.state().session().messages().is_empty());
         messages(window)
     };
     let step = r#"select.step={"ipu":0,"sub_lane":0,"position":9,"step":123456}"#;

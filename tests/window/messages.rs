@@ -9,7 +9,7 @@ use tilescope_gui::message::{MessageKind, StatusMessage};
 const SIZE: Vec2 = vec2(900.0, 600.0);
 
 #[test]
-fn every_kind_of_message_is_told_apart_without_its_colour() {
+fn every_kind_of_message_is_distinguishable_without_colour() {
     let mut window = window(Variant::named("small"), "summary", SIZE);
     let mut seen = Vec::new();
     for kind in MessageKind::ALL {

@@ -245,7 +245,7 @@ fn operators_that_are_not_modelled_are_listed_and_allowed() {
     let (mut window, _kept) = dialog(&path);
     assert_says(
         &window,
-        &["1 operator is not modelled", "Ghem", "model.allow_unknown = true prices each"],
+        &["1 operator is not modelled", "Ghem", "model.allow_unknown = true estimates each"],
     );
     let simulate_button = window.get_by_role_and_label(Role::Button, "Simulate");
     assert!(simulate_button.accesskit_node().is_disabled());

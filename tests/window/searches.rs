@@ -136,7 +136,7 @@ fn invalid_input_is_reported_with_its_position() {
     assert!(start.accesskit_node().is_disabled(), "nothing varies yet");
     for (keys, said) in [
         ("model.mm=4", "  model.mm=4\n  ^^^^^^^^"),
-        ("model.m=8..4", "a range goes up"),
+        ("model.m=8..4", "a range must ascend"),
         ("--results", "expected KEY=VALUES"),
         ("model.m=4\nmodel.m=8", "model.m varies twice"),
     ] {
@@ -244,7 +244,7 @@ fn files_of_results_open_without_a_report() {
     let other = directory.path().join("other.db");
     std::fs::write(&other, "no results").expect("writes");
     open(&mut window, &other);
-    assert!(says(&window, "is no file of results"), "{:?}", painted(&window));
+    assert!(says(&window, "is not a results file"), "{:?}", painted(&window));
     press(&mut window, Modifiers::NONE, Key::Escape);
     assert!(!says(&window, "Results in"));
 }

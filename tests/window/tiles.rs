@@ -130,8 +130,8 @@ fn selecting_a_program_shows_its_traffic() {
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
     // All of it is recorded for copies between IPUs; much of the traffic inside an IPU is assumed.
     let bytes = grouped(copies.traffic.bytes_in.0);
-    let told = format!("{bytes} B in view; sender and receiver known for 100.0 %");
-    assert_eq!(part, Some(told));
+    let caption = format!("{bytes} B in view; sender and receiver known for 100.0 %");
+    assert_eq!(part, Some(caption));
     assert!(!says(&window, "Estimated for "));
     press(&mut window, Role::Button, "All programs");
     assert_eq!(window.get_by_label("Traffic matrix").accesskit_node().value(), whole);
@@ -167,9 +167,9 @@ fn an_exchange_links_to_its_tiles_and_to_the_trace_and_back() {
         ("What tiles send", row.traffic.and_then(|of| of.sender)),
         ("What tiles receive", row.traffic.and_then(|of| of.receiver)),
     ] {
-        let told = window.get_by_role_and_label(Role::Canvas, map).accesskit_node().value();
+        let value = window.get_by_role_and_label(Role::Canvas, map).accesskit_node().value();
         let most = exact_bytes(busiest.expect("moves something").bytes.0);
-        assert!(told.as_ref().is_some_and(|told| told.ends_with(&most)), "{map}: {told:?}");
+        assert!(value.as_ref().is_some_and(|value| value.ends_with(&most)), "{map}: {value:?}");
     }
     press(&mut window, Role::Tab, "Hot tiles");
     let tiles = exchange_tiles(&window.state().report, row.program).expect("reads");

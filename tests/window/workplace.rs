@@ -255,7 +255,7 @@ fn controls_seen(window: &Window) -> Vec<(Role, String, bool)> {
     let controls = nodes.filter(|node| roles.contains(&node.accesskit_node().role()));
     // Not those of the window: its tabs are above the view.
     let shown = controls.filter(|node| node.rect().top() > 60.0 && node.rect().left() > 190.0);
-    let told = shown.filter_map(|node| {
+    let announced = shown.filter_map(|node| {
         let node = node.accesskit_node();
         let on = node.toggled() == Some(Toggled::True) || node.is_selected() == Some(true);
         let name = node.label()?;
@@ -263,7 +263,7 @@ fn controls_seen(window: &Window) -> Vec<(Role, String, bool)> {
         let name = name.split(" (").next().unwrap_or_default().to_owned();
         Some((node.role(), name, on))
     });
-    told.collect()
+    announced.collect()
 }
 
 fn use_in_palette(window: &mut Window, title: &str) {

@@ -95,7 +95,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
         let lines = debug_lines(&report, None, &[work]).unwrap();
-        let told: Vec<String> = lines
+        let described: Vec<String> = lines
             .iter()
             .map(|line| format!("{} {} {}", line.depth, line.name, line.value))
             .collect();
@@ -105,6 +105,6 @@ mod tests {
             format!("1 {id} OnTileExecute a/b"),
             "2 compute set 0".to_owned(),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(described, expected);
     }
 }

@@ -4,7 +4,7 @@ use tilescope_report::units::{ReplicaClassId, ReplicaIpu, grouped};
 use tilescope_report::{ReplicaClass, ReplicaClasses};
 
 /// The largest number of classes that are listed individually in a sentence.
-const MOST_TOLD: usize = 4;
+const MOST_SHOWN: usize = 4;
 
 /// Numbers in ascending order, with consecutive ones as ranges: `0-3, 5`.
 pub fn replica_numbers(replicas: &[u32]) -> String {
@@ -47,12 +47,12 @@ pub fn sentence(classes: &ReplicaClasses) -> Option<String> {
         return None;
     }
     let all: usize = classes.classes.iter().map(|class| class.replicas.len()).sum();
-    let told: Vec<String> = classes.classes.iter().take(MOST_TOLD).map(words).collect();
-    let more = match classes.classes.len().saturating_sub(MOST_TOLD) {
+    let shown: Vec<String> = classes.classes.iter().take(MOST_SHOWN).map(words).collect();
+    let more = match classes.classes.len().saturating_sub(MOST_SHOWN) {
         0 => String::new(),
         rest => format!("; and {} more classes", grouped(rest as u64)),
     };
-    Some(format!("{} replicas differ: {}{more}", grouped(all as u64), told.join("; ")))
+    Some(format!("{} replicas differ: {}{more}", grouped(all as u64), shown.join("; ")))
 }
 
 fn words(class: &ReplicaClass) -> String {

@@ -10,7 +10,7 @@ pub const MANY_SAMPLES: f64 = 1e6;
 
 /// The formula of energy.
 pub const ENERGY_FORMULA: &str = "power of the machine x time on the device, per million samples; \
-    the machine is assumed to draw this power all the time, idle or loaded";
+the power is assumed to be constant, whether the machine is idle or busy";
 
 /// The formula of cost.
 pub const COST_FORMULA: &str =
@@ -217,8 +217,8 @@ fn unknown(name: &'static str, what: &str, key: &str) -> RunningCostRow {
         name,
         value: "not known".to_owned(),
         explanation: format!(
-            "the report holds no {what} of its machine: none was published, or the report was made \
-             without; {key} in a spec gives your own"
+            "the report has no {what} of its machine: no figure is published, or the report was \
+             made without it. Set {key} in the spec"
         ),
     }
 }

@@ -119,14 +119,14 @@ impl ConditionReader<'_> {
         let subject = self.subject(&name).map_err(|problem| (problem, place))?;
         let (sign, place) = self.words.word(|letter| "<>=!".contains(letter));
         if matches!(subject, ConditionSubject::Fits) {
-            self.end(place, &sign, "nothing is expected behind fits")?;
+            self.end(place, &sign, "unexpected text after fits")?;
             return Ok(Condition::fits());
         }
         let known = LimitComparison::of_sign(&sign);
         let Some(comparison) = known else {
             let problem = match sign.as_str() {
                 "=" => format!("{name} is compared with =="),
-                _ => format!("expected <, <=, >, >=, == or != behind {name}"),
+                _ => format!("expected <, <=, >, >=, == or != after {name}"),
             };
             return Err((problem, place));
         };
@@ -136,7 +136,11 @@ impl ConditionReader<'_> {
             ConditionSubject::Fits => Value::Null,
         };
         let (rest, place) = self.words.word(|letter| !letter.is_whitespace());
-        self.end(place, &rest, "nothing is expected behind the value; --where can be given again")?;
+        self.end(
+            place,
+            &rest,
+            "unexpected text after the value; repeat --where for another condition",
+        )?;
         Ok(Condition { subject, comparison, limit })
     }
 
@@ -162,9 +166,9 @@ impl ConditionReader<'_> {
         let figures: Vec<&str> = figures.collect();
         Err(match (name, ends.as_slice(), nearest(name, &known)) {
             ("", ..) => format!("expected a key that varies or a figure ({})", figures.join(", ")),
-            (_, [_, _, ..], _) => format!("several keys end in {name}: name one in full"),
-            (_, _, Some(near)) => format!("{name:?} is no key that varies; did you mean {near}?"),
-            _ => format!("{name:?} is no key that varies; figures are {}", figures.join(", ")),
+            (_, [_, _, ..], _) => format!("several keys end in {name}; use a full path"),
+            (_, _, Some(near)) => format!("{name:?} is not a varied key; did you mean {near}?"),
+            _ => format!("{name:?} is not a varied key; figures are {}", figures.join(", ")),
         })
     }
 
@@ -302,8 +306,8 @@ mod tests {
             ("overlap_io == loop", 14..18, "did you mean loops?"),
             ("memory < 3 ms", 11..13, "unknown unit \"ms\": memory is in bytes"),
             ("memory < x", 9..9, "expected a number"),
-            ("fits == true", 5..7, "nothing is expected behind fits"),
-            ("fits and more", 5..5, "nothing is expected behind fits"),
+            ("fits == true", 5..7, "unexpected text after fits"),
+            ("fits and more", 5..5, "unexpected text after fits"),
             ("ipus < 4 && fits", 9..11, "unknown unit"),
             ("num_io_tiles < 4 and fits", 17..20, "--where can be given again"),
         ];

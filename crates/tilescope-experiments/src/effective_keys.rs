@@ -43,13 +43,13 @@ impl EffectiveKeys {
     pub fn unknown(&self, path: &str) -> String {
         let called = keys_called(path, self.paths().filter_map(find));
         if !called.is_empty() {
-            return format!("there is no key {path:?}; did you mean {}?", called.join(" or "));
+            return format!("unknown key {path:?}; did you mean {}?", called.join(" or "));
         }
         let paths: Vec<&str> = self.paths().collect();
         match nearest(path, &paths) {
-            Some(near) => format!("there is no key {path:?}; did you mean {near}?"),
+            Some(near) => format!("unknown key {path:?}; did you mean {near}?"),
             None => {
-                format!("there is no key {path:?}; tilescope specs --keys lists them")
+                format!("unknown key {path:?}; tilescope specs --keys lists all keys")
             }
         }
     }

@@ -15,7 +15,7 @@ pub enum ExperimentError {
     #[error("{0}")]
     SpecFailed(String),
     /// The path of this program, which child processes execute, is not known.
-    #[error("the path of this program is not known: {0}")]
+    #[error("the path of this program is unknown: {0}")]
     OwnPath(io::Error),
     /// A child process cannot be started.
     #[error("a simulation cannot be started: {0}")]
@@ -34,17 +34,17 @@ pub enum ExperimentError {
     ReportSpec(String),
     #[error("nothing was simulated")]
     NothingSimulated,
-    #[error("{} is no file of results", .0.display())]
+    #[error("{} is not a results file", .0.display())]
     NoResults(PathBuf),
     #[error(
-        "{} has format {format} of results, this program knows {} to {}",
+        "{} has results format {format}, but this program supports {} to {}",
         path.display(), known.start(), known.end()
     )]
     ResultsFormat { path: PathBuf, format: i64, known: RangeInclusive<i64> },
     #[error("{}: {difference}; name another file with --results", path.display())]
     OtherSpec { path: PathBuf, difference: String },
     #[error(
-        "{}: another tilescope is writing to it; each worker needs a file of its own",
+        "{}: another tilescope is writing to it; use a separate file for each worker",
         .0.display()
     )]
     ResultsInUse(PathBuf),
@@ -53,7 +53,7 @@ pub enum ExperimentError {
     #[error("{}: {error}", path.display())]
     Results { path: PathBuf, error: rusqlite::Error },
     /// A point could not be added to a file of results.
-    #[error("{0}; what was simulated before is kept there, and the same command goes on from it")]
+    #[error("{0}; earlier simulations are kept there, and the same command continues from them")]
     NotAdded(Box<ExperimentError>),
 }
 

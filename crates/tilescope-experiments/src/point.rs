@@ -240,7 +240,7 @@ impl Point {
         let Some(figures) = self.figures() else { return self.outcome_words().to_owned() };
         let text = |figure: &PointFigure| figure.text(figures);
         let time = match PointFigure::named("seconds_per_sample").and_then(text) {
-            Some(time) => format!("{time} a sample"),
+            Some(time) => format!("{time} per sample"),
             None => "does not fit in memory".to_owned(),
         };
         let unsure = figures.fit.filter(|fit| fit.is_uncertain());

@@ -74,7 +74,7 @@ impl SearchedSpec {
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.program_version != other.program_version {
             return Some(format!(
-                "tilescope {} wrote it, and this is {}",
+                "tilescope {} wrote it, but this is {}",
                 other.program_version, self.program_version
             ));
         }
@@ -91,7 +91,7 @@ impl SearchedSpec {
             let there = only(&others, &own);
             let here = only(&own, &others);
             format!(
-                "it is of another spec ({}): it has {there} where {} has {here}",
+                "it belongs to another spec ({}): it has {there}, but {} has {here}",
                 other.name, self.name
             )
         })

@@ -24,9 +24,9 @@ impl Shard {
             Some((0, 1..)) => {
                 Err(format!("shards are counted from 1, not {text:?}: the first of 8 is 1/8"))
             }
-            Some((part, parts)) => Err(format!("there is no shard {part} of {parts}")),
+            Some((part, parts)) => Err(format!("shard {part} of {parts} does not exist")),
             None => {
-                Err(format!("expected a shard and how many there are, as in 3/8, not {text:?}"))
+                Err(format!("expected a shard and the number of shards, as in 3/8, not {text:?}"))
             }
         }
     }

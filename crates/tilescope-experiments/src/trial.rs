@@ -334,7 +334,7 @@ fn failure(output: &Output) -> Option<ChildFailure> {
         (Some(code), None) => ChildFailure::Failed(format!("it ended with exit code {code}")),
         // Killed by the system for its memory, or by the user.
         (None, _) => ChildFailure::Failed(format!(
-            "it was killed ({}), as systems do with what takes too much memory or time",
+            "it was killed ({}), probably because it used too much memory or time",
             output.status
         )),
     })

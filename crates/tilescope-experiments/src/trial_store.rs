@@ -41,7 +41,7 @@ pub struct TrialStore<'p> {
     places: BTreeMap<String, usize>,
     findings: BTreeMap<String, Vec<TrialFinding>>,
     /// Number of points without findings because their process died.
-    untold: usize,
+    unknown_proposals: usize,
     tasks: usize,
     /// Number of tasks that were not in the file of results.
     simulated: usize,
@@ -70,7 +70,7 @@ impl<'p> TrialStore<'p> {
             points: Vec::new(),
             places: BTreeMap::new(),
             findings: BTreeMap::new(),
-            untold: 0,
+            unknown_proposals: 0,
             tasks: 0,
             simulated: 0,
         })
@@ -97,8 +97,8 @@ impl<'p> TrialStore<'p> {
     }
 
     /// Number of points with unknown proposals, because the process that computes them died.
-    pub fn untold(&self) -> usize {
-        self.untold
+    pub fn unknown_proposals(&self) -> usize {
+        self.unknown_proposals
     }
 
     /// The number of remaining tasks.
@@ -191,7 +191,7 @@ impl<'p> TrialStore<'p> {
                 self.points.push(point);
             }
             TrialAnswer::Findings(changes, found) => {
-                self.untold += usize::from(found.is_none());
+                self.unknown_proposals += usize::from(found.is_none());
                 self.findings.insert(changes_text(&changes), found.unwrap_or_default());
             }
         }

@@ -80,7 +80,7 @@ impl VariedKey {
         for part in parts(&values) {
             for value in part_values(&path.letters, &part)? {
                 if found.contains(&value) {
-                    return Err((format!("{value} is there twice"), part.range()));
+                    return Err((format!("{value} is listed twice"), part.range()));
                 }
                 found.push(value);
             }
@@ -139,7 +139,7 @@ fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value
             false
         }
         other => {
-            let problem = format!("a range is of numbers, and {path} is {}", other.describe());
+            let problem = format!("a range needs numbers, but {path} is {}", other.describe());
             return Err((problem, from.start..rest.range().end));
         }
     };
@@ -151,11 +151,11 @@ fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value
     let last = number(&to, whole)?;
     let step = step.map_or(Ok(RangeStep::Plus(1.0)), |step| range_step(&step, whole))?;
     if first > last {
-        let problem = format!("a range goes up: {} is above {}", from.letters, to.letters);
+        let problem = format!("a range must ascend, but {} is above {}", from.letters, to.letters);
         return Err((problem, from.start..to.range().end));
     }
     if matches!(step, RangeStep::Times(_)) && first <= 0.0 {
-        return Err(("a range that multiplies begins above 0".to_owned(), from.range()));
+        return Err(("a multiplying range must begin above 0".to_owned(), from.range()));
     }
     let mut values = Vec::new();
     let mut at = 0;
@@ -169,7 +169,7 @@ fn range(path: &str, from: &WrittenPart, rest: &WrittenPart) -> Result<Vec<Value
             return Ok(values);
         }
         if values.len() == MOST_VALUES {
-            let problem = format!("a key has at most {MOST_VALUES} values");
+            let problem = format!("a key may have at most {MOST_VALUES} values");
             return Err((problem, from.start..rest.range().end));
         }
         let written = if whole { format!("{value:.0}") } else { tenths(value) };
@@ -212,7 +212,7 @@ fn range_step(part: &WrittenPart, whole: bool) -> Result<RangeStep, Problem> {
         RangeStep::Plus(by) | RangeStep::Times(by) => by.is_finite() && *by > above,
     };
     step.filter(goes_on).ok_or_else(|| {
-        let problem = "expected how the range goes on: 8 for 8 more, x2 for twice as much";
+        let problem = "expected a step: 8 to add 8, x2 to double";
         (problem.to_owned(), part.range())
     })
 }
@@ -258,7 +258,7 @@ mod tests {
             ("options.num_io_tile=32", 0..19, "did you mean options.num_io_tiles?"),
             ("options.num_io_tiles=", 21..21, "expected a value of options.num_io_tiles: a whole"),
             ("options.num_io_tiles=32,,64", 24..24, "expected a value"),
-            ("options.num_io_tiles=32,many", 24..28, "from 0 to 1470, found the text \"many\""),
+            ("options.num_io_tiles=32,many", 24..28, "from 0 to 1470, found the string \"many\""),
             ("options.num_io_tiles=32,64,32", 27..29, "32 is there twice"),
             ("options.num_io_tiles=64..32", 21..27, "a range goes up"),
             ("options.num_io_tiles=0..64:x2", 21..22, "begins above 0"),

@@ -130,7 +130,7 @@ pub(crate) struct FindingText {
     /// True if it was tried with a gain.
     pub gained: bool,
     /// True if it was tried without a gain.
-    pub in_vain: bool,
+    pub without_gain: bool,
     pub rule: String,
 }
 

@@ -61,9 +61,9 @@ mod tests {
     #[test]
     fn long_names_are_cut_with_their_length() {
         let name = "n".repeat(10 << 20);
-        let told = shown(&name);
-        assert!(told.ends_with("… (10,485,760 bytes)"), "{told}");
-        assert_eq!(told.chars().count(), NAME.1 + "… (10,485,760 bytes)".chars().count());
+        let shortened = shown(&name);
+        assert!(shortened.ends_with("… (10,485,760 bytes)"), "{shortened}");
+        assert_eq!(shortened.chars().count(), NAME.1 + "… (10,485,760 bytes)".chars().count());
         assert_eq!(shown(&"é".repeat(NAME.0)), "é".repeat(NAME.0), "letters, not bytes");
     }
 

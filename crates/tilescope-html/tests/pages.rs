@@ -196,9 +196,9 @@ fn pages_agree_with_reports() {
         let report = sample(name);
         let page = page_of(&report, name);
         let document = check(name, &page);
-        let told: Value =
+        let embedded: Value =
             serde_json::from_str(&text(the(&document, "script#summary-json"))).unwrap();
-        assert_eq!(told, serde_json::to_value(summary(&report).unwrap()).unwrap(), "{name}");
+        assert_eq!(embedded, serde_json::to_value(summary(&report).unwrap()).unwrap(), "{name}");
         for (view, table) in TABLES {
             let id = format!("{view}/{table}");
             if all(&document, &format!("[data-table='{id}']")).is_empty() {
@@ -323,11 +323,11 @@ fn pages_of_series_agree_with_the_series() {
         assert_eq!(marks.len(), runs.len());
         for (run, (name, _)) in runs.iter().enumerate() {
             let mark = mark_of(marks, name);
-            let value = series.told(figure, run, telling.unit);
+            let value = series.value_of_run(figure, run, telling.unit);
             let value = value.map_or("no value".to_owned(), |of| figure.figure.quantity().text(of));
             assert!(mark.starts_with(&format!("{name}: {value}")), "{mark}: {value}");
         }
-        let has_baseline = series.told(figure, 1, telling.unit).is_some();
+        let has_baseline = series.value_of_run(figure, 1, telling.unit).is_some();
         let mark = mark_of(marks, "v9");
         assert_eq!(mark.ends_with(", the baseline"), has_baseline, "{mark}");
     }
@@ -340,8 +340,8 @@ fn pages_of_series_agree_with_the_series() {
     assert_eq!(words.len(), series.changes_table(telling).rows.len());
     let memory =
         series.figures.iter().find(|of| of.figure.path() == "memory.total_excluding_gaps").unwrap();
-    let before = series.told(memory, 3, telling.unit).unwrap();
-    let after = series.told(memory, 4, telling.unit).unwrap();
+    let before = series.value_of_run(memory, 3, telling.unit).unwrap();
+    let after = series.value_of_run(memory, 4, telling.unit).unwrap();
     let percent = (after - before) / before * 100.0;
     let rise = format!("memory.total_excluding_gaps rises by {percent:.2} % at v12, from ");
     assert!(words[0].starts_with(&rise), "{rise}: {}", words[0]);

@@ -44,7 +44,7 @@ impl AttributeValue {
         match self {
             Self::Int(_) => "a whole number",
             Self::Float(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Ints(_) => "whole numbers",
             Self::Floats(_) => "numbers",
             Self::Texts(_) => "texts",
@@ -127,7 +127,7 @@ impl Attributes {
         match self.get(name) {
             None => Ok(None),
             Some(AttributeValue::Text(value)) => Ok(Some(value)),
-            Some(other) => Err(self.wrong(name, other, "a text")),
+            Some(other) => Err(self.wrong(name, other, "a string")),
         }
     }
 
@@ -149,7 +149,7 @@ impl Attributes {
         }
     }
 
-    /// An attribute with a list of texts.
+    /// An attribute with a list of strings.
     pub fn texts(&self, name: &str) -> Result<Option<&[String]>, OnnxError> {
         match self.get(name) {
             None => Ok(None),

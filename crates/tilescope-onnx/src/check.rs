@@ -26,11 +26,11 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
         Some(version) => version,
         None if model.graph.is_none() => {
             return Err(OnnxError::File(
-                "there is no graph in it: this is no ONNX file".to_owned(),
+                "the file has no graph, so it is not an ONNX file".to_owned(),
             ));
         }
         None => {
-            return Err(OnnxError::File("the file does not say which opset it uses".to_owned()));
+            return Err(OnnxError::File("the file does not state its opset".to_owned()));
         }
     };
     match u32::try_from(version) {
@@ -39,7 +39,8 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
             let first = OPSETS.start();
             let last = OPSETS.end();
             Err(OnnxError::File(format!(
-                "opset {version} is not known: export the model with an opset from {first} to {last}"
+                "opset {version} is not supported: export the model with an opset from {first} to \
+                 {last}"
             )))
         }
     }
@@ -48,10 +49,10 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
 /// The graph, if there is a readable one.
 pub(crate) fn graph(model: &ModelProto) -> Result<&GraphProto, OnnxError> {
     let Some(graph) = &model.graph else {
-        return Err(OnnxError::File("there is no graph in it: this is no ONNX file".to_owned()));
+        return Err(OnnxError::File("the file has no graph, so it is not an ONNX file".to_owned()));
     };
     if graph.has_sparse_initializers {
-        return Err(OnnxError::File("sparse initialisers are not read".to_owned()));
+        return Err(OnnxError::File("sparse initialisers are not supported".to_owned()));
     }
     if graph.outputs.is_empty() {
         return Err(OnnxError::File("the graph has no output".to_owned()));
@@ -111,7 +112,7 @@ pub(crate) fn order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
         None => Ok(order),
         Some(at) => Err(OnnxError::Graph {
             place: node_place(&nodes[at]),
-            problem: "it waits for its own result: the graph has a cycle".to_owned(),
+            problem: "it depends on its own result: the graph has a cycle".to_owned(),
         }),
     }
 }
@@ -121,7 +122,7 @@ fn writers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
     let mut writers: HashMap<&str, usize> = HashMap::new();
     let mut given: HashMap<&str, &str> = HashMap::new();
     let refuse = |name: &str, place: String| {
-        let problem = format!("the name {name:?} is given twice");
+        let problem = format!("the name {name:?} is defined twice");
         Err(OnnxError::Graph { place, problem })
     };
     for tensor in &graph.initializers {

@@ -113,7 +113,7 @@ impl<'r> NodeComposition<'r, '_> {
     fn count(&self, name: &str) -> Result<u64, OnnxError> {
         let count = self.attributes.int(name)?.and_then(|count| u64::try_from(count).ok());
         let count = count.filter(|count| *count > 0);
-        count.ok_or_else(|| self.error(format!("it does not say {name}")))
+        count.ok_or_else(|| self.error(format!("attribute {name} is missing")))
     }
 
     /// The attributes of the node, for a part with the same ones.
@@ -145,7 +145,7 @@ impl<'r> NodeComposition<'r, '_> {
     ) -> Result<ValueId, OnnxError> {
         let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
         let made = self.nodes(part, op, &inputs, attributes, 1)?;
-        made.first().copied().ok_or_else(|| self.error("a part of it makes nothing"))
+        made.first().copied().ok_or_else(|| self.error("a part of it has no result"))
     }
 
     /// Adds a part with several results, and operands that may be absent.

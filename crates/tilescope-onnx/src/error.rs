@@ -24,7 +24,8 @@ pub enum OnnxError {
     AttributeType { node: String, name: String, found: &'static str, expected: &'static str },
     /// Symbolic dimensions have no value.
     #[error(
-        "these dimensions have no value: {}; set each, or export the model with fixed sizes",
+        "these dimensions have no value: {}; set each of them, or export the model with fixed \
+         sizes",
         .0.join(", ")
     )]
     OpenDimensions(Vec<String>),
@@ -33,8 +34,8 @@ pub enum OnnxError {
     UnknownDimension { name: String, known: Vec<String>, nearest: Option<String> },
     /// A branch or a number of iterations was given for a node that did not need it.
     #[error(
-        "no node {name:?} leaves its branch or turns open{}",
-        if known.is_empty() { String::new() } else { format!(": {} do", known.join(", ")) }
+        "node {name:?} has no open branch or trip count{}",
+        if known.is_empty() { String::new() } else { format!("; known: {}", known.join(", ")) }
     )]
     UnknownDecision { name: String, known: Vec<String> },
 }

@@ -272,10 +272,10 @@ fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
         OnnxError::Graph { place, problem }
     };
     let Some((element, dims)) = &info.tensor else {
-        return Err(to_error("its type is not that of a tensor".to_owned()));
+        return Err(to_error("it does not have a tensor type".to_owned()));
     };
     let Some(dims) = dims else {
-        return Err(to_error("its shape is not written: export the model with one".to_owned()));
+        return Err(to_error("its shape is missing: export the model with shapes".to_owned()));
     };
     let read_dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
         DimensionProto::Symbol(name) => Ok(Dimension::Symbol(name.to_string())),

@@ -322,7 +322,7 @@ impl<R: Read + Seek> ProtoReader<R> {
             return if self.wire.position() == end {
                 Ok(true)
             } else {
-                Err(self.wire.error("a packed number goes beyond the end of its list"))
+                Err(self.wire.error("a packed number extends beyond the end of its list"))
             };
         }
         match T::from_field(value) {

@@ -98,14 +98,14 @@ pub(crate) fn resolve(
     let find_output = |info: &crate::proto::ValueInfoProto| {
         scope.find(&info.name).ok_or_else(|| OnnxError::Graph {
             place: format!("output {:?}", info.name),
-            problem: "nothing computes it".to_owned(),
+            problem: "no node computes it".to_owned(),
         })
     };
     let outputs: Vec<ValueId> = graph.outputs.iter().map(find_output).collect::<Result<_, _>>()?;
     if let Some(id) = outputs.iter().find(|id| resolver.sequences.contains_key(id)) {
         return Err(OnnxError::Graph {
             place: format!("output {:?}", resolver.values[id.index()].name),
-            problem: "it is a sequence of tensors: export the model with a tensor in its place"
+            problem: "it is a sequence of tensors: export the model with a tensor instead"
                 .to_owned(),
         });
     }
@@ -134,8 +134,8 @@ fn check_texts(graph: &OnnxGraph) -> Result<(), OnnxError> {
         return Err(OnnxError::Graph {
             place: check::place(&node.name, &node.op),
             problem: format!(
-                "it {does} {:?}, a tensor of strings, which no IPU holds: leave what works on \
-                 strings to the host, and export the model that reads its results as numbers",
+                "it {does} {:?}, a tensor of strings, which IPUs do not support: process strings \
+                 on the host, and export a model with numeric inputs",
                 graph.value(*found).name
             ),
         });
@@ -336,7 +336,7 @@ impl<'f> Resolver<'f> {
                     return Ok(None);
                 }
                 scope.operand(name).ok_or_else(|| {
-                    identity.error(format!("it reads {name:?}, which nothing computes"))
+                    identity.error(format!("it reads {name:?}, which no node computes"))
                 })
             })
             .collect()
@@ -393,7 +393,7 @@ impl<'f> Resolver<'f> {
                 continue;
             };
             let Some(TensorType { element, dims }) = kind else {
-                let problem = format!("the shape of its output {name:?} is not known");
+                let problem = format!("the shape of its output {name:?} is unknown");
                 return Err(draft.identity.error(problem));
             };
             let id = self.value(name, element, dims, source, || draft.identity.place())?;
@@ -411,7 +411,7 @@ impl<'f> Resolver<'f> {
         self.inlined += 1;
         if self.inlined > MAX_INLINED {
             let problem =
-                format!("functions, branches and loops stand for more than {MAX_INLINED} nodes");
+                format!("functions, branches and loops expand to more than {MAX_INLINED} nodes");
             return Err(identity.error(problem));
         }
         Ok(())

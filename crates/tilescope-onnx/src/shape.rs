@@ -89,7 +89,7 @@ pub(crate) fn infer(view: &NodeView) -> Result<Option<Vec<TensorType>>, OnnxErro
 /// shape. All element-wise operators of the standard have a rule.
 pub(crate) fn as_element_wise(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let to_error = || {
-        view.error("this operator is not known, and the file does not say the shape of its output")
+        view.error("the operator is unknown, and the file does not state the shape of its output")
     };
     let is_foreign = !view.domain.is_empty();
     let first = view.inputs.iter().flatten().next().filter(|_| is_foreign).ok_or_else(to_error)?;
@@ -160,13 +160,13 @@ impl<'a> NodeView<'a> {
     fn unknown_values(&self, value: &OnnxValue) -> OnnxError {
         let why = match value.source {
             ValueSource::Initializer if value.is_external => {
-                "which are in an external data file: none is ever opened; save the model with small \
-                 tensors inside, as onnx.save does with size_threshold=1024"
+                "which are in an external data file. External data is never opened: save the model \
+                 with small tensors inside, as onnx.save does with size_threshold=1024"
             }
             ValueSource::Initializer | ValueSource::Constant => {
-                "which are not in the file, or are too many to be read"
+                "which are not in the file or are too many"
             }
-            _ => "which only a run computes",
+            _ => "which are computed at run time",
         };
         self.error(format!("the shape of its output depends on values of {:?}, {why}", value.name))
     }
@@ -206,7 +206,7 @@ impl<'a> NodeView<'a> {
         let mut axes = axes?;
         axes.sort_unstable();
         if axes.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(self.error("an axis is named twice"));
+            return Err(self.error("an axis is listed twice"));
         }
         Ok(axes)
     }
@@ -220,6 +220,7 @@ impl<'a> NodeView<'a> {
     pub(crate) fn element_attribute(&self, name: &str) -> Result<Option<ElementKind>, OnnxError> {
         let Some(number) = self.attributes.int(name)? else { return Ok(None) };
         let kind = u64::try_from(number).ok().and_then(ElementKind::from_number);
-        kind.map(Some).ok_or_else(|| self.error(format!("{name} = {number} is no element type")))
+        kind.map(Some)
+            .ok_or_else(|| self.error(format!("{name} = {number} is not an element type")))
     }
 }

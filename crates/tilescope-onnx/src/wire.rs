@@ -230,19 +230,19 @@ impl<R: Read + Seek> WireReader<R> {
                 let Some(until) = until else {
                     let left = end.saturating_sub(self.at);
                     let problem =
-                        format!("a field of {length} bytes, of which only {left} are there");
+                        format!("a field of {length} bytes, but only {left} bytes are left");
                     return Err(self.error(problem));
                 };
                 FieldValue::Until(until)
             }
             5 => FieldValue::Fixed32(self.fixed32()?),
             other => {
-                let problem = format!("wire type {other}, which no ONNX file has");
+                let problem = format!("unknown wire type {other}");
                 return Err(OnnxError::Syntax { byte: start, problem });
             }
         };
         if self.at > end {
-            return Err(self.error("a field goes beyond the end of its message"));
+            return Err(self.error("a field extends beyond the end of its message"));
         }
         match tag >> 3 {
             0 => Err(OnnxError::Syntax { byte: start, problem: "a field of number 0".to_owned() }),
@@ -264,7 +264,7 @@ impl<R: Read + Seek> WireReader<R> {
         let start = self.at;
         let to_error = |problem: String| OnnxError::Syntax { byte: start, problem };
         let bytes = self.text_bytes(end)?.ok_or_else(|| {
-            to_error(format!("a name of {} bytes; at most {MAX_TEXT_BYTES} are read", end - start))
+            to_error(format!("a name has {} bytes, but the limit is {MAX_TEXT_BYTES}", end - start))
         })?;
         String::from_utf8(bytes).map_err(|_| to_error("a name is not UTF-8".to_owned()))
     }

@@ -39,9 +39,9 @@ pub enum SimulateError {
     Report(#[from] ReportError),
     /// The run is longer than allowed.
     #[error(
-        "the run would be about {} records long, above {}: lower options.gradient_accumulation ({}) \
-         or options.device_iterations ({}); a report of one weight update tells what any number of \
-         them costs",
+        "the run would have about {} records, more than the limit of {}: lower \
+         options.gradient_accumulation ({}) or options.device_iterations ({}); a report of one \
+         weight update shows the cost of each",
         grouped(forecast.records), grouped(*most), grouped(*accumulation), grouped(*iterations)
     )]
     TooLong {

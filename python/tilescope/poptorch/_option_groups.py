@@ -131,7 +131,7 @@ class TensorLocationSettings(Group):
         return self._set(use_io_tiles=use or self._values.get("use_io_tiles", False))
 
     def minElementsForOffChip(self, min_elements: int):
-        """Fewest elements of a tensor that leaves the chip."""
+        """Minimum number of elements for a tensor to be offloaded."""
         return self._set(min_elements_for_off_chip=min_elements)
 
     def minElementsForReplicatedTensorSharding(self, min_elements: int):

@@ -81,8 +81,8 @@ impl ArgumentKind {
     /// A description of the expected value.
     fn expects(self) -> String {
         match self {
-            Self::Text => "a text".to_owned(),
-            Self::Texts => "a list of texts".to_owned(),
+            Self::Text => "a string".to_owned(),
+            Self::Texts => "a list of strings".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Changes => {
                 "an object of keys and values, as in {\"options.num_io_tiles\": 32}".to_owned()
@@ -236,7 +236,7 @@ mod tests {
         let cases = [
             (json!([]), "an object"),
             (json!({}), "report is missing: a report"),
-            (json!({ "report": 1 }), "report expects a text, not 1"),
+            (json!({ "report": 1 }), "report expects a string, not 1"),
             (json!({ "report": "a", "limit": 0 }), "limit expects a whole number from 1 to 1000"),
             (json!({ "report": "a", "limit": 2.5 }), "not 2.5"),
             (json!({ "report": "a", "per": "day" }), "per expects one of run, sample"),

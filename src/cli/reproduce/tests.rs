@@ -137,7 +137,7 @@ fn known_misses_are_the_misses() {
             let kept = PublishedResiduals::TEXT.lines().any(|line| line == residual.line);
             assert!(kept, "published.csv of error_bands is stale: {}", residual.line);
         }
-        let told = matches!(row.verdict, FigureVerdict::Miss | FigureVerdict::PassListedAsMiss);
-        assert!(!told, "{}: {} against {}", row.id, row.simulated, row.published);
+        let is_miss = matches!(row.verdict, FigureVerdict::Miss | FigureVerdict::PassListedAsMiss);
+        assert!(!is_miss, "{}: {} against {}", row.id, row.simulated, row.published);
     }
 }

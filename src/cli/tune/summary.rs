@@ -136,7 +136,7 @@ impl TuneSummary<'_> {
             dead_ends: path.dead_ends.clone(),
             untried: path.untried.clone(),
             hopeless: path.hopeless,
-            untold: store.untold(),
+            untold: store.unknown_proposals(),
             pareto_front: self.front(path, store).into_iter().cloned().collect(),
             shortfall: self.shortfall(path.best()).map(str::to_owned),
             fits_if_free: path.fits_if_free.clone(),

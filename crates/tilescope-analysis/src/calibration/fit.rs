@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_that_cannot_be_told_apart_are_reported_and_kept() {
+    fn constants_that_cannot_be_separated_are_reported_and_kept() {
         let (a, idle) = ([1.0, 2.0, 1.0, 4.0, 1.0, 1.0, 3.0, 2.0], [0.0; 8]);
         let twice = a.map(|slope| 2.0 * slope);
         let constants = [

@@ -171,7 +171,7 @@ pub fn differences(
 
 /// Error for the name of a table that a comparison does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no table {name:?} here; known: {}", known.join(", "))]
+#[error("unknown table {name:?}; known: {}", known.join(", "))]
 pub struct UnknownDifferencesError {
     name: String,
     known: Vec<String>,

@@ -275,7 +275,7 @@ struct AlignedLane {
 #[derive(Default)]
 struct AlignedLaneSide {
     info: Option<LaneInfo>,
-    whats: Vec<StepChangeKind>,
+    kinds: Vec<StepChangeKind>,
     steps: Vec<LaneStep>,
     sums: BTreeMap<StepChangeKind, SideSum>,
 }
@@ -300,8 +300,8 @@ impl AlignedLaneSide {
             let own = SideSum { steps: of.steps, cycles: of.cycles, spot: Some(first) };
             sums.entry(what(of.program, of.kind())).or_default().add(own);
         }
-        let whats = steps.iter().map(|step| what(step.program, step.kind)).collect();
-        Ok(Self { info: Some(info), whats, steps, sums })
+        let kinds = steps.iter().map(|step| what(step.program, step.kind)).collect();
+        Ok(Self { info: Some(info), kinds, steps, sums })
     }
 }
 
@@ -311,7 +311,7 @@ impl StepAligner<'_> {
         let b = self.traces.1.lane_of(ipu, sub_lane);
         let source = AlignedLaneSide::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
         let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
-        let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
+        let pairs = align(&numbers(&source.kinds), &numbers(&target.kinds));
         let mut sums: BTreeMap<StepChangeKind, (SideSum, SideSum)> = BTreeMap::new();
         for (what, sum) in source.sums {
             sums.entry(what).or_default().0 = sum;
@@ -325,7 +325,7 @@ impl StepAligner<'_> {
             let step_a = &source.steps[*at_a as usize];
             let step_b = &target.steps[*at_b as usize];
             let apart = step_a.range.length().abs_diff(step_b.range.length());
-            let known = most.entry(source.whats[*at_a as usize]).or_insert((apart, *at_a, *at_b));
+            let known = most.entry(source.kinds[*at_a as usize]).or_insert((apart, *at_a, *at_b));
             if apart > known.0 {
                 *known = (apart, *at_a, *at_b);
             }
@@ -344,9 +344,9 @@ impl StepAligner<'_> {
 }
 
 /// Numbers for the aligner, equal for the same subject in both reports.
-fn numbers(whats: &[StepChangeKind]) -> Vec<u32> {
+fn numbers(kinds: &[StepChangeKind]) -> Vec<u32> {
     const KINDS: u32 = ProgramKind::ALL.len() as u32;
-    let numbers = whats.iter().map(|what| match what {
+    let numbers = kinds.iter().map(|what| match what {
         StepChangeKind::Program(place) => KINDS + place,
         StepChangeKind::Kind(kind) => *kind as u32,
         // Idle time is not a step.

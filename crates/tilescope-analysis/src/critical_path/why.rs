@@ -115,10 +115,7 @@ pub fn why_run(
         chain.links.insert(
             0,
             WhyLink {
-                text: format!(
-                    "The run is in {what} on {} for {share} of it",
-                    facts.lane_name(lane)
-                ),
+                text: format!("{what} on {} takes {share} of the run", facts.lane_name(lane)),
                 detail: format!("{cycles} cycles of the critical path"),
                 cycles,
                 place: facts.place(lane, &step),
@@ -218,7 +215,7 @@ impl<'a> WhyFacts<'a> {
             let Some((next, found, share)) = self.most_of(&wait)? else { break };
             let what = self.name(&found);
             let whose = self.lane_name(next);
-            let text = format!("{whose} is in {what}");
+            let text = format!("{whose} runs {what}");
             let detail = format!("for {} of that time", percent(share));
             // A step that waits in turn has its own text.
             if self.path.wait_of(next, &found)?.is_none() {
@@ -242,11 +239,14 @@ impl<'a> WhyFacts<'a> {
             PathHop::Join(_) => {
                 let next = match wait.lanes {
                     0..=2 => String::new(),
-                    _ => format!(", {} cycles after the next", wait.lead),
+                    _ => format!(", {} cycles after the second-last", wait.lead),
                 };
                 let name = self.name(step);
                 let lanes = wait.lanes;
-                format!("{cycles} cycles at {name} of {lanes} lanes; {other} arrives last{next}")
+                format!(
+                    "{cycles} cycles at {name}, which joins {lanes} lanes; {other} arrives \
+                     last{next}"
+                )
             }
             PathHop::HandOver => format!("{cycles} cycles before {}", self.name(step)),
         };
@@ -281,7 +281,7 @@ impl<'a> WhyFacts<'a> {
             Mechanism::Compute
             | Mechanism::WeightUpdate
             | Mechanism::Rearrangement
-            | Mechanism::NotRecorded => "is",
+            | Mechanism::NotRecorded => "spends its cycles on",
             _ => "waits for",
         };
         let text = format!("{} {verb} {}", self.name(step), mechanism.entry().name);
@@ -299,11 +299,11 @@ impl<'a> WhyFacts<'a> {
                 HostCallPart::Results => Mechanism::HostReturn,
                 _ => Mechanism::HostCall,
             };
-            return Ok((mechanism, format!("{cycles} cycles, once for each host call")));
+            return Ok((mechanism, format!("{cycles} cycles, once per host call")));
         }
         let moved = step.bytes_in.max(step.bytes_out);
         let rate = format!(
-            "{} in {cycles} cycles, {:.1} B a cycle",
+            "{} in {cycles} cycles, {:.1} B per cycle",
             self.numbers.bytes(moved.0),
             moved.as_f64() / cycles.as_f64().max(1.0)
         );

@@ -65,9 +65,9 @@ fn powers(unit: FigureUnit, (low, high): (f64, f64), most: usize) -> Vec<FigureT
         let parts = if divided { 9 } else { 1 };
         for part in 1..=parts {
             let value = f64::from(part) * 10f64.powi(power);
-            let is_told = part == 1 && (power - start) % each == 0;
-            let label = if is_told { unit.tick(value, value) } else { String::new() };
-            if (low..=high).contains(&value) && (is_told || divided) {
+            let is_labelled = part == 1 && (power - start) % each == 0;
+            let label = if is_labelled { unit.tick(value, value) } else { String::new() };
+            if (low..=high).contains(&value) && (is_labelled || divided) {
                 ticks.push(FigureTick { value, label });
             }
         }

@@ -54,19 +54,18 @@ impl GateReader {
         }
         let Some(figure) = figures::named_figure(&name) else {
             let near = figures::nearest_figure(&name);
-            return self
-                .error(place, format!("there is no figure {name:?}; did you mean {near:?}?"));
+            return self.error(place, format!("unknown figure {name:?}; did you mean {near:?}?"));
         };
         let (sign, place) = self.words.word(|letter| "<>=!".contains(letter));
         let comparison = LimitComparison::of_sign(&sign);
         let Some(comparison) = comparison.filter(|known| *known != LimitComparison::NotEqual)
         else {
-            return self.error(place, "expected >, >=, <, <= or == behind the figure");
+            return self.error(place, "expected >, >=, <, <= or == after the figure");
         };
         let limit = self.limit(figure.quantity())?;
         let (rest, place) = self.words.word(|letter| !letter.is_whitespace());
         if !rest.is_empty() {
-            return self.error(place, "nothing is expected behind the limit");
+            return self.error(place, "unexpected text after the limit");
         }
         let text = self.words.text();
         Ok(Gate { text: text.trim().to_owned(), figure, comparison, limit })

@@ -178,9 +178,9 @@ fn syntax_errors_in_gates_are_marked() {
         ("cycles > 2%", 10..11, "needs a sign"),
         ("cycles > 2 KiB", 11..14, "in cycles (cycles, k, M, G)"),
         ("memory > 2 cycles", 11..17, "in bytes"),
-        ("memory > +2% more", 13..17, "nothing is expected"),
+        ("memory > +2% more", 13..17, "unexpected text"),
         ("memory > 1 ms", 11..13, "unknown unit"),
-        ("ᛞ\u{0} > 1", 0..1, "there is no figure"),
+        ("ᛞ\u{0} > 1", 0..1, "unknown figure"),
     ];
     for (text, at, words) in cases {
         let error = text.parse::<Gate>().expect_err("is no gate");

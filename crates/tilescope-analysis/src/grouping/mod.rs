@@ -82,7 +82,7 @@ impl GroupKey {
             Self::Block => "Block of the model: layer17",
             Self::Layer => "Name with the number of its layer folded: layer*/ff2/wu",
             Self::Part => "First two names, with the number of the layer folded: layer*/ff2",
-            Self::Operator => "Operator, or what programs do that belong to no operation",
+            Self::Operator => "Operator, or the kind of programs without an operation",
             Self::Pass => "Forward, backward or update",
             Self::Stage => "Stage of the pipeline, by the blocks that it computes",
             Self::Ipu => "IPU of the replica",
@@ -121,8 +121,8 @@ pub const NO_LABEL: &str = "(none)";
 pub enum GroupingError {
     /// They name no operations.
     #[error(
-        "no column of the table {table:?} names operations, so its rows have no groups; in SQL, \
-             layer_of(name) and others group by the name of a program"
+        "no column of the table {table:?} names operations, so its rows cannot be grouped; in SQL, \
+         layer_of(name) and similar functions group by the name of a program"
     )]
     NoGroups { table: String },
     /// The report cannot be read.

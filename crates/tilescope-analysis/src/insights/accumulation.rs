@@ -64,9 +64,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     vec![InsightFinding {
         sentence,
         advice: format!("{name} = {} halves how often this happens.", steps * 2),
-        formula: "union of the updates, what phases take beyond one mean slot of the main phase per \
-                  micro-batch, and waits for the host call, or without a pipeline all that is in no \
-                  stage, / cycles of the run; gain: half of it",
+        formula: "union of the updates, cycles of phases beyond one mean slot of the main phase \
+        per micro-batch, and waits for the host call (without a pipeline: all cycles outside \
+        stages) / cycles of the run; gain: half of it",
         gain: InsightGain::Time(once.clamped() * 0.5),
         proposal: facts.proposal([(key, json!(steps * 2))], cost),
         place: first.map_or_else(|| ViewLocation::view("execution-trace"), |mark| mark.place()),

@@ -10,7 +10,7 @@ use tilescope_report::ModelOperation;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "dithering",
-    description: "full tiles that hold more of convolutions and their weights than others",
+    description: "full tiles with more convolution data and weights than others",
     keys: &[KEY],
     find,
 };

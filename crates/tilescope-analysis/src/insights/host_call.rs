@@ -75,8 +75,8 @@ fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
             "This time is spent once per call: {times} times the device iterations spread it over \
              {times} times the micro-batches."
         ),
-        formula: "cycles of these waits on the critical path / cycles of the run, less the share of \
-                  it that is left where more iterations share it",
+        formula: "cycles of these waits on the critical path / cycles of the run, less the share \
+        that remains with more iterations per call",
     };
     let saved = saved.in_part(1.0 - 1.0 / times as f64);
     Some(saved.finding(&RULE, words, more_iterations(facts, times)))

@@ -63,11 +63,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "IPU {ipu} waits for the host in StreamCopyBegin for {share} of the run."
         ),
-        advice: "The host is late: prepare micro-batches ahead, run stream callbacks on several \
-                 threads, or send fewer bytes per sample."
+        advice: "The host is too slow: prefetch micro-batches, run stream callbacks on several \
+        threads, or send fewer bytes per sample."
             .to_owned(),
-        formula: "cycles of StreamCopyBegin with the host on that IPU, less the shortest handshake \
-                  for each, / cycles of the run",
+        formula: "(cycles of StreamCopyBegin with the host on that IPU - shortest handshake for \
+        each) / cycles of the run",
         // Without known handshakes the path takes all of a copy's begin for waiting.
         gain: InsightGain::Time(gain.min(share)),
         proposal: facts.proposal(

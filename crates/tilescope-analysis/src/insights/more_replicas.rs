@@ -97,7 +97,7 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
             facts.numbers.bytes(room.0),
         ),
         advice: format!(
-            "{parts} replicas of {} each do not wait for one another within a micro-batch.",
+            "{parts} replicas of {} each run their micro-batches independently.",
             pluralised(fewest, "IPU")
         ),
         formula: "1 - mean over IPUs of cycles without waits and exchange between IPUs / cycles of the \

@@ -82,8 +82,8 @@ fn phases(facts: &InsightFacts) -> Option<InsightFinding> {
     // Tensors that a spec keeps on the chip stay there in phases too.
     let off_chip = facts.proposal(KINDS.map(|kind| (kind, json!(false))), cost);
     proposal.changes.extend(off_chip.into_iter().flat_map(|off_chip| off_chip.changes));
-    let advice = "Phased execution keeps them in streaming memory, and each phase loads what it \
-                  needs.";
+    let advice = "Phased execution keeps them in streaming memory, and each phase loads its own \
+    tensors.";
     let what = "Weights, gradients, optimiser state and stashed activations";
     Some(finding(facts, saved, (what, advice), proposal))
 }

@@ -38,8 +38,7 @@ fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
     let saved = SavedMemory::of(facts, |of| f64::from(is_shared(of.category)))?;
     let proposal = facts.proposal(
         [(KEY, json!(true))],
-        "Operands are copied to the place where the shared \
-                                              code expects them",
+        "Operands are copied to the addresses that the shared code uses",
     )?;
     let words = MemoryWords {
         what: "Exchange code, control code and vertex state",

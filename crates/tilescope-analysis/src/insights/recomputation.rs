@@ -22,8 +22,8 @@ pub(crate) const RULE: InsightRule = InsightRule {
 /// Smaller stashes do not justify a second forward pass.
 const MIN_SHARE: f64 = 0.05;
 
-const ADVICE: &str = "With recomputation a stage keeps its inputs only, and runs its forward pass again \
-                      before the backward pass.";
+const ADVICE: &str = "With recomputation, a stage stores only its inputs and repeats its forward \
+pass before the backward pass.";
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     recomputed(facts).or_else(|| kept(facts)).into_iter().collect()
@@ -46,8 +46,8 @@ fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = MemoryWords {
         what: "Stashed activations",
         advice: ADVICE.to_owned(),
-        formula: "peak live bytes of a tile without stashes, but those of tensors that other \
-                  IPUs made / bytes that the fullest tile needs; the gain is the rest",
+        formula: "peak live bytes of a tile without stashes, except those of tensors from other \
+        IPUs / bytes that the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))
 }
@@ -68,8 +68,8 @@ fn kept(facts: &InsightFacts) -> Option<InsightFinding> {
             facts.numbers.bytes(largest.total_bytes().0),
         ),
         advice: ADVICE.to_owned(),
-        formula: "bytes of stashes over all tiles / bytes in use without gaps; what stages would \
-                  still keep of their inputs is not taken off",
+        formula: "bytes of stashes over all tiles / bytes in use without gaps; inputs that stages \
+        would still keep are not subtracted",
         gain: InsightGain::Memory(share),
         place: ViewLocation { variable: Some(largest.id), ..ViewLocation::view("liveness") },
         ..InsightFinding::about(InsightSubject::Memory, &RULE)

@@ -35,8 +35,9 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = MemoryWords {
         what: "Activations, temporaries and their vertices",
         advice: format!("Micro-batches of {} need half of it.", samples / 2),
-        formula: "peak live bytes of a tile with all of weights, gradient accumulators, \
-                  optimiser state and code and half of all else / bytes that the fullest tile needs; the gain is the rest",
+        formula: "peak live bytes of a tile with all weights, gradient accumulators, optimiser \
+        state and code, and half of the rest / bytes that the fullest tile needs; the gain is the \
+        rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal(facts, samples / 2)?))
 }

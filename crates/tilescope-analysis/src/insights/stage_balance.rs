@@ -103,8 +103,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             mean.cycles(),
         ),
         advice: format!(
-            "Every slot waits for the slowest stage: move layers from {} to other stages. Equal \
-             stages would each take {} less time.",
+            "Every slot waits for the slowest stage: move layers from {} to other stages. With \
+             equal stages, each slot would take {} less time.",
             slowest.name,
             percent(1.0 - 1.0 / times),
         ),

@@ -89,13 +89,13 @@ pub(super) const OVERLAP_IO: InsightRule = InsightRule {
             gain: SharedGain::By(gain_of_overlap),
             least: LEAST_OVERLAP,
             anywhere: false,
-            sentence: "IPU {ipu} copies data from and to the host for {share} of the run without \
-                       computing.",
+            sentence: "IPU {ipu} copies data from and to the host for {share} of the run while its \
+            compute tiles are idle.",
             advice: "I/O tiles with overlap copy the next micro-batch while this one is computed.",
             formula: "cycles of the run without host copies and the syncs before them: the longer \
                       of the remaining critical path and the IPU that works longest",
             changes: &[("options.num_io_tiles", "32"), ("options.overlap_io", "loops")],
-            cost: "32 tiles per IPU stop computing and buffer one extra micro-batch",
+            cost: "32 tiles per IPU are reserved for I/O and buffer one micro-batch",
         }
         .find(&OVERLAP_IO, facts)
     },
@@ -118,7 +118,8 @@ pub(super) const INPUT_TYPE: InsightRule = InsightRule {
             least: 0.02,
             anywhere: false,
             sentence: "IPU {ipu} receives samples over the host link for {share} of the run.",
-            advice: "8-bit images can cross as bytes and be cast on the IPU: {less} fewer bytes.",
+            advice: "The host can send 8-bit images as bytes, and the IPU casts them: {less} fewer \
+            bytes.",
             formula: "transfers of samples x the share of their bytes that is saved: the longer \
                       of the remaining critical path and the IPU that works longest",
             changes: &[("options.input_type", "uint8")],
@@ -305,8 +306,8 @@ pub(super) const REMOTE_BUFFERS: InsightRule = InsightRule {
             least: 0.02,
             anywhere: true,
             sentence: "IPU {ipu} reads and writes remote buffers for {share} of the run.",
-            advice: "Keep on the IPU what fits, offload the optimiser state only, or overlap the \
-                     copies with I/O tiles.",
+            advice: "Keep tensors that fit on the IPU, offload only the optimiser state, or \
+            overlap the copies with I/O tiles.",
             formula: "cycles of the run without remote buffer copies and external syncs: those of \
                       the IPU that works longest",
             changes: &[
@@ -315,7 +316,7 @@ pub(super) const REMOTE_BUFFERS: InsightRule = InsightRule {
                 ("options.location.activations.on_chip", "true"),
                 ("options.location.weights.on_chip", "true"),
             ],
-            cost: "Tile memory for the data that streaming memory holds now",
+            cost: "Tile memory for the data that is now in streaming memory",
         }
         .find(&REMOTE_BUFFERS, facts)
     },

@@ -274,7 +274,7 @@ impl InsightFinding {
     }
 
     /// Returns true if a trial of the proposal had no gain.
-    pub fn was_in_vain(&self) -> bool {
+    pub fn had_no_gain(&self) -> bool {
         self.measured.as_ref().is_some_and(|tried| tried.gain(self.subject).is_none())
     }
 }

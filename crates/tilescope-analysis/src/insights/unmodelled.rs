@@ -16,8 +16,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "Each is estimated as one pass over its operands, which is a lower bound. Export \
                  the model with standard operators instead, or read these figures as a lower bound."
             .to_owned(),
-        formula: "cycles of their steps / cycles of all steps but syncs, over all IPUs; bytes of \
-                  their variables / bytes of all variables, whenever they live",
+        formula: "cycles of their steps / cycles of all steps except syncs, over all IPUs; bytes \
+        of their variables / bytes of all variables, regardless of lifetimes",
         place: ViewLocation::view("operations"),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]

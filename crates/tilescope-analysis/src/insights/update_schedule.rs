@@ -8,7 +8,7 @@ use tilescope_report::units::IpuId;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "update_schedule",
-    description: "weight updates of IPUs that wait for one another",
+    description: "weight updates that IPUs run one after another",
     keys: &["options.accumulate_outer_schedule"],
     find,
 };

@@ -61,7 +61,7 @@ impl InsightVerdict {
             ProgramOutcome::CompiledOnly => "The program was compiled but not run.".to_owned(),
             ProgramOutcome::Executed => match report.critical_path()? {
                 Some(path) => pace(&path),
-                None => "The report does not record what the run waits for.".to_owned(),
+                None => "The report does not record the waits of the run.".to_owned(),
             },
         };
         Ok(Self { lead, first: first_subject(outcome), memory })

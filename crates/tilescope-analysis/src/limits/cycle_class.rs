@@ -70,7 +70,7 @@ impl CycleClass {
             }
             Self::Balance => {
                 "Cycles in which tiles wait in compute sets: cycles of the slowest tile - sum over \
-                 tiles / tiles of the IPU; tiles without vertices wait all the time"
+                 tiles / tiles of the IPU; tiles without vertices always wait"
             }
             Self::Exchange => "Cycles of DoExchange on the busiest tile, without its start",
             Self::Rearrangement => {

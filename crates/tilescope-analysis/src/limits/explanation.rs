@@ -48,8 +48,7 @@ fn best(limits: &OperationLimits, machine: &Machine, numbers: NumberFormat) -> S
     let moved = |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| numbers.bytes(bytes));
     match (ideal.cycles, ideal.bound, limits.engine) {
         (Cycles::ZERO, ..) => {
-            "It has no FLOPs and only moves data to change layouts, or needs less than a cycle \
-             for both."
+            "It has no FLOPs and only changes layouts, or needs less than a cycle for both."
                 .to_owned()
         }
         (_, CycleClass::Compute, Some(engine)) => format!(
@@ -133,12 +132,12 @@ fn of_class(
             None => String::new(),
         },
         CycleClass::Rearrangement => {
-            "Operands do not have the layout that its plan needs, or results not the layout that \
-             the next operation needs."
+            "Its operands do not have the layout that its plan needs, or its results do not have \
+             the layout that the next operation needs."
                 .to_owned()
         }
         CycleClass::SyncAndStart => {
-            "The time of every compute set and exchange before its tiles begin. Many short ones \
+            "The time before the tiles of each compute set and exchange begin. Many short steps \
              cost more."
                 .to_owned()
         }
@@ -146,7 +145,7 @@ fn of_class(
         CycleClass::HostWait => "Waiting until the host is ready.".to_owned(),
         CycleClass::RemoteBuffers => of_interface(limits.remote_buffers, "streaming memory"),
         CycleClass::Links => of_interface(limits.links, "the links of an IPU"),
-        CycleClass::Other => "Steps of a kind unknown to this version.".to_owned(),
+        CycleClass::Other => "This version does not know this kind of step.".to_owned(),
     }
 }
 

@@ -15,8 +15,8 @@ use tilescope_vtab::{RowEstimate, VirtualColumn};
 /// The table `activity_cycles`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "activity_cycles",
-    about: "what an IPU spends on an activity, over all of the run or in a window of cycles: \
-            activity_cycles(first_cycle, end_cycle)",
+    about: "cycles of an IPU per activity, over the whole run or in a window of cycles: \
+    activity_cycles(first_cycle, end_cycle)",
     stands_in: None,
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
     source: RecordSource::Streamed(StreamedRows {
@@ -38,7 +38,7 @@ const COLUMNS: &[VirtualColumn] = &[
         "cycles",
         "INTEGER",
         "cycles",
-        "cycles spent on it; of steps that reach out of the window, the part in it",
+        "its cycles; for steps that extend beyond the window, the part in it",
     ),
     plain("tile_balance", "REAL", "share", "mean tile balance over those cycles; NULL without any"),
     plain("bytes_in", "INTEGER", "bytes", "bytes received by tiles, of whole steps"),

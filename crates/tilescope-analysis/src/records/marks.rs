@@ -14,7 +14,7 @@ use tilescope_vtab::RowEstimate;
 /// The table `marks`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "marks",
-    about: "a stretch of the trace with a meaning",
+    about: "a named range of the trace",
     stands_in: Some(Report::has_columns),
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
     source: RecordSource::Streamed(StreamedRows {

@@ -73,9 +73,9 @@ fn tile_table(rows: Vec<TileRow>) -> DataTable {
         ]
         Ordinal ipu => row.ipu.map(TableCell::id), "its IPU";
         Ordinal x => row.place.map(|(x, _)| TableCell::Id(x as u64)),
-            "column on the floor plan; NULL where not known";
+            "column on the floor plan; NULL if unknown";
         Ordinal y => row.place.map(|(_, y)| TableCell::Id(y as u64)),
-            "row on the floor plan; NULL where not known";
+            "row on the floor plan; NULL if unknown";
         + by_category => row.categories;
     }
 }

@@ -437,7 +437,7 @@ const SUB_LANE: usize = 1;
 
 /// The program of steps, which queries may bound or not.
 const fn program(role: ColumnRole) -> VirtualColumn {
-    let about = "programs.id; NULL for steps of none";
+    let about = "programs.id; NULL for steps without a program";
     VirtualColumn { name: "program", declaration: "INTEGER", role, unit: "id", about }
 }
 const NAME: VirtualColumn = plain("name", "TEXT", "", "debug name of the program");
@@ -458,14 +458,14 @@ const WINDOW: [VirtualColumn; 2] = [
         declaration: "INTEGER",
         role: ColumnRole::Argument,
         unit: "cycles",
-        about: "argument: where the window begins; all of the run without it",
+        about: "argument: start of the window; default: start of the run",
     },
     VirtualColumn {
         name: "end_cycle",
         declaration: "INTEGER",
         role: ColumnRole::Argument,
         unit: "cycles",
-        about: "argument: where the window ends; the end of the run without it",
+        about: "argument: end of the window; default: end of the run",
     },
 ];
 

@@ -15,8 +15,8 @@ use tilescope_vtab::{ColumnRole, RowEstimate, VirtualColumn};
 /// The table `program_cycles`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "program_cycles",
-    about: "what the steps of a program come to on an IPU, over all of the run or in a window of \
-            cycles: program_cycles(first_cycle, end_cycle)",
+    about: "totals of a program's steps on an IPU, over the whole run or in a window of cycles: \
+    program_cycles(first_cycle, end_cycle)",
     stands_in: None,
     filters: Some(&[RowFilter::Cycles, RowFilter::Ipus]),
     source: RecordSource::Streamed(StreamedRows {
@@ -39,17 +39,12 @@ const COLUMNS: &[VirtualColumn] = &[
     TYPE,
     ACTIVITY,
     plain("operation", "INTEGER", "id", "operations.id"),
-    plain(
-        "steps",
-        "INTEGER",
-        "count",
-        "how many there are; in a window, those that share a cycle with it",
-    ),
+    plain("steps", "INTEGER", "count", "number of steps; in a window, steps that overlap it"),
     plain(
         "cycles",
         "INTEGER",
         "cycles",
-        "how long they take together; of a step that reaches out of the window, the part in it",
+        "their total cycles; for a step that extends beyond the window, the part in it",
     ),
     plain("bytes_in", "INTEGER", "bytes", "bytes received by tiles, of whole steps"),
     plain("bytes_out", "INTEGER", "bytes", "bytes sent by tiles, of whole steps"),

@@ -65,7 +65,7 @@ const COLUMNS: &[VirtualColumn] = &[
     plain("run", "INTEGER", "number", "host call, from 0"),
     plain("compute_set", "INTEGER", "id", "compute_sets.compute_set"),
     plain("operation", "INTEGER", "id", "operations.id"),
-    plain("active_tiles", "INTEGER", "count", "tiles that do something"),
+    plain("active_tiles", "INTEGER", "count", "active tiles"),
     plain("active_tile_balance", "REAL", "share", "mean active duration / longest"),
     plain("stream", "TEXT", "", "other end of a stream copy: host or remote_buffer"),
     WINDOW[0],

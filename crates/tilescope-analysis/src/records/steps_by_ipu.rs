@@ -15,7 +15,7 @@ use tilescope_vtab::RowEstimate;
 /// The table `steps_by_ipu`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "steps_by_ipu",
-    about: "what a step did on an IPU",
+    about: "a step on one IPU",
     stands_in: Some(Report::has_columns),
     filters: None,
     source: RecordSource::Streamed(StreamedRows {

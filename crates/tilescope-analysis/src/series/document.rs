@@ -101,17 +101,21 @@ impl ReportSeries {
 
     fn figure_entry<'a>(&'a self, of: &'a SeriesFigure, telling: SeriesTelling) -> FigureEntry<'a> {
         let unit = self.unit(telling.unit);
-        let is_told = of.figure.is_of_run();
+        let grows_with_work = of.figure.is_of_run();
         FigureEntry {
             path: of.figure.path(),
             values: &of.values,
-            per: if is_told { Some(unit.name()) } else { None },
+            per: if grows_with_work { Some(unit.name()) } else { None },
             expected: if of.is_banded() {
                 Some(self.of_runs(|run| self.expected(of, run, unit)))
             } else {
                 None
             },
-            told: if is_told { Some(self.of_runs(|run| self.told(of, run, unit))) } else { None },
+            told: if grows_with_work {
+                Some(self.of_runs(|run| self.value_of_run(of, run, unit)))
+            } else {
+                None
+            },
             change: self.of_runs(|run| self.change(of, run, telling)),
             share: self.of_runs(|run| self.share(of, run, telling)),
             trend: self.trend(of, telling),

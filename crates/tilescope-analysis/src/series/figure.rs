@@ -34,7 +34,7 @@ impl ReportSeries {
     ) -> Figure {
         let mut values = Vec::new();
         for run in 0..self.runs.len() {
-            values.push(self.told(of, run, telling.unit).filter(|value| value.is_finite()));
+            values.push(self.value_of_run(of, run, telling.unit).filter(|value| value.is_finite()));
         }
         let quantity = of.figure.quantity();
         let (unit, title) = match quantity {
@@ -50,7 +50,7 @@ impl ReportSeries {
         let foot = y.ends.map_or(0.0, |ends| ends[0]);
         let marked: Vec<usize> = match most {
             None => (0..self.runs.len()).collect(),
-            Some(most) => told_runs(&values, trend, telling.baseline, most),
+            Some(most) => described_runs(&values, trend, telling.baseline, most),
         };
         let mut points = Vec::new();
         for run in marked {
@@ -147,7 +147,7 @@ fn lines(values: &[Option<f64>]) -> Vec<FigureLine> {
 }
 
 /// At most `most` runs for the text: the baseline, both ends, changes, and deviating runs.
-fn told_runs(
+fn described_runs(
     values: &[Option<f64>],
     trend: &FigureTrend,
     baseline: usize,

@@ -13,7 +13,7 @@ const FIRST_FIGURES: [&str; 5] = [
 
 /// Error for an unknown name of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no figure {name:?}; did you mean {near:?}?")]
+#[error("unknown figure {name:?}; did you mean {near:?}?")]
 pub struct UnknownFigureError {
     name: String,
     near: String,

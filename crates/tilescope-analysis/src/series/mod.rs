@@ -247,7 +247,7 @@ impl ReportSeries {
     }
 
     /// A figure of a run, per unit of work if it grows with it.
-    pub fn told(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<f64> {
+    pub fn value_of_run(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<f64> {
         let value = of.values.get(run)?.as_ref()?.as_f64()?;
         if of.figure.is_of_run() {
             Some(value / self.work(run, self.unit(unit))? as f64)
@@ -259,26 +259,26 @@ impl ReportSeries {
     /// The same with the error band of the model; `None` if it is not known.
     pub fn expected(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<Banded> {
         let band = (*of.expected.get(run)?)?;
-        Some(band.in_step(self.told(of, run, unit)?))
+        Some(band.in_step(self.value_of_run(of, run, unit)?))
     }
 
     /// The difference of a figure between a run and the baseline.
     pub fn change(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
-        let before = self.told(of, telling.baseline, telling.unit)?;
-        Some(self.told(of, run, telling.unit)? - before)
+        let before = self.value_of_run(of, telling.baseline, telling.unit)?;
+        Some(self.value_of_run(of, run, telling.unit)? - before)
     }
 
     /// The same as a share of the baseline's value; `None` if that is zero.
     pub fn share(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
-        let before = self.told(of, telling.baseline, telling.unit)?;
+        let before = self.value_of_run(of, telling.baseline, telling.unit)?;
         let share = self.change(of, run, telling)? / before.abs();
         if share.is_finite() { Some(share) } else { None }
     }
 
     /// The behaviour of a figure over the runs.
     pub fn trend(&self, of: &SeriesFigure, telling: SeriesTelling) -> FigureTrend {
-        let told = (0..self.runs.len()).map(|run| self.told(of, run, telling.unit));
-        trend(&told.collect::<Vec<_>>(), telling.threshold)
+        let values = (0..self.runs.len()).map(|run| self.value_of_run(of, run, telling.unit));
+        trend(&values.collect::<Vec<_>>(), telling.threshold)
     }
 
     /// Cycles of an operation in a run per unit of work, as a mean over lanes.
@@ -305,14 +305,14 @@ impl ReportSeries {
         let unit = self.unit(asked);
         if unit != asked {
             let unit = asked.name();
-            notes.push(format!("Figures are per run: no report says how many {unit}s it took."));
+            notes.push(format!("Figures are per run: no report records its number of {unit}s."));
         }
         for run in &self.runs {
             if run.not_executed.is_none() && unit.count(run.work).is_none() {
                 let name = &run.name;
                 let unit = unit.name();
                 notes.push(format!(
-                    "{name} has no figures per {unit}: it does not say how many {unit}s it took."
+                    "{name} has no figures per {unit}: it does not record its number of {unit}s."
                 ));
             }
         }

@@ -221,7 +221,7 @@ impl ReportSeries {
             let mut row =
                 vec![format!("{}{mark}", about.name).into(), about.target.as_str().into()];
             for of in &self.figures {
-                row.push(of.cell(self.told(of, run, telling.unit)));
+                row.push(of.cell(self.value_of_run(of, run, telling.unit)));
                 if of.is_banded() {
                     let band = self.expected(of, run, telling.unit);
                     row.push(band.map(|band| TableCell::Text(of.ends(band))).into());
@@ -277,7 +277,7 @@ impl ReportSeries {
         table! { rows, |(of, run)|
             text "Figure" => of.title(self, telling);
             text "Run" => &self.runs[run].name;
-            unsummed "Value" => of.cell(self.told(of, run, telling.unit));
+            unsummed "Value" => of.cell(self.value_of_run(of, run, telling.unit));
         }
     }
 

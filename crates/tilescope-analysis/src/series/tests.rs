@@ -121,11 +121,11 @@ proptest! {
         values in proptest::collection::vec(0.5_f64..2.0, 2..80),
         threshold in 0.0_f64..0.5,
     ) {
-        let told = |factor: f64| {
+        let series_of = |factor: f64| {
             let values: Vec<Option<f64>> = values.iter().map(|of| Some(of * factor)).collect();
             trend(&values, threshold)
         };
-        let found = told(1.0);
+        let found = series_of(1.0);
         prop_assert!(found.changes.windows(2).all(|pair| pair[0].run < pair[1].run));
         for change in &found.changes {
             prop_assert!(0 < change.run && change.run < values.len());
@@ -133,7 +133,7 @@ proptest! {
         }
         let runs = |of: &FigureTrend| of.changes.iter().map(|of| of.run).collect::<Vec<_>>();
         // Powers of two are exact.
-        prop_assert_eq!(runs(&found).len(), runs(&told(1024.0)).len());
+        prop_assert_eq!(runs(&found).len(), runs(&series_of(1024.0)).len());
     }
 
     #[test]

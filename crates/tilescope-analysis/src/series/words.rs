@@ -14,7 +14,7 @@ impl ReportSeries {
         let changes = trend.changes.iter().map(|change| self.change_words(of, change));
         let drifts = trend.drifts.iter().map(|drift| self.drift_words(drift));
         let outliers = trend.outliers.iter().map(|run| {
-            let value = self.told(of, *run, telling.unit).unwrap_or(0.0);
+            let value = self.value_of_run(of, *run, telling.unit).unwrap_or(0.0);
             format!(
                 "is an outlier in {}: {}",
                 self.runs[*run].name,

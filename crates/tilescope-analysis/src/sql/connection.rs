@@ -42,7 +42,7 @@ pub(super) fn open(
     let mut connection = report.another_sqlite_connection()?;
     let reader = Arc::new(RecordReader { report: report.clone(), clock: clock.clone() });
     let failed =
-        |error: rusqlite::Error| SqlError::Failed(format!("the report cannot be asked: {error}"));
+        |error: rusqlite::Error| SqlError::Failed(format!("the report cannot be queried: {error}"));
     prepare(&mut connection, report, reader).map_err(failed)?;
     functions::register(&connection, report).map_err(failed)?;
     view_tables::make(&connection, report, sql)?;

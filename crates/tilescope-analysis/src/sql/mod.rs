@@ -105,8 +105,8 @@ impl SqlSummary {
 
 fn hint(steps: u64) -> String {
     format!(
-        "{} steps were read one by one; program_cycles and activity_cycles have their sums, and \
-         bounds on step_id or ipu, or steps_between(first_cycle, end_cycle), read a part of them",
+        "{} steps were read one by one. For sums, use program_cycles and activity_cycles; to read \
+         fewer steps, restrict step_id or ipu, or use steps_between(first_cycle, end_cycle)",
         grouped(steps)
     )
 }
@@ -118,20 +118,20 @@ pub enum SqlError {
     #[error("{0}")]
     Question(String),
     /// The time limit was exceeded.
-    #[error("no answer within {} s{}", limit.as_secs_f64(), hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
+    #[error("no result within {} s{}", limit.as_secs_f64(), hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
     TooLong { limit: Duration, hint: Option<String> },
     /// The query was cancelled.
     #[error("cancelled")]
     Cancelled,
     /// The memory limit was exceeded.
     #[error(
-        "the answer takes more than {} MiB of memory on the way: ask for fewer rows, or sort and \
-         group fewer of them",
+        "the query needs more than {} MiB of memory: select fewer rows, or sort and group fewer \
+         rows",
         connection::MEMORY_LIMIT >> 20
     )]
     TooMuchMemory,
     /// A value is too large.
-    #[error("a value is larger than {} MiB, the most that one may be", connection::VALUE_LIMIT >> 20)]
+    #[error("a value is larger than the limit of {} MiB", connection::VALUE_LIMIT >> 20)]
     TooLarge,
     /// Another error while computing the answer.
     #[error("{0}")]
@@ -220,7 +220,7 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) if left.is_zero() => return Err(too_long()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(SqlError::Failed("the question ended without an answer".to_owned()));
+                return Err(SqlError::Failed("the query ended without a result".to_owned()));
             }
         }
     };
@@ -250,7 +250,7 @@ impl Answer {
             return Err(SqlError::Question(problem::denied("this would change the file")));
         }
         if statement.column_count() == 0 {
-            let problem = "a question is a SELECT, and this asks for nothing";
+            let problem = "a query must be a SELECT statement";
             return Err(SqlError::Question(problem.to_owned()));
         }
         bind(&mut statement, &question.parameters)?;
@@ -329,7 +329,7 @@ fn bind(
         };
         let Some(at) = at else {
             let name = name.as_ref().map_or_else(|| format!("number {}", place + 1), Clone::clone);
-            return Err(SqlError::Question(format!("the question has no parameter {name}")));
+            return Err(SqlError::Question(format!("the query has no parameter {name}")));
         };
         let bound = statement.raw_bind_parameter(at, value);
         bound.map_err(|error| SqlError::Failed(error.to_string()))?;

@@ -23,7 +23,7 @@ pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
             SqlError::Question(explained(&msg, sql, at, connection))
         }
         Error::MultipleStatement => SqlError::Question(
-            "one question at a time: there is something behind the first ;".to_owned(),
+            "only one statement is allowed: there is text after the first ;".to_owned(),
         ),
         Error::SqliteFailure(failure, message) => {
             let message = message.unwrap_or_else(|| failure.to_string());
@@ -43,7 +43,7 @@ pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
 
 /// The message for a query that would change something.
 pub(super) fn denied(message: &str) -> String {
-    format!("a question only reads tables, and calls functions that change nothing ({message})")
+    format!("queries are read-only ({message})")
 }
 
 /// The message with a suggestion, and with marks below the position.

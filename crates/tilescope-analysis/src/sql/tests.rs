@@ -293,7 +293,7 @@ fn parameters_have_values() {
     let rows = question("SELECT ? + :two", vec![(None, one()), (Some("two"), one())]);
     assert_eq!(rows.expect("an answer"), [[SqlValue::Integer(2)]]);
     let error = question("SELECT 1", vec![(None, one())]).expect_err("no parameter");
-    assert_eq!(error.to_string(), "the question has no parameter number 1");
+    assert_eq!(error.to_string(), "the query has no parameter number 1");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use tilescope_report::units::{Bytes, Cycles};
 
 const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code that programs \
      share.";
-const UNATTRIBUTED_CODE_HINT: &str =
-    "Code in memory minus code of the programs: code that every tile holds, whatever it exchanges.";
+const UNATTRIBUTED_CODE_HINT: &str = "Code in memory minus code of the programs: code that every \
+tile has, regardless of its exchanges.";
 const BYTES_MOVED_HINT: &str = "Each program counted once; loop iterations are not counted.";
 
 /// Code by kind of link.
@@ -40,7 +40,7 @@ pub fn programs(rows: &[ExchangeProgramRow]) -> DataTable {
     let table = table! { rows, |row|
         operation "Name" => &row.name, "Debug name of the program";
         text "Type" => row.kind.name(), "Program.Type of libpva";
-        short "Link" => row.link.title(), "What its bytes move over";
+        short "Link" => row.link.title(), "Link that transfers its bytes";
         program "Id" => row.program, "programs.id";
         bytes "Code" => row.traffic.code_bytes, "Code of this program, summed over tiles";
         bytes "Received" => row.traffic.bytes_in, "Bytes that arrive when it runs once, summed over tiles";
@@ -85,26 +85,27 @@ pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
     let table = table! { pairs, |pair|
         text "From" => format!("IPU {}", pair.from);
         text "To" => pair.to.map_or_else(|| "not recorded".to_owned(), |to| format!("IPU {to}")),
-            "Not recorded: the report does not name who receives it.";
-        number "Exchanges" => pair.executions, "Each as often as it ran";
+            "Not recorded: the report does not name the receiver.";
+        number "Exchanges" => pair.executions, "Each multiplied by its executions";
         bytes "Sent" => pair.bytes, "Bytes of an exchange from one IPU to the other x executions";
     };
     table.with_totals()
 }
 
-const ARRIVAL_SPREAD_HINT: &str = "Cycles from the first to the last tile that is done with the step before, by its cycles of \
-     tiles; mean over executions. Empty where the step before has none: it is no compute set and no \
-     exchange between tiles, or the report does not record them";
-const LAST_TILE_HINT: &str = "The tile that arrives last where the spread is largest, the first \
-                              of several that arrive last; empty if all tiles arrive together, or if this is unknown";
+const ARRIVAL_SPREAD_HINT: &str = "Cycles between the first and the last tile to finish the \
+previous step; mean over executions. Empty if the cycles of its tiles are not recorded, or if it \
+is neither a compute set nor an exchange between tiles";
+const LAST_TILE_HINT: &str = "The last tile to arrive in the execution with the largest spread, or \
+the first of several; empty if all tiles arrive together, or if this is unknown";
 const START_HINT: &str = "Cycles of a step - cycles of its slowest tile: the start of an \
                           exchange, before its tiles move data, without syncs; mean over executions";
-const TRANSFER_HINT: &str = "Cycles of a step - its start, all behind the last arrival; mean over executions. Without a \
-     start, all cycles of a step";
-const LOWER_BOUND_HINT: &str = "Of exchanges between tiles, what the busiest tile needs: the larger of bytes sent / bytes per \
-     cycle, and bytes received / bytes per cycle, twice as fast for what another tile on its bus \
-     can receive too. Between IPUs, the larger of bytes sent and received / bytes per cycle of all \
-     links of the IPU together, each way. Else bytes / bytes per cycle of the interface of the IPU";
+const TRANSFER_HINT: &str = "Cycles of a step - its start, all after the last arrival; mean over \
+executions. Without a known start, all cycles of a step";
+const LOWER_BOUND_HINT: &str = "For exchanges between tiles, the cycles of the busiest tile: the \
+larger of bytes sent / bytes per cycle, and bytes received / bytes per cycle; data that another \
+tile on its bus also receives is twice as fast. Between IPUs, the larger of bytes sent and \
+received / bytes per cycle of all links of the IPU together, each way. Else bytes / bytes per \
+cycle of the interface of the IPU";
 
 /// Cycles of exchanges in the run, and their lower bounds.
 pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
@@ -127,7 +128,7 @@ pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
         grouped_cycles "Avoidable cycles" => run.and_then(ExchangeRun::avoidable),
             "(Transfer - lower bound) x executions";
         grouped_cycles "Cycles" => run.map(|run| run.cycles),
-            "Cycles of all its steps in the run, syncs left out";
+            "Cycles of all its steps in the run, without syncs";
         grouped_number "Executions" => run.map(|run| run.executions);
         most_cycles "Transfer" => ran.map(ExchangeRun::mean_transfer), TRANSFER_HINT;
         most_cycles "Lower bound" => row.mean_least(), LOWER_BOUND_HINT;

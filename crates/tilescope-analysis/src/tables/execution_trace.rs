@@ -38,7 +38,7 @@ const BALANCE: &str = "Mean tile balance of the steps in the window, each weight
 const HOST: &str = "Bytes of the window's stream copies from and to the host";
 const REMOTE_BUFFER: &str = "Bytes of the window's stream copies from and to remote buffers";
 const GLOBAL_EXCHANGE: &str = "Bytes of the window's exchanges with other IPUs";
-const REPLICAS: &str = "Those that are alike; a row is of each of them";
+const REPLICAS: &str = "Replicas with equal steps; each row applies to all of them";
 
 /// Shares of a window by activity for each IPU, and for each class of replicas if these differ;
 /// bytes and balance are missing if they were not recorded.
@@ -56,7 +56,7 @@ pub fn ipus(ipus: &[IpuTotals], classes: &ReplicaClasses, report: &Report) -> Da
     let moved = |of: Bytes| if has_bytes { Some(of) } else { None };
     table! { ipus, |of|
         id "IPU" => of.at.ipu, "IPU of the replica";
-        number "Steps" => of.steps, "Executed steps that touch the window";
+        number "Steps" => of.steps, "Executed steps that overlap the window";
         all shares => of.proportions.iter().map(|(_, share)| TableCell::Share(share));
         share "Tile balance" => of.tile_balance.filter(|_| has_balance), BALANCE;
         bytes "From the host" => moved(of.host.received), HOST;
@@ -69,8 +69,8 @@ pub fn ipus(ipus: &[IpuTotals], classes: &ReplicaClasses, report: &Report) -> Da
     }
 }
 
-const HELD: &str = "Micro-batches that went forward through the stage and not yet back, at most in \
-                    the slot";
+const HELD: &str = "Maximum number of micro-batches in the slot between their forward and backward \
+pass";
 const DEPTH: &str = "Micro-batches that the stashes of the stage hold";
 
 /// The micro-batch of each stage in each slot of the first iteration; empty if the marks do not

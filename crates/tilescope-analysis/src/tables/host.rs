@@ -4,14 +4,15 @@ use crate::data_table::{DataTable, TableCell};
 use crate::host::{HostSummary, bottleneck_title, part_title, source_title};
 use crate::table;
 
-const BEHIND: &str = "Cycles behind the first, where all meet";
+const BEHIND: &str = "Cycles after the first replica at the next common sync";
 
 /// Rates of the loader alone, of synthetic data and of real data.
 pub fn rates(host: Option<&HostSummary>) -> DataTable {
     table! { host.into_iter().flat_map(|host| &host.rates), |of|
         text "Samples from" => source_title(of.rate.source);
         number "Samples per second" => TableCell::Real(of.samples_per_second), "Of all replicas";
-        text "Held back by" => bottleneck_title(of.rate.bottleneck), "What is busy longest during a call";
+        text "Held back by" => bottleneck_title(of.rate.bottleneck), "The resource that is busy \
+        longest during a call";
     }
 }
 
@@ -50,12 +51,12 @@ pub fn epochs(host: Option<&HostSummary>) -> DataTable {
 pub fn replica_waits(host: Option<&HostSummary>) -> DataTable {
     table! { host.into_iter().flat_map(|host| &host.replicas), |of|
         text "Replicas" => of.title();
-        number "Instance" => u64::from(of.instance), "Host process that they are of";
-        cycles "Loader" => of.loader_cycles, "Cycles until it has the samples of the call";
+        number "Instance" => u64::from(of.instance), "Host process of these replicas";
+        cycles "Loader" => of.loader_cycles, "Cycles until the loader has the samples of the call";
         cycles "Host" => of.host_cycles,
             "Cycles until their own buffers are ready, on all IPUs of a replica";
         cycles "Other replicas" => of.others_cycles,
-            "Cycles for replicas that come later, on all IPUs of a replica";
+            "Cycles of waits for later replicas, on all IPUs of a replica";
         cycles "Least behind" => of.behind_least, BEHIND;
         cycles "Most behind" => of.behind_most, BEHIND;
     }

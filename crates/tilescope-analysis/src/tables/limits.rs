@@ -20,7 +20,7 @@ fn whole(number: f64) -> TableCell {
 const CYCLES: OperationColumn = OperationColumn::of_limits(
     "cycles",
     "Cycles",
-    "Cycles of all its steps in the run, on all lanes; syncs are not among them",
+    "Cycles of all its steps in the run on all lanes, without syncs",
     |limits| limits.total().into(),
 )
 .sum_of_group();
@@ -47,7 +47,7 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
     wasted "Wasted cycles" |limits| limits.wasted(),
         "Cycles of all its steps in the run - ideal cycles" => sum_of_group;
     bound "Bound" |limits| limits.bound().map_or("", CycleClass::title),
-        "Where most of its cycles go: compute, balance (tiles that wait in compute sets), \
+        "The class with most of its cycles: compute, balance (tiles that wait in compute sets), \
          exchange, rearrangement, sync and start, host, remote buffers or links";
     engine "Engine" |limits| limits.engine.map_or_else(String::new, |of| engine_title(of.rate)),
         "The fastest engine that its vertices compute on, by the names of their types: the matrix \
@@ -59,11 +59,11 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
         "1 - FLOPs that its results need / FLOPs that its vertices do: channels are filled up to whole \
          groups. Counted for convolutions and products";
     tiles "Tiles in use" |limits| limits.tiles_in_use.map(whole),
-        "Tiles that take part in its compute sets, as a mean over their cycles; those that only copy \
-         are left out" => most;
+        "Tiles used by its compute sets, as a mean over their cycles; without compute sets that \
+         only copy" => most;
     balance "Tile balance" |limits| share(limits.tile_balance),
-        "Cycles in which tiles work / (cycles of the slowest tile x tiles of the IPU) in its compute \
-         sets; those that only copy are left out";
+        "Cycles in which tiles work / (cycles of the slowest tile x tiles of the IPU) in its \
+         compute sets; without those that only copy";
     of_fabric "Exchange" |limits| share(limits.exchange.and_then(|of| of.of_fabric)),
         "Bytes of its exchanges / (their cycles x bytes per cycle of a tile x tiles): bytes sent, or \
          received as far as two tiles on a bus can receive the same";
@@ -113,7 +113,7 @@ fn limits_table(
 ) -> DataTable {
     table! { rows, |row|
         operation "Operation" => &row.name;
-        operator "Operator" => &row.kind, "Operator, or what programs do that belong to none";
+        operator "Operator" => &row.kind, "Operator, or the kind of programs without an operation";
         pass "Pass" => pass_title(row.pass), "Forward, backward or update";
         ipu "IPU" => row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica";
         all columns => figures(&row.limits);
@@ -126,7 +126,7 @@ pub fn waterfall(cycles: &WaterfallCycles) -> DataTable {
         text "Step" => step.title();
         cycles "Cycles" => amount, "Cycles of the compute tiles of all IPUs of a replica";
         share "Share" => cycles.share(step), "Of the cycles of the run x IPUs";
-        text "What goes into it" => step.about();
+        text "Components of this class" => step.about();
     };
     table.with_totals()
 }

@@ -83,7 +83,7 @@ pub fn cycles(rows: &[TileCycles], steps: &[u32]) -> DataTable {
 
 /// Variables of a tile with addresses and lifetimes, by address.
 pub fn addresses(timeline: &AddressTimeline) -> DataTable {
-    const ALWAYS: &str = "Empty for what is always live";
+    const ALWAYS: &str = "Empty for variables that are always live";
     table! { &timeline.placed, |of|
         text "Variable" => &of.name;
         text "Category" => of.category.title();

@@ -66,7 +66,7 @@ impl ReportTable {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownTableError {
     /// The view has no table of this name.
-    #[error("the view {view:?} has no table {name:?}; it has: {}", known.join(", "))]
+    #[error("the view {view:?} has no table {name:?}; known: {}", known.join(", "))]
     NotInView {
         /// Name of the view.
         view: String,

@@ -44,8 +44,8 @@ impl OperationColumn {
     /// The figure of an operation; missing if it was not recorded.
     pub fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableCell {
         let recorded = self.part.is_none_or(|part| report.has(part));
-        let told = recorded && (!self.model || layer == OperationLayer::Model);
-        if told { self.value(row) } else { TableCell::Missing }
+        let is_known = recorded && (!self.model || layer == OperationLayer::Model);
+        if is_known { self.value(row) } else { TableCell::Missing }
     }
 
     /// The figure of an operation, without a check that it was recorded.
@@ -177,7 +177,7 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     executions "Executions" |row| row.executions, "Executions of its most frequent program"
         => requiring_part(EXECUTION), sum_of_group;
     slowest "Cycles (max)" |row| row.cycles_slowest,
-        "Cycles of one execution: the slowest tile of each compute set, added up"
+        "Cycles of one execution: the sum of the slowest tile of each compute set"
         => requiring_part(ReportPart::ComputeSetCycles), sum_of_group;
     all_tiles "Cycles (tot)" |row| row.cycles_all_tiles,
         "Cycles of one execution summed over tiles; not elapsed time"
@@ -186,15 +186,15 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
         "Exchange code, and code of its codelets once per tile; operations may share codelets"
         => requiring_part(ReportPart::Exchanges), without_sum;
     code_most "Code (max)" |row| row.code_most,
-        "Exchange code and code of its codelets on the tile that has most of both together"
+        "Exchange code and code of its codelets on the tile with the largest sum of both"
         => requiring_part(ReportPart::Exchanges), most;
     exchange_code "Exchange code" |row| row.exchange_code, "Code of its exchanges"
         => requiring_part(ReportPart::Exchanges);
     vertex_code "Vertex code" |row| row.vertex_code, "Code of its codelets, once per tile"
         => requiring_part(ReportPart::Vertices), without_sum;
     errors "Error of cycles" |row| error_words(row, |errors| errors.cycles),
-        "90 % interval of the error of its cycles, from measurements of its kind; ? if its kind \
-         was not measured: from the basis of its formulas"
+        "90 % interval of the error of its cycles, from measurements of its kind; with ?, its kind \
+         was not measured, and the interval depends on the basis of its formulas"
         => model_only;
     errors_bytes "Error of bytes" |row| error_words(row, |errors| errors.bytes),
         "90 % interval of the error of its bytes, from measurements of its kind"
@@ -202,10 +202,10 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     flops "FLOPs" |row| row.flops, "Floating point operations of one execution"
         => shown_first, requiring_part(ReportPart::Operations), model_only;
     memory "Memory" |row| row.memory,
-        "Bytes of the variables made for it, over all tiles, whenever they live"
+        "Bytes of its variables over all tiles, regardless of their lifetimes"
         => shown_first, requiring_part(ReportPart::Variables), model_only, sum_of_group;
     memory_most "Memory (max)" |row| row.memory_most,
-        "Bytes of the variables made for it on the tile that has most of them, whenever they live"
+        "Bytes of its variables on the tile with most of them, regardless of their lifetimes"
         => requiring_part(ReportPart::Variables), model_only, most;
     vertices "Vertices" |row| row.vertices, "Number of vertices" => requiring_part(ReportPart::Vertices);
     programs "Steps" |row| row.programs.len() as u64, "Number of its programs";

@@ -49,10 +49,10 @@ pub static TABLES: &[ReportTable] = &[
     drawn("summary", "host-rates", "The loader alone, synthetic data and real data", |report| {
         Ok(hosts::rates(host::host(report)?.as_ref()))
     }),
-    drawn("summary", "host-call", "What a host call is made of", |report| {
+    drawn("summary", "host-call", "Parts of a host call", |report| {
         Ok(hosts::call(host::host(report)?.as_ref()))
     }),
-    drawn("summary", "host-tensors", "What a host call takes and returns", |report| {
+    drawn("summary", "host-tensors", "Samples and results of a host call", |report| {
         Ok(hosts::tensors(host::host(report)?.as_ref()))
     }),
     drawn("summary", "host-epochs", "Steps and time of epochs", |report| {
@@ -61,9 +61,9 @@ pub static TABLES: &[ReportTable] = &[
     drawn("summary", "replica-waits", "Waits of the replicas", |report| {
         Ok(hosts::replica_waits(host::host(report)?.as_ref()))
     }),
-    drawn("summary", "sync-groups", "Which IPUs of a replica wait for one another", sync_groups),
-    drawn("summary", "collectives", "What replicas exchange in the run, by kind", collectives),
-    drawn("summary", "replica-links", "What each replica sends, receives and passes on", links),
+    drawn("summary", "sync-groups", "IPUs of a replica that wait for one another", sync_groups),
+    drawn("summary", "collectives", "Data exchanged by replicas in the run, by kind", collectives),
+    drawn("summary", "replica-links", "Data that each replica sends, receives and forwards", links),
     drawn("insights", "findings", "Findings of all rules", findings),
     ReportTable {
         record: Some(&MEMORY_BY_TILE),
@@ -109,19 +109,19 @@ pub static TABLES: &[ReportTable] = &[
         },
     ),
     drawn("program-tree", "programs", "Lines of the tree", tree),
-    shown("operations", "operations", "What every operation of the model costs", |report| {
+    shown("operations", "operations", "Cost of every operation of the model", |report| {
         costs_of(report, OperationLayer::Model)
     }),
-    shown("operations", "library-calls", "What every call of a library costs", |report| {
+    shown("operations", "library-calls", "Cost of every library call", |report| {
         costs_of(report, OperationLayer::Library)
     }),
-    shown("operations", "programs", "What every program costs", |report| {
+    shown("operations", "programs", "Cost of every program", |report| {
         costs_of(report, OperationLayer::Program)
     }),
     shown("limits", "operations", "Lower bound of the cost of every operation", |report| {
         Ok(bounds::operations(&limits(report)?.rows))
     }),
-    shown("limits", "classes", "Where the cycles of every operation go", |report| {
+    shown("limits", "classes", "Cycles of every operation by class", |report| {
         Ok(bounds::classes(&limits(report)?.rows))
     }),
     shown("limits", "roofline", "Operations as points below the roofs of an IPU", |report| {
@@ -197,7 +197,7 @@ pub static TABLES: &[ReportTable] = &[
     shown("tile-mapping", "compute-sets", "Compute sets and how many tiles run them", |report| {
         mapped(report, MappingSubjectKind::ComputeSets)
     }),
-    drawn("tile-mapping", "replicas", "Which part of each tensor a replica holds", |report| {
+    drawn("tile-mapping", "replicas", "Part of each tensor on a replica", |report| {
         Ok(tile_mapping::replicas(&replica_shares(report)?))
     }),
 ];

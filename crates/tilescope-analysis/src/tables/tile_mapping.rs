@@ -34,7 +34,7 @@ pub fn replicas(shares: &[(String, ReplicaShare)]) -> DataTable {
         bytes "Whole" => share.whole;
         bytes "On each replica" => share.held;
         number "Replicas" => u64::from(share.replicas);
-        number "Parts" => u64::from(share.shards), "How many the tensor is cut into";
+        number "Parts" => u64::from(share.shards), "Number of parts of the tensor";
     }
 }
 

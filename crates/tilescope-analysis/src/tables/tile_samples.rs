@@ -57,12 +57,12 @@ fn table(titles: &[&str], groups: Vec<(Vec<TableCell>, SampleGroup)>) -> DataTab
     table! { groups, |(words, group)|
         all titles.iter().copied().map(TableColumn::text) => words.into_iter().chain([key(&group.key)]);
         number "Samples" => group.samples;
-        number "Tiles" => group.tiles, "Tiles that the samples are of";
-        number "Phases" => group.phases, "Phases that the samples are of, those of each epoch counted";
+        number "Tiles" => group.tiles, "Tiles with samples";
+        number "Phases" => group.phases, "Phases with samples; those of each epoch count separately";
         cycles "Work" => group.work, "Cycles of all samples";
         number "Mean" => TableCell::Real(group.mean), "Cycles of all samples / samples";
-        cycles "Median" => group.median, "Cycles that half of the samples do not exceed";
-        cycles "95th percentile" => group.percentile_95, "Cycles that 95 of a hundred samples do not exceed";
+        cycles "Median" => group.median, "Median of these cycles";
+        cycles "95th percentile" => group.percentile_95, "95th percentile of these cycles";
         cycles "Most" => group.most;
         all kinds.map(|title| TableColumn::cycles(title).about(BY_KIND)) => group.work_by_kind;
     }

@@ -149,7 +149,7 @@ pub struct TableAnswer {
 
 /// Error for an unknown topic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no topic {0:?}; topics are: {known}", known = known_topics())]
+#[error("unknown topic {0:?}; known: {known}", known = known_topics())]
 pub struct UnknownTopicError(pub String);
 
 fn known_topics() -> String {

@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn parts_of_names_are_rows_and_neighbours_share_parents() {
-        let told =
+        let described =
             describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, SINGLE));
         let expected = [
             "0 a 0-96",
@@ -384,12 +384,12 @@ mod tests {
             "3 Internal sync 10-12",
             "3 PreArrange-0 12-22",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(described, expected);
     }
 
     #[test]
     fn grouped_executions_show_an_operation_as_one() {
-        let told =
+        let described =
             describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, GROUPED));
         let expected = [
             "0 a 0-96",
@@ -398,7 +398,7 @@ mod tests {
             "2 Internal sync 74-76",
             "2 Reduce0 76-96",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(described, expected);
     }
 
     #[test]
@@ -429,10 +429,10 @@ mod tests {
         report.root(ProgramKind::Sequence, "main", &[external, internal]);
         report.run(external, 0..30).run(internal, 30..32).run(internal, 32..34);
         report.run(external, 34..60).run(external, 60..90);
-        let told = describe_items(&arranged(&report, 100, TraceLaneStyle::Flame, GROUPED));
+        let described = describe_items(&arranged(&report, 100, TraceLaneStyle::Flame, GROUPED));
         let expected =
             ["0 External sync 0-30", "0 Internal sync × 2 30-34", "0 External sync × 2 34-90"];
-        assert_eq!(told, expected);
+        assert_eq!(described, expected);
     }
 
     /// A wait is named after most of its cycles at every zoom level.
@@ -485,8 +485,8 @@ mod tests {
         let (first, second) = (report.compute("a/x", 10), report.compute("a/y", 10));
         report.root(ProgramKind::Sequence, "main", &[first, second]);
         report.run(first, 0..10).run(second, 500..510);
-        let told = describe_items(&arranged(&report, 500, TraceLaneStyle::Flame, SINGLE));
-        assert_eq!(told, ["0 a 0-10", "0 a 500-510", "1 x 0-10", "1 y 500-510"]);
+        let described = describe_items(&arranged(&report, 500, TraceLaneStyle::Flame, SINGLE));
+        assert_eq!(described, ["0 a 0-10", "0 a 500-510", "1 x 0-10", "1 y 500-510"]);
     }
 
     #[test]

@@ -584,7 +584,7 @@ mod tests {
         }
         assert_eq!(long.last_micro_batch(), read.last_micro_batch());
         assert_eq!(long.ids().collect::<Vec<_>>(), read.ids().collect::<Vec<_>>());
-        let told = |rows: &MarkRows, id, block: &MarkBlock| {
+        let described = |rows: &MarkRows, id, block: &MarkBlock| {
             let mut plain = *block;
             plain.label = 0;
             (rows.words(id, block), plain)
@@ -592,18 +592,18 @@ mod tests {
         for id in read.ids().collect::<Vec<_>>() {
             let whole = |rows: &MarkRows| rows.row(id).and_then(MarkRow::whole).copied();
             let [of_long, of_read] = [whole(&long), whole(&read)].map(Option::unwrap);
-            assert_eq!(told(&long, id, &of_long), told(&read, id, &of_read));
+            assert_eq!(described(&long, id, &of_long), described(&read, id, &of_read));
             for (first, count) in [(0, 1), (63, 2), (4_095, 4_098), (8_990, 20), (9_000, 1)] {
                 let part = |rows: &MarkRows| {
                     let block = rows.block(&report, (id, first, count)).unwrap();
-                    block.map(|block| told(rows, id, &block))
+                    block.map(|block| described(rows, id, &block))
                 };
                 assert_eq!(part(&long), part(&read), "{id:?} from {first}");
             }
             for number in [0, 1, 2_000, 4_499] {
                 let turns = |rows: &MarkRows| -> Vec<_> {
                     let turns = rows.of_micro_batch(&report, id, number).unwrap();
-                    turns.iter().map(|block| told(rows, id, block)).collect()
+                    turns.iter().map(|block| described(rows, id, block)).collect()
                 };
                 assert_eq!(turns(&long), turns(&read), "{id:?}: {number}");
             }

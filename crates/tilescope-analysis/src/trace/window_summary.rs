@@ -18,7 +18,7 @@ pub struct StreamTraffic {
 pub struct IpuTotals {
     /// The IPU, and the class of its replicas.
     pub at: ReplicaIpu,
-    /// Executed steps that touch the window.
+    /// Executed steps that overlap the window.
     pub steps: u64,
     /// Shares of the window on the compute tiles.
     pub proportions: ActivityProportions,

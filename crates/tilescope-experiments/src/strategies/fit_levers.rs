@@ -89,7 +89,7 @@ fn proportions(space: &TuneSpace) -> Vec<TuneMove> {
                 format!(
                     "Matmuls and convolutions are planned with {share} of the memory of a tile."
                 ),
-                "Matmuls and convolutions are computed in more serial parts",
+                "Matmuls and convolutions are serialised into more parts",
             ));
         }
     }
@@ -115,7 +115,7 @@ fn micro_batches(space: &TuneSpace) -> Vec<TuneMove> {
         found.push(fit_move(
             changes,
             format!("A micro-batch has {} samples instead of {samples}.", samples / parts),
-            "Syncs and the start of each operation come more often",
+            "Syncs and operation starts occur more often",
         ));
     }
     found

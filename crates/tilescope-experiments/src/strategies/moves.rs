@@ -268,7 +268,7 @@ impl TuneSpace {
             factor => format!("{factor} times"),
         };
         let is_new = value.as_f64() != now.as_f64() && value.as_f64() != Some(0.0);
-        let sentence = format!("{path} is {now}: {times} as much is tried.");
+        let sentence = format!("{path} is {now}; this tries {times} as much.");
         is_new.then(|| TuneMove::of("number", [(path.to_owned(), value)].into(), sentence))
     }
 
@@ -306,7 +306,7 @@ impl TuneSpace {
     fn word(&self, at: &SpecChanges, path: &str, word: &str) -> Option<TuneMove> {
         let now = self.value(at, path)?;
         let value = word.parse::<bool>().map_or_else(|_| json!(word), |flag| json!(flag));
-        let sentence = format!("{path} is {now}: {value} is tried.");
+        let sentence = format!("{path} is {now}; this tries {value}.");
         if *now == value {
             return None;
         }
@@ -332,13 +332,18 @@ impl TuneSpace {
             let mut merged = stages.clone();
             let right = merged.remove(left + 1);
             merged[left].extend(right);
-            add(merged, format!("{names} and {others} are two stages: one is tried."));
+            add(merged, format!("{names} and {others} are two stages; this merges them."));
             if let [_, .., last] = stages[left].as_slice() {
                 let mut later = stages.clone();
                 let last = last.clone();
                 later[left].pop();
                 later[left + 1].insert(0, last.clone());
-                add(later, format!("{last} ends stage {names}: it is tried in the next one."));
+                add(
+                    later,
+                    format!(
+                        "{last} is the last of stage {names}; this moves it to the next stage."
+                    ),
+                );
             }
             if let [first, _, ..] = stages[left + 1].as_slice() {
                 let mut earlier = stages.clone();
@@ -347,7 +352,10 @@ impl TuneSpace {
                 earlier[left].push(first.clone());
                 add(
                     earlier,
-                    format!("{first} begins stage {others}: it is tried in the one before."),
+                    format!(
+                        "{first} is the first of stage {others}; this moves it to the previous \
+                         stage."
+                    ),
                 );
             }
         }
@@ -368,7 +376,7 @@ impl TuneSpace {
                 ("options.stages".to_owned(), json!([])),
                 ("options.auto_stage".to_owned(), json!(auto_stage)),
             ];
-            let sentence = format!("It runs on {ipus} IPUs of a replica: half are tried.");
+            let sentence = format!("A replica has {ipus} IPUs; this tries half of them.");
             TuneMove::of("ipus", changes.into(), sentence)
         };
         vec![fewer("same_as_ipu"), fewer("balanced")]
@@ -388,7 +396,7 @@ impl TuneSpace {
         for parts in (2..=ipus).filter(|parts| ipus.is_multiple_of(*parts)) {
             if let Some(changes) = divided_replicas(parts, read_number, is_trained) {
                 let sentence = format!(
-                    "A replica has {ipus} IPUs: {parts} replicas of {} each are tried.",
+                    "A replica has {ipus} IPUs; this tries {parts} replicas of {} each.",
                     ipus / parts
                 );
                 found.push(TuneMove::of(DIVIDED_REPLICAS, changes, sentence));

@@ -236,6 +236,6 @@ fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
         None => return None,
     };
-    let sentence = format!("Combining {names} gains most.");
+    let sentence = format!("The combination of {names} has the largest gain.");
     Some(combination(InsightSubject::Time, sentence, Proposal { changes, cost: prices.join("; ") }))
 }

@@ -119,9 +119,9 @@ impl ModelDialog {
 
     /// Returns the file once, after it has been read.
     pub(crate) fn take_newly_read(&mut self) -> Option<PathBuf> {
-        let (is_read, was_told) = self.is_read;
+        let (is_read, was_reported) = self.is_read;
         self.is_read.1 = is_read;
-        if is_read && !was_told { Some(self.form.path().to_owned()) } else { None }
+        if is_read && !was_reported { Some(self.form.path().to_owned()) } else { None }
     }
 }
 

@@ -105,8 +105,9 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
         1 => "1 finding".to_owned(),
         several => format!("{several} findings"),
     };
-    let told = check.broken().iter().any(|found| found.law == "content_is_as_written");
-    let problem = if told { "is not as it was written" } else { "contradicts itself" };
+    let is_changed = check.broken().iter().any(|found| found.law == "content_is_as_written");
+    let problem =
+        if is_changed { "has changed since it was written" } else { "contradicts itself" };
     let rest = format!("{problem} ({findings}): its figures may be wrong.");
     let words = format!("{} {rest}", check.opened.name());
     Panel::top(format!("broken report {at}")).resizable(false).frame(frame).show(ui, |ui| {

@@ -126,13 +126,13 @@ impl ReportFileWatcher {
             context.request_repaint_after(PERIOD);
             return None;
         };
-        let told = self.judge(turn, *stamp);
+        let event = self.judge(turn, *stamp);
         // A file that is being written is checked until it is stable.
         self.judged = count.filter(|_| self.changed.is_none());
         if self.judged.is_none() {
             context.request_repaint_after(PERIOD);
         }
-        told
+        event
     }
 
     fn judge(&mut self, turn: u64, stamp: FileStamp) -> Option<FileEvent> {
@@ -159,8 +159,8 @@ impl ReportFileWatcher {
             self.is_gone = false;
             return Some(FileEvent::Changed);
         }
-        let is_told = std::mem::replace(&mut self.is_gone, true);
-        if is_told { None } else { Some(FileEvent::Gone) }
+        let was_gone = std::mem::replace(&mut self.is_gone, true);
+        if was_gone { None } else { Some(FileEvent::Gone) }
     }
 }
 
@@ -196,9 +196,9 @@ mod tests {
         let context = Context::default();
         let mut watch = ReportFileWatcher::new(&path);
         let looked = |watch: &mut ReportFileWatcher| {
-            let told = watch.event(&context);
+            let event = watch.event(&context);
             watch.workers.wait(Duration::from_secs(10));
-            told
+            event
         };
         while watch.opened.is_none() {
             assert_eq!(looked(&mut watch), None);
@@ -208,7 +208,7 @@ mod tests {
         std::fs::write(&path, "new and longer").expect("written");
         let end = Instant::now() + Duration::from_secs(20);
         while looked(&mut watch) != Some(FileEvent::Changed) {
-            assert!(Instant::now() < end, "the change is told");
+            assert!(Instant::now() < end, "the change is reported");
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(looked(&mut watch), None);
@@ -237,8 +237,8 @@ mod tests {
             (at(6, 20), None),
             (at(6, 20), Some(FileEvent::Changed)),
         ];
-        for (turn, (stamp, told)) in seen.into_iter().enumerate() {
-            assert_eq!(watch.judge(turn as u64, stamp), told, "{turn}");
+        for (turn, (stamp, expected)) in seen.into_iter().enumerate() {
+            assert_eq!(watch.judge(turn as u64, stamp), expected, "{turn}");
         }
     }
 }

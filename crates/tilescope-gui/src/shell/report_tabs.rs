@@ -45,10 +45,10 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
 fn report_tab_ui(ui: &mut Ui, at: usize, title: &str, chosen: bool, commands: &CommandQueue) {
     let tab = tab_ui(ui, title, chosen);
     // Scrolls once per change: the user may scroll the tab out of sight again.
-    let told = Id::unique("tab that was shown");
-    if chosen && ui.data(|data| data.get_temp(told)) != Some(at) {
+    let scrolled_to = Id::unique("tab that was shown");
+    if chosen && ui.data(|data| data.get_temp(scrolled_to)) != Some(at) {
         tab.scroll_to_me(None);
-        ui.data_mut(|data| data.insert_temp(told, at));
+        ui.data_mut(|data| data.insert_temp(scrolled_to, at));
     }
     if tab.middle_clicked() {
         commands.push(AppCommand::CloseTab(at));

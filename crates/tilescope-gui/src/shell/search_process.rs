@@ -91,7 +91,7 @@ fn run(
     let errors = child.stderr.take();
     let ended = std::thread::scope(|scope| {
         let output = scope.spawn(move || read_answer(output));
-        let errors = scope.spawn(move || told(errors, kind, progress));
+        let errors = scope.spawn(move || forward_progress(errors, kind, progress));
         let status = wait_or_kill(&mut child, cancelled)?;
         let output = output.join().map_err(lost_answer)??;
         let words = errors.join().map_err(lost_answer)?;
@@ -110,7 +110,11 @@ fn lost_answer(_: Box<dyn std::any::Any + Send>) -> io::Error {
 }
 
 /// Forwards intermediate results while the child runs. Returns the other lines of its stderr.
-fn told(errors: Option<impl Read>, kind: SearchKind, progress: &SearchProgress) -> String {
+fn forward_progress(
+    errors: Option<impl Read>,
+    kind: SearchKind,
+    progress: &SearchProgress,
+) -> String {
     let mut words: Vec<String> = Vec::new();
     let Some(errors) = errors else { return String::new() };
     // Lossy: the last lines of a program need not be UTF-8.

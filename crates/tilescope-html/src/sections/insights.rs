@@ -65,13 +65,13 @@ fn words(finding: &InsightFinding, most: f64) -> FindingText {
             _ => format!("gain {}", finding.gain_text()),
         },
         gain_percent: share(finding)
-            .filter(|_| !finding.was_in_vain())
+            .filter(|_| !finding.had_no_gain())
             .map(|share| (share / most.max(f64::MIN_POSITIVE) * 100.0).round() as u32),
         proposal: proposal.map(|proposal| prose(&proposal.text())),
         cost: proposal.map(|proposal| prose(&proposal.cost)).filter(|cost| !cost.is_empty()),
         tried: finding.measured.as_ref().map(|tried| prose(&tried.text(finding.subject))),
         gained: finding.is_plain_gain(),
-        in_vain: finding.was_in_vain(),
+        without_gain: finding.had_no_gain(),
         rule: finding.rule.to_owned(),
     }
 }

@@ -35,16 +35,16 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         data.rows.sort_by(|a, b| b[at + 1].compare(&a[at + 1]));
     }
     // A column that was not recorded would only have dashes.
-    let is_told = |at: usize| {
+    let is_recorded = |at: usize| {
         data.rows.iter().any(|row| row[at] != tilescope_analysis::data_table::TableCell::Missing)
     };
     let shown =
         data.clone().with_columns(|at| match at.checked_sub(1).and_then(|at| COLUMNS.get(at)) {
             None => at == 0,
-            Some(column) => (column.shown || MORE.contains(&column.key)) && is_told(at),
+            Some(column) => (column.shown || MORE.contains(&column.key)) && is_recorded(at),
         });
     let caption = match layer {
-        OperationLayer::Model => "What every operation of the model costs",
+        OperationLayer::Model => "Cost of every operation of the model",
         _ => "What every library call costs",
     };
     blocks.push(Block::Table { table: HtmlTable::new("operations", caption, &shown) });

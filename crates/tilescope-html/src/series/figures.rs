@@ -44,11 +44,11 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
 }
 
 fn caption(words: &[String], threshold: f64) -> String {
-    let told: Vec<&str> = words.iter().take(MAX_WORDS).map(String::as_str).collect();
+    let shown: Vec<&str> = words.iter().take(MAX_WORDS).map(String::as_str).collect();
     let more = words.len().saturating_sub(MAX_WORDS);
-    match (told.is_empty(), more) {
+    match (shown.is_empty(), more) {
         (true, _) => format!("No figure changes by {} or more.", fine_percent(threshold)),
-        (false, 0) => format!("It {}.", told.join("; it ")),
-        (false, more) => format!("It {}; and {} more.", told.join("; it "), grouped(more as u64)),
+        (false, 0) => format!("It {}.", shown.join("; it ")),
+        (false, more) => format!("It {}; and {} more.", shown.join("; it "), grouped(more as u64)),
     }
 }

@@ -44,7 +44,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
 fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
     let series = of.series;
     let telling = of.telling;
-    let value = series.told(figure, run, telling.unit);
+    let value = series.value_of_run(figure, run, telling.unit);
     let share = series.share(figure, run, telling);
     let width = series.expected(figure, run, telling.unit);
     let width = width.map_or_else(String::new, |band| format!("{}, ", band.width_words()));

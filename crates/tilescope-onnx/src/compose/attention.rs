@@ -105,7 +105,7 @@ fn past_pair(
     let Some(past) = past else { return Ok([None, None]) };
     let dims = of.dims(past);
     let [2, ref each @ ..] = dims[..] else {
-        return Err(of.error(format!("{dims:?} are no keys and values of earlier calls")));
+        return Err(of.error(format!("shape {dims:?} is not valid for past keys and values")));
     };
     let each = each.to_vec();
     let mut parts = Vec::new();
@@ -125,14 +125,18 @@ fn packed(of: &mut NodeComposition) -> Composed {
     let made = of.plus("bias", made, bias)?;
     let dims = of.dims(made);
     let [batch, tokens, columns] = dims[..] else {
-        return Err(of.error(format!("its operand is {dims:?}: batch, tokens, columns")));
+        return Err(
+            of.error(format!("its operand has shape {dims:?}; expected [batch, tokens, columns]"))
+        );
     };
     let widths: Vec<u64> = match of.attributes.ints("qkv_hidden_sizes")? {
         Some(sizes) => sizes.iter().map(|size| u64::try_from(*size).unwrap_or(0)).collect(),
         None => vec![columns / 3; 3],
     };
     let parts = of.split("parts", made, 2, &widths)?;
-    let [query, key, value] = parts[..] else { return Err(of.error("it has no three operands")) };
+    let [query, key, value] = parts[..] else {
+        return Err(of.error("it must have three operands"));
+    };
     let past_id = of.optional(4);
     let past = past_pair(of, past_id)?;
     let before = past[0].map_or(0, |past| of.dims(past)[2]);
@@ -181,7 +185,7 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
         (_, Some(key), None) => {
             let packed = of.dims(key);
             let [batch, tokens, _, 2, head] = packed[..] else {
-                return Err(of.error("keys and values are neither apart nor packed"));
+                return Err(of.error("keys and values are neither separate nor packed"));
             };
             let parts = of.split("packed", key, 3, &[1, 1])?;
             let shape = [batch, tokens, heads * head];
@@ -249,11 +253,13 @@ fn grouped(of: &mut NodeComposition) -> Composed {
         }
     }
     let [mut query, mut key, value] = operands[..] else {
-        return Err(of.error("it has no three operands"));
+        return Err(of.error("it must have three operands"));
     };
     let dims = of.dims(query);
     let [batch, tokens, _] = dims[..] else {
-        return Err(of.error(format!("its operand is {dims:?}: batch, tokens, columns")));
+        return Err(
+            of.error(format!("its operand has shape {dims:?}; expected [batch, tokens, columns]"))
+        );
     };
     let mut past = [of.optional(3), of.optional(4)];
     let mut before = past[0].map_or(0, |past| of.dims(past)[2]);
@@ -354,7 +360,9 @@ fn tensor_scatter(of: &mut NodeComposition) -> Composed {
     let new = of.dims(update);
     let axis = of.axis(of.int("axis", -2)?, dims.len())?;
     if new.len() != dims.len() || axis == 0 || new[axis] > dims[axis] {
-        return Err(of.error(format!("rows of {new:?} for a cache of {dims:?}")));
+        return Err(
+            of.error(format!("new rows of shape {new:?} do not fit a cache of shape {dims:?}"))
+        );
     }
     let rows = new[axis];
     let Some(places) = of.optional(2) else {

@@ -54,7 +54,9 @@ fn suppressed(of: &mut NodeComposition) -> Composed {
     let shape = of.dims(boxes);
     let of_scores = of.dims(scores);
     let ([batch, count, 4], [_, classes, _]) = (&shape[..], &of_scores[..]) else {
-        return Err(of.error(format!("boxes of {shape:?} with scores of {of_scores:?}")));
+        return Err(
+            of.error(format!("boxes of shape {shape:?} do not fit scores of shape {of_scores:?}"))
+        );
     };
     let batch = *batch;
     let classes = *classes;

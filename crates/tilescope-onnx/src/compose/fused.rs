@@ -100,7 +100,7 @@ fn norm(
     let attributes =
         [("axis", AttributeValue::Int(-1)), ("epsilon", AttributeValue::Float(epsilon))];
     let made = of.nodes("norm", op, inputs, &attributes, 1)?;
-    made.first().copied().ok_or_else(|| of.error("it makes nothing"))
+    made.first().copied().ok_or_else(|| of.error("it has no result"))
 }
 
 /// The norm of a sum of two or three operands; `shift` and `bias` are input numbers. The fourth

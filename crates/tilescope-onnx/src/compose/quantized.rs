@@ -171,7 +171,9 @@ fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
     let blocks = dims[axis].div_ceil(block);
     if of.dims(scale).get(axis) != Some(&blocks) || !dims[axis].is_multiple_of(block) {
         let scales = of.dims(scale);
-        return Err(of.error(format!("scales of {scales:?} for blocks of {block} in {dims:?}")));
+        return Err(of.error(format!(
+            "scales of shape {scales:?} do not fit blocks of {block} in {dims:?}"
+        )));
     }
     let zero = of.optional(2);
     let made = of_blocks(of, (x, scale, zero), axis, block)?;
@@ -226,7 +228,7 @@ fn unpacked(
     };
     let value = of.value(packed).clone();
     if ![ValueSource::Initializer, ValueSource::Constant].contains(&value.source) {
-        return Err(of.error("packed numbers that the graph computes are not modelled"));
+        return Err(of.error("packed numbers must be constant"));
     }
     let name = value.name.clone();
     let identity = of.identity;

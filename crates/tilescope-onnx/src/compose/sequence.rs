@@ -63,14 +63,14 @@ fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
 fn elements(of: &NodeComposition) -> Result<Vec<ValueId>, OnnxError> {
     let sequence = of.input(0)?;
     let elements = of.resolver.sequences.get(&sequence).cloned();
-    elements.ok_or_else(|| of.error("its first input is no sequence whose length is known"))
+    elements.ok_or_else(|| of.error("its first input is not a sequence of known length"))
 }
 
 /// A known index into a sequence of this length; negative ones count from the end.
 fn place(of: &NodeComposition, input: usize, length: usize) -> Result<usize, OnnxError> {
     let known = of.known_ints(of.input(input)?).and_then(|place| place.first().copied());
-    let open = "its place in the sequence depends on values that only a run of the program \
-                computes: export the model with constant places";
+    let open = "its position in the sequence is computed at run time: export the model with \
+    constant positions";
     of.axis(known.ok_or_else(|| of.error(open))?, length)
 }
 
@@ -84,7 +84,7 @@ fn split(of: &mut NodeComposition) -> Composed {
     let (lengths, is_single) = match of.optional(1) {
         None => (vec![1; usize::try_from(size).unwrap_or(0)], true),
         Some(split) => {
-            let refuse = || of.error("the lengths of its parts are not known");
+            let refuse = || of.error("the lengths of its parts are not constant");
             let given = of.known_ints(split).ok_or_else(refuse)?;
             let given: Option<Vec<u64>> =
                 given.into_iter().map(|size| u64::try_from(size).ok()).collect();
@@ -101,7 +101,7 @@ fn split(of: &mut NodeComposition) -> Composed {
         }
     };
     if lengths.len() > MOST_PARTS {
-        return Err(of.error(format!("it makes more than {MOST_PARTS} tensors")));
+        return Err(of.error(format!("it has more than {MOST_PARTS} results")));
     }
     let signed_axis = i64::try_from(axis).unwrap_or(0);
     let parts = match lengths.len() {
@@ -133,7 +133,7 @@ fn join(of: &mut NodeComposition) -> Composed {
     }
     let y = match parts[..] {
         [only] => only,
-        [] => return Err(of.error("it joins no tensor at all")),
+        [] => return Err(of.error("it has no tensors to concatenate")),
         _ => of.node("join", "Concat", &parts, &[("axis", AttributeValue::Int(axis))])?,
     };
     only(y)

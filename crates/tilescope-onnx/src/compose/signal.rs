@@ -47,7 +47,7 @@ fn transformed(
 /// The real and imaginary parts of a tensor whose last axis they are.
 fn parts_of(of: &mut NodeComposition, x: ValueId) -> Result<(ValueId, Option<ValueId>), OnnxError> {
     let mut dims = of.dims(x);
-    let Some(parts) = dims.pop() else { return Err(of.error("it transforms a single number")) };
+    let Some(parts) = dims.pop() else { return Err(of.error("it cannot transform a scalar")) };
     if parts == 1 {
         return Ok((of.reshape("signal", x, &dims)?, None));
     }
@@ -64,14 +64,14 @@ fn dft(of: &mut NodeComposition) -> Composed {
         _ => match of.optional(2) {
             Some(axis) => {
                 let known = of.known_ints(axis).and_then(|axis| axis.first().copied());
-                known.ok_or_else(|| of.error("its axis is not known"))?
+                known.ok_or_else(|| of.error("its axis is not constant"))?
             }
             None => -2,
         },
     };
     let axis = of.axis(axis, rank)?;
     if axis + 1 >= rank {
-        return Err(of.error(format!("axis {axis} is that of the parts")));
+        return Err(of.error(format!("axis {axis} is the axis of real and imaginary parts")));
     }
     let is_half = of.int("onesided", 0)? != 0;
     let is_inverse = of.int("inverse", 0)? != 0;
@@ -80,7 +80,7 @@ fn dft(of: &mut NodeComposition) -> Composed {
         Some(length) => {
             let known = of.known_ints(length).and_then(|length| length.first().copied());
             let known = known.and_then(|length| u64::try_from(length).ok());
-            known.ok_or_else(|| of.error("its length is not known"))?
+            known.ok_or_else(|| of.error("its length is not constant"))?
         }
         None => size,
     };
@@ -118,15 +118,17 @@ fn stft(of: &mut NodeComposition) -> Composed {
         u64::try_from(*known.first()?).ok()
     };
     let step = get_number(of, 1).filter(|step| *step > 0);
-    let step = step.ok_or_else(|| of.error("it does not say how far frames are apart"))?;
+    let step = step.ok_or_else(|| of.error("the step between frames is missing"))?;
     let window = of.optional(2);
     let frame =
         get_number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
-    let frame = frame.ok_or_else(|| of.error("it does not say how long a frame is"))?;
+    let frame = frame.ok_or_else(|| of.error("the frame length is missing"))?;
     let dims = of.dims(x);
     let length = dims.get(1).copied().unwrap_or(0);
     let Some(last) = length.checked_sub(frame) else {
-        return Err(of.error(format!("a frame of {frame} is longer than a signal of {length}")));
+        return Err(
+            of.error(format!("the frame length {frame} exceeds the signal length {length}"))
+        );
     };
     let frames = last / step + 1;
     let bins = if of.int("onesided", 1)? == 0 { frame } else { frame / 2 + 1 };
@@ -165,7 +167,7 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
     };
     let mode = of.attributes.text("mode")?.unwrap_or("linear").to_owned();
     if mode.contains("cubic") {
-        return Err(of.error("cubic samples are not modelled"));
+        return Err(of.error("cubic interpolation is not modelled"));
     }
     let corners: &[[f64; 2]] = match mode.as_str() {
         "nearest" => &[[0.0, 0.0]],

@@ -174,7 +174,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         };
         if found != count {
             let problem =
-                format!("tensor {name:?} has {found} values, but its shape asks for {count}");
+                format!("tensor {name:?} has {found} values, but its shape requires {count}");
             return Err(OnnxError::Syntax { byte: start, problem });
         }
         Ok(data)

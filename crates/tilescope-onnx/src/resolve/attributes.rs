@@ -101,7 +101,7 @@ impl Scope<'_, '_> {
         let mut list: Vec<Attribute> = Vec::with_capacity(node.attributes.len());
         for attribute in &node.attributes {
             if list.iter().any(|known| known.name == *attribute.name) {
-                let problem = format!("its attribute {:?} is given twice", attribute.name);
+                let problem = format!("its attribute {:?} is set twice", attribute.name);
                 return Err(identity.error(problem));
             }
             if let Some(value) = self.attribute_value(attribute) {

@@ -54,8 +54,8 @@ impl<'f> Resolver<'f> {
         let Some(is_taken) = known.or_else(|| self.given_branch(&identity.name)) else {
             let key = &identity.name;
             return Err(identity.error(format!(
-                "which branch runs depends on values that only a run of the program computes: set \
-                 model.branch.{key} to then or else, or export the model for one of them",
+                "its condition is computed at run time: set model.branch.{key} to then or else, or \
+                 export the model with one branch",
             )));
         };
         let name = if is_taken { "then_branch" } else { "else_branch" };
@@ -92,7 +92,7 @@ impl<'f> Resolver<'f> {
     ) -> Result<(), OnnxError> {
         for (at, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             let Some(id) = results.get(at).copied().flatten() else {
-                return Err(identity.error(format!("nothing in it computes its output {name:?}")));
+                return Err(identity.error(format!("no node in it computes its output {name:?}")));
             };
             let value = &mut self.values[id.index()];
             if matches!(value.source, ValueSource::Node(_)) {

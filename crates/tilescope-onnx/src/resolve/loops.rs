@@ -98,7 +98,7 @@ impl<'f> Resolver<'f> {
         let body = self.body(node, identity)?;
         let carried = inputs.get(2..).unwrap_or_default();
         if body.inputs.len() != carried.len() + 2 || body.outputs.len() <= carried.len() {
-            return Err(identity.error("operands and results of its body do not go together"));
+            return Err(identity.error("operands and results of its body do not match"));
         }
         self.asked.insert(identity.name.clone());
         let given = self.given.trips.get(&identity.name).copied();
@@ -108,8 +108,8 @@ impl<'f> Resolver<'f> {
         let known = most.flatten().map(|most| most.max(0.0) as u64);
         let is_open = || {
             identity.error(format!(
-                "how many turns it takes depends on values that only a run of the program \
-                 computes: set model.trips.{} to a number, or export the model with a fixed one",
+                "its trip count is computed at run time: set model.trips.{} to a number, or export \
+                 the model with a constant trip count",
                 identity.name
             ))
         };
@@ -139,7 +139,7 @@ impl<'f> Resolver<'f> {
                 return Err(is_open());
             }
             if turn > MAX_INLINED as u64 {
-                return Err(identity.error(format!("it takes more than {MAX_INLINED} turns")));
+                return Err(identity.error(format!("it has more than {MAX_INLINED} iterations")));
             }
             let mut inner = Scope::of_turn(&shared, body, identity, turn)?;
             let number = i64::try_from(turn).unwrap_or(i64::MAX);
@@ -185,7 +185,9 @@ impl<'f> Resolver<'f> {
         let body = self.body(node, identity)?;
         let attributes = scope.attributes(node, identity)?;
         if scope.opset("") < 9 {
-            return Err(identity.error("a Scan of opset 8: export the model with 9 or a later one"));
+            return Err(identity.error(
+                "Scan of opset 8 is not supported: export the model with opset 9 or later",
+            ));
         }
         let scanned =
             attributes.int("num_scan_inputs")?.and_then(|count| usize::try_from(count).ok());
@@ -196,7 +198,7 @@ impl<'f> Resolver<'f> {
                 && body.outputs.len() >= *states
         };
         let Some(states) = states.filter(fits) else {
-            return Err(identity.error("operands and results of its body do not go together"));
+            return Err(identity.error("operands and results of its body do not match"));
         };
         let get_listed = |name: &str, at: usize| -> Result<i64, OnnxError> {
             Ok(attributes.ints(name)?.and_then(|list| list.get(at)).copied().unwrap_or(0))
@@ -207,7 +209,7 @@ impl<'f> Resolver<'f> {
             let Some(id) = *id else { return Err(identity.error("an operand is missing")) };
             let rank = self.values[id.index()].dims.len();
             let axis = from_front(get_listed("scan_input_axes", at)?, rank);
-            let axis = axis.ok_or_else(|| identity.error("an axis to scan is not there"))?;
+            let axis = axis.ok_or_else(|| identity.error("a scan axis does not exist"))?;
             let size = self.values[id.index()].dims[axis];
             if trips.is_some_and(|trips| trips != size) {
                 return Err(identity.error("its operands have different lengths"));
@@ -217,7 +219,7 @@ impl<'f> Resolver<'f> {
         }
         let trips = trips.unwrap_or(0);
         if trips > MAX_INLINED as u64 {
-            return Err(identity.error(format!("it takes more than {MAX_INLINED} turns")));
+            return Err(identity.error(format!("it has more than {MAX_INLINED} iterations")));
         }
         let parts = NodeParts::of(node, scope);
         let mut shared = Scope::of_branch(scope, body, identity)?;
@@ -283,7 +285,7 @@ impl<'f> Resolver<'f> {
         }
         let names: Vec<Name> = body.outputs.iter().map(|info| Arc::clone(&info.name)).collect();
         let made: Option<Vec<ValueId>> = results(&names, inner).into_iter().collect();
-        made.ok_or_else(|| identity.error("nothing in its body computes one of its results"))
+        made.ok_or_else(|| identity.error("no node in its body computes one of its results"))
     }
 
     /// Stacks tensors of one shape along a new axis.
@@ -294,7 +296,7 @@ impl<'f> Resolver<'f> {
         axis: i64,
     ) -> Result<ValueId, OnnxError> {
         if values.is_empty() {
-            return Err(of.0.error("it stacks the results of no turn at all"));
+            return Err(of.0.error("it stacks results of zero iterations"));
         }
         let axes = self.known(of.0, ElementKind::Int64, vec![1], ConstantData::Ints(vec![axis]))?;
         let name = self.values.len();
@@ -308,7 +310,7 @@ impl<'f> Resolver<'f> {
         let part = format!("stack_{name}");
         let attributes = [("axis", AttributeValue::Int(axis))];
         let made = self.part(of, (&part, "Concat"), &parts, &attributes, 1)?;
-        made.first().copied().ok_or_else(|| of.0.error("it makes nothing"))
+        made.first().copied().ok_or_else(|| of.0.error("it has no result"))
     }
 }
 

@@ -110,8 +110,7 @@ impl<'f, 'o> Scope<'f, 'o> {
 
     fn deeper(&self, identity: &NodeIdentity) -> Result<u32, OnnxError> {
         if self.depth >= MAX_DEPTH {
-            let problem =
-                format!("functions and branches stand in each other more than {MAX_DEPTH} deep");
+            let problem = format!("functions and branches are nested more than {MAX_DEPTH} deep");
             return Err(identity.error(problem));
         }
         Ok(self.depth + 1)

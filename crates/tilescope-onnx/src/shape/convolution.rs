@@ -126,7 +126,9 @@ impl KernelWindow {
 fn image<'a>(view: &NodeView, dims: &'a [u64]) -> Result<(u64, u64, &'a [u64]), OnnxError> {
     match dims {
         [batch, channels, image @ ..] if !image.is_empty() => Ok((*batch, *channels, image)),
-        other => Err(view.error(format!("{other:?} are no images: batch, channels, sizes"))),
+        other => Err(view.error(format!(
+            "{other:?} is not the shape of images; expected [batch, channels, sizes..]"
+        ))),
     }
 }
 
@@ -257,7 +259,7 @@ fn col2im(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let block = view.known_ints(2)?.ok_or_else(to_error)?;
     let block = block.iter().fold(1_i64, |product, size| product.saturating_mul(*size));
     let [batch, columns, _] = data.dims.as_slice() else {
-        return Err(view.error(format!("{:?} are no columns of images", data.dims)));
+        return Err(view.error(format!("{:?} is not a shape of image columns", data.dims)));
     };
     let block = u64::try_from(block).ok().filter(|block| *block > 0).ok_or_else(to_error)?;
     let mut dims = vec![*batch, columns / block];

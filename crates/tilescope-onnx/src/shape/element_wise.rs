@@ -34,7 +34,7 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
         "Cast" => |view| {
             let element = view
                 .element_attribute("to")?
-                .ok_or_else(|| view.error("it does not say to which type"))?;
+                .ok_or_else(|| view.error("its target type is missing"))?;
             Ok(vec![TensorType { element, ..view.like(0)? }])
         },
         "CastLike" => {
@@ -56,7 +56,7 @@ fn repeated(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     for operand in view.inputs.iter().skip(1).flatten() {
         dims = broadcast(&dims, &operand.dims).ok_or_else(|| {
             let shapes: Vec<_> = view.inputs.iter().flatten().map(|value| &value.dims).collect();
-            view.error(format!("shapes that do not go together: {shapes:?}"))
+            view.error(format!("shapes do not match: {shapes:?}"))
         })?;
     }
     Ok(dims)

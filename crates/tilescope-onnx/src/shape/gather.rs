@@ -29,9 +29,9 @@ pub(crate) fn counts_results(op: &str) -> bool {
 /// give the number of results.
 fn depends_on_data(view: &NodeView, data: &OnnxValue) -> OnnxError {
     view.error(format!(
-        "the shape of its output depends on data, the values of {:?}, which only a run computes: \
-         programs have fixed shapes; export the model with masks in its place, or with a fixed \
-         shape for its output",
+        "the shape of its output depends on the values of {:?}, which are computed at run time. \
+         Programs have fixed shapes: export the model with masks instead, or with a fixed output \
+         shape",
         data.name
     ))
 }

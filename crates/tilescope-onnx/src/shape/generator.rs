@@ -55,7 +55,7 @@ fn constant(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     if let Some(values) = attributes.texts("value_strings")? {
         return one_output(ElementKind::Text, vec![values.len() as u64]);
     }
-    Err(view.error("it has no value that can be read"))
+    Err(view.error("it has no readable value"))
 }
 
 fn constant_of_shape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {

@@ -24,7 +24,7 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
 fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     let a = &view.input(0)?.dims;
     let b = &view.input(1)?.dims;
-    let to_error = || view.error(format!("{a:?} times {b:?}"));
+    let to_error = || view.error(format!("shapes {a:?} and {b:?} cannot be multiplied"));
     let Some((&columns, a_rows)) = a.split_last() else { return Err(to_error()) };
     let Some((&last, b_rest)) = b.split_last() else { return Err(to_error()) };
     let (rows, b_columns) = match b_rest.split_last() {
@@ -48,7 +48,7 @@ fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let get_matrix = |dims: &[u64], transposed: &str| match dims {
         [rows, columns] if view.int_or(transposed, 0)? == 0 => Ok((*rows, *columns)),
         [rows, columns] => Ok((*columns, *rows)),
-        other => Err(view.error(format!("{other:?} is no matrix"))),
+        other => Err(view.error(format!("{other:?} is not a matrix"))),
     };
     let (rows, inner) = get_matrix(&a.dims, "transA")?;
     let (b_inner, columns) = get_matrix(&b.dims, "transB")?;

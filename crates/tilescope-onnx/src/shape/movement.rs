@@ -46,7 +46,7 @@ fn reshape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
             0 if !keeps_zero => {
                 let copied = data.dims.get(axis).copied();
                 copied.ok_or_else(|| {
-                    view.error(format!("it copies dimension {axis}, which is not there"))
+                    view.error(format!("it copies dimension {axis}, which does not exist"))
                 })?
             }
             size => view.size(size.into())?,
@@ -130,7 +130,9 @@ fn concat(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
         let fits = other.len() == dims.len()
             && (0..dims.len()).all(|at| at == axis || other[at] == dims[at]);
         if !fits {
-            return Err(view.error(format!("{dims:?} and {other:?} differ beside axis {axis}")));
+            return Err(
+                view.error(format!("{dims:?} and {other:?} differ in axes other than {axis}"))
+            );
         }
         dims[axis] = dims[axis].saturating_add(other[axis]);
     }
@@ -189,7 +191,7 @@ fn expand(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     with_dims(
         view,
         broadcast(dims, &shape)
-            .ok_or_else(|| view.error(format!("{dims:?} cannot be repeated to {shape:?}")))?,
+            .ok_or_else(|| view.error(format!("{dims:?} cannot be expanded to {shape:?}")))?,
     )
 }
 
@@ -242,7 +244,8 @@ pub(crate) fn pad_amounts(view: &NodeView) -> Result<Vec<(i64, i64)>, OnnxError>
 fn image(view: &NodeView) -> Result<([u64; 4], u64), OnnxError> {
     let data = view.input(0)?;
     let dims: Result<[u64; 4], _> = data.dims.as_slice().try_into();
-    let dims = dims.map_err(|_| view.error(format!("{:?} are no images", data.dims)))?;
+    let dims =
+        dims.map_err(|_| view.error(format!("{:?} is not the shape of images", data.dims)))?;
     let block = view.size(view.int_or("blocksize", 0)?.into())?;
     if (1..=1 << 20).contains(&block) {
         Ok((dims, block))

@@ -16,7 +16,7 @@ fn recurrent(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
     let weights = view.input(2)?;
     let [first, second, inputs] = *data.dims.as_slice() else {
-        return Err(view.error(format!("{:?} are no sequences", data.dims)));
+        return Err(view.error(format!("{:?} is not the shape of sequences", data.dims)));
     };
     let [directions, _, hidden] = *weights.dims.as_slice() else {
         return Err(view.error(format!("its recurrent weights are {:?}", weights.dims)));

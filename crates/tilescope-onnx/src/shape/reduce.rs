@@ -15,7 +15,7 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
             let mut output = view.like(0)?;
             let rank = output.dims.len();
             if rank < 2 {
-                return Err(view.error(format!("{:?} are no matrices", output.dims)));
+                return Err(view.error(format!("{:?} is not the shape of matrices", output.dims)));
             }
             output.dims.truncate(rank - 2);
             Ok(vec![output])
@@ -74,7 +74,7 @@ fn top_k(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     } else {
         view.attributes.int("k")?
     };
-    let count = count.ok_or_else(|| view.error("it does not say how many"))?;
+    let count = count.ok_or_else(|| view.error("the number of values is missing"))?;
     let count = view.size(count.into())?;
     if count > values.dims[axis] {
         return Err(view.error(format!("the {count} largest of {}", values.dims[axis])));

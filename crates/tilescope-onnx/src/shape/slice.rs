@@ -53,7 +53,7 @@ pub(crate) fn slice_ranges(view: &NodeView) -> Result<Vec<SliceRange>, OnnxError
     let count = starts.len();
     let fits = |list: &Option<Vec<i64>>| list.as_ref().is_none_or(|list| list.len() == count);
     if ends.len() != count || !fits(&axes) || !fits(&steps) {
-        return Err(view.error("its starts, ends, axes and steps differ in number"));
+        return Err(view.error("its starts, ends, axes and steps have different lengths"));
     }
     for at in 0..count {
         let axis = match &axes {

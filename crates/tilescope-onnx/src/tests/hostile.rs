@@ -96,7 +96,7 @@ fn files_that_are_not_onnx() {
         assert!(OnnxFile::read(Cursor::new(bytes)).is_err(), "{bytes:?}");
     }
     let error = OnnxFile::read(Cursor::new(b"")).unwrap_err();
-    assert!(error.to_string().contains("no ONNX file"), "{error}");
+    assert!(error.to_string().contains("not an ONNX file"), "{error}");
     assert!(OnnxFile::open(std::path::Path::new("/")).is_err());
 }
 
@@ -187,7 +187,7 @@ fn impossible_models_are_refused_by_name() {
     }
     let short = Message::default().int(1, 4).int(2, INT64).bytes(8, "n").bytes(9, [0; 9]);
     let unknown = Message::default().int(1, 1).int(2, 77).bytes(8, "n");
-    let short_words = "has 2 values, but its shape asks for 4";
+    let short_words = "has 2 values, but its shape requires 4";
     for (tensor, words) in [(short, short_words), (unknown, "element type 77")] {
         let said = refusal(&OnnxFileBuilder::new(18).tensor(tensor).output("n"));
         assert!(said.contains(words), "{said}");

@@ -165,7 +165,7 @@ fn sequences_have_constant_indices() {
     let of = |rest: &str| {
         refusal(&onnx_text::model(&format!("opset 18; x f32:4,6; s = SplitToSequence x; {rest}")))
     };
-    assert!(of("SequenceAt s i64: @at").contains("constant places"));
+    assert!(of("SequenceAt s i64: @at").contains("constant positions"));
     assert!(of("out s").contains("a sequence of tensors"));
     assert!(of("Relu s @relu").contains("a sequence of tensors"));
     assert!(of("SequenceAt s i64:=9").contains("axis 9"));
@@ -215,7 +215,7 @@ fn unknown_operators_are_kept() {
     let node = &graph.nodes[0];
     assert_eq!((node.domain.as_str(), node.op.as_str()), ("com.example", "Custom"));
     let said = refusal(&onnx_text::model("com.example.Custom f32:2 f32:3 @mine"));
-    assert!(said.contains("node \"mine\" (Custom): this operator is not known"), "{said}");
+    assert!(said.contains("node \"mine\" (Custom): the operator is unknown"), "{said}");
 }
 
 /// Files of IR version 3 list initialisers as inputs, which users do not feed.

@@ -138,10 +138,7 @@ impl<'p> MeasuredRun<'p> {
         let mean = sum.as_f64() / samples.len().max(1) as f64;
         let tiles = samples.chunk_by(|one, next| self.tile(*one) == self.tile(*next)).count();
         let balance = if longest.is_zero() { 1.0 } else { mean / longest.as_f64() };
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a share, of which few digits are told"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "a share, which has few digits")]
         let active_tile_balance = balance.min(1.0) as f32;
         StepOnIpu {
             ipu,

@@ -43,7 +43,7 @@ impl Report {
             accesses: accesses.into_iter().flatten().collect(),
         };
         if flows.buffers.len() + flows.accesses.len() < all {
-            self.warnings.add("data_buffers or data_accesses say what is not known".to_owned());
+            self.warnings.add("data_buffers or data_accesses have unknown values".to_owned());
             return Ok(DataFlows::default());
         }
         Ok(flows)

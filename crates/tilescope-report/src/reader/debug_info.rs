@@ -103,8 +103,8 @@ impl Report {
                 self.sidecar_files().into_iter().find(|of| of.name == FILE).zip(self.modified());
             if old.is_some_and(|(file, written)| file.is_older_than(written)) {
                 self.warnings.add(format!(
-                    "{FILE} is older than the report: it may be left of an earlier run, and its \
-                     operations may be those of another program"
+                    "{FILE} is older than the report: it may come from an earlier run, and its \
+                     operations may belong to another program"
                 ));
             }
             if frames.of_programs.is_empty() && self.db.has_rows("programs") {

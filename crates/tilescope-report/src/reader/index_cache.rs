@@ -101,7 +101,7 @@ pub(super) fn write(
             }
             // A full disk disables the cache and does not fail the call.
             Err(error @ (ReportError::DiskFull { .. } | ReportError::Write { .. })) => {
-                warnings.add_limit(format!("what was made of the trace is not cached: {error}"));
+                warnings.add_limit(format!("the trace index is not cached: {error}"));
             }
             Err(error) => return Err(error),
         }

@@ -274,8 +274,9 @@ impl Report {
     /// cannot be parsed.
     pub fn imported_model(&self) -> Option<ImportedModel> {
         let read = serde_json::from_str(self.meta.get("onnx")?);
-        let odd =
-            |error| self.warnings.add(format!("the imported model is not understood: {error}"));
+        let odd = |error| {
+            self.warnings.add(format!("the description of the imported model is invalid: {error}"))
+        };
         read.map_err(odd).ok()
     }
 
@@ -449,8 +450,8 @@ fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError>
     if db.application_id() != i64::from(schema::APPLICATION_ID) {
         if db.has("trace_lanes", "expectations") {
             db.warnings.add(
-                "written by tilescope, but copied by a tool that lost its application_id: read as a \
-                 foreign file, without what only tilescope records",
+                "written by tilescope, but copied by a tool that lost its application_id: read as \
+                 a foreign file, without the data that only tilescope records",
             );
         }
         return Ok(ReportOrigin::Foreign);
@@ -463,8 +464,8 @@ fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError>
     }
     if (major, minor) > known {
         db.warnings.add(format!(
-            "written in format {major}.{minor} by a newer tilescope: what is not in format {}.{} is \
-             not shown",
+            "written in format {major}.{minor} by a newer tilescope: only the parts in format \
+             {}.{} are shown",
             known.0, known.1
         ));
     }
@@ -487,8 +488,8 @@ fn warn_of_unknown_layout(meta: &BTreeMap<String, String>, warnings: &ReportWarn
     let known = [StepLayout::Rows, StepLayout::Columns].map(StepLayout::name);
     if let Some(layout) = meta.get("layout").filter(|layout| !known.contains(&layout.as_str())) {
         warnings.add(format!(
-            "steps are kept in the layout {layout}, which this version of tilescope does not know: \
-             only what is in the tables of format {}.{} is shown",
+            "steps have the layout {layout}, which this version of tilescope does not support: \
+             only the tables of format {}.{} are shown",
             schema::FORMAT.0,
             schema::FORMAT.1
         ));

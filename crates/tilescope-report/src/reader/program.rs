@@ -205,7 +205,7 @@ impl Report {
             self.drop_dangling(&mut programs)?;
             let cut = programs.break_reference_loops();
             if cut > 0 {
-                self.warnings.add(format!("{cut} programs contain themselves: cut"));
+                self.warnings.add(format!("{cut} programs contain themselves: truncated"));
             }
             Ok(programs)
         })
@@ -307,7 +307,7 @@ impl Report {
         }
         // If there are no compute sets at all, they were not recorded.
         if lost > 0 && !sets.is_empty() {
-            self.warnings.add(format!("{lost} references of programs point nowhere: left out"));
+            self.warnings.add(format!("{lost} references of programs have no target: left out"));
         }
         Ok(())
     }

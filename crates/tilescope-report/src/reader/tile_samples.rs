@@ -54,7 +54,7 @@ impl Report {
     fn sample_label(&self, cells: &RowCells) -> SampleLabel {
         let text = cells.long_text(3).unwrap_or_default();
         let pairs: BTreeMap<String, String> = serde_json::from_str(&text).unwrap_or_else(|error| {
-            self.warnings.add(format!("sample_labels.metadata is not understood: {error}"));
+            self.warnings.add(format!("sample_labels.metadata is invalid: {error}"));
             BTreeMap::new()
         });
         SampleLabel {

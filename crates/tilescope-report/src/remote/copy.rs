@@ -326,14 +326,14 @@ impl Copying<'_> {
         let path = self.place.join(LOCK_FILE);
         let to_error = |error| ReportError::writing(&error, &path);
         let lock = File::create(&path).map_err(to_error)?;
-        let mut is_told = false;
+        let mut is_reported = false;
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(to_error(error)),
             }
-            if !std::mem::replace(&mut is_told, true) {
+            if !std::mem::replace(&mut is_reported, true) {
                 progress("waiting for another process that copies the same report");
             }
             self.check_cancelled()?;

@@ -184,7 +184,7 @@ impl<'a> FarShell<'a> {
     /// The error of a lost connection.
     fn lost(&mut self) -> ReportError {
         let code = self.exit_code();
-        let complaint = self.complaint.take().and_then(|heard| heard.join().ok());
+        let complaint = self.complaint.take().and_then(|reader| reader.join().ok());
         let complaint = complaint.unwrap_or_default();
         let host = self.address.host();
         if !self.has_answered {

@@ -147,13 +147,13 @@ pub(super) fn quoted(word: &str) -> Result<String, String> {
 /// The last text before the end of a stream, at most `most` bytes.
 pub(super) fn last_words(mut stderr: ChildStderr, most: usize) -> String {
     let mut buffer = [0; 1024];
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-        heard.extend_from_slice(buffer.get(..count).unwrap_or_default());
-        let surplus = heard.len().saturating_sub(most);
-        heard.drain(..surplus);
+        received.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        let surplus = received.len().saturating_sub(most);
+        received.drain(..surplus);
     }
-    String::from_utf8_lossy(&heard).into_owned()
+    String::from_utf8_lossy(&received).into_owned()
 }
 
 /// Explains why `ssh` exited before the remote machine answered. `program` is the program that was

@@ -58,12 +58,12 @@ pub(super) const HOST_EPOCHS: SchemaTable = table(
 
 pub(super) const REPLICA_WAITS: SchemaTable = table(
     "replica_waits",
-    "what replicas that follow each other wait for, each of them; no rows where all are alike; since version 2.3",
+    "waits of consecutive replicas, for each of them; no rows if all are equal; since version 2.3",
     &[
         col("id", KEY, "position"),
         col("first_replica", NUMBER, "the first of them, over all instances"),
         col("replicas", COUNT, "how many they are"),
-        col("instance", NUMBER, "host process that they are of"),
+        col("instance", NUMBER, "host process of these replicas"),
         col("loader_cycles", CYCLES, "until the loader has the samples of the call"),
         col(
             "host_cycles",
@@ -71,8 +71,8 @@ pub(super) const REPLICA_WAITS: SchemaTable = table(
             "until the host has their own buffers ready, on all IPUs of a replica",
         ),
         col("others_cycles", CYCLES, "for replicas that come later, on all IPUs of a replica"),
-        col("behind_least", CYCLES, "fewest cycles behind the first replica, where all meet"),
-        col("behind_most", CYCLES, "most cycles behind it"),
+        col("behind_least", CYCLES, "fewest cycles after the first replica at the common sync"),
+        col("behind_most", CYCLES, "most cycles after the first replica"),
     ],
     "",
 );

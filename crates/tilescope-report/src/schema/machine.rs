@@ -50,19 +50,19 @@ pub(super) const MACHINE_CHANGES: SchemaTable = table(
             "count, bytes, hertz, cycles, seconds, bytes_per_cycle, bytes_per_second, \
              cycles_per_byte or cycles_per_word",
         ),
-        col("inherited", MEASURED, "what the machine of that name has, or its simulation"),
-        col("value", MEASURED, "what this one has"),
+        col("inherited", MEASURED, "value of the machine of that name, or of its simulation"),
+        col("value", MEASURED, "value of this machine"),
     ],
     "",
 );
 
 pub(super) const RUNNING_COSTS: SchemaTable = table(
     "running_costs",
-    "what a part of the machine takes to run; no rows of a kind: not known; since version 2.4",
+    "running costs of a part of the machine; no rows of a kind: unknown; since version 2.4",
     &[
         col("id", KEY, "position"),
         col("kind", TEXT, "power: watts; price: money per hour"),
-        col("part", TEXT, "what it is: IPU-M2000"),
+        col("part", TEXT, "name of the part: IPU-M2000"),
         col("count", COUNT, "how many of them the program's IPUs are in"),
         col("each", COST, "watts, or money per hour, of one"),
         col("currency", TEXT, "three letters; NULL for power"),
@@ -74,7 +74,7 @@ pub(super) const RUNNING_COSTS: SchemaTable = table(
 
 pub(super) const BANDWIDTHS: SchemaTable = table(
     "bandwidths",
-    "what an interface of the machine moves at most; since version 2.1",
+    "maximum rate of an interface of the machine; since version 2.1",
     &[
         col("id", KEY, "position"),
         col(
@@ -172,11 +172,11 @@ pub(super) const PROGRAM_ERRORS: SchemaTable = table(
         col(
             "source",
             TEXT,
-            "program: all programs; copies: between layouts; formulas: kinds that nobody measured; \
-             odd_rows: rows that end inside a vector; host: its copies and loaders; \
-             host_calls: what its framework takes; imported: operators of a file; fullest_tile: \
-             its bytes; code: code on it; replica_code: code that replicas add, of all code of a \
-             replicated program",
+            "program: all programs; copies: between layouts; formulas: kinds without measurements; \
+             odd_rows: rows that end inside a vector; host: its copies and loaders; host_calls: \
+             what its framework takes; imported: operators of a file; fullest_tile: its bytes; \
+             code: code on it; replica_code: code that replicas add, of all code of a replicated \
+             program",
         ),
         col("rows", COUNT, "published figures it is taken from; 0: assumed"),
         col(

@@ -169,9 +169,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col(
                 "key",
                 TEXT_KEY,
-                "format, generator, layout, spec; onnx: the file of an imported model and what \
-                 became of its nodes, JSON, since version 2.4; slice: the report that this one is a \
-                 part of, and which, JSON",
+                "format, generator, layout, spec; onnx: the file of an imported model and the \
+                 handling of its nodes, JSON, since version 2.4; slice: the report that this one \
+                 is a part of, and which, JSON",
             ),
             col("value", TEXT, "the fact"),
         ],
@@ -269,8 +269,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col(
                 "cost_basis",
                 TEXT,
-                "error_bands.basis, where its shape is not among those of its kind that were \
-                 measured; NULL: that of its kind; since version 2.9",
+                "error_bands.basis, if its shape is outside the measured ones of its kind; NULL: \
+                 that of its kind; since version 2.9",
             ),
         ],
         "",
@@ -315,7 +315,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "a program that runs the code of a function which is called several times; since version \
          2.2",
         &[
-            col("program", KEY, "programs.id: what steps name"),
+            col("program", KEY, "programs.id, to which steps refer"),
             col("body", ID, "programs.id: the program in the function; itself in the first call"),
             col("call", ID, "programs.id: the Call in which it runs"),
         ],
@@ -329,7 +329,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "tile_patterns",
-        "what equal things do on tiles, counted from a base tile of each; since version 2.0",
+        "pattern on tiles that several rows share, relative to a base tile; since version 2.0",
         &[
             col("id", KEY, "its id"),
             col("runs", TEXT, "JSON: [[first_tile, end_tile, every, times, value, …], …]"),
@@ -448,10 +448,10 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "data_accesses",
-        "what a program does with a buffer each time that it runs; since version 2.1",
+        "access of a program to a buffer in each execution; since version 2.1",
         &[
             col("id", KEY, "position"),
-            col("flow", ID, "operation or copy: what it writes is made of what it reads"),
+            col("flow", ID, "operation or copy: it computes the written data from the read data"),
             col("program", ID, "programs.id"),
             col("buffer", ID, "data_buffers.id"),
             col("access", TEXT, "read or write; send or receive between stages; free"),
@@ -472,7 +472,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "vars",
-        "a variable, wherever it lies",
+        "a variable, over all tiles",
         &[
             col("id", KEY, "its id"),
             col("name", ID, "vars_string_table.id"),
@@ -489,8 +489,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "variable_uses",
-        "liveness steps whose programs use a variable; one that has a lifetime and no row is in use \
-         in all of it; since version 2.3",
+        "liveness steps whose programs use a variable; a variable with a lifetime but without a \
+         row is used in all of it; since version 2.3",
         &[
             col("id", KEY, "position"),
             col("var", ID, "vars.id"),
@@ -520,7 +520,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         &[
             col("tile", KEY, "tiles.tile"),
             col("total", BYTES, "bytes ever used: the sum of the regions"),
-            col("total_including_gaps", BYTES, "address behind the last used byte"),
+            col("total_including_gaps", BYTES, "address after the last used byte"),
             col("non_interleaved", BYTES, "bytes used of non-interleaved memory"),
             col("interleaved", BYTES, "bytes used of interleaved memory"),
             col("overflowed", BYTES, "bytes used beyond the end of memory"),
@@ -585,7 +585,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col(
                 "part",
                 ANY,
-                "what its rows begin with: a text, or an integer / 2^16, / 2^6 if they hold a blob",
+                "start of its rows: a string, or an integer / 2^16, / 2^6 if they hold a blob",
             ),
             col("rows", COUNT, "number of rows"),
             col("checksum", NUMBER, "sum of their SipHash-2-4, modulo 2^64, signed"),

@@ -6,8 +6,8 @@ use super::{
 
 pub(super) const RINGS: SchemaTable = table(
     "replica_rings",
-    "replicas that exchange data in a ring, and those that do so beside them; this table and the \
-     next are missing where replicas exchange nothing; since version 2.4",
+    "replicas that exchange data in a ring, and parallel rings; this table and the next are \
+     missing if replicas exchange no data; since version 2.4",
     &[
         col("id", KEY, "position"),
         col("ring_order", TEXT, "flat: 0, 1, 2, 3; interleaved: 0, 2, 3, 1; serpent: 0, 1, 3, 2"),
@@ -19,7 +19,7 @@ pub(super) const RINGS: SchemaTable = table(
         ),
         col("ranks", COUNT, "replicas of one ring"),
         col("spacing", COUNT, "from one of them to the next, by number"),
-        col("clockwise", SHARE, "share of what a replica sends that goes to the next one"),
+        col("clockwise", SHARE, "share of a replica's sent data that goes to the next one"),
     ],
     "",
 );
@@ -35,7 +35,7 @@ pub(super) const CLASSES: SchemaTable = table(
     "replica_classes",
     "replicas that do the same at the same cycles; this table and the others of replicas that \
      differ are missing where all are alike; since version 2.4",
-    &[col("id", KEY, "its number; replica 0 is in 0"), col("why", TEXT, "what sets them apart")],
+    &[col("id", KEY, "its number; replica 0 is in 0"), col("why", TEXT, "difference between them")],
     "",
 );
 
@@ -48,7 +48,8 @@ pub(super) const MEMBERS: SchemaTable = table(
 
 pub(super) const JOINS: SchemaTable = table(
     "replica_joins",
-    "a program whose steps end on all replicas at once, where they differ; since version 2.4",
+    "a program whose steps end at the same cycle on all replicas, if replicas differ; since \
+     version 2.4",
     &[col("program", KEY, "programs.id")],
     "",
 );

@@ -11,8 +11,8 @@ pub(crate) const TILE_SAMPLE_CHUNKS: &str = "tile_sample_chunks";
 
 pub(super) const LABELS: SchemaTable = table(
     "sample_labels",
-    "what tiles were measured doing; this table and the next two are only in reports of measured \
-     tiles; since version 2.7",
+    "measured samples of tiles; this table and the next two are only in reports of measured tiles; \
+     since version 2.7",
     &[
         col("id", KEY, "its id"),
         col("kind", TEXT, "exchange, compute, synchronization or idle"),

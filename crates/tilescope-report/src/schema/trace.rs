@@ -18,12 +18,12 @@ pub(super) const STEPS: SchemaTable = table(
 
 pub(super) const STEPS_BY_IPU: SchemaTable = table(
     "steps_by_ipu",
-    "what a step did on an IPU",
+    "a step on one IPU",
     &[
         col("step_id", ID, "steps.id"),
         col("ipu", NUMBER, "IPU of the replica"),
         col("cycles", CYCLES, "active_cycles_to_max - active_cycles_from_max"),
-        col("active_tiles", COUNT, "tiles that do something"),
+        col("active_tiles", COUNT, "active tiles"),
         col("cycles_base", CYCLES, "cycle that the next four count from"),
         col("active_cycles_from_min", CYCLES, "the first active tile starts"),
         col("active_cycles_from_max", CYCLES, "the last active tile starts"),
@@ -47,7 +47,7 @@ pub(super) const EXECUTION_CYCLE_TOTALS: SchemaTable = table(
 
 pub(super) const MARKS: SchemaTable = table(
     "marks",
-    "a stretch of the trace with a meaning",
+    "a named range of the trace",
     &[
         col("id", KEY, "position"),
         col("kind", TEXT, "run, iteration, phase, slot, stage, update, loader or callback"),
@@ -84,7 +84,7 @@ pub(super) const TRACE_LANES: SchemaTable = table(
         col("steps", COUNT, "number of steps"),
         col("first_cycle", CYCLES, "start of the first step"),
         col("end_cycle", CYCLES, "end of the last step"),
-        col("expectations", BLOB, "what each program is expected to be like"),
+        col("expectations", BLOB, "expected properties of each program"),
     ],
     "",
 );
@@ -98,7 +98,7 @@ pub(super) const TRACE_CHUNKS: SchemaTable = table(
 
 pub(super) const TRACE_DETAILS: SchemaTable = table(
     "trace_details",
-    "what a chunk leaves out; only where there are no rows of its steps",
+    "data that a chunk omits; only if its steps have no rows",
     &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
     "",
 );
@@ -128,7 +128,7 @@ pub(super) const TRACE_EXCHANGE_ORDER: SchemaTable = table(
     "the steps before exchanges of a long lane, counted; since version 2.10",
     &[
         col("id", KEY, "trace_lanes.lane or replica_lanes.lane"),
-        col("data", BLOB, "compressed sums by the exchange and the step before it"),
+        col("data", BLOB, "compressed sums by exchange and its previous step"),
     ],
     "",
 );
@@ -161,7 +161,7 @@ pub(super) const TRACE_BESIDE: SchemaTable = table(
 
 pub(super) const TRACE_PATH_PROGRAMS: SchemaTable = table(
     "trace_path_programs",
-    "what steps of a program on a lane add to the critical path of the run; since version 2.8",
+    "share of a program's steps on a lane in the critical path of the run; since version 2.8",
     &[
         col("id", KEY, "position"),
         col("lane", ID, "trace_lanes.lane or replica_lanes.lane"),
@@ -169,7 +169,7 @@ pub(super) const TRACE_PATH_PROGRAMS: SchemaTable = table(
         col("type", TEXT, "steps.type"),
         col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
         col("steps", COUNT, "how many of them are on the path"),
-        col("cycles", CYCLES, "how long the path goes over them"),
+        col("cycles", CYCLES, "cycles of the path on them"),
         col("position", NUMBER, "position on the lane of one worth showing"),
         col("longest_cycles", CYCLES, "cycles of that one on the path; 0 if it was not looked at"),
     ],
@@ -178,15 +178,15 @@ pub(super) const TRACE_PATH_PROGRAMS: SchemaTable = table(
 
 pub(super) const TRACE_PATH_INDEX: SchemaTable = table(
     super::PATH_INDEX,
-    "the critical path of a long run, found of all sync points: first sums, then states of the walk \
-     behind blocks of them; since version 2.10",
+    "the critical path of a long run, derived from all sync points: first sums, then states of the \
+     walk after blocks of them; since version 2.10",
     &[col("id", KEY, "position"), col("data", BLOB, "compressed sums or states")],
     "",
 );
 
 pub(super) const MARK_CHUNKS: SchemaTable = table(
     super::MARK_CHUNKS,
-    "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
+    "marks of one kind on one IPU, if there are too many for rows; since version 2.0",
     &[
         col("id", KEY, "position"),
         col("kind", TEXT, "marks.kind"),

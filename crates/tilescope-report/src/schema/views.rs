@@ -69,7 +69,7 @@ pub(crate) const VIEWS: &[SchemaView] = &[
     ),
     view(
         "exchange_tiles",
-        "what equal tiles do in an exchange",
+        "exchange of equal tiles",
         &[
             col("exchange", ID, "exchanges.id"),
             FIRST_TILE,

@@ -122,7 +122,7 @@ impl Trace {
         for (table, needed) in needed {
             let found = self.store.piece_count(table)?;
             if found != needed {
-                broken.push(format!("{table} has {found} pieces, the lanes need {needed}"));
+                broken.push(format!("{table} has {found} pieces, but the lanes need {needed}"));
             }
         }
         Ok(broken)
@@ -410,7 +410,7 @@ impl<'a> LanePass<'a> {
     fn finish(&mut self) -> Result<Option<String>, ReportError> {
         let range = self.sums.range();
         if range != self.info.range {
-            return Ok(Some("the lane does not start or end where it says".to_owned()));
+            return Ok(Some("the lane does not start or end at the recorded cycles".to_owned()));
         }
         let mut pieces = Vec::new();
         std::mem::take(&mut self.sums).finish(&mut pieces);
@@ -425,7 +425,9 @@ impl<'a> LanePass<'a> {
             let step = record.step;
             let start = start.0;
             let before = before.0;
-            return Some(format!("step {step} starts at {start}, the one before ends at {before}"));
+            return Some(format!(
+                "step {step} starts at {start}, but the previous step ends at {before}"
+            ));
         }
         let (last, _) = self.last.filter(|(last, _)| record.step < *last)?;
         Some(format!("step {} comes behind step {last}", record.step))
@@ -448,7 +450,7 @@ impl<'a> LanePass<'a> {
                     let differs = stored
                         .is_some_and(|stored| exchange_order::decode_raw(&raw) != Some(stored));
                     if differs {
-                        Some("what runs before exchanges is not counted right".to_owned())
+                        Some("steps before exchanges are counted wrongly".to_owned())
                     } else {
                         None
                     }

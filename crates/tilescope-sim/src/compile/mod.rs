@@ -395,7 +395,7 @@ fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String>
         let mut kinds = graph.nodes.iter().map(|node| OperationKind::of(node.operator.as_ref()));
         if spec.model.precision_of.of(kind, own) != own && !kinds.any(|of| of == Some(kind)) {
             notes.push(format!(
-                "Warning: {} changes nothing: the model has no such operation",
+                "Warning: {} has no effect: the model has no such operation",
                 kind.key()
             ));
         }
@@ -415,7 +415,8 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
         DomainSharding::None => Ok(false),
         DomainSharding::Rows if has_rows => Ok(true),
         DomainSharding::Rows => {
-            let problem = format!("the model reads no field or image of at least {ipus} rows");
+            let problem =
+                format!("the model has no input field or image with at least {ipus} rows");
             Err(spec.refuse("options.domain_sharding", problem))
         }
         DomainSharding::Auto => Ok(has_rows

@@ -94,8 +94,8 @@ fn changed_machine(spec: &Spec) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Warning: The machine is not a real one: it is {system} with {}; no measurement stands \
-             behind its figures",
+        "Warning: The machine is not a real one: it is {system} with {}; no measurement supports \
+         its figures",
         changes.join(", ")
     ))
 }
@@ -105,7 +105,7 @@ fn calibrated(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.calibration.iter().map(|change| change.text_with_inherited()).collect();
     let to = match spec.target.calibration.source.as_str() {
-        "" => "a measurement that the spec does not name",
+        "" => "an unnamed measurement",
         source => source,
     };
     if changes.is_empty() {
@@ -133,7 +133,8 @@ fn unknown_operators(imported: &ImportedModel) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Warning: Nodes that are not modelled are priced as one pass over their operands: {}",
+        "Warning: Some operators are not modelled, so their cost is estimated as one pass over \
+         their operands: {}",
         list.join("; ")
     ))
 }
@@ -144,8 +145,8 @@ fn imported_from(imported: &ImportedModel) -> String {
     let fused: u64 = imported.fused.values().sum();
     let ImportedModel { path, opset, nodes, .. } = imported;
     format!(
-        "Imported from {path} (opset {opset}): {} nodes, {} folded into constants, {} operations put \
-         in the place of several nodes",
+        "Imported from {path} (opset {opset}): {} nodes, {} folded into constants, {} operations \
+         fused from several nodes",
         grouped(*nodes),
         grouped(folded),
         grouped(fused)
@@ -158,8 +159,8 @@ fn changed_file(spec: &Spec) -> Option<String> {
     let before = file.changed_from.as_ref()?;
     let ImportedModel { path, digest, .. } = &file.identity;
     Some(format!(
-        "Warning: The model has changed since: {path} has the digest {digest}, and had {before} when \
-         the report was made that this spec is from"
+        "Warning: The model file has changed: {path} has the digest {digest}; it had {before} when \
+         the report was made from which this spec was taken"
     ))
 }
 
@@ -170,7 +171,7 @@ fn ignored_annotations(imported: &ImportedModel) -> Option<String> {
     if list.is_empty() {
         return None;
     }
-    Some(format!("Annotations of the file that change nothing here: {}", list.join(", ")))
+    Some(format!("Annotations in the file without effect on the simulation: {}", list.join(", ")))
 }
 
 /// A note on inputs that the model requests on I/O tiles if the program reserves none.
@@ -189,8 +190,8 @@ pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option
         return None;
     }
     Some(format!(
-        "Warning: The file asks for I/O tiles for {}; none are set aside: set \
-             options.num_io_tiles",
+        "Warning: The file requests I/O tiles for {}, but none are reserved: set \
+         options.num_io_tiles",
         names.join(", ")
     ))
 }
@@ -210,28 +211,28 @@ fn memory_proportion(compiled: &CompiledProgram, spec: &Spec) -> Option<String> 
     };
     Some(match compiled.tiles_out_of_memory() {
         0 => format!(
-            "available_memory_proportion is {share}: of those that were tried, the fastest with \
-             which the program fits"
+            "available_memory_proportion is {share}: the fastest tested value with which the \
+             program fits"
         ),
         _ => format!(
-            "available_memory_proportion is {share}: the program fits with none of those that were \
-             tried, and with this one the fullest tile needs the least"
+            "available_memory_proportion is {share}: the program fits with none of the tested \
+             values, and this one needs the least memory on the fullest tile"
         ),
     })
 }
 
 fn plan_selection(trial: PlanSelectionTrial) -> String {
     let cycles = format!(
-        "plans chosen by simulated cycles let all operations of a micro-batch take {} cycles, those \
-         with the best estimate {}",
+        "with plans chosen by simulated cycles, all operations of a micro-batch take {} cycles; \
+         with the plans of the best estimate, they take {}",
         grouped(trial.simulated.0),
         grouped(trial.estimate.0)
     );
     match trial.faster() {
         PlanSelection::Simulated => format!("plan_selection: {cycles}"),
         PlanSelection::Estimate => format!(
-            "plan_selection: {cycles}, which are kept: plans that are faster by themselves leave \
-             tensors where other operations are slower"
+            "plan_selection: {cycles}. The latter are kept: individually faster plans produce \
+             layouts that slow down other operations"
         ),
     }
 }
@@ -239,9 +240,9 @@ fn plan_selection(trial: PlanSelectionTrial) -> String {
 fn padding(worth: &WorthPadding) -> String {
     let WorthPadding { operation, cycles, padded } = worth;
     format!(
-        "Warning: {operation} is expected to take {} cycles, {} with sizes that are multiples of \
-         16: those it has cannot be cut into the equal parts that memory asks for. Pad them, or \
-         raise available_memory_proportion",
+        "Warning: {operation} is expected to take {} cycles, and {} with sizes that are multiples \
+         of 16: its sizes cannot be split into the equal parts that the memory limit requires. Pad \
+         them, or raise available_memory_proportion",
         grouped(cycles.0),
         grouped(padded.0)
     )
@@ -250,9 +251,9 @@ fn padding(worth: &WorthPadding) -> String {
 fn token_padding(worth: &PaddedTokens) -> String {
     let PaddedTokens { tokens, padded, cycles, padded_cycles } = worth;
     format!(
-        "Rows of {tokens} tokens end inside vectors, so that attention copies single elements: with \
-         model.sequence_length = {padded} and padded sequences, the operations of a micro-batch are \
-         expected to take {} fewer cycles, {} instead of {}",
+        "Rows of {tokens} tokens do not fill whole vectors, so attention copies single elements: \
+         with model.sequence_length = {padded} and padded sequences, the operations of a \
+         micro-batch are expected to take {} fewer cycles, {} instead of {}",
         percent(worth.gain()),
         grouped(padded_cycles.0),
         grouped(cycles.0)
@@ -268,15 +269,17 @@ fn whole_layers(spec: &Spec, serializes_a_layer: bool) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Warning: options.serialize_matmul cuts no linear layer: options.serialize_matmul_factor \
-             = {parts} divides the size along that dimension of none; choose a factor that does"
+        "Warning: options.serialize_matmul has no effect: options.serialize_matmul_factor = \
+         {parts} does not divide that dimension of any linear layer. Choose a factor that does"
     ))
 }
 
 fn packs(spec: &Spec) -> Option<String> {
     let factor = spec.model.packing_factor;
     if factor > 1.0 {
-        Some(format!("A sample is a pack of {factor} sequences on average; rates count packs"))
+        Some(format!(
+            "A sample is a pack of {factor} sequences on average; throughput counts packs"
+        ))
     } else {
         None
     }
@@ -286,8 +289,9 @@ fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
     if compiled.schedule.update != WeightUpdateTiming::PerMicroBatch {
         return None;
     }
-    let note = "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights \
-                while other micro-batches are in flight; set options.gradient_accumulation";
+    let note = "Warning: Weights become stale: without gradient accumulation, a pipeline updates \
+                its weights while other micro-batches are in flight. Set \
+                options.gradient_accumulation";
     Some(note.to_owned())
 }
 
@@ -307,12 +311,12 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     };
     let how = match (options.pipeline_schedule, options.stash_convention) {
         (PipelineSchedule::Grouped, StashConvention::Popart) => format!(
-            ", as PopART's sources count them: the last stage goes back at once. The memory guide \
-             counts {}: set options.stash_convention = memory_guide",
+            ", counted as in PopART's sources: the last stage starts its backward pass at once. \
+             The memory guide counts {}: set options.stash_convention = memory_guide to use it",
             count_by(StashConvention::MemoryGuide)
         ),
         (PipelineSchedule::Grouped, StashConvention::MemoryGuide) => format!(
-            ", as the memory guide counts them: the last stage keeps its micro-batch for two slots. \
+            ", counted as in the memory guide: the last stage keeps its micro-batch for two slots. \
              PopART's sources count {}",
             count_by(StashConvention::Popart)
         ),
@@ -335,8 +339,8 @@ fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<Stri
     }
     if !spec.model.training {
         return Some(
-            "Activations stay on the chip whatever options.location.activations.on_chip says: \
-             nothing is trained, and none waits for a backward pass"
+            "Activations stay on the chip: options.location.activations.on_chip has no effect in \
+             inference, which has no backward pass"
                 .to_owned(),
         );
     }
@@ -344,8 +348,8 @@ fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<Stri
         return None;
     }
     Some(format!(
-        "Activations of {} stay on the chip: its backward pass follows its forward pass at once, \
-             and would load what was just stored",
+        "Activations of {} stay on the chip: its backward pass directly follows its forward pass, \
+         so it would load data that was just stored",
         last.name
     ))
 }
@@ -372,7 +376,8 @@ fn replicas(spec: &Spec) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
+        "{instances} instances of {local} replicas each, with {samples} samples per call. Their \
+         global replica offsets are {}",
         offsets.join(", ")
     ))
 }
@@ -383,9 +388,9 @@ fn independent_replicas(spec: &Spec) -> Option<String> {
     if !options.sync_replicas_independently || options.replication_factor == 1 {
         return None;
     }
-    let note = "Each replica syncs with the host by itself and waits for its own data only; a sync is \
-                assumed to take as long as one of all replicas, which meet where they exchange data and \
-                at the end of a call";
+    let note = "Each replica syncs with the host independently and waits for its own data only. \
+    Such a sync is assumed to take as long as a sync of all replicas. Replicas still sync when \
+    they exchange data and at the end of a call";
     Some(note.to_owned())
 }
 
@@ -406,10 +411,10 @@ fn replicated_sharding(spec: &Spec) -> Option<String> {
     let replicas = options.replicas_of(domain);
     let domains = match options.replication_factor / replicas {
         1 => String::new(),
-        several => format!("; {several} such groups add their gradients up share by share"),
+        several => format!("; {several} such groups all-reduce their gradient shards"),
     };
     Some(format!(
-        "Each of {replicas} replicas keeps 1/{replicas} of the {}{domains}",
+        "Each of {replicas} replicas stores 1/{replicas} of the {}{domains}",
         words.join(", ")
     ))
 }
@@ -420,14 +425,16 @@ fn shards(spec: &Spec) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Linear layers are split over {shards} IPUs that work alike; the report shows one of them"
+        "Linear layers are split over {shards} IPUs that do the same work; the report shows one of \
+         them"
     ))
 }
 
 fn row_shards(compiled: &CompiledProgram) -> Option<String> {
     let shards = compiled.schedule.parallel_stages()?;
     Some(format!(
-        "Fields are split by rows over {shards} IPUs, which swap halos between steps; what needs all rows is done by IPU 0"
+        "Fields are split by rows over {shards} IPUs, which exchange halos between steps. IPU 0 \
+         runs the operations that need all rows"
     ))
 }
 
@@ -445,7 +452,8 @@ fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
         _ => ("IPUs", "are"),
     };
     Some(format!(
-        "Warning: {ipus} {} {are} idle: no stage is there; set options.stages, options.domain_sharding or target.ipus",
+        "Warning: {ipus} {} {are} idle because no stage runs there: set options.stages, \
+         options.domain_sharding or target.ipus",
         idle.join(", ")
     ))
 }
@@ -457,7 +465,10 @@ fn reserved_ipus(spec: &Spec) -> Option<String> {
     if used >= reserved {
         return None;
     }
-    Some(format!("{reserved} IPUs are reserved and {used} used: systems hand out powers of two"))
+    Some(format!(
+        "{reserved} IPUs are reserved and {used} used: systems allocate IPUs in powers of \
+    two"
+    ))
 }
 
 /// A note on the phases that are split over the IPUs of their set.
@@ -478,12 +489,12 @@ fn phases(compiled: &CompiledProgram) -> Option<String> {
     if compiled.schedule.phased && ipus > 2 {
         Some(match split.len() {
             _ if wide > 0 => format!(
-                "{wide} of {phases} phases run on several IPUs of their set at once, as the model puts \
-             their operations on them"
+                "{wide} of {phases} phases run on several IPUs of their set at once, as the model \
+                 assigns their operations"
             ),
             0 => format!(
-                "None of the {phases} phases is split over the IPUs of its set: their activations would \
-             cross for longer than their weights take to load"
+                "None of the {phases} phases is split over the IPUs of its set: exchanging their \
+                 activations would take longer than loading their weights"
             ),
             _ => format!(
                 "{} of {phases} phases have their linear layers split over the IPUs of their set: {}",
@@ -510,7 +521,7 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
     let needed = Bytes::from_f64((IO_TILE_OVERHEAD.ratio() * most.as_f64()).ceil());
     let rule = needed.next_multiple_of(target.bytes_per_tile) / target.bytes_per_tile;
     Some(format!(
-        "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
+        "{tiles} I/O tiles per IPU; by the rule of thumb, a micro-batch of {} needs {}",
         binary_bytes(most.0),
         rule.next_power_of_two().max(32)
     ))
@@ -522,9 +533,9 @@ fn helper_threads(spec: &Spec) -> Option<String> {
     if !single || options.overlap_io == OverlapIo::None || options.local_replicas() == 1 {
         return None;
     }
-    let note = "Warning: With several replicas the host overlaps only with helper threads: set \
-                options.host.stream_callbacks_multi_thread_mode = collaborative and \
-                options.host.num_worker_threads = 6";
+    let note = "Warning: With several replicas, overlapped I/O requires worker threads on the \
+    host: set options.host.stream_callbacks_multi_thread_mode = collaborative and \
+    options.host.num_worker_threads = 6";
     Some(note.to_owned())
 }
 
@@ -551,9 +562,9 @@ fn long_stream(name: &str, copy: &HostStreamCopy) -> String {
     let is_result = copy.bytes_in.is_zero();
     let narrower = if is_result { "options.output_type" } else { "options.input_type" };
     format!(
-        "Warning: The host stream of {name} has {} bytes for each micro-batch, and one of \
-         149,766,584 could not be allocated (graphcore/poptorch #9): set a smaller \
-         model.batch_size or a narrower {narrower}, or split the tensor",
+        "Warning: The host stream of {name} has {} bytes per micro-batch; a stream of 149,766,584 \
+         bytes could not be allocated (graphcore/poptorch #9). Set a smaller model.batch_size or a \
+         narrower {narrower}, or split the tensor",
         grouped((copy.bytes_in + copy.bytes_out).0)
     )
 }
@@ -568,7 +579,7 @@ fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     if any && !inputs.is_zero() && depth > 1 {
         let bytes = binary_bytes((inputs * depth * local).0);
         Some(format!(
-            "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
+            "The stream buffers of an instance use {bytes} of host memory at prefetch depth {depth}"
         ))
     } else {
         None

@@ -74,9 +74,10 @@ fn uneven_layer(spec: &Spec, graph: &ModelGraph, layer: &GraphNode, name: &str) 
         MatMulSerializationMode::ReducingDim => input.last(),
         MatMulSerializationMode::OutputChannels => result.last(),
     };
-    let others = if layer.name == name { "" } else { ", nor those of others of this name" };
+    let others = if layer.name == name { "" } else { " or of other layers with this name" };
     let problem = format!(
-        "options.serialize_matmul_factor = {parts} does not divide the {} {} of layer {:?}{others}",
+        "options.serialize_matmul_factor = {parts} does not divide the {} {} of layer \
+         {:?}{others}; choose a divisor",
         size.copied().unwrap_or_default(),
         mode.dimension(),
         layer.name

@@ -66,8 +66,8 @@ pub static PLAIN_HOST: HostPath = HostPath {
     name: "plain",
     call_seconds: 0.0,
     kind: ConstantKind::Assumed,
-    source: "no framework stands before the launch; the rates are those of PopTorch unless \
-             `options.host.streams` is raw",
+    source: "a launch without a framework; the rates are those of PopTorch unless \
+    `options.host.streams` is raw",
     figures: &[],
     bytes_per_second: &HOST_BYTES_PER_SECOND,
     handshake_seconds: &STREAM_HANDSHAKE_SECONDS,
@@ -77,8 +77,8 @@ static POPTORCH: HostPath = HostPath {
     name: "poptorch",
     call_seconds: 23.73e-3,
     kind: ConstantKind::Fitted,
-    source: "the edition of the data-loading tutorial that prints most rates: calls of 800 samples \
-             and of 3,200 leave the same, so it is no work on data",
+    source: "the edition of the data-loading tutorial with most printed rates: calls of 800 and of \
+    3,200 samples leave the same time, so it does not depend on data",
     figures: &[
         HostCallFigure {
             source: "data-loading tutorial, another README with 32 workers",
@@ -138,7 +138,7 @@ static KERAS: HostPath = HostPath {
     name: "keras",
     call_seconds: 2.8e-3,
     kind: ConstantKind::Measured,
-    source: "the one figure there is",
+    source: "the only available figure",
     figures: &[HostCallFigure {
         source: "graphcore/examples, tutorials/tensorflow2/keras: 3 ms a step with one step per \
                  execution, 166 to 175 us with hundreds",
@@ -156,7 +156,8 @@ const fn without_figures(name: &'static str) -> HostPath {
         name,
         call_seconds: 1.2e-3,
         kind: ConstantKind::Assumed,
-        source: "no figure of its own: the middle of what tutorials of other frameworks print",
+        source: "no figure for this framework: the middle of the range in tutorials of other \
+        frameworks",
         figures: &[],
         bytes_per_second: &HOST_BYTES_PER_SECOND,
         handshake_seconds: &STREAM_HANDSHAKE_SECONDS,

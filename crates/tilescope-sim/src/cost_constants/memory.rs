@@ -13,19 +13,19 @@ cost_constants! { MEMORY_CONSTANTS:
         serves: "validate",
     }
 
-    /// What the first tile of an IPU Model has in addition: the program's own variables
+    /// Additional memory of the first tile of an IPU Model: the program's own variables
     MODEL_FIRST_TILE_BYTES = 96.0, Bytes, Fitted {
         source: "fullest tiles of the reduction rows",
         serves: "validate",
     }
 
-    /// Code of copies that bring rearranged operands into place, where code is compiled
+    /// Code of the copies of rearranged operands, for benchmarks that compile code
     REARRANGING_CODE_BYTES = 1_400.0, Bytes, Fitted {
         source: "memory of the 1x1 Inception convolutions; other rows held out",
         serves: "validate: convolutions",
     }
 
-    /// State of a conv vertex that its list of edges does not account for
+    /// State of a convolution vertex beyond its list of edges
     CONV_FIELD_BYTES = 16.0, Bytes, Fitted {
         source: "vertex state of the matmul tutorial, by poplibs' field layout",
         serves: "matrix products, convolutions",
@@ -33,17 +33,17 @@ cost_constants! { MEMORY_CONSTANTS:
 
     /// State of a vertex with one edge: a header and a pointer
     SINGLE_EDGE_STATE_BYTES = 12.0, Bytes, Assumed {
-        source: "what an empty program has, and the vertex state of the matmul tutorial",
+        source: "vertex state of an empty program and of the matmul tutorial",
         serves: "vertex state",
     }
 
-    /// State of a vertex with more edges; lists of them lie in field data
+    /// State of a vertex with more edges; its edge lists are in field data
     VERTEX_STATE_BYTES = 16.0, Bytes, Assumed {
         source: "the same",
         serves: "vertex state",
     }
 
-    /// Taken at the bottom of a memory element or region before the first variable that opens it
+    /// Reserved at the start of a memory element or region, before its first variable
     ELEMENT_RESERVED_BYTES = 24.0, Bytes, Measured {
         source: "fullest tiles of Poplar's op benchmarks",
         serves: "including gaps, fullest tile",
@@ -103,13 +103,13 @@ cost_constants! { MEMORY_CONSTANTS:
         serves: "every tile",
     }
 
-    /// Counters of the profiler besides one for each compute set
+    /// Counters of the profiler in addition to one per compute set
     EXTRA_COUNTERS = 2.0, Count("counters"), Assumed {
-        source: "no published figure shows them alone",
+        source: "no published figure shows them separately",
         serves: "instrumentation results",
     }
 
-    /// Control code of one step on a tile that takes part
+    /// Control code of one step on a participating tile
     CONTROL_BYTES_PER_STEP = 24.0, Bytes, Measured {
         source: "a launch of the same adder",
         serves: "control code",
@@ -123,7 +123,7 @@ cost_constants! { MEMORY_CONSTANTS:
 
     /// Host exchange code of one packet
     HOST_BYTES_PER_PACKET = 12.0, Ratio("bytes"), Fitted {
-        source: "host exchange code of BERT-Large with one replica, transfers of weights included",
+        source: "host exchange code of BERT-Large with one replica, including transfers of weights",
         serves: "host exchange code",
     }
 
@@ -141,23 +141,23 @@ cost_constants! { MEMORY_CONSTANTS:
 
     /// Code of one end of a copy between IPUs
     INTER_IPU_END_CODE_BYTES = 8.0, Bytes, Assumed {
-        source: "no published figure shows it alone",
+        source: "no published figure shows it separately",
         serves: "global exchange code",
     }
 
     /// Code of each 64-word send of a copy between IPUs
     INTER_IPU_SEND_CODE_BYTES = 8.0, Bytes, Assumed {
-        source: "no published figure shows it alone",
+        source: "no published figure shows it separately",
         serves: "global exchange code",
     }
 
-    /// Code of copy vertices on a tile that has any
+    /// Code of copy vertices on a tile with at least one
     COPY_CODE_BYTES = 690.0, Bytes, Fitted {
-        source: "what the dense layer's total leaves",
+        source: "remainder of the dense layer's total",
         serves: "vertex code",
     }
 
-    /// Code of a codelet whose size was not counted: about what the small ones take that were
+    /// Code of a codelet whose size was not counted: about the size of the small counted ones
     OTHER_VERTEX_CODE_BYTES = 240.0, Bytes, Assumed {
         source: "sizes in poplar/code_bytes.rs, counted from assembly sources",
         serves: "vertex code",

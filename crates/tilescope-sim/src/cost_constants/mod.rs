@@ -171,7 +171,7 @@ impl Hash for CostConstant {
 #[derive(Debug, thiserror::Error)]
 pub enum ConstantError {
     /// No constant has this name.
-    #[error("there is no constant named {0:?}; `tilescope model` lists them")]
+    #[error("unknown constant {0:?}; `tilescope model` lists all constants")]
     Unknown(String),
     /// The constant cannot take this value.
     #[error("{0} cannot be {1}")]
@@ -181,8 +181,8 @@ pub enum ConstantError {
     InUse(&'static str),
     /// The process already simulated with other constants.
     #[error(
-        "this process simulates with other constants already: simulate a calibrated spec in a \
-         process of its own"
+        "this process already simulates with other constants; simulate each calibrated spec in a \
+         separate process"
     )]
     OtherCalibration,
 }

@@ -20,7 +20,7 @@ cost_constants! { RUNNING_COST_CONSTANTS:
         serves: "energy on bow systems",
     }
 
-    /// Power of a C600 card with typical workloads
+    /// Power of a C600 card under typical workloads
     C600_WATTS = 185.0, Ratio("W"), Published {
         source: "C600 data sheet, overview: thermal design power (docs.graphcore.ai/projects/C600-datasheet)",
         serves: "energy on c600 systems",
@@ -44,9 +44,9 @@ cost_constants! { RUNNING_COST_CONSTANTS:
         serves: "cost on bow systems",
     }
 
-    /// Hours over which the price of a machine is spread: three years in which it always works
+    /// Hours over which the price of a machine is spread: three years of continuous use
     MACHINE_LIFETIME_HOURS = 26_280.0, Ratio("hours"), Assumed {
-        source: "three years are a usual term for writing servers off",
+        source: "three years are a usual depreciation period of servers",
         serves: "cost",
     }
 }

@@ -9,7 +9,7 @@ use super::ConstantUnit::{Count, Cycles, Ratio};
 use super::cost_constants;
 
 cost_constants! { TILE_CONSTANTS:
-    /// Start of an exchange, sync included; the run adds it once per phase
+    /// Start of an exchange, including its sync; the run adds it once per phase
     EXCHANGE_START_CYCLES = 320.0, Cycles, Fitted {
         source: "cycles of all planned rows",
         serves: "every exchange",
@@ -21,61 +21,61 @@ cost_constants! { TILE_CONSTANTS:
         serves: "which part of an exchange traces show as sync",
     }
 
-    /// Start of a compute set, sync included; the run adds it once per compute set
+    /// Start of a compute set, including its sync; the run adds it once per compute set
     COMPUTE_START_CYCLES = 80.0, Cycles, Fitted {
         source: "cycles of all planned rows",
         serves: "every compute set",
     }
 
-    /// Arranging broadcast weights on the tile, per word that was exchanged
+    /// Rearrangement of broadcast weights on the tile, per exchanged word
     WEIGHT_REARRANGE_CYCLES_PER_WORD = 0.241, Ratio("cycles/word"), Fitted {
         source: "cycles of all planned rows",
         serves: "matrix products, convolutions",
     }
 
-    /// Rearranging data whose elements are smaller than a word, for exchanges move words; of floats the best fit is 0
+    /// Rearrangement of data with elements smaller than a word, because exchanges move words; for float32 the best fit is 0
     SUBWORD_REARRANGE_CYCLES_PER_BYTE = 0.262, Ratio("cycles/byte"), Fitted {
         source: "cycles of all planned rows",
         serves: "planned operations, layout changes, stencils",
     }
 
-    /// Gathering the input of kernels larger than one on the tile
+    /// Gathering of the input of kernels larger than one on the tile
     KERNEL_GATHER_CYCLES_PER_BYTE = 0.068, Ratio("cycles/byte"), Fitted {
         source: "cycles of all planned rows",
         serves: "convolutions with kernels larger than one",
     }
 
-    /// One piece gathered where groups of channels do not divide the channels
+    /// Cycles to gather one piece if channel groups do not divide the channels
     RAGGED_PIECE_COPY_CYCLES = 13.5, Ratio("cycles"), Fitted {
         source: "cycles of all planned rows",
         serves: "planned operations with odd sizes, stencils",
     }
 
-    /// On-tile copies before the first byte moves
+    /// Start of on-tile copies, before the first byte moves
     ON_TILE_COPY_CYCLES = 200.0, Cycles, Fitted {
         source: "reduction rows whose results are written out of order",
         serves: "layout changes, reductions",
     }
 
-    /// A pooling worker besides those of the published formula, which is younger than the rows
+    /// Pooling worker, beyond the published formula, which is newer than the rows
     POOL_WORKER_CYCLES = 22.0, Cycles, Fitted {
         source: "plans of the pooling rows",
         serves: "pooling",
     }
 
-    /// Each of many short messages takes its receiver so much besides its words
+    /// Cost of each of many short messages for its receiver, excluding its words
     MESSAGE_CYCLES = 5.0, Cycles, Fitted {
         source: "reduction rows",
         serves: "exchanges of many short messages",
     }
 
-    /// Rows of the blocks that recurrent steps' results are transposed in: samples that lie together
+    /// Rows of the blocks in which results of recurrent steps are transposed: samples stored together
     TRANSPOSED_BLOCK_ROWS = 8.0, Count("rows"), Assumed {
         source: "the layout is not public",
         serves: "recurrent layers",
     }
 
-    /// Messages a tile receives, and as many that it sends, when data moves to another mapping in the same order
+    /// Messages that a tile receives, and sends, when data moves to another mapping in the same order
     RELAYOUT_MESSAGES = 4.0, Count("messages"), Assumed {
         source: "guessed from the exchange code of published profiles",
         serves: "internal exchange code",

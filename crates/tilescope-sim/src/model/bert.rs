@@ -32,7 +32,7 @@ const SIZES: &[SpecKey] = &[
         "model.masked_tokens",
         SpecKeyType::Integer(1, 1 << 24),
         "20",
-        "Tokens of a sequence that are to be guessed",
+        "Masked tokens of a sequence",
         &[(Framework::Applications, Cow::Borrowed("max_predictions_per_seq"))],
     ),
 ];
@@ -56,7 +56,8 @@ pub(crate) const MODEL: ModelDef = ModelDef {
 /// BERT with the question-answering head.
 pub(crate) const SQUAD: ModelDef = ModelDef {
     name: "bert_squad",
-    about: "BERT for questions about a text (SQuAD), Large by default; blocks embeddings, layer0, ..., head",
+    about: "BERT for question answering (SQuAD), Large by default; blocks embeddings, layer0, ..., \
+    head",
     sizes: ENCODER_SIZES,
     build: build_squad,
     ..MODEL

@@ -14,7 +14,7 @@ const SIZES: &[SpecKey] = &[
         "model.columns_first",
         SpecKeyType::Integer(0, 1),
         "1",
-        "1 keeps the second matrix column by column, 0 row by row as the first",
+        "1 stores the second matrix by columns; 0 by rows, like the first",
         &[],
     ),
 ];

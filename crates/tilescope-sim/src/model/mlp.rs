@@ -8,8 +8,8 @@ use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     super::depth("4"),
-    size("model.width", "256", "Values between layers"),
-    size("model.classes", "16", "Values of the last layer"),
+    size("model.width", "256", "Width of hidden layers"),
+    size("model.classes", "16", "Width of the last layer"),
 ];
 
 /// Linear layers with ReLU between them, and a cross-entropy loss when trained.

@@ -93,7 +93,7 @@ const fn size(path: &'static str, default: &'static str, about: &'static str) ->
 /// The key of the number of layers. Each layer is a block, so the limit bounds the number of
 /// blocks.
 const fn depth(default: &'static str) -> SpecKey {
-    let about = "Layers, each a block of its own";
+    let about = "Number of layers, each a separate block";
     SpecKey::of_model("model.layers", SpecKeyType::Integer(1, 256), default, about, &[])
 }
 

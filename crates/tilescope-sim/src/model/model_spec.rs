@@ -66,30 +66,31 @@ spec_table! {
             poptorch: "poptorch.DataLoader batch_size",
             popart: "micro-batch size",
         }
-        /// Sequences in a sample on average, where several share one: published rates count them
+        /// Average number of sequences packed into one sample; published throughputs count
+        /// sequences
         packing_factor: f64 = 1.0, in SpecKeyType::RealFrom(1.0, 1024.0), written "1" => {
             shows_in: "Summary: a note with the rate in sequences",
             applications: "packed BERT dataset",
         }
-        /// Whether gradients and a weight update follow the forward pass
+        /// Run a backward pass and a weight update after the forward pass
         training: bool = true => {
             shows_in: "Execution trace: no backward passes, stashes or updates without it",
             poptorch: "poptorch.trainingModel / inferenceModel",
         }
-        /// Element type of weights and activations; mixed keeps weights in float32 and computes in
-        /// float16. Files have the types that are in them (as_is, or float32); the others narrow
-        /// their float32, so that casts to it vanish
+        /// Element type of weights and activations. mixed stores weights in float32 and computes in
+        /// float16. For an ONNX file, as_is and float32 keep the types of the file; the others
+        /// replace its float32 and remove casts to it
         number_formats as "precision": ModelPrecision = ModelPrecision::Float32 => {
             shows_in: "Memory; Operations: cycles of matmuls",
             poptorch: "model.half(); autocast; Trainer(precision=16)",
         }
-        /// Optimiser of a training model; combined: momentum and accumulated gradient share a
-        /// tensor
+        /// Optimiser for training; sgd_momentum_combined stores momentum and accumulated gradient
+        /// in one tensor
         optimizer: Optimizer = Optimizer::Sgd => {
             shows_in: "Memory: state variables; Execution trace: length of the update",
             poptorch: "poptorch.optim.SGD(use_combined_accum) / AdamW / LAMB",
         }
-        /// Factor of the loss that keeps gradients in half precision above zero
+        /// Loss scaling factor, which prevents float16 gradients from underflowing
         loss_scaling: f64 = 1.0, in SpecKeyType::RealAbove(0.0, 16_777_216.0), written "1" => {
             shows_in: "Execution trace: `…/scaling` in the backward pass",
             poptorch: "poptorch.optim loss_scaling",

@@ -66,23 +66,23 @@ spec_table! {
     /// Element types of kinds of operations.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct OperationPrecisions {
-        /// Element type that norms compute in, with scale and shift in it: casts are before and behind
-        /// them where it is not that of the model
+        /// Element type of norms, with their scale and shift; casts are inserted around them if it
+        /// differs from the model's
         norm: OperationPrecision = OperationPrecision::Model => {
             shows_in: "Operations: `…/cast` around norms; Memory",
             poptorch: "norm.float() in a model.half()",
         }
-        /// Element type that softmax computes in
+        /// Element type of softmax
         softmax: OperationPrecision = OperationPrecision::Model => {
             shows_in: "Operations: `…/cast` around softmax; Memory",
             poptorch: "softmax(x.float()).half()",
         }
-        /// Element type that activation functions compute in: GELU, ReLU, tanh, sigmoid and SiLU
+        /// Element type of activation functions: GELU, ReLU, tanh, sigmoid and SiLU
         activation_function: OperationPrecision = OperationPrecision::Model => {
             shows_in: "Operations: `…/cast` around activation functions; Memory",
             poptorch: "gelu(x.float()).half()",
         }
-        /// Element type that the loss is computed in
+        /// Element type of the loss
         loss: OperationPrecision = OperationPrecision::Model => {
             shows_in: "Operations: `…/cast` before the loss; Memory",
             poptorch: "loss(x.float(), labels)",

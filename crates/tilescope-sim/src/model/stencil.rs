@@ -11,12 +11,12 @@ use crate::spec_keys::{SpecKey, SpecKeyType};
 const SIZES: &[SpecKey] = &[
     size("model.height", "1000", "Rows of the field"),
     size("model.width", "1000", "Columns of the field"),
-    size("model.channels", "1", "Values of a cell: 4 for an image with transparency"),
+    size("model.channels", "1", "Channels of a cell: 4 for an image with transparency"),
     SpecKey::of_model(
         "model.corners",
         SpecKeyType::Integer(0, 1),
         "0",
-        "1 reads the cells at corners too: 9 points; 0 reads 5",
+        "1 also reads corner cells (9 points); 0 reads 5 points",
         &[],
     ),
     SpecKey::of_model(

@@ -165,7 +165,7 @@ impl AnnotationReader<'_> {
             None => Ok(None),
             Some(AttributeValue::Int(value)) => Ok(Some(vec![*value])),
             Some(AttributeValue::Ints(values)) => Ok(Some(values.clone())),
-            Some(_) => Err(self.wrong(name, "is no whole number")),
+            Some(_) => Err(self.wrong(name, "must be an integer")),
         }
     }
 
@@ -180,7 +180,7 @@ impl AnnotationReader<'_> {
         // With 0, poplibs selects the plan with the smallest temporaries.
         let valid = share.filter(|share| (0.0..=1.0).contains(share));
         let share = valid
-            .ok_or_else(|| self.wrong(MEMORY, "is no share of a tile's memory, from 0 to 1"))?;
+            .ok_or_else(|| self.wrong(MEMORY, "must be a share of tile memory, from 0 to 1"))?;
         Ok(Some(Proportion::new(as_written(share))))
     }
 
@@ -195,7 +195,7 @@ impl AnnotationReader<'_> {
         match word.map(str::to_lowercase).as_deref() {
             Some("half") => Ok(Some(DType::Half)),
             Some("float") => Ok(Some(DType::Float)),
-            _ => Err(self.wrong(PARTIALS, "is neither half nor float")),
+            _ => Err(self.wrong(PARTIALS, "must be half or float")),
         }
     }
 
@@ -211,12 +211,13 @@ impl AnnotationReader<'_> {
             },
             Some(_) => None,
         };
-        let words = "is none of none, input_channels, reducing_dim and output_channels";
+        let words = "must be none, input_channels, reducing_dim or output_channels";
         let mode = mode.ok_or_else(|| self.wrong(SERIALIZE_MODE, words))?;
         // PopTorch writes 0 if no factor is given. The product then stays whole.
         let factor = self.ints(SERIALIZE_FACTOR)?.and_then(|values| values.first().copied());
         let parts = u64::try_from(factor.unwrap_or(0)).ok();
-        let parts = parts.ok_or_else(|| self.wrong(SERIALIZE_FACTOR, "is no count of parts"))?;
+        let parts =
+            parts.ok_or_else(|| self.wrong(SERIALIZE_FACTOR, "must be a number of parts"))?;
         Ok(Some((mode, parts)))
     }
 

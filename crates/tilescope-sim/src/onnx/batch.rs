@@ -39,8 +39,8 @@ impl FileBatch {
             None => (first.dims[0], format!("axis 0 of {:?}", first.name)),
         };
         let assumption = format!(
-            "Samples are counted along {place}: {samples} in a micro-batch. The inputs have no first \
-             dimension in common; set model.batch_size if that is another"
+            "Samples are counted along {place}: {samples} in a micro-batch. The inputs have no \
+             common first dimension; if this is wrong, set model.batch_size"
         );
         Self { samples, assumption: Some(assumption) }
     }

@@ -19,7 +19,11 @@ impl Importer<'_> {
         if !read.any(|value| self.value(*value).element == ElementKind::BFloat16) {
             return None;
         }
-        Some("bfloat16 of the file is float16 here: IPUs compute in no such type".to_string())
+        Some(
+            "bfloat16 tensors of the file are simulated as float16, because IPUs do not support \
+             bfloat16"
+                .to_string(),
+        )
     }
 
     /// A note on tables that the exporter wrote a second time, transposed, for the head that shares
@@ -34,8 +38,8 @@ impl Importer<'_> {
                 && turned[0] != turned[1]
             {
                 return Some(format!(
-                    "{:?} has the shape of {:?} turned around: if the model shares one table, its \
-                     exporter has written it twice, and it is loaded twice, as PopART would",
+                    "{:?} has the transposed shape of {:?}. If the model shares one table, its \
+                     exporter has stored it twice, and it is loaded twice, as in PopART",
                     head.name, table.name
                 ));
             }

@@ -52,49 +52,50 @@ spec_table! {
     /// Options for the import of a file.
     #[derive(Clone, Debug)]
     pub struct ImportOptions {
-        /// ONNX file of the model, relative to the spec; takes the place of a name
+        /// ONNX file of the model, relative to the spec; replaces `model.name`
         path as "onnx": String = String::new(), written "" => {
             shows_in: "Summary; Operations: the file's names",
             poptorch: "torch.onnx.export",
             popart: "Builder(modelProtoOrFilename)",
         }
-        /// Digest of the file, as the report has it that the spec is from: a note tells when the
-        /// file has changed since
+        /// Digest of the ONNX file when the report was made; a note is added if the file has
+        /// changed
         digest as "onnx_digest": String = String::new(), written "" => {
             shows_in: "Summary: a note",
         }
-        /// Loss that training makes small; auto takes the loss node of the file or an output that is
-        /// one number, and does not train a model that has neither
+        /// Loss that training minimises. auto uses the loss node of the file or a scalar output; a
+        /// model with neither is not trained
         loss: LossChoice = LossChoice::Auto => {
             shows_in: "Operations: `loss`; Execution trace: backward passes",
             popart: "loss of popart.TrainingSession",
         }
-        /// Output that the loss reads, where there are several
+        /// Output that the loss reads; required if the file has several
         loss_output: String = String::new(), written "" => {
             shows_in: "Operations: operands of `loss`",
         }
-        /// Regular expressions; parameters whose names they match are not trained
+        /// Regular expressions for names of parameters that are not trained
         frozen: Vec<String> = Vec::new(), written "[]" => {
             shows_in: "Operations: no weight update; Memory",
             poptorch: "requires_grad_(False)",
         }
-        /// Whether the nodes that exporters write for layer norms, GELU, SiLU and linear layers with a
-        /// bias become one operation; none lowers node by node
+        /// Fuse the nodes that exporters write for layer norms, GELU, SiLU and linear layers with a
+        /// bias into one operation; none lowers each node separately
         fuse: FuseChoice = FuseChoice::Auto => {
-            shows_in: "Operations; Summary: what was joined",
+            shows_in: "Operations; Summary: fused nodes",
             popart: "SessionOptions.patterns",
         }
-        /// Estimate an operator that is not modelled as one pass over its operands
+        /// Estimate operators that are not modelled as one pass over their operands, instead of
+        /// rejecting them
         allow_unknown: bool = false => {
             shows_in: "Insights; Summary: a note with its share",
             poptorch: "poptorch.custom_op",
         }
-        /// Most results of an operator that has as many as data say, NonZero or NonMaxSuppression;
-        /// 0 refuses such operators
+        /// Maximum number of results of operators whose output size depends on data (NonZero,
+        /// NonMaxSuppression); 0 rejects such operators
         max_results: u64 = 0 => {
-            shows_in: "Operations: shapes behind such an operator",
+            shows_in: "Operations: shapes after such an operator",
         }
-        /// What the blocks are that stages are made of
+        /// Source of the blocks that are assigned to stages
         blocks: BlockChoice = BlockChoice::Auto => {
             shows_in: "Operations; Execution trace: names of stages",
             poptorch: "poptorch.Block / BeginBlock",

@@ -10,34 +10,34 @@ use std::ops::Range;
 /// The error of operands that do not fit together, or do not fit their operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    #[error("{expected} operands are expected, not {found}")]
+    #[error("expected {expected} operands, found {found}")]
     OperandCount { expected: usize, found: usize },
-    #[error("{0} pieces are expected")]
+    #[error("expected {0} pieces")]
     PieceCount(usize),
     #[error("operands differ: {0} and {1}")]
     OperandsDiffer(TensorInfo, TensorInfo),
     #[error("expected {expected}, found {found}")]
     Operand { expected: &'static str, found: TensorInfo },
-    #[error("{expected} are expected, not {}", listed(found))]
+    #[error("expected {expected}, found {}", listed(found))]
     Operands { expected: &'static str, found: Vec<TensorInfo> },
     #[error("expected [batch, channels, field..] of {dimensions} dimensions, found {found}")]
     PooledField { dimensions: usize, found: TensorInfo },
     #[error(
-        "[batch, in, field..] and [out, in / groups, kernel..] of {dimensions} dimensions are \
-         expected, not {x} and {w}"
+        "expected [batch, in, field..] and [out, in / groups, kernel..] of {dimensions} \
+         dimensions, found {x} and {w}"
     )]
     ConvOperands { dimensions: usize, x: TensorInfo, w: TensorInfo },
     #[error("{ty} has no axis {axis}")]
     NoAxis { ty: TensorInfo, axis: usize },
     #[error("{0} has no channels")]
     NoChannels(TensorInfo),
-    #[error("indices are whole numbers, not {0}")]
+    #[error("indices must be integers, not {0}")]
     Indices(TensorInfo),
-    #[error("{ty} cannot be cut into {parts} parts")]
+    #[error("{ty} cannot be split into {parts} equal parts")]
     Parts { ty: TensorInfo, parts: u64 },
-    #[error("{size} cannot be split into {parts} parts")]
+    #[error("{size} is not divisible by {parts}")]
     Shards { size: u64, parts: u64 },
-    #[error("{groups} groups do not divide the channels of {ty}")]
+    #[error("the channels of {ty} are not divisible into {groups} groups")]
     Groups { groups: u64, ty: TensorInfo },
     #[error("a scalar cannot be split")]
     Scalar,
@@ -47,45 +47,45 @@ pub enum ShapeError {
     Conv { x: TensorInfo, w: TensorInfo, problem: Box<PlanError> },
     #[error("{0} and {1} cannot be multiplied")]
     Product(TensorInfo, TensorInfo),
-    #[error("windows of more than {0} elements are not simulated")]
+    #[error("windows of more than {0} elements are not supported")]
     WindowTooLarge(u64),
     #[error("a window of {} does not fit into {field}", kernel.join("x"))]
     Window { kernel: Vec<String>, field: TensorInfo },
-    #[error("{row} is no row of {field}")]
+    #[error("{row} is not a row of {field}")]
     Row { row: TensorInfo, field: TensorInfo },
     #[error("{operand} does not fit parameter {parameter}")]
     Parameter { operand: TensorInfo, parameter: TensorInfo },
     #[error("a bias of {bias} does not fit axis {axis} of {ty}")]
     Bias { bias: TensorInfo, axis: usize, ty: TensorInfo },
-    #[error("{ty} is expected to have {channels} values")]
+    #[error("expected {channels} values, found {ty}")]
     ChannelValues { ty: TensorInfo, channels: u64 },
-    #[error("the sums of the parts are missing")]
+    #[error("the partial sums are missing")]
     NoSums,
-    #[error("{operand} cannot be repeated to fit {}", ShapeDisplay(shape))]
+    #[error("{operand} cannot be broadcast to {}", ShapeDisplay(shape))]
     Broadcast { operand: TensorInfo, shape: Vec<u64> },
-    #[error("{from} cannot be repeated to {to}")]
+    #[error("{from} cannot be expanded to {to}")]
     Repeat { from: TensorInfo, to: TensorInfo },
-    #[error("{from} cannot be seen as {to}")]
+    #[error("{from} cannot be reshaped to {to}")]
     Reshape { from: TensorInfo, to: TensorInfo },
-    #[error("{permutation:?} is no order of the axes of {ty}")]
+    #[error("{permutation:?} is not a permutation of the axes of {ty}")]
     Order { permutation: Vec<usize>, ty: TensorInfo },
-    #[error("{0} cannot be padded so")]
+    #[error("this padding is not valid for {0}")]
     Padding(TensorInfo),
-    #[error("parts of {sizes:?} are not axis {axis} of {ty}")]
+    #[error("split sizes {sizes:?} do not add up to axis {axis} of {ty}")]
     SplitSizes { sizes: Vec<u64>, axis: usize, ty: TensorInfo },
-    #[error("{range:?} is no part of axis {axis} of {ty}")]
+    #[error("{range:?} is outside axis {axis} of {ty}")]
     Slice { range: Range<u64>, axis: usize, ty: TensorInfo },
-    #[error("axis {axis} of {ty} does not have {count} elements")]
+    #[error("axis {axis} of {ty} has fewer than {count} elements")]
     TooFewElements { axis: usize, ty: TensorInfo, count: u64 },
-    #[error("axis {axis} of {ty} does not have all elements that are taken")]
+    #[error("some indices are outside axis {axis} of {ty}")]
     Taken { axis: usize, ty: TensorInfo },
-    #[error("there is nothing to join along axis {0}")]
+    #[error("there are no tensors to concatenate along axis {0}")]
     NothingToJoin(usize),
-    #[error("{first} and {part} differ beside axis {axis}")]
+    #[error("{first} and {part} differ in axes other than {axis}")]
     Join { first: TensorInfo, part: TensorInfo, axis: usize },
     #[error("the result is too large")]
     TooLarge,
-    #[error("{} and {} do not go with {}", .0[0], .0[1], .0[2])]
+    #[error("{} and {} are incompatible with {}", .0[0], .0[1], .0[2])]
     StraightThrough(Box<[TensorInfo; 3]>),
 }
 
@@ -123,7 +123,7 @@ pub enum GraphProblem {
     Empty(TensorInfo),
     #[error("the result is too large: {0}")]
     TooLarge(TensorInfo),
-    #[error("{size} is no multiple of model.{part} = {of}")]
+    #[error("{size} is not a multiple of model.{part} = {of}")]
     NotMultiple { size: u64, part: String, of: u64 },
     #[error("{size} is more than model.{bound} = {most}")]
     MoreThan { size: u64, bound: String, most: u64 },
@@ -131,26 +131,26 @@ pub enum GraphProblem {
     IndicesOfAxis { indices: TensorInfo, axis: usize, ty: TensorInfo },
     #[error("{indices} does not index {ty}")]
     Indices { indices: TensorInfo, ty: TensorInfo },
-    #[error("{0} is not what the indices name")]
+    #[error("{0} does not match the indexed elements")]
     Updates(TensorInfo),
-    #[error("a scalar is no matrix")]
+    #[error("expected a matrix, found a scalar")]
     ScalarProduct,
-    #[error("equation {0:?} is not simulated")]
+    #[error("equation {0:?} is not supported")]
     Equation(String),
-    #[error("there is nothing to multiply")]
+    #[error("there are no operands to multiply")]
     NoFactor,
-    #[error("no operand has an axis of the result")]
+    #[error("an axis of the result is in no operand")]
     NoAxisOfResult,
     #[error("the model has no loss, so it cannot be trained")]
     NoLoss,
-    #[error("no weight that is trained leads to this loss")]
+    #[error("this loss does not depend on any trained weight")]
     NothingTrained,
     #[error("the loss does not depend on this operation")]
     OutsideLoss,
     /// An operator without a gradient. For an operator of a file, the message includes advice.
     #[error("{operator} has no gradient{}", if *of_file { UNTRAINED } else { "" })]
     NoGradient { operator: &'static str, of_file: bool },
-    #[error("the layer does not keep what its gradient needs")]
+    #[error("the layer does not store the tensors that its gradient needs")]
     NothingKept,
     #[error("only its first operand can have a halo")]
     Halo,
@@ -161,9 +161,8 @@ pub enum GraphProblem {
 }
 
 /// Advice for simulating an imported model that has no gradient.
-const UNTRAINED: &str = "; model.frozen keeps the weights before it from being trained, \
-    model.loss_output names an output that does not need it, and model.training = false leaves \
-    training out";
+const UNTRAINED: &str = "; freeze the weights before it with model.frozen, choose an output that \
+does not depend on it with model.loss_output, or set model.training = false";
 
 /// The error of an operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -182,11 +181,11 @@ pub enum LoweringProblem {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Reduce(#[from] ReduceError),
-    #[error("a matrix is expected")]
+    #[error("expected a matrix")]
     NoMatrix,
-    #[error("its operands are no matrices")]
+    #[error("its operands are not matrices")]
     NoMatrices,
-    #[error("its rows cannot be joined")]
+    #[error("its rows cannot be concatenated")]
     NotJoined,
 }
 

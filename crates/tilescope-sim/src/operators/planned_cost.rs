@@ -130,7 +130,7 @@ mod tests {
     /// report says that padding is worth it.
     #[test]
     fn slow_sizes_are_reported() {
-        let mut told = 0;
+        let mut reported = 0;
         for (m, k) in [(1025, 1025), (256, 1021)] {
             for n in [4095, 4096, 4097] {
                 let params = ConvParams::matmul(DType::Half, 1, m, k, n);
@@ -138,9 +138,9 @@ mod tests {
                 let padded = cost(&in_whole_grains(&params).expect("sizes that are no multiples"));
                 let slow = given.cycles > 2 * padded.cycles;
                 assert!(!slow || given.short_of_memory > 0, "{params:?}: {given:?} {padded:?}");
-                told += u64::from(slow);
+                reported += u64::from(slow);
             }
         }
-        assert!(told > 0, "memory is short enough for the test to mean something");
+        assert!(reported > 0, "memory is short enough for the test to mean something");
     }
 }

@@ -33,13 +33,13 @@ pub(crate) const MAX_STRIDE: u64 = 1 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A size that must be positive is zero.
-    #[error("{what} is zero: there is nothing to compute")]
+    #[error("{what} must not be zero")]
     Empty {
         /// Name of the size.
         what: &'static str,
     },
     /// A size exceeds its documented limit.
-    #[error("{what} is too large: at most {limit} can be planned")]
+    #[error("{what} is too large: the limit is {limit}")]
     TooLarge {
         /// Name of the size.
         what: &'static str,
@@ -227,10 +227,10 @@ impl FieldDim {
         let input = &self.input_transform;
         let kernel = &self.kernel_transform;
         if input.truncation_lower.saturating_add(input.truncation_upper) > self.input {
-            return Err(PlanError::Invalid { what: "more input is truncated than there is" });
+            return Err(PlanError::Invalid { what: "the input truncation exceeds the input" });
         }
         if kernel.truncation_lower.saturating_add(kernel.truncation_upper) > self.kernel {
-            return Err(PlanError::Invalid { what: "more kernel is truncated than there is" });
+            return Err(PlanError::Invalid { what: "the kernel truncation exceeds the kernel" });
         }
         positive("transformed kernel", self.transformed_kernel())?;
         if self.transformed_input() < self.transformed_kernel() {
@@ -239,7 +239,7 @@ impl FieldDim {
         let output = &self.output_transform;
         let truncated = output.truncation_lower.saturating_add(output.truncation_upper);
         if truncated > self.untransformed_output() {
-            return Err(PlanError::Invalid { what: "more output is truncated than there is" });
+            return Err(PlanError::Invalid { what: "the output truncation exceeds the output" });
         }
         positive("output field", self.output())
     }

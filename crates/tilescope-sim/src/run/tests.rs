@@ -129,7 +129,8 @@ fn activations_that_stay_on_the_chip_are_reported() {
         let set = format!("options.execution={execution}");
         let sets = ["options.device_iterations=1", off_chip, &set];
         let notes = run_spec("mnist_pipeline", &sets).0.compilation.notes;
-        let told = notes.iter().any(|note| note.starts_with("Activations of B4 stay on the chip"));
-        assert_eq!(told, stays, "{execution}: {notes:?}");
+        let is_noted =
+            notes.iter().any(|note| note.starts_with("Activations of B4 stay on the chip"));
+        assert_eq!(is_noted, stays, "{execution}: {notes:?}");
     }
 }

@@ -49,7 +49,9 @@ pub(crate) fn divide_blocks(
     check_data_flow(spec, graph, &stage_of_node)?;
     let empty = (0..stages.len()).find(|stage| !stage_of_node.contains(stage));
     if let Some(stage) = empty {
-        let problem = format!("stage {stage} has no operations: others name them closer");
+        let problem = format!(
+            "stage {stage} has no operations: other stages name all of them more specifically"
+        );
         return Err(spec.refuse(STAGES, problem));
     }
     Ok(divide(graph, &stage_of_node, stages))
@@ -102,8 +104,8 @@ fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError
             if first != node.block && step.is_some() && step == graph.phase_step(first) {
                 let [one, other] = [first, node.block].map(|block| &graph.blocks[block.0]);
                 let problem = format!(
-                    "{:?} is trained, and read by {one} and {other} of the file at once: put what \
-                     reads it on one IPU",
+                    "{:?} is trained and read by both {one} and {other} of the file; place its \
+                     readers on one IPU",
                     graph.tensor(*weight).name
                 );
                 return Err(spec.refuse("model.training", problem));
@@ -126,8 +128,8 @@ fn check_visit(
         return Ok(());
     }
     let problem = format!(
-        "block {block:?} of the file is on IPU {ipu} and waits for IPU {}: without \
-         __pipeline_stage the IPUs are the stages of a pipeline, in their order; set \
+        "block {block:?} of the file is on IPU {ipu} but depends on IPU {}. Without \
+         __pipeline_stage, the IPUs are the pipeline stages in ascending order. Set \
          options.execution = \"sharded\", or annotate nodes with __pipeline_stage",
         last.ipu
     );
@@ -188,7 +190,7 @@ fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     } else {
         blocks.chain(operations.filter(|name| !name.contains('/'))).collect()
     };
-    let problem = format!("the model has no block or operation {name:?}");
+    let problem = format!("the model has no block or operation named {name:?}");
     spec.refuse(STAGES, problem).nearest(name, &known)
 }
 
@@ -232,8 +234,8 @@ fn check_data_flow(
             let tensor = graph.tensor(*input);
             let problem = match made_by[input.0] {
                 Some(maker) if stage_of_node[maker] > *stage => format!(
-                    "operation {:?} of stage {stage} reads what {:?} of stage {} makes: stages \
-                     follow the order of the data",
+                    "operation {:?} of stage {stage} reads the result of {:?} in stage {}: stages \
+                     must follow the data flow",
                     node.name, graph.nodes[maker].name, stage_of_node[maker]
                 ),
                 Some(reader) if tensor.role != TensorRole::Activation => {
@@ -243,7 +245,8 @@ fn check_data_flow(
                         continue;
                     }
                     format!(
-                        "{:?} is read by {:?} on IPU {one} and by {:?} on IPU {other}: put them on one",
+                        "{:?} is read by {:?} on IPU {one} and by {:?} on IPU {other}; place both \
+                         on one IPU",
                         tensor.name, graph.nodes[reader].name, node.name
                     )
                 }

@@ -33,8 +33,8 @@ pub(crate) fn merge_note(written: usize, left: usize) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Of {written} stages {left} are left: neighbours on one IPU are one stage, as PopART \
-             merges them"
+        "{written} stages were merged into {left}: like PopART, the simulator merges consecutive \
+         stages on one IPU"
     ))
 }
 
@@ -62,7 +62,7 @@ fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
         let interleaved = spec.options.pipeline_schedule == PipelineSchedule::Interleaved;
         if shared && interleaved && spec.options.execution == ExecutionStrategy::Pipelined {
             let problem = format!(
-                "two stages are on IPU {}; the interleaved schedule takes one stage per IPU",
+                "two stages are on IPU {}; the interleaved schedule allows one stage per IPU",
                 stage.ipu
             );
             return Err(spec.refuse("options.stages", problem));

@@ -301,7 +301,8 @@ fn check_phases(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
     match phases(spec).filter(|phases| *phases > blocks) {
         None => Ok(()),
         Some(phases) => {
-            let problem = format!("the model has {blocks} blocks, too few for {phases} phases");
+            let problem =
+                format!("{phases} phases need at least as many blocks, but the model has {blocks}");
             Err(spec.refuse("options.execution_phase_settings.phases", problem))
         }
     }
@@ -314,8 +315,8 @@ fn check_automatic(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
         return Ok(());
     }
     let problem = format!(
-        "\"auto_increment\" takes an IPU for each of the {} blocks of the model, and target.ipus is \
-         {ipus}; set \"balanced\" or \"same_as_ipu\", or write options.stages",
+        "\"auto_increment\" needs one IPU for each of the {} blocks of the model, but target.ipus \
+         is {ipus}; set \"balanced\" or \"same_as_ipu\", or set options.stages",
         stages.len()
     );
     Err(spec.refuse("options.auto_stage", problem))
@@ -337,16 +338,16 @@ fn check_accumulation(spec: &Spec, stages: usize) -> Result<(), SpecError> {
     let accumulation = options.gradient_accumulation;
     if training && (2..fewest).contains(&accumulation) {
         let problem = format!(
-            "{accumulation} micro-batches cannot fill a pipeline of {stages} stages; \
-             1 or at least {fewest} is expected"
+            "{accumulation} micro-batches cannot fill a pipeline of {stages} stages; set 1 or at \
+             least {fewest}"
         );
         return Err(spec.refuse("options.gradient_accumulation", problem));
     }
     let flowing = accumulation * options.device_iterations;
     if flowing < fewest {
         let problem = format!(
-            "{flowing} micro-batches per call cannot fill a pipeline of {stages} stages; \
-             at least {fewest} is expected"
+            "{flowing} micro-batches per call cannot fill a pipeline of {stages} stages; at least \
+             {fewest} are needed"
         );
         return Err(spec.refuse("options.device_iterations", problem));
     }

@@ -295,7 +295,7 @@ fn shortened(source: &SpecSource) -> Result<(SpecSource, Option<String>), SpecEr
     ] {
         if fewer < all {
             source.overrides.push(format!("{key}={fewer}"));
-            words.push(format!("{key} is {} in place of {}", grouped(fewer), grouped(all)));
+            words.push(format!("{key} is {} instead of {}", grouped(fewer), grouped(all)));
         }
     }
     Ok((source, Some(words.join(", "))))

@@ -344,8 +344,8 @@ impl SpecKeyType {
                 }
             }
             Self::ModelName => "the name of a model".to_string(),
-            Self::Text => "a text".to_string(),
-            Self::Texts => "a list of texts".to_string(),
+            Self::Text => "a string".to_string(),
+            Self::Texts => "a list of strings".to_string(),
             Self::Stages => "a list of stages, such as [[\"B1\"], [\"B2\", \"B3\"]]".to_string(),
         }
     }

@@ -79,13 +79,13 @@ impl SpecValue {
         })
     }
 
-    /// Describes the value with its kind: `the text "big"`.
+    /// Describes the value with its kind: `the string "big"`.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Integer(value) => format!("the number {value}"),
             Self::Float(value) => format!("the number {value}"),
             Self::Boolean(value) => value.to_string(),
-            Self::String(value) => format!("the text {value:?}"),
+            Self::String(value) => format!("the string {value:?}"),
             Self::Array(_) => "a list".to_string(),
             Self::Table(_) => "a table".to_string(),
         }

@@ -32,51 +32,53 @@ spec_table! {
     /// Constants of the cost model. The defaults are those of the simulator.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CalibrationSpec {
-        /// What the constants of this table were fitted to, and how well
+        /// The measurement to which the constants of this table were fitted, and the remaining
+        /// error
         source: String = String::new() => {
             shows_in: "Summary: notes",
         }
-        /// Start of an exchange, its internal sync included
+        /// Cycles to start an exchange, including its internal sync
         exchange_start_cycles: u64 = Cycles::from_f64(EXCHANGE_START_CYCLES.value).0, in SpecKeyType::Integer(100, 3_000) => {
             shows_in: "Execution trace: DoExchange",
         }
-        /// Start of a compute set, its sync included
+        /// Cycles to start a compute set, including its sync
         compute_start_cycles: u64 = Cycles::from_f64(COMPUTE_START_CYCLES.value).0, in SpecKeyType::Integer(0, 1_000) => {
             shows_in: "Execution trace: OnTileExecute",
         }
-        /// Before the first byte of on-tile copies moves
+        /// Cycles before on-tile copies move the first byte
         on_tile_copy_cycles: u64 = Cycles::from_f64(ON_TILE_COPY_CYCLES.value).0, in SpecKeyType::Integer(0, 2_000) => {
             shows_in: "Execution trace: copies that change a layout",
         }
-        /// Each of many short messages besides its words
+        /// Cycles per message of exchanges with many short messages, excluding its words
         message_cycles: u64 = Cycles::from_f64(MESSAGE_CYCLES.value).0, in SpecKeyType::Integer(0, 50) => {
             shows_in: "Execution trace: exchanges of many short messages",
         }
-        /// A pooling worker besides those of the published formula
+        /// Cycles of a pooling worker beyond those of the published formula
         pool_worker_cycles: u64 = Cycles::from_f64(POOL_WORKER_CYCLES.value).0, in SpecKeyType::Integer(0, 200) => {
             shows_in: "Execution trace: pooling",
         }
-        /// One piece gathered where groups of channels do not divide the channels
+        /// Cycles to gather one piece if channel groups do not divide the channels
         ragged_piece_copy_cycles: f64 = RAGGED_PIECE_COPY_CYCLES.value, in SpecKeyType::RealFrom(0.0, 200.0) => {
             shows_in: "Execution trace: planned operations with odd sizes",
         }
-        /// Arranging broadcast weights on the tile, per word
+        /// Cycles per word to rearrange broadcast weights on the tile
         weight_rearrange_cycles_per_word: f64 = WEIGHT_REARRANGE_CYCLES_PER_WORD.value, in PER_PIECE => {
             shows_in: "Execution trace: products and convolutions",
         }
-        /// Rearranging data whose elements are smaller than a word, per byte
+        /// Cycles per byte to rearrange data with elements smaller than a word
         subword_rearrange_cycles_per_byte: f64 = SUBWORD_REARRANGE_CYCLES_PER_BYTE.value, in PER_PIECE => {
             shows_in: "Execution trace: planned operations, layout changes",
         }
-        /// Gathering the input of kernels larger than one, per byte
+        /// Cycles per byte to gather the input of kernels larger than one
         kernel_gather_cycles_per_byte: f64 = KERNEL_GATHER_CYCLES_PER_BYTE.value, in PER_PIECE => {
             shows_in: "Execution trace: convolutions",
         }
-        /// A sync of several IPUs or with the host, after the last one has arrived
+        /// Cycles of an external sync, between IPUs or with the host, after the last IPU has
+        /// arrived
         external_sync_cycles: u64 = Cycles::from_f64(EXTERNAL_SYNC_CYCLES.value).0, in SpecKeyType::Integer(0, 100_000), written "" => {
             shows_in: "Execution trace: External sync",
         }
-        /// Time of an exchange with the host besides its transfers
+        /// Time of an exchange with the host, excluding its transfers
         host_handshake_seconds: f64 = STREAM_HANDSHAKE_SECONDS.value, in SpecKeyType::RealFrom(0.0, 0.01), written "" => {
             shows_in: "Execution trace: StreamCopyBegin and StreamCopyEnd",
         }
@@ -92,7 +94,7 @@ spec_table! {
         link_pair_bytes_per_second: f64 = PAIR_BYTES_PER_SECOND.value, in RATE, written "" => {
             shows_in: "Execution trace: GlobalExchange",
         }
-        /// Rate up or down the ladder of pairs, in each direction
+        /// Rate between neighbouring pairs of the ladder, in each direction
         link_ladder_bytes_per_second: f64 = LADDER_BYTES_PER_SECOND.value, in RATE, written "" => {
             shows_in: "Execution trace: GlobalExchange",
         }

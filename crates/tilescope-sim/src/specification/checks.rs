@@ -56,11 +56,11 @@ fn system(spec: &Spec) -> SpecConflict {
     let replicas = spec.options.replication_factor;
     let ipus = spec.target.ipus * spec.options.tensor_parallel;
     let next = match targets::smallest_system_with(system, wanted) {
-        Some(next) => format!("the next system that fits is {:?}", next.name),
-        None => format!("no system of {} has as many", system.chip.architecture),
+        Some(next) => format!("the smallest sufficient system is {:?}", next.name),
+        None => format!("no {} system has that many", system.chip.architecture),
     };
     let problem = format!(
-        "{replicas} x {ipus} IPUs take {wanted}, and {:?} has {}; {next}",
+        "{replicas} x {ipus} IPUs require {wanted}, but {:?} has {}; {next}",
         system.name, system.ipus
     );
     Some(("target.name", problem))
@@ -72,19 +72,22 @@ fn instances(spec: &Spec) -> SpecConflict {
     let instances = options.num_instances;
     let replicas = options.replication_factor;
     if !replicas.is_multiple_of(instances) {
-        let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
+        let problem =
+            format!("{replicas} replicas cannot be divided evenly among {instances} instances");
         return Some(("options.num_instances", problem));
     }
     let slower = options.host.slower_instances;
     if slower > instances {
-        let problem = format!("{slower} of {instances} instances cannot be slower");
+        let problem = format!("{slower} slower instances are more than the {instances} instances");
         return Some(("options.host.slower_instances", problem));
     }
     if instances.is_multiple_of(hosts) {
         return None;
     }
-    let problem =
-        format!("{hosts} hosts cannot run {instances} instances evenly; set options.num_instances");
+    let problem = format!(
+        "{instances} instances cannot be divided evenly among {hosts} hosts; set \
+         options.num_instances"
+    );
     Some(("options.num_hosts", problem))
 }
 
@@ -94,8 +97,8 @@ fn precision(spec: &Spec) -> SpecConflict {
     if !as_is {
         return None;
     }
-    let problem = "\"as_is\" are the types of an ONNX file; set \"float32\", \"mixed\" or \
-                       \"float16\", or model.onnx";
+    let problem = "\"as_is\" requires an ONNX file; set \"float32\", \"mixed\" or \"float16\", or \
+    set model.onnx";
     Some(("model.precision", problem.to_owned()))
 }
 
@@ -104,8 +107,8 @@ fn precision(spec: &Spec) -> SpecConflict {
 fn precision_of(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     spec.model.file.as_ref()?;
     let set = OperationKind::ALL.into_iter().find(|kind| values.is_set(kind.key()))?;
-    let problem = "operations of a file compute in the types that it has; cast in the model that it is \
-                   exported from, and set model.precision = \"as_is\"";
+    let problem = "operations of an ONNX file compute in the types of the file. Add casts to the \
+    exported model, and set model.precision = \"as_is\"";
     Some((set.key(), problem.to_owned()))
 }
 
@@ -115,7 +118,7 @@ fn ipu_model(spec: &Spec) -> SpecConflict {
     let replicas = spec.options.replication_factor;
     if spec.target.kind == TargetKind::IpuModel && replicas > 1 {
         let problem = format!(
-            "Poplar's IPU Model runs one replica, not {replicas}; set \
+            "Poplar's IPU Model supports one replica, not {replicas}; set \
              options.replication_factor = 1, or target.type = \"ipu\""
         );
         Some(("options.replication_factor", problem))
@@ -130,9 +133,9 @@ fn accumulation(spec: &Spec) -> SpecConflict {
     let steps = spec.options.gradient_accumulation;
     if !spec.model.training && steps > 1 {
         let problem = format!(
-            "gradients of {steps} micro-batches are accumulated in training only, and the model is \
-             not trained (model.training = false); set options.gradient_accumulation = 1, and \
-             options.device_iterations to the micro-batches of a call"
+            "gradient accumulation over {steps} micro-batches requires training, but \
+             model.training = false; set options.gradient_accumulation = 1, and \
+             options.device_iterations to the micro-batches per call"
         );
         Some(("options.gradient_accumulation", problem))
     } else {
@@ -146,7 +149,8 @@ fn memory_proportions(spec: &Spec) -> SpecConflict {
     let ipus = spec.target.ipus as usize;
     if given > 0 && given != ipus {
         let problem = format!(
-            "a list has one value for each IPU of a replica: {ipus} as target.ipus says, not {given}"
+            "a list needs one value per IPU of a replica: target.ipus = {ipus}, but the list has \
+             {given}"
         );
         Some((MEMORY_PROPORTION, problem))
     } else {
@@ -167,14 +171,14 @@ fn io_tiles(spec: &Spec) -> SpecConflict {
     if io == 0 {
         let asks = moved.into_iter().find(|(_, location)| location.use_io_tiles);
         return asks
-            .map(|(key, _)| (key, "there are no I/O tiles; set options.num_io_tiles".into()));
+            .map(|(key, _)| (key, "no I/O tiles are reserved; set options.num_io_tiles".into()));
     }
     let problem = if io < MIN_IO_TILES {
-        format!("at least {MIN_IO_TILES} I/O tiles are needed, not {io}")
+        format!("at least {MIN_IO_TILES} I/O tiles are required, not {io}")
     } else if !io.is_multiple_of(2) {
-        format!("an even number of I/O tiles is needed, not {io}")
+        format!("the number of I/O tiles must be even, not {io}")
     } else if io >= tiles {
-        format!("{io} I/O tiles leave none for compute: {} has {tiles}", spec.target.chip.name)
+        format!("{io} I/O tiles leave no compute tiles: {} has {tiles}", spec.target.chip.name)
     } else {
         return None;
     };
@@ -190,12 +194,12 @@ fn overlap(spec: &Spec) -> SpecConflict {
     }
     let key = "options.overlap_io";
     if options.num_io_tiles == 0 {
-        return Some((key, "overlap needs I/O tiles; set options.num_io_tiles".into()));
+        return Some((key, "overlapped I/O requires I/O tiles; set options.num_io_tiles".into()));
     }
     let grouped = options.execution == ExecutionStrategy::Pipelined
         && options.pipeline_schedule == PipelineSchedule::Grouped;
     if spec.target.ipus > 1 && !grouped {
-        let problem = "host copies overlap only on one IPU or in a grouped pipeline";
+        let problem = "host copies can overlap only on one IPU or in a grouped pipeline";
         Some((key, problem.to_string()))
     } else {
         None
@@ -208,19 +212,20 @@ fn schedule(spec: &Spec) -> SpecConflict {
     let sets = options.execution_phase_settings.stages;
     if phased && !spec.target.ipus.is_multiple_of(sets) {
         let problem = format!(
-            "phases alternate between the even and the odd IPUs, and target.ipus is {}; set \
-             target.ipus = {}, or options.execution = \"sharded\" to run one part after the other",
+            "phases alternate between the even and the odd IPUs, but target.ipus is {}; set \
+             target.ipus = {}, or options.execution = \"sharded\" to run the parts sequentially",
             spec.target.ipus,
             spec.target.ipus + 1
         );
         return Some(("options.execution", problem));
     }
     if phased && spec.target.ipus > sets && options.tensor_parallel > 1 {
-        let problem = "the layers of a phase are split over the IPUs of its set already";
+        let problem = "phased execution already splits the layers of a phase over the IPUs of its \
+        set";
         return Some(("options.tensor_parallel", problem.into()));
     }
     if options.recomputation != RecomputationType::None && !spec.model.training {
-        let problem = "there is nothing to recompute: the model is not trained";
+        let problem = "recomputation requires training; set model.training = true";
         return Some(("options.recomputation", problem.into()));
     }
     None
@@ -231,9 +236,9 @@ fn constant_weights(spec: &Spec) -> SpecConflict {
         return None;
     }
     let problem = if spec.model.training {
-        "weights that are trained are no constants; set model.training = false"
+        "trained weights cannot be constants; set model.training = false"
     } else if !spec.options.location.weights.on_chip {
-        "streaming memory holds variables only; set options.location.weights.on_chip = true"
+        "constants cannot be in streaming memory; set options.location.weights.on_chip = true"
     } else {
         return None;
     };
@@ -254,14 +259,14 @@ fn sharding(spec: &Spec) -> SpecConflict {
     let (first, domain) = split.next()?;
     if options.replicas_of(domain) < 2 {
         let problem = if options.replication_factor < 2 {
-            "sharding needs more than one replica; set options.replication_factor"
+            "sharding requires more than one replica; set options.replication_factor"
         } else {
-            "an instance has only one replica to share with; set sharding_domain = \"all\""
+            "each instance has only one replica; set sharding_domain = \"all\""
         };
         return Some((first, problem.to_owned()));
     }
     let (other, _) = split.find(|(_, of)| *of != domain)?;
-    let problem = format!("{first} is over other replicas; set the same sharding_domain for both");
+    let problem = format!("{first} uses another sharding_domain; set the same for both");
     Some((other, problem))
 }
 
@@ -273,15 +278,16 @@ fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
         return None;
     }
     let problem = if spec.target.ipus < 2 {
-        "there is one IPU, which has all rows; set target.ipus"
+        "one IPU cannot share rows; set target.ipus"
     } else if values.is_set("options.stages") {
-        "IPUs share either rows or stages; leave options.stages out"
+        "IPUs share either rows or stages; remove options.stages"
     } else if options.tensor_parallel > 1 {
         "IPUs share either rows or columns of weights; set options.tensor_parallel = 1"
     } else if options.batch_serialization_settings.compute_batches() > 1 {
-        "samples are split by rows already; leave options.batch_serialization_settings out"
+        "samples are already split by rows; remove options.batch_serialization_settings"
     } else if options.execution == ExecutionStrategy::Phased {
-        "all IPUs work at once; options.execution = \"phased\" has them take turns"
+        "domain sharding runs all IPUs at once, but with options.execution = \"phased\" they take \
+         turns"
     } else {
         return None;
     };
@@ -293,7 +299,7 @@ fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
 fn phase_settings(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let set = PHASE_SETTINGS.into_iter().find(|key| values.is_set(key))?;
     if spec.options.execution != ExecutionStrategy::Phased {
-        let problem = "there are no phases; set options.execution = \"phased\"";
+        let problem = "phase settings require options.execution = \"phased\"";
         return Some((set, problem.to_owned()));
     }
     let settings = &spec.options.execution_phase_settings;
@@ -301,13 +307,13 @@ fn phase_settings(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     if settings.optimizer_state_io_schedule == ExecutionPhaseIoSchedule::Preload
         && spec.options.gradient_accumulation > 1
     {
-        let problem = "where gradients are accumulated the update is behind the phases, and loads \
-                       on demand";
+        let problem = "with gradient accumulation, the update follows the phases and loads its \
+        state on demand";
         return Some((state, problem.to_owned()));
     }
     let phases = "options.execution_phase_settings.phases";
     if settings.phases > 0 && values.is_set("options.stages") {
-        Some((phases, "options.stages says which phases there are".to_owned()))
+        Some((phases, "options.stages already defines the phases".to_owned()))
     } else {
         None
     }
@@ -321,7 +327,7 @@ fn batch_serialization(spec: &Spec) -> SpecConflict {
     let problem = if factor == 1 {
         return None;
     } else if !samples.is_multiple_of(factor) {
-        format!("{samples} samples cannot be split into {factor} equal parts")
+        format!("{samples} samples cannot be divided into {factor} equal parts")
     } else {
         return None;
     };
@@ -331,7 +337,7 @@ fn batch_serialization(spec: &Spec) -> SpecConflict {
 fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.output_return_period";
     if values.is_set(key) && spec.options.output_mode != OutputMode::EveryN {
-        Some((key, "a period only applies to output_mode = \"every_n\"".to_string()))
+        Some((key, "a period requires output_mode = \"every_n\"".to_string()))
     } else {
         None
     }
@@ -343,5 +349,5 @@ fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
         return None;
     }
     let set = keys.into_iter().find(|key| values.is_set(key))?;
-    Some((set, "nothing is serialised; set options.serialize_matmul".to_string()))
+    Some((set, "no layers are serialised; set options.serialize_matmul".to_string()))
 }

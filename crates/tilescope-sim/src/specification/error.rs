@@ -116,7 +116,10 @@ pub struct SpecWarning {
 impl fmt::Display for SpecWarning {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { location, key, old, new } = self;
-        write!(f, "{location}{key}: {old:?} is called {new:?} now; the next version will refuse it")
+        write!(
+            f,
+            "{location}{key}: {old:?} has been renamed to {new:?}; the next version will reject it"
+        )
     }
 }
 

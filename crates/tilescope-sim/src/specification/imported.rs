@@ -103,16 +103,16 @@ fn compute_batch(
     }
     let graph = file.resolve(&dims).map_err(|error| {
         refuse(format!(
-            "the file has {} samples and cannot have the {samples} of a part; export it with a \
-             dynamic first dimension: {error}",
+            "the file fixes {} samples, but a part has {samples}; export it with a dynamic first \
+             dimension: {error}",
             batch.samples
         ))
     })?;
     let counted = FileBatch::of(file, &graph).samples;
     if counted != samples || batch.assumption.is_some() {
         return Err(refuse(
-            "the inputs of the file have no first dimension in common that counts samples; export \
-             it with a dynamic first dimension"
+            "the inputs of the file have no common first dimension for samples; export it with a \
+             dynamic first dimension"
                 .to_owned(),
         ));
     }
@@ -135,7 +135,7 @@ fn check_name(settings: &Settings) -> Result<(), SpecError> {
     let Some(name) = name.filter(|name| name.value != SpecValue::String("onnx".to_string())) else {
         return Ok(());
     };
-    let problem = "model.onnx names a file; leave the built-in model out".to_string();
+    let problem = "model.onnx is set; remove the built-in model".to_string();
     Err(SpecError::new(name.location.clone(), "model.name", problem))
 }
 
@@ -170,7 +170,7 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
     }
     let location =
         settings.get(FILE).map_or(SpecLocation::NotWritten, |file| file.location.clone());
-    let problem = format!("the file leaves dimensions open; set {}", missing.join(", "));
+    let problem = format!("the file has symbolic dimensions; set {}", missing.join(", "));
     Err(SpecError::new(location, FILE, problem))
 }
 
@@ -227,9 +227,10 @@ fn check_batch(settings: &Settings, file: &ImportedFile) -> Result<(), SpecError
         return Ok(());
     }
     let problem = match &file.batch.assumption {
-        Some(_) => format!("no input has a dimension of {wanted}"),
+        Some(_) => format!("no input has a dimension {wanted}"),
         None => format!(
-            "the file fixes {known} samples; export it with a dynamic first dimension to set others"
+            "the file fixes {known} samples; to change that, export it with a dynamic first \
+             dimension"
         ),
     };
     Err(SpecError::new(located.location.clone(), BATCH, problem))

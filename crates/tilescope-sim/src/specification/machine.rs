@@ -40,26 +40,27 @@ spec_table! {
             shows_in: "Summary: Target; Memory: limit",
             poplar: "IPUModel bytesPerTile",
         }
-        /// Where interleaved memory of a tile begins, in whole memory elements; keeps its share of the
-        /// tile where only `bytes_per_tile` is changed
+        /// Offset of interleaved memory in a tile, a multiple of the memory element size; scales
+        /// with `bytes_per_tile` if only that is changed
         interleaved_offset: u64 = CHIP.interleaved_offset.0, in SpecKeyType::Integer(16_384, 16_760_832), written "" => {
             shows_in: "Memory: regions",
         }
-        /// Clock of the tiles; rates of links and host stay as they are in bytes per second
+        /// Tile clock frequency; rates of links and host in bytes per second do not change
         clock_hz: f64 = CHIP.clock.0 as f64, in SpecKeyType::RealFrom(1.0e6, 1.0e11), written "" => {
             shows_in: "Summary: Target, time on the device",
             poplar: "IPUModel tileClockFrequency",
         }
-        /// What a tile receives, and sends, in an exchange in one cycle
+        /// Bytes that a tile can send and receive per cycle of an exchange
         exchange_bytes_per_cycle: u64 = CHIP.exchange_speed.0, in SpecKeyType::Integer(1, 1024), written "" => {
             shows_in: "Execution trace: DoExchange; Program tree: plans of products and convolutions",
             poplar: "IPUModel exchangeBytesPerCycle",
         }
-        /// A sync of the tiles of an IPU, before every exchange
+        /// Cycles of an internal sync, which precedes every exchange
         internal_sync_cycles: u64 = Cycles::from_f64(INTERNAL_SYNC_CYCLES.value).0, in SpecKeyType::Integer(0, 1_000_000), written "" => {
             shows_in: "Execution trace: Internal sync",
         }
-        /// A sync of several IPUs or with the host, after the last one has arrived
+        /// Cycles of an external sync, between IPUs or with the host, after the last IPU has
+        /// arrived
         external_sync_cycles: u64 = Cycles::from_f64(EXTERNAL_SYNC_CYCLES.value).0, in SpecKeyType::Integer(0, 100_000_000), written "" => {
             shows_in: "Execution trace: External sync",
             poplar: "IPUModel globalSyncCycles",
@@ -69,12 +70,12 @@ spec_table! {
             shows_in: "Execution trace: GlobalExchange",
             poplar: "IPUModel globalExchangeConstraints",
         }
-        /// Rate up or down the ladder of pairs, in each direction
+        /// Rate between neighbouring pairs of the ladder, in each direction
         link_ladder_bytes_per_second: f64 = LADDER_BYTES_PER_SECOND.value, in RATE, written "" => {
             shows_in: "Execution trace: GlobalExchange",
             poplar: "IPUModel globalExchangeConstraints",
         }
-        /// Rate between racks, of one IPU and in each direction
+        /// Rate between racks per IPU, in each direction
         link_gateway_bytes_per_second: f64 = GATEWAY_BYTES_PER_SECOND.value, in RATE, written "" => {
             shows_in: "Execution trace: collectives of replicas in several racks",
         }
@@ -82,12 +83,12 @@ spec_table! {
         remote_bytes_per_second: f64 = REMOTE_BYTES_PER_SECOND.value, in RATE, written "" => {
             shows_in: "Execution trace: remote buffer copies",
         }
-        /// Rate between the host and one IPU, in place of that of the system; what your own host
-        /// reaches is `options.host.bytes_per_second`
+        /// Rate between the host and one IPU, instead of the system's; for the measured rate of
+        /// your host, set `options.host.bytes_per_second`
         host_bytes_per_second: f64 = HOST_BYTES_PER_SECOND.value, in RATE, written "" => {
             shows_in: "Execution trace: StreamCopyMid",
         }
-        /// Time of an exchange with the host besides its transfers
+        /// Time of an exchange with the host, excluding its transfers
         host_handshake_seconds: f64 = STREAM_HANDSHAKE_SECONDS.value, in SpecKeyType::RealFrom(0.0, 0.1), written "" => {
             shows_in: "Execution trace: StreamCopyBegin and StreamCopyEnd",
         }
@@ -301,14 +302,14 @@ fn tiles(spec: &Spec) -> SpecConflict {
     let problem = if !tiles.is_multiple_of(column) {
         let fewer = tiles / column * column;
         format!(
-            "{} tiles are no whole columns of {column}; the next are {} and {}",
+            "{} tiles do not form whole columns of {column}; the nearest numbers are {} and {}",
             grouped(tiles.into()),
             grouped(fewer.into()),
             grouped((fewer + column).into())
         )
     } else if tiles > MAX_TILES_PER_REPLICA / ipus {
         format!(
-            "{ipus} IPUs of {} tiles are more than the {} tiles a report can hold",
+            "{ipus} IPUs of {} tiles exceed the {} tiles that a report can hold",
             grouped(tiles.into()),
             grouped(MAX_TILES_PER_REPLICA.into())
         )
@@ -330,7 +331,8 @@ fn memory(spec: &Spec) -> SpecConflict {
         if bytes % element != Bytes::ZERO {
             let fewer = bytes.0 / element.0 * element.0;
             let problem = format!(
-                "{} bytes are no whole memory elements of {}; the next are {} and {}",
+                "{} bytes are not a multiple of the memory element size {}; the nearest sizes are \
+                 {} and {}",
                 grouped(bytes.0),
                 grouped(element.0),
                 grouped(fewer),
@@ -356,7 +358,7 @@ fn host_rates(values: &CheckedSpecValues) -> SpecConflict {
     if !both {
         return None;
     }
-    Some((key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
+    Some((key, format!("{OWN_HOST_RATE} already sets the rate of the host; remove one of them")))
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ fn model_name(
 ) -> Result<&'static ModelDef, SpecError> {
     let Some(named) = settings.get("model.name") else {
         let names = model::names().join(", ");
-        let problem = format!("missing key; expected one of {names}, or a file as model.onnx");
+        let problem = format!("missing key; expected one of {names}, or model.onnx with a file");
         return Err(SpecError::new(SpecLocation::NotWritten, "model.name", problem));
     };
     let SpecValue::String(name) = &named.value else {
@@ -148,7 +148,7 @@ fn model_name(
     };
     let found = model::find(name).filter(|model| !model.is_imported());
     found.ok_or_else(|| {
-        let problem = format!("there is no model {name:?}");
+        let problem = format!("unknown model {name:?}");
         SpecError::new(named.location.clone(), "model.name", problem).nearest(name, &model::names())
     })
 }

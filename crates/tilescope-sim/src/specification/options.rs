@@ -28,12 +28,12 @@ spec_table! {
     /// The machine that the program runs on.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TargetSpec {
-        /// The system, or a chip that stands for as many as are needed
+        /// The system, or a chip type with as many IPUs as needed
         system as "name": &'static SystemDef = targets::DEFAULT_SYSTEM => {
             shows_in: "Summary: target",
             poplar: "IPUModel ipuVersion; Pod size",
         }
-        /// Hardware, or Poplar's IPU Model: no code is generated and the host answers at once
+        /// Hardware, or Poplar's IPU Model, which generates no code and has a host without delay
         kind as "type": TargetKind = TargetKind::Ipu => {
             shows_in: "Memory: code categories are zero on an IPU Model",
             poptorch: "poptorch.Options.useIpuModel",
@@ -43,13 +43,13 @@ spec_table! {
             shows_in: "Execution trace: one lane for each IPU",
             poplar: "IPUModel numIPUs",
         }
-        /// Power of the machine while the program runs, host servers included; 0 for what was
-        /// published of the machines that hold its IPUs
+        /// Power of the machine while the program runs, including host servers; 0 for the published
+        /// power of its machines
         power_watts: Option<f64> = None, in SpecKeyType::RealFrom(0.0, 1.0e9) => {
             shows_in: "Summary: Energy and cost",
         }
-        /// What an hour of the machine costs; 0 for the list price of the machines that hold its IPUs,
-        /// spread over three years
+        /// Price of one hour of the machine; 0 for the list price of its machines spread over three
+        /// years
         price_per_hour: Option<f64> = None, in SpecKeyType::RealFrom(0.0, 1.0e9) => {
             shows_in: "Summary: Energy and cost",
         }
@@ -81,14 +81,14 @@ spec_table! {
             tensorflow: "{offload}",
             check_box: "{label} on chip",
         }
-        /// Let the I/O tiles move what lives in streaming memory
+        /// Copy tensors in streaming memory with the I/O tiles
         use_io_tiles: bool = false => {
             shows_in: "Execution trace: `…/interTilesetCopy` beside remote buffer copies",
             poptorch: "TensorLocations.{setter} useIOTilesToLoad, useIOTilesToStore",
         }
-        /// Fewest elements of a tensor that leaves the chip
+        /// Minimum number of elements for a tensor to be offloaded
         min_elements_for_off_chip: Elements = Elements(2) => {
-            shows_in: "Memory: which tensors are always live",
+            shows_in: "Memory: tensors that are always live",
             poptorch: "TensorLocations.{setter} minElementsForOffChip",
         }
     }
@@ -105,21 +105,21 @@ spec_table! {
     /// The sharding of a kind of tensor over the replicas.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ReplicatedTensorSharding {
-        /// Split {what} over the replicas: {effect}
+        /// Shard {what} over the replicas: {effect}
         replicated_tensor_sharding: bool = false => {
             shows_in: "Memory: {what}; Execution trace: {collectives}",
             poptorch: "TensorLocations.{setter} useReplicatedTensorSharding",
             tensorflow: "{option}",
         }
-        /// Replicas that a tensor is split over: those of one instance (consecutive) or all; the
-        /// same for all kinds that are split
+        /// Replicas over which a tensor is sharded: those of one instance (consecutive) or all;
+        /// must be equal for all sharded kinds
         sharding_domain: ShardingDomain = ShardingDomain::Consecutive => {
             shows_in: "Memory: sizes of shares; Execution trace: collectives over the instances",
             popart: "TensorLocation shardingDomain, CommGroupType",
         }
-        /// Fewest elements of a tensor that is split over the replicas
+        /// Minimum number of elements for a tensor to be sharded over the replicas
         min_elements_for_rts: Elements = Elements(8192) => {
-            shows_in: "Memory: which tensors are split",
+            shows_in: "Memory: sharded tensors",
             poptorch: "TensorLocations.{setter} minElementsForReplicatedTensorSharding",
         }
     }
@@ -148,7 +148,7 @@ spec_table! {
             /// The sharding of optimiser state.
             optimizer_state_sharding: ReplicatedTensorSharding = "optimizer_state" {
                 what: "optimiser state",
-                effect: "each updates its share of the weights",
+                effect: "each replica updates its share of the weights",
                 collectives: "reduceScatter and allGather around a shorter update",
                 setter: "setOptimizerLocation",
                 option: "replicated_optimizer_state_sharding",
@@ -164,7 +164,7 @@ spec_table! {
             /// The sharding of weights.
             weights_sharding: ReplicatedTensorSharding = "weights" {
                 what: "weights",
-                effect: "each pass gathers them just before they are used",
+                effect: "each pass gathers them directly before their use",
                 collectives: "allGather before operations with weights",
                 setter: "setWeightLocation",
                 option: "",
@@ -180,7 +180,7 @@ spec_table! {
             /// The sharding of gradient accumulators.
             accumulators_sharding: ReplicatedTensorSharding = "accumulators" {
                 what: "gradient accumulators",
-                effect: "each adds up its share of the gradients of all",
+                effect: "each replica accumulates its share of all gradients",
                 collectives: "reduceScatter before every accumulation",
                 setter: "setAccumulatorLocation",
                 option: "",
@@ -224,29 +224,29 @@ spec_table! {
     /// The host: its work and the time that it takes.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct HostSpec {
-        /// Where samples come from: always ready, loaded during the call before (at once or in small
-        /// batches), loaded between calls, or made on the IPU without any host copy
+        /// Source of the samples: always ready, loaded during the previous call (at once or in
+        /// small batches), loaded between calls, or generated on the IPU without host copies
         loader: DataLoaderMode = DataLoaderMode::None => {
             shows_in: "Execution trace: no stream copies when synthetic, else `hostCall/loader`; Summary: Host",
             poptorch: "poptorch.DataLoaderMode",
             popart: "enableSyntheticData",
         }
-        /// Loader processes of an instance that prepare samples side by side
+        /// Data loader processes per instance that prepare samples in parallel
         num_workers: u64 = 1, in SpecKeyType::Integer(1, 1024) => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
             poptorch: "poptorch.DataLoader num_workers",
         }
-        /// Time one worker takes to prepare one sample
+        /// Time for one worker to prepare one sample
         seconds_per_sample: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
-        /// Time one worker takes to cast and scale one sample, unless the IPU does it
+        /// Time for one worker to cast and scale one sample, unless the IPU does it
         /// (`options.normalise_on_ipu`)
         seconds_per_normalisation: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
             applications: "preprocessing on the host or on the IPU",
         }
-        /// Time an instance's loader takes per host call besides its samples
+        /// Time of an instance's loader per host call, excluding its samples
         seconds_per_call: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
@@ -254,12 +254,12 @@ spec_table! {
         copy_bytes_per_second: f64 = 2.5e10, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
-        /// Calls an asynchronous loader may run ahead
+        /// Number of calls that an asynchronous loader may load in advance
         buffer_size: u64 = 3, in SpecKeyType::Integer(1, 1024) => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
             poptorch: "async_options buffer_size",
         }
-        /// Spread of the time a micro-batch takes the host, as a share of its mean
+        /// Spread of the host time per micro-batch, as a share of its mean
         sample_time_spread: f64 = 0.0, in SpecKeyType::RealFrom(0.0, 1.0) => {
             shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second",
         }
@@ -268,13 +268,13 @@ spec_table! {
             shows_in: "Execution trace: callbacks, StreamCopyBegin; Summary: Host",
             popart: "IStepIO callback",
         }
-        /// The framework that calls the program, which decides how long a call takes it and how sure
-        /// that is; `plain` is a program without one
+        /// Framework that calls the program; it determines the time per call and the error of that
+        /// time. `plain` is a program without a framework
         framework: &'static HostPath = &PLAIN_HOST => {
             shows_in: "Execution trace: `hostCall/framework` at the start; Summary: Host",
         }
-        /// Time the framework takes per host call before it launches the program: it checks and
-        /// lays out the arguments; that of `options.host.framework` unless it is set
+        /// Time of the framework per host call before the launch, in which it checks and arranges
+        /// the arguments; by default that of `options.host.framework`
         seconds_per_framework_call: f64 = PLAIN_HOST.call_seconds, in SECONDS, written "" => {
             shows_in: "Execution trace: `hostCall/framework` at the start; Summary: Host",
             poptorch: "PoplarExecutor.__call__",
@@ -284,12 +284,12 @@ spec_table! {
             shows_in: "Execution trace: `hostCall/launch` at the start; Summary: Host",
             poplar: "Engine::run",
         }
-        /// Time until the framework has handed the results of a call back
+        /// Time for the framework to return the results of a call
         seconds_per_return: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/return` at the end; Summary: Host",
         }
-        /// Who fills the stream buffers: callbacks of a framework, or a plain program that connected
-        /// memory of its own
+        /// Source of the stream buffers: callbacks of a framework, or memory that a plain program
+        /// has connected
         streams: StreamConnection = StreamConnection::Framework => {
             shows_in: "Execution trace: StreamCopyMid",
             popart: "IStepIO",
@@ -301,73 +301,73 @@ spec_table! {
         }
         /// Rate of the links of one host, which all its instances and their replicas share
         shared_bytes_per_second: f64 = HOST_LINK_BYTES_PER_SECOND, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
-            shows_in: "Execution trace: StreamCopyBegin where a host has many replicas; Summary: Host",
+            shows_in: "Execution trace: StreamCopyBegin if a host has many replicas; Summary: Host",
         }
-        /// Cores of one host, which its instances share: beyond them, more workers and callback
-        /// threads do not help
+        /// Cores of one host, which its instances share; they limit the number of effective workers
+        /// and callback threads
         cores: u64 = HOST_CORES, in SpecKeyType::Integer(1, 4096), written "128" => {
             shows_in: "Summary: Host, loader alone",
         }
-        /// How an instance calls its stream callbacks: one after the other, by threads of their own,
-        /// or by those and the thread that called
+        /// Threads that run the stream callbacks of an instance: one thread, worker threads, or
+        /// worker threads and the calling thread
         stream_callbacks_multi_thread_mode: MultiThreadMode = MultiThreadMode::SingleThread => {
             shows_in: "Execution trace: callbacks; Summary: Host",
             poplar: "streamCallbacks.multiThreadMode",
         }
-        /// Threads for stream callbacks; 0 for one for each replica
+        /// Worker threads for stream callbacks; 0 for one per replica
         num_worker_threads: u64 = 0, in SpecKeyType::Integer(0, 1024) => {
             shows_in: "Execution trace: callbacks; Summary: Host",
             poplar: "streamCallbacks.numWorkerThreads",
         }
-        /// Instances, the last ones, whose loader and stream callbacks are slower than those of the
-        /// others: busy or older servers
+        /// Number of instances, counted from the last, whose loader and stream callbacks are
+        /// slower, such as on busy or older servers
         slower_instances: u32 = 0, in SpecKeyType::Integer(0, 256) => {
             shows_in: "Summary: Host, replicas; Execution trace: `hostCall/loader`, StreamCopyBegin, External sync",
         }
-        /// How many times as long loader and stream callbacks of a slower instance take
+        /// Factor by which loader and stream callbacks of a slower instance take longer
         slower_instance_factor: f64 = 2.0, in SpecKeyType::RealFrom(1.0, 1000.0) => {
             shows_in: "Summary: Host, replicas",
         }
-        /// Samples of the data set; 0 where epochs do not matter
+        /// Samples in the dataset; 0 to simulate no epochs
         dataset_samples: u64 = 0 => {
             shows_in: "Summary: Host, epochs",
             poptorch: "len(dataset)",
         }
-        /// Times that the data set is gone through
+        /// Number of passes over the dataset
         epochs: u64 = 1, in COUNT => {
             shows_in: "Summary: Host, epochs",
         }
-        /// Leave out the samples of an epoch that do not fill a call; else the last call is padded
+        /// Drop the samples of an epoch that do not fill a call; otherwise the last call is padded
         drop_last: bool = true => {
             shows_in: "Summary: Host, epochs",
             poptorch: "poptorch.DataLoader drop_last",
         }
-        /// The data set is a stream: each worker goes through a part of it, and leaves out what
-        /// does not fill its last batch
+        /// The dataset is iterable: each worker reads a part of it and drops samples that do not
+        /// fill its last batch
         iterable_dataset: bool = false => {
             shows_in: "Summary: Host, epochs",
             poptorch: "torch.utils.data.IterableDataset",
         }
-        /// Samples a worker hands over at once with the asynchronous loader that batches again
+        /// Samples per transfer from a worker with the asynchronous loader that rebatches
         rebatched_worker_size: u64 = 1, in COUNT => {
             shows_in: "Summary: Host, epochs",
             poptorch: "poptorch.DataLoader rebatched_worker_size",
         }
-        /// Time it takes to start one loader process, at the beginning of an epoch
+        /// Time to start one loader process at the beginning of an epoch
         seconds_per_worker_start: f64 = 0.0, in SECONDS => {
             shows_in: "Summary: Host, epochs",
         }
-        /// Keep the loader's processes from one epoch to the next
+        /// Keep the loader processes between epochs
         persistent_workers: bool = false => {
             shows_in: "Summary: Host, epochs",
             poptorch: "poptorch.DataLoader persistent_workers",
         }
-        /// Begin to load when the loader is made, while the program is compiled
+        /// Start loading when the loader is created, while the program compiles
         early_preload: bool = false => {
             shows_in: "Summary: Host, epochs",
             poptorch: "async_options early_preload",
         }
-        /// Go on loading for the next epoch while the last calls of this one run
+        /// Continue loading for the next epoch during the last calls of this epoch
         load_indefinitely: bool = true => {
             shows_in: "Summary: Host, epochs",
             poptorch: "async_options load_indefinitely",
@@ -379,24 +379,24 @@ spec_table! {
     /// The way in which the model is run.
     #[derive(Clone, Debug, PartialEq)]
     pub struct SpecOptions {
-        /// How stages share the IPUs: several micro-batches at once, one after the other, or in
-        /// phases whose weights come from streaming memory, with even and odd IPUs as two sets that
-        /// work and load in turn
+        /// Execution of the stages: pipelined over several micro-batches, sharded (one stage after
+        /// another), or in phases whose weights come from streaming memory. In phases, even and odd
+        /// IPUs are two sets that compute and load in turn
         execution: ExecutionStrategy = ExecutionStrategy::Pipelined => {
-            shows_in: "Execution trace: who works at the same time",
+            shows_in: "Execution trace: IPUs that compute at the same time",
             poptorch: "poptorch.PipelinedExecution / ShardedExecution / ParallelPhasedExecution",
         }
-        /// Blocks or single operations of the model (`layer3/fc2`, `*/norm`) grouped into stages, one
-        /// IPU each unless `ipu` is given; neighbours on one IPU are one stage, but not with
-        /// frameworks and schedules that keep them apart (keras, popxl, interleaved, sequential);
-        /// operations that no stage names go with those whose results they read; empty means
-        /// `auto_stage`
+        /// Blocks or single operations of the model (`layer3/fc2`, `*/norm`) grouped into stages,
+        /// one IPU each unless `ipu` is given. Consecutive stages on one IPU are merged, except
+        /// with frameworks and schedules that keep them separate (keras, popxl, interleaved,
+        /// sequential). An operation that no stage names belongs to the stage of its inputs. Empty:
+        /// `auto_stage` chooses the stages
         stages: Vec<StageSpec> = Vec::new() => {
             shows_in: "Execution trace: stage marks of each lane",
             poptorch: "poptorch.Stage(...).ipu(...)",
         }
-        /// Stages where none are written: one per block, blocks dealt evenly over the IPUs, or the
-        /// fastest of several splits that are tried, the even one among them
+        /// Choice of stages if `stages` is empty: one per block, an equal number of blocks per IPU,
+        /// or the fastest of several tested splits, including the equal one
         auto_stage: AutoStage = AutoStage::AutoIncrement => {
             shows_in: "Execution trace: lengths of the stages; `tilescope simulate --balance`",
             poptorch: "poptorch.AutoStage",
@@ -407,13 +407,13 @@ spec_table! {
             shows_in: "Execution trace: order of passes; Memory: stashes",
             tensorflow: "PipelineSchedule.Grouped / Interleaved / Sequential (TensorFlow)",
         }
-        /// Slots and stashes counted as PopART does, with 2(S-1-s)+1 entries, or as the memory
-        /// guide does, with 2(S-s)+1 (interleaved: S+1)
+        /// Number of slots and stash entries: as in PopART, 2(S-1-s)+1, or as in the memory guide,
+        /// 2(S-s)+1 (interleaved: S+1)
         stash_convention: StashConvention = StashConvention::Popart => {
             shows_in: "Execution trace: slots of the ramp-up; Memory: `…/stash` variables",
         }
-        /// What the backward pass computes again: nothing, each block from its inputs (auto,
-        /// checkpoints), or the whole stage from its inputs
+        /// Activations that the backward pass recomputes: none, those of each block from its inputs
+        /// (auto, checkpoints), or those of the whole stage from its inputs
         recomputation: RecomputationType = RecomputationType::None => {
             shows_in: "Memory: smaller stashes; Execution trace: `…/recompute` steps",
             popart: "autoRecomputation RecomputationType",
@@ -434,127 +434,136 @@ spec_table! {
             tensorflow: "steps_per_execution",
             slider: ("Device iterations", 1024.0),
         }
-        /// Copies of the program that work side by side, over all instances
+        /// Data-parallel replicas of the program, over all instances
         replication_factor: u32 = 1, in SpecKeyType::Integer(1, 256) => {
             shows_in: "Summary: replicas; Execution trace: `…/crossReplicaCopy`; Memory: control and exchange code",
             poptorch: "poptorch.Options.replicationFactor",
             popart: "replicatedGraphCount, globalReplicationFactor",
             slider: ("Replicas", 64.0),
         }
-        /// IPUs that take the place of each one, with the columns of linear layers split over them
+        /// IPUs of a tensor-parallel group, which split the columns of linear layers
         tensor_parallel: u32 = 1, in SpecKeyType::PowerOfTwo(64) => {
-            shows_in: "Execution trace: `…/allGather` behind linear layers, `…/all_reduce` in backward passes",
+            shows_in: "Execution trace: `…/allGather` after linear layers, `…/all_reduce` in \
+            backward passes",
             popart: "tensor parallel execution (popxl replica grouping)",
         }
-        /// Whether the IPUs of a replica share fields and images by rows, with halos from their
-        /// neighbours, in place of stages; auto: where the model has only one block
+        /// Split fields and images by rows over the IPUs of a replica, with halo exchange, instead
+        /// of stages; auto: if the model has only one block
         domain_sharding: DomainSharding = DomainSharding::Auto => {
             shows_in: "Execution trace: all IPUs work on the same step, `…/inter-ipu-copies` between steps",
             applications: "domain sharding (memory and performance optimisation guide)",
         }
-        /// Host processes that share the replicas, each with a loader of its own
+        /// Host processes that share the replicas, each with its own data loader
         num_instances: u32 = 1, in SpecKeyType::Integer(1, 256) => {
-            shows_in: "Summary: samples per second where the host is the limit; notes: global replica offsets",
+            shows_in: "Summary: samples per second if the host is the limit; notes: global replica \
+            offsets",
             poptorch: "poprun --num-instances",
             popart: "enableDistributedReplicatedGraphs, globalReplicaOffset",
         }
-        /// Servers that the host processes run on, each with cores and links of its own
+        /// Servers that run the host processes, each with its own cores and links
         num_hosts: u32 = 1, in SpecKeyType::Integer(1, 64) => {
-            shows_in: "Summary: Host; samples per second where the host is the limit",
+            shows_in: "Summary: Host; samples per second if the host is the limit",
             poptorch: "poprun --host",
         }
-        /// Which IPUs a sync for host or streaming memory stops: all, only the one, or every other
+        /// IPUs that sync for a copy with the host or streaming memory: all, only the copying IPU,
+        /// or every second IPU
         sync_pattern: SyncPattern = SyncPattern::Full => {
-            shows_in: "Execution trace: who waits in External sync; notes: GS1 and GS2",
+            shows_in: "Execution trace: IPUs that wait in External sync; notes: GS1 and GS2",
             poptorch: "poptorch.Options.syncPattern",
             popart: "popart.SyncPattern",
         }
-        /// Whether each replica syncs with the host by itself; else all replicas wait until the host
-        /// is ready for the last of them. Either way they meet where they exchange gradients
+        /// Let each replica sync with the host independently; otherwise all replicas wait until the
+        /// host is ready for the last one. In both cases replicas sync to exchange gradients
         sync_replicas_independently: bool = false => {
             shows_in: "Execution trace: StreamCopyBegin and External sync; Summary: Host, replicas",
             poplar: "target.syncReplicasIndependently",
         }
-        /// Order of the weight updates of several IPUs: one IPU after the other, or side by side, so that copies of optimiser state to and from streaming memory share their syncs
+        /// Order of the weight updates of several IPUs: sequential, or parallel, so that copies of
+        /// optimiser state to and from streaming memory share their syncs
         accumulate_outer_schedule: AccumulateOuterSchedule = AccumulateOuterSchedule::Serial => {
-            shows_in: "Execution trace: remote buffer copies of the updates, who waits in External sync",
+            shows_in: "Execution trace: remote buffer copies of the updates, IPUs that wait in \
+            External sync",
             popart: "AccumulateOuterFragmentSettings schedule",
         }
-        /// Whether sequences of operations that an IPU runs several times are there once, as functions that are called. Without it their steps, names and code are there for each use
+        /// Store sequences of operations that an IPU runs several times once, as functions. Without
+        /// outlining, each use has its own steps, names and code
         enable_outlining: bool = true => {
             shows_in: "Program tree: functions and their calls; Memory: control code, exchange code and vertex state",
             popart: "SessionOptions enableOutlining",
         }
-        /// Whether weights of a model that is not trained are constants of its program instead of
-        /// variables that the host loads (PopART's default; PopTorch loads them)
+        /// Make the weights of an inference model constants of the program (PopART's default)
+        /// instead of variables that the host loads (as in PopTorch)
         constant_weights: bool = false => {
             shows_in: "Memory: weights are constants; less host exchange code",
             popart: "SessionOptions constantWeights",
         }
-        /// Whether copies that follow each other, from or to streaming memory or the host, are one exchange: a sync and a handshake for all of them
+        /// Merge consecutive copies from or to streaming memory or the host into one exchange, with
+        /// one sync and one handshake
         merge_exchange: bool = true => {
             shows_in: "Execution trace: several StreamCopyMid between one StreamCopyBegin and StreamCopyEnd",
             popart: "SessionOptions enableMergeExchange",
         }
-        /// Whether gradients of a stage are added up over the replicas in one collective per element type, rather than in one per tensor
+        /// Reduce the gradients of a stage over the replicas with one collective per element type
+        /// instead of one per tensor
         merge_collectives: bool = false => {
             shows_in: "Execution trace: reduceScatter and allGather around the updates; Memory: exchange and control code",
             popart: "ReplicatedCollectivesSettings mergeAllReduceCollectives, mergeReduceScatterCollectives, mergeAllGatherCollectives",
             tensorflow: "optimizations.maximum_cross_replica_sum_buffer_size",
         }
-        /// Tiles of each IPU set aside for input and output; 0, or an even number from 32
+        /// Tiles of each IPU reserved for I/O; 0, or an even number from 32
         num_io_tiles: u32 = 0, in SpecKeyType::Integer(0, 1470) => {
             shows_in: "Memory: the last tiles; Execution trace: sub-lane of the I/O tiles",
             poptorch: "poptorch.Options.TensorLocations.numIOTiles",
             tensorflow: "io_tiles.num_io_tiles",
             slider: ("I/O tiles", 512.0),
         }
-        /// Host copies of the next micro-batch beside compute: never, within a weight update, or
-        /// across updates
+        /// Overlap of host copies for the next micro-batch with compute: never, within a weight
+        /// update, or across updates
         overlap_io: OverlapIo = OverlapIo::None => {
             shows_in: "Execution trace: StreamCopy beside compute in its sub-lane",
             poptorch: "poptorch.OverlapMode",
             popart: "ExchangeStrategy JustInTime / OverlapInnerLoop / OverlapLoops",
         }
-        /// Micro-batches the host prepares ahead in the stream buffers
+        /// Number of micro-batches that the host prefetches into the stream buffers
         prefetch_depth: u64 = 1, in SpecKeyType::Integer(1, 65_536) => {
             shows_in: "Execution trace: length of StreamCopyBegin; notes: host memory of stream buffers",
             popart: "defaultBufferingDepth, defaultPrefetchBufferingDepth",
             tensorflow: "IPUInfeedQueue prefetch_depth",
         }
-        /// Which micro-batches send their results to the host: by default all in inference, the final one in training; sum adds them up on the IPU
+        /// Micro-batches whose results are returned to the host: by default all in inference and
+        /// the final one in training; sum adds the results on the IPU
         output_mode: OutputMode = OutputMode::Default => {
             shows_in: "Execution trace: `…/copyToHost`",
             poptorch: "poptorch.OutputMode",
             popart: "AnchorReturnType",
         }
-        /// Micro-batches from one sent result to the next with output mode every_n
+        /// Micro-batches between returned results with output mode every_n
         output_return_period: u64 = 1, in COUNT => {
             shows_in: "Execution trace: `…/copyToHost`",
             poptorch: "poptorch.Options.outputMode(OutputMode.EveryN, n)",
         }
-        /// Element type in which samples cross from the host; the IPU casts them to the model's
+        /// Element type in which the host sends samples; the IPU casts them to the model's type
         input_type: StreamInputType = StreamInputType::Model => {
-            shows_in: "Execution trace: bytes of `copyFromHost`, and a Cast behind it",
+            shows_in: "Execution trace: bytes of `copyFromHost`, and a Cast after it",
             applications: "uint8 or half dataset with a cast in the model",
         }
-        /// Element type in which results go to the host; the IPU casts them before
+        /// Element type in which results are returned to the host; the IPU casts them first
         output_type: StreamOutputType = StreamOutputType::Model => {
             shows_in: "Execution trace: a Cast before `…/copyToHost`, and its bytes",
             applications: "half results of the model",
         }
-        /// Which results go to the host: all, or only the loss where there is one
+        /// Results that are returned to the host: all, or only the loss if there is one
         returned_outputs: ReturnedOutputs = ReturnedOutputs::All => {
             shows_in: "Execution trace: `…/copyToHost`; Summary: Host",
             popart: "anchors of the DataFlow",
         }
         /// Scale and shift the samples on the IPU instead of on the host
         normalise_on_ipu: bool = false => {
-            shows_in: "Execution trace: `…/normalise` behind `copyFromHost`",
+            shows_in: "Execution trace: `…/normalise` after `copyFromHost`",
             applications: "normalisation moved into the model",
         }
-        /// Linear layers that `serialize_matmul` applies to (`head/decoder`, `*/ff1`, or blocks), named
-        /// as in stages; empty for all
+        /// Linear layers to which `serialize_matmul` applies (`head/decoder`, `*/ff1`, or blocks),
+        /// named as in `stages`; empty for all
         serialize_matmul_layers: Vec<String> = Vec::new(), written "[]" => {
             shows_in: "Program tree: Repeat around the layer; Memory: smaller temporaries",
             poptorch: "poptorch.SerializedMatMul in one layer",

@@ -19,40 +19,46 @@ spec_table! {
     /// The loads and updates of phases.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ExecutionPhaseSettings {
-        /// Phases that the blocks are dealt over; 0 for as many as `auto_stage` makes stages
+        /// Number of phases over which the blocks are distributed; 0 for one per stage of
+        /// `auto_stage`
         phases: u32 = 0, in SpecKeyType::Integer(0, 4096) => {
             shows_in: "Execution trace: stage marks of each lane",
             popart: "executionPhaseSettings.phases",
         }
-        /// Sets of IPUs that take turns: 2, so that one loads while the other works, or 1, where all
-        /// IPUs work on every phase and only I/O tiles load meanwhile
+        /// Sets of IPUs that take turns. With 2, one set loads while the other computes. With 1,
+        /// all IPUs compute every phase, and only I/O tiles load meanwhile
         stages: u32 = 2, in SpecKeyType::Integer(1, 2) => {
-            shows_in: "Execution trace: who works, remoteLoad in the sub-lane of the I/O tiles",
+            shows_in: "Execution trace: IPUs that compute, remoteLoad in the sub-lane of the I/O \
+            tiles",
             popart: "executionPhaseSettings.stages",
         }
-        /// When weights are loaded: in the phase before (preload), or just before they are read
+        /// Time at which weights are loaded: in the previous phase (preload), or directly before
+        /// their use (on demand)
         weight_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::Preload => {
-            shows_in: "Execution trace: remoteLoad beside the phase before, or in the phase",
+            shows_in: "Execution trace: remoteLoad during the previous phase, or in the phase",
             popart: "executionPhaseSettings.weightIOSchedule",
         }
-        /// When activations that wait for the backward pass are loaded
+        /// Time at which stashed activations are loaded
         activation_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::Preload => {
-            shows_in: "Execution trace: remoteLoad beside the phase before, or in the phase",
+            shows_in: "Execution trace: remoteLoad during the previous phase, or in the phase",
             popart: "executionPhaseSettings.activationIOSchedule",
         }
-        /// When the optimiser's state is loaded; preload needs an update without accumulation
+        /// Time at which optimiser state is loaded; preload requires an update without gradient
+        /// accumulation
         optimizer_state_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::OnDemand => {
-            shows_in: "Execution trace: remoteLoad beside the update before, or in the update; Memory",
+            shows_in: "Execution trace: remoteLoad during the previous update, or in the update; \
+            Memory",
             popart: "executionPhaseSettings.optimizerStateIOSchedule",
         }
-        /// When accumulators are loaded
+        /// Time at which gradient accumulators are loaded
         accumulator_io_schedule: ExecutionPhaseIoSchedule = ExecutionPhaseIoSchedule::Preload => {
-            shows_in: "Execution trace: remoteLoad beside the phase before, or in the phase; Memory",
+            shows_in: "Execution trace: remoteLoad during the previous phase, or in the phase; \
+            Memory",
             popart: "executionPhaseSettings.accumulatorIOSchedule",
         }
-        /// Order of the updates of a phase: weight by weight; loads, sums over the replicas, updates
-        /// and stores of all weights one after the other; or the same with the state loaded at the
-        /// beginning of the phase
+        /// Order of the updates of a phase: weight by weight; or in batches: all loads, reductions
+        /// over replicas, updates and stores; or batches with the state loaded at the start of the
+        /// phase
         schedule: ExecutionPhaseSchedule = ExecutionPhaseSchedule::Interleaving => {
             shows_in: "Execution trace: remote buffer copies of the updates; Memory",
             popart: "executionPhaseSettings.schedule",
@@ -64,8 +70,8 @@ spec_table! {
     /// Parts of a micro-batch that are processed one after the other.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BatchSerializationSettings {
-        /// Equal parts, compute batches, that a phase or stage works on one after the other, with
-        /// the same weights; 0 or 1 for the whole micro-batch at once
+        /// Equal parts (compute batches) that a phase or stage computes one after another with the
+        /// same weights; 0 or 1 for the whole micro-batch at once
         factor: u64 = 0, in SpecKeyType::Integer(0, 1024) => {
             shows_in: "Execution trace: `…/batch0`, `…/batch1`; Memory: smaller activations",
             popart: "batchSerializationSettings.factor",

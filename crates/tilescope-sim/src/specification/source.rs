@@ -64,7 +64,7 @@ impl SpecSource {
             Some(found) if !path.is_file() => Ok(source(spec, found.text.to_string())),
             None if !looks_like_a_file => {
                 let names: Vec<&str> = BUNDLED_SPECS.iter().map(|spec| spec.name).collect();
-                let problem = format!("no file and no bundled spec is called {spec:?}");
+                let problem = format!("there is no file or bundled spec named {spec:?}");
                 Err(SpecError::new(SpecLocation::NotWritten, "", problem).nearest(spec, &names))
             }
             _ if OnnxFile::is_at(path) => {
@@ -121,12 +121,13 @@ impl CalibrationText {
         let mut own = BTreeMap::new();
         SpecText { name: &self.name, text: &self.text }.collect_all(&mut own)?;
         if let Some((path, other)) = own.iter().find(|(path, _)| !is_constant(path)) {
-            let problem = format!("a calibration has the table [{CALIBRATION_TABLE}] only");
+            let problem =
+                format!("a calibration file may only have the table [{CALIBRATION_TABLE}]");
             return Err(SpecError::new(other.location.clone(), path, problem));
         }
         if own.is_empty() {
             let location = SpecLocation::Line { file: self.name.clone(), line: 1 };
-            let problem = "missing table; tilescope calibrate writes it";
+            let problem = "missing table; write the file with tilescope calibrate";
             return Err(SpecError::new(location, CALIBRATION_TABLE, problem));
         }
         settings.retain(|path, _| !is_constant(path));
@@ -223,7 +224,7 @@ fn read(path: &Path, kind: &str) -> Result<String, SpecError> {
         ErrorKind::IsADirectory => {
             refuse(format!("a {kind} is a TOML file, not a directory: {shown}"))
         }
-        ErrorKind::FileTooLarge => refuse(format!("a {kind} may have at most 1 MiB: {shown}")),
+        ErrorKind::FileTooLarge => refuse(format!("a {kind} must not exceed 1 MiB: {shown}")),
         ErrorKind::InvalidData => refuse(format!("a {kind} must be UTF-8 text: {shown}")),
         _ => refuse(format!("cannot read {kind}: {error}: {shown}")),
     })

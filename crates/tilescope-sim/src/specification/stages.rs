@@ -113,7 +113,7 @@ pub(super) fn check(values: &CheckedSpecValues) -> Result<(), SpecError> {
         StagesProblem::NoStage { position, item } => {
             let expected =
                 "a block or an operation, a list of them, or { blocks = [...], ipu = N }";
-            refuse(format!("stage {position}: {expected} is expected, not {}", item.describe()))
+            refuse(format!("stage {position}: expected {expected}, found {}", item.describe()))
         }
         StagesProblem::UnknownKey { position, key } => {
             refuse(format!("stage {position}: unknown key {key:?}"))

@@ -96,9 +96,8 @@ fn a_word_of_an_earlier_version_is_accepted_with_a_warning() {
     let warnings: Vec<String> = spec.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
-        [
-            "spec.toml:4: options.stash_convention: \"seed\" is called \"memory_guide\" now; the next version will refuse it"
-        ]
+        ["spec.toml:4: options.stash_convention: \"seed\" has been renamed to \"memory_guide\"; \
+        the next version will reject it"]
     );
 }
 
@@ -133,7 +132,7 @@ fn errors_name_file_line_key_and_the_nearest_valid_word() {
         ),
         (
             "[model]\nname = \"mnits\"\n",
-            "spec.toml:2: model.name: there is no model \"mnits\"; did you mean mnist?",
+            "spec.toml:2: model.name: unknown model \"mnits\"; did you mean mnist?",
         ),
         (
             "[model]\nname = \"mnist\"\n[target]\nipus = 500\n",
@@ -141,11 +140,11 @@ fn errors_name_file_line_key_and_the_nearest_valid_word() {
         ),
         (
             "[model]\nname = \"mnist\"\ntraining = \"yes\"\n",
-            "spec.toml:3: model.training: expected true or false, found the text \"yes\"",
+            "spec.toml:3: model.training: expected true or false, found the string \"yes\"",
         ),
         (
             "[model]\nname = \"mnist\"\n[options]\nexecution = \"pipelind\"\n",
-            "spec.toml:4: options.execution: expected \"pipelined\", \"sharded\" or \"phased\", found the text \"pipelind\"; did you mean \"pipelined\"?",
+            "spec.toml:4: options.execution: expected \"pipelined\", \"sharded\" or \"phased\", found the string \"pipelind\"; did you mean \"pipelined\"?",
         ),
         (
             "[modle]\n",
@@ -153,7 +152,7 @@ fn errors_name_file_line_key_and_the_nearest_valid_word() {
         ),
         (
             "[model]\nname = \"mnist\"\n[target]\nname = \"mk1\"\n[options]\nnum_io_tiles = 1216\n",
-            "spec.toml:6: options.num_io_tiles: 1216 I/O tiles leave none for compute: mk1 has 1216",
+            "spec.toml:6: options.num_io_tiles: 1216 I/O tiles leave no compute tiles: mk1 has 1216",
         ),
     ];
     for (text, message) in cases {
@@ -226,7 +225,7 @@ fn a_missing_spec_is_reported_as_missing() {
     let message = SpecSource::find("mnist_pipelin", &[]).expect_err("no such spec").to_string();
     assert_eq!(
         message,
-        "no file and no bundled spec is called \"mnist_pipelin\"; did you mean mnist_pipeline?"
+        "there is no file or bundled spec named \"mnist_pipelin\"; did you mean mnist_pipeline?"
     );
     for (beginning, meant) in [("mnist", "mnist_pipeline"), ("bert", "bert_base_pod16")] {
         let message = SpecSource::find(beginning, &[]).expect_err("no such spec").to_string();

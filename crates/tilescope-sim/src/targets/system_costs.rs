@@ -42,7 +42,7 @@ pub struct SystemCosts {
 pub(crate) struct SystemRates {
     /// Rate between the two IPUs of a pair, in each direction.
     pub pair_bytes_per_second: f64,
-    /// Rate up or down the ladder of pairs, in each direction.
+    /// Rate between neighbouring pairs of the ladder, in each direction.
     pub ladder_bytes_per_second: f64,
     /// Rate between racks, per IPU and direction.
     pub gateway_bytes_per_second: f64,

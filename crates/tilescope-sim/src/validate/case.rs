@@ -53,7 +53,7 @@ impl OpBenchmarkCase {
         let share = defaults.available_memory_proportion.get();
         let share = config.real("available-memory-proportion", share)?;
         if !(0.0..=1.0).contains(&share) {
-            let problem = format!("available-memory-proportion: {share} is no share of memory");
+            let problem = format!("available-memory-proportion: {share} is not a share of memory");
             return Err(RowProblem::Malformed(problem));
         }
         let planning = PoplibsOptions {

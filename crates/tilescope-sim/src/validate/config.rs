@@ -24,9 +24,9 @@ impl RowProblem {
 /// The error of words that are not parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConfigTextError {
-    #[error("key=value is expected in config, not {0:?}")]
+    #[error("expected key=value in config, found {0:?}")]
     NotAPair(String),
-    #[error("{0} comes twice in config")]
+    #[error("{0} is set twice in config")]
     Repeated(String),
 }
 
@@ -88,7 +88,7 @@ impl RowConfig {
         match self.numbers(key)?[..] {
             [] => Ok(default),
             [number] => Ok(number),
-            _ => Err(RowProblem::Malformed(format!("{key}: one number is expected"))),
+            _ => Err(RowProblem::Malformed(format!("{key}: expected one number"))),
         }
     }
 
@@ -104,7 +104,7 @@ impl RowConfig {
         let sizes = self.numbers(key)?;
         if sizes.len() > MAX_DIMS {
             return Err(RowProblem::Unsupported(format!(
-                "{key}: no more than three dimensions exist"
+                "{key}: expected at most three dimensions"
             )));
         }
         Ok(sizes)
@@ -121,7 +121,7 @@ impl RowConfig {
             [] => Ok(vec![default; count]),
             [all] => Ok(vec![*all; count]),
             each if each.len() == count => Ok(each.to_vec()),
-            _ => Err(RowProblem::Malformed(format!("{key}: one number or {count} are expected"))),
+            _ => Err(RowProblem::Malformed(format!("{key}: expected 1 or {count} numbers"))),
         }
     }
 
@@ -157,7 +157,7 @@ impl RowConfig {
         if self.words.contains_key(key) {
             Ok(())
         } else {
-            Err(RowProblem::Malformed(format!("config lacks {key}")))
+            Err(RowProblem::Malformed(format!("config has no {key}")))
         }
     }
 

@@ -155,7 +155,7 @@ pub const FAMILIES: &[OperationFamily] = &[
     },
     OperationFamily {
         name: "vertex",
-        about: "vertex alone on its tile, by the name that Poplar gives its type",
+        about: "a single vertex on a tile, by its Poplar type name",
         keys: &["vertex", "rows", "in-channels", "out-channels", "conv-groups"],
         has_passes: false,
         measured: MeasuredPart::Vertex(vertex::cycles),
@@ -190,7 +190,7 @@ impl OperationFamily {
                 || self.keys.contains(&key)
                 || self.has_passes && passes::PASS_KEYS.contains(&key);
             if !is_known {
-                let problem = format!("{}: parameter {key} is not simulated", self.name);
+                let problem = format!("{}: parameter {key} is not supported", self.name);
                 return Err(RowProblem::Unsupported(problem));
             }
         }

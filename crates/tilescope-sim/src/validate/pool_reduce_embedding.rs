@@ -27,13 +27,12 @@ pub(crate) fn reduction(
     let shape = config.numbers("shape")?;
     let dims = config.numbers("dims")?;
     if let Some(axis) = dims.iter().find(|axis| **axis >= shape.len() as u64) {
-        return Err(RowProblem::Malformed(format!("dims: there is no dimension {axis} in shape")));
+        return Err(RowProblem::Malformed(format!("dims: shape has no dimension {axis}")));
     }
     let axes: Vec<usize> = dims.iter().map(|axis| list_length(*axis)).collect();
     let name = config.text("operation").unwrap_or("ADD");
-    let operation = ReduceOperation::find(name).ok_or_else(|| {
-        RowProblem::Malformed(format!("operation: there is no reduction {name:?}"))
-    })?;
+    let operation = ReduceOperation::find(name)
+        .ok_or_else(|| RowProblem::Malformed(format!("operation: unknown reduction {name:?}")))?;
     let [update, scaled] = [config.flag("update", false)?, config.real("scale", 1.0)? != 1.0];
     let mut operands = vec![case.tensor("input", TensorRole::Input, &shape, dtype)?];
     if update {
@@ -92,7 +91,7 @@ fn pool(config: &RowConfig) -> Result<PoolOp, RowProblem> {
         Some("avg") => PoolingType::Average,
         Some("sum") => PoolingType::Sum,
         Some(other) => {
-            return Err(RowProblem::Malformed(format!("pooling-type: no pooling {other:?}")));
+            return Err(RowProblem::Malformed(format!("pooling-type: unknown pooling {other:?}")));
         }
     };
     let windows = (0..dimensions).map(|d| PoolWindow {
@@ -116,7 +115,7 @@ pub(crate) fn embedding(
     let mut case = OpBenchmarkCase::new(config, chip, passes.update)?.with_code();
     config.require_key("shape")?;
     let [rows, width] = config.numbers("shape")?[..] else {
-        return Err(RowProblem::Malformed("shape: rows and columns are expected".to_string()));
+        return Err(RowProblem::Malformed("shape: expected rows and columns".to_string()));
     };
     let lookups = config.required("num-indices")?;
     let dtype = config.dtype("data-type", DType::Half)?;

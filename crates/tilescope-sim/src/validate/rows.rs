@@ -40,16 +40,13 @@ enum RowTextError {
     NoRows,
     #[error("column {0} is missing")]
     MissingColumn(&'static str),
-    #[error("{column} is missing: {fields} fields of at least {needed}")]
+    #[error("{column} is missing: the row has {fields} fields and needs at least {needed}")]
     MissingField { column: &'static str, fields: usize, needed: usize },
-    #[error("unknown family {name:?}; known are {}", known_families())]
+    #[error("unknown family {name:?}; known: {}", known_families())]
     UnknownFamily { name: String },
-    #[error(
-        "unknown target {name:?}: rows are measured on real chips; known are {}",
-        known_targets()
-    )]
+    #[error("unknown target {name:?}; rows are measured on real chips; known: {}", known_targets())]
     UnknownTarget { name: String },
-    #[error("{column}: a whole number above 0 is expected, not {text:?}")]
+    #[error("{column}: expected a whole number above 0, found {text:?}")]
     NotMeasured { column: &'static str, text: String },
     #[error("a quote is not closed")]
     OpenQuote,

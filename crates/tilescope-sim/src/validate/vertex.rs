@@ -23,7 +23,7 @@ pub(super) fn cycles(config: &RowConfig, chip: &'static Chip) -> Result<Cycles, 
     let out_channels = config.required("out-channels")?;
     let conv_groups = config.number("conv-groups", 1)?;
     if rows == 0 || conv_groups == 0 {
-        return Err(RowProblem::Unsupported("a vertex without outputs does not run".to_owned()));
+        return Err(RowProblem::Unsupported("a vertex must have outputs".to_owned()));
     }
     let ConvMethod::Amp { conv_units } = vertex.method else {
         return Err(unknown_vertex(vertex.method.name()));
@@ -76,7 +76,7 @@ fn conv_1x1(name: &str) -> Result<ConvVertexType, RowProblem> {
 
 fn unknown_vertex(name: &str) -> RowProblem {
     RowProblem::Unsupported(format!(
-        "vertex: {name} is not simulated alone; known is \
+        "vertex: {name} cannot be simulated alone; known: \
          {KNOWN_VERTEX}<half,half,true,false,16,4,false> and the like"
     ))
 }
@@ -86,5 +86,5 @@ fn whole_groups(key: &str, channels: u64, group: u64) -> Result<(), RowProblem> 
     if channels > 0 && channels.is_multiple_of(group) {
         return Ok(());
     }
-    Err(RowProblem::Unsupported(format!("{key}: the vertex takes multiples of {group}")))
+    Err(RowProblem::Unsupported(format!("{key}: the vertex requires multiples of {group}")))
 }

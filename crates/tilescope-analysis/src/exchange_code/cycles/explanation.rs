@@ -16,7 +16,7 @@ pub struct ExchangeLine {
 }
 
 /// The reason for figures that need an execution.
-const NOT_RUN: &str = "None of its executions was recorded.";
+const NOT_RUN: &str = "Its executions were not recorded.";
 
 /// Explains the cycles of an exchange and their lower bound, with figures in the format `numbers`.
 pub fn explain_exchange(
@@ -61,7 +61,7 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
     let alone = machine.limits.bytes_per_cycle(MachineInterface::TileSend).unwrap_or_default();
     let shared = if traffic.received > traffic.sent {
         let shared = machine.limits.bytes_per_cycle(MachineInterface::Tile).unwrap_or_default();
-        format!(", {shared} for what another tile on its bus can receive too")
+        format!(", {shared} for data that another tile on its bus also receives")
     } else {
         String::new()
     };
@@ -70,7 +70,7 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
 
 /// The busiest tile and its bytes: `tile 7 sends 2 KiB`.
 fn busiest_words(tile: Option<BusiestTile>, verb: &str, numbers: NumberFormat) -> String {
-    let Some(of) = tile else { return format!("none {verb} anything") };
+    let Some(of) = tile else { return format!("no tile {verb} data") };
     format!("tile {} {verb} {}", grouped(of.tile.into()), numbers.bytes(of.bytes.0))
 }
 
@@ -79,10 +79,10 @@ fn why_unknown(of: &ExchangeCycles, machine: &Machine) -> &'static str {
     match (of.kind, of.traffic) {
         (ProgramKind::DoExchange, None) => "The traffic of each tile is not recorded.",
         (ProgramKind::DoExchange, Some(_)) if !knows_speed => {
-            "The exchange speed of tiles of this machine is unknown."
+            "The exchange rate of this machine's tiles is unknown."
         }
         _ if of.run.is_none_or(|run| run.executions == 0) => NOT_RUN,
-        _ => "The bytes of its steps, or the speed of the interface, are not recorded.",
+        _ => "The report does not record the bytes of its steps, or the rate of the interface.",
     }
 }
 
@@ -95,8 +95,8 @@ fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
         None => (None, NOT_RUN.to_owned()),
         Some((run, Err(unknown))) => (None, unknown.sentence(run.executions)),
         Some((_, Ok(of))) => {
-            let mut sentence = "Cycles from the first to the last tile that is done with the step \
-                                before, on average"
+            let mut sentence = "Mean cycles between the first and the last tile to finish the \
+            previous step"
                 .to_owned();
             match of.last {
                 Some(tile) => {
@@ -137,7 +137,7 @@ fn transfer(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
                 steps => format!("{} executions", grouped(steps)),
             };
             let ipu = of.ipu;
-            format!("{all}, after the last one has arrived, on average over {steps} on IPU {ipu}.")
+            format!("{all}, after the last tile has arrived; mean over {steps} on IPU {ipu}.")
         }
     };
     let value = run.map(|run| cycles(run.mean_transfer()));
@@ -149,10 +149,10 @@ fn avoidable(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
     let internal = of.kind == ProgramKind::DoExchange;
     let sentence = match (value, run) {
         (Some(Cycles::ZERO), _) if internal => {
-            "None: its busiest tile moves data all the time. Only spreading the data over more \
-             tiles would make it faster."
+            "None: its busiest tile transfers data all the time. To make it faster, spread the \
+             data over more tiles."
         }
-        (Some(Cycles::ZERO), _) => "None: it moves data at full speed.",
+        (Some(Cycles::ZERO), _) => "None: it transfers data at full rate.",
         (Some(_), _) => "(Transfer - lower bound) x executions, in the whole run.",
         (None, Some(_)) => "No lower bound known.",
         (None, None) => NOT_RUN,
@@ -167,6 +167,6 @@ fn balance(of: &ExchangeCycles) -> &'static str {
              wait for."
         }
         (ProgramKind::DoExchange, None) => "The traffic of each tile is not recorded.",
-        _ => "Its bytes go over an interface that all tiles of the IPU share.",
+        _ => "All tiles of the IPU share the interface for its bytes.",
     }
 }

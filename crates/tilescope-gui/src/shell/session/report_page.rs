@@ -48,11 +48,11 @@ impl ReportPage {
         let report = opened.report.path();
         let (mut notes, mut message) = ReportNotes::read(notes_files(report));
         if is_remote(report) {
-            let told = match &opened.notes_there {
+            let remote_message = match &opened.notes_there {
                 Ok(words) => notes.take_in(words.as_deref(), (report, &opened.path)),
                 Err(problem) => Some(format!("Bookmarks could not be read: {problem}")),
             };
-            message = message.or(told);
+            message = message.or(remote_message);
         }
         let page = Self {
             tab: ReportTab::new(opened, notes, view, selection),

@@ -127,10 +127,10 @@ impl WindowDialogs {
 
     /// Reports the end of a simulation to the open dialog. Returns true if that dialog started it.
     pub(super) fn model_simulation_ended(&mut self, ended: &SimulationOutcome) -> bool {
-        let told = self.model.as_mut().is_some_and(|dialog| dialog.ended(ended));
+        let handled = self.model.as_mut().is_some_and(|dialog| dialog.ended(ended));
         let closed = self.closed_model.as_mut().is_some_and(|dialog| dialog.ended(ended));
-        debug_assert!(!(told && closed), "one simulation has one dialog");
-        told
+        debug_assert!(!(handled && closed), "one simulation has one dialog");
+        handled
     }
 
     /// Takes the visible search for painting; it must be [put back](Self::put_search_back).

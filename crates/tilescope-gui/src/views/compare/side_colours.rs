@@ -22,7 +22,7 @@ const fn pair(source: u32, target: u32) -> SideColours {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the colours of the two sides, told apart by every eye"
+    reason = "the colours of the two sides, distinguishable with every colour vision"
 )]
 const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)

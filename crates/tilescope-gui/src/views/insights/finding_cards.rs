@@ -112,9 +112,9 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
     let price = small(format!("Cost: {}", proposal.cost)).weak();
     ui.add(Label::new(price).wrap());
     if let Some(tried) = &finding.measured {
-        let colour = if finding.was_in_vain() { palette.weak_text } else { palette.text };
+        let colour = if finding.had_no_gain() { palette.weak_text } else { palette.text };
         let words = small(capitalised(&tried.text(finding.subject))).color(colour);
-        let words = if finding.was_in_vain() { words } else { words.strong() };
+        let words = if finding.had_no_gain() { words } else { words.strong() };
         ui.add(Label::new(words).wrap());
     }
     apply

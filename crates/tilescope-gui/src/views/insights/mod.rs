@@ -150,8 +150,8 @@ impl InsightsView {
                     InsightsFilter::All => true,
                     InsightsFilter::Only(subject) => finding.subject == subject,
                 });
-                let (in_vain, found): (Vec<&InsightFinding>, Vec<_>) =
-                    found.partition(|finding| finding.was_in_vain());
+                let (without_gain, found): (Vec<&InsightFinding>, Vec<_>) =
+                    found.partition(|finding| finding.had_no_gain());
                 let (first, aside): (Vec<&InsightFinding>, Vec<_>) =
                     found.iter().partition(|finding| finding.subject == shown.verdict.first);
                 let mut click = findings_ui(ui, &first, (1, columns));
@@ -170,10 +170,10 @@ impl InsightsView {
                     let text = "No rule found a problem in what was recorded.";
                     ui.weak(text);
                 }
-                if !in_vain.is_empty() {
-                    let title = format!("Tested, no gain ({})", in_vain.len());
+                if !without_gain.is_empty() {
+                    let title = format!("Tested, no gain ({})", without_gain.len());
                     CollapsingHeader::new(title).show(ui, |ui| {
-                        let below = findings_ui(ui, &in_vain, (found.len() + 1, columns));
+                        let below = findings_ui(ui, &without_gain, (found.len() + 1, columns));
                         click = click.or(below);
                     });
                 }

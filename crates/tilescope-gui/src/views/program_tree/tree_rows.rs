@@ -244,8 +244,9 @@ fn line_ui(
                  over all occurrences."
         )
     });
-    let told: Vec<String> = [short, share, several].into_iter().flatten().collect();
-    let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
+    let hints: Vec<String> = [short, share, several].into_iter().flatten().collect();
+    let response =
+        if hints.is_empty() { response } else { response.on_hover_text(hints.join("\n")) };
     (response, clicked)
 }
 

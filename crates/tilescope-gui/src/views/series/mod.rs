@@ -55,9 +55,9 @@ struct ReadingSeries {
 impl ReadingSeries {
     fn start(context: &Context, paths: Vec<PathBuf>) -> Result<Self, String> {
         let progress = Arc::new(ReadingProgress::default());
-        let told = progress.clone();
+        let shared_progress = progress.clone();
         let repaint = context.clone();
-        let read = move || read(&paths, &told, &repaint);
+        let read = move || read(&paths, &shared_progress, &repaint);
         let task = BackgroundTask::start("series", context, read).map_err(|e| e.to_string())?;
         Ok(Self { task, progress })
     }

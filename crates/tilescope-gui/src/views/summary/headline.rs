@@ -57,8 +57,8 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
     let exactly = if exact.is_empty() { String::new() } else { format!(" ({exact})") };
-    let told = format!("{title}: {value}{exactly}");
-    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &told));
+    let label = format!("{title}: {value}{exactly}");
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &label));
     let stroke = Stroke::new(1.0, if *bad { palette.error } else { palette.rule });
     let corner = CornerRadius::same(8);
     ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);

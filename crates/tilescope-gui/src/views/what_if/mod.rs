@@ -192,14 +192,14 @@ impl WhatIfPanel {
         if let Some(tried) = changed {
             self.notes.tried = tried;
         }
-        let told = match self.notes.save() {
+        let status = match self.notes.save() {
             Ok(message) => message.map(StatusMessage::warning),
             Err(error) => Some(StatusMessage::error(error.to_string())),
         };
         // The stored list includes the variants of other windows.
         let original = self.original.as_deref().unwrap_or_default();
         self.history.add_from_notes(original, &self.notes.tried);
-        told
+        status
     }
 
     /// Sets or clears the path of the measured program's spec.

@@ -50,7 +50,10 @@ impl Report {
                     let claimed = claimed.0;
                     let held = held.0;
                     let name = category.name();
-                    format!("tile {tile}: programs have {claimed} B of {name}, the tile {held} B")
+                    format!(
+                        "tile {tile}: programs account for {claimed} B of {name}, but the tile has \
+                         {held} B"
+                    )
                 });
             }
         }

@@ -30,15 +30,17 @@ impl Report {
                 let before = written.rows;
                 let now = now.rows;
                 let rows = if before == now {
-                    format!("rows of part {part} have changed, {now} as before")
+                    format!("rows of part {part} have changed; their number is still {now}")
                 } else {
-                    format!("part {part} has {now} rows, {before} were written")
+                    format!("part {part} has {now} rows, but {before} were written")
                 };
-                format!("{table} is not as it was written: {rows}")
+                format!("{table} has changed since it was written: {rows}")
             });
         }
         for (table, part) in now.keys().filter(|part| !written.contains_key(part)) {
-            law.check(false, || format!("{table} is not as it was written: part {part} is new"));
+            law.check(false, || {
+                format!("{table} has changed since it was written: part {part} is new")
+            });
         }
         Ok(())
     }

@@ -254,7 +254,8 @@ impl<'a> DataFlowCheck<'a> {
         if !is_grouped && let Some((at, record)) = on_ipus.first() {
             let words = self.words(*at, record);
             let ipus = ipus.iter().map(IpuId::to_string).collect::<Vec<_>>().join(", ");
-            self.ungrouped.add(|| format!("{words} joins IPUs {ipus}, which are no sync group"));
+            self.ungrouped
+                .add(|| format!("{words} joins IPUs {ipus}, which do not form a sync group"));
         }
     }
 
@@ -265,8 +266,9 @@ impl<'a> DataFlowCheck<'a> {
         let all = self.replicas.len();
         let came = on_ipus.chunk_by(|one, other| one.0.class == other.0.class).count();
         if came != all {
-            self.apart
-                .add(|| format!("{words} joins replicas; {came} of {all} classes come to it"));
+            self.apart.add(|| {
+                format!("{words} joins replicas, but only {came} of {all} classes reach it")
+            });
         }
         let mut check_cycles = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
             let cycles = on_ipus.iter().map(|(_, record)| cycle(record));
@@ -299,7 +301,7 @@ impl<'a> DataFlowCheck<'a> {
         let waited = syncs.iter().all(|sync| sync.is_some() && Some(sync) == syncs.first());
         if !waited {
             let words = self.words(*at, record);
-            self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
+            self.unsynced.add(|| format!("{words} joins IPUs that have not waited for each other"));
         }
         let is_send = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
         for wanted in [true, false] {
@@ -332,11 +334,11 @@ impl<'a> DataFlowCheck<'a> {
         }
         if role.meets_replicas && sync.is_some_and(|sync| !sync.joins_replicas) {
             let words = self.words(at, record);
-            self.apart.add(|| format!("{words} follows a sync of one replica alone"));
+            self.apart.add(|| format!("{words} follows a sync of one replica only"));
         }
         if role.is_collective && sync.is_some_and(|sync| !sync.joins_group) {
             let words = self.words(at, record);
-            self.outside.add(|| format!("{words} follows a sync of less than its sync group"));
+            self.outside.add(|| format!("{words} follows a sync of only part of its sync group"));
         }
     }
 
@@ -384,7 +386,7 @@ impl BufferAccess<'_> {
         let Some(held) = state.take(buffer) else {
             flow.is_empty = true;
             if kind == DataAccessKind::Read {
-                found.add(|| format!("{words} reads {name}, which nobody wrote"));
+                found.add(|| format!("{words} reads {name} before it is written"));
             }
             return;
         };
@@ -392,7 +394,10 @@ impl BufferAccess<'_> {
             && before != here
         {
             found.add(|| {
-                format!("{words} reads {name} of micro-batch {here}, the rest of {before}")
+                format!(
+                    "{words} reads {name} of micro-batch {here}, but its other inputs are of \
+                     micro-batch {before}"
+                )
             });
         }
         flow.micro_batch = flow.micro_batch.or(held.micro_batch);
@@ -400,7 +405,9 @@ impl BufferAccess<'_> {
         let since = held.since;
         if since > start {
             found.add(|| {
-                format!("{words} reads {name} at cycle {start}, which is written until {since}")
+                format!(
+                    "{words} reads {name} at cycle {start}, but it is written until cycle {since}"
+                )
             });
         }
     }
@@ -418,12 +425,16 @@ impl BufferAccess<'_> {
         // Micro-batches replace each other, but loading weights that are already there is a
         // mistake.
         if flow.is_load && buffer.persistent && state.now.is_some() {
-            found.add(|| format!("{words} loads {name}, which is there already"));
+            found.add(|| format!("{words} loads {name}, which is already loaded"));
         }
         // Tiles that work in place read and write in one step.
         let until = state.read_by_others_until(record);
         if until > start && !buffer.is_stash() {
-            found.add(|| format!("{words} overwrites {name} at cycle {start}, read until {until}"));
+            found.add(|| {
+                format!(
+                    "{words} overwrites {name} at cycle {start}, but it is read until cycle {until}"
+                )
+            });
         }
         let micro_batch = flow.micro_batch.filter(|_| !buffer.persistent);
         if let Some(late) = micro_batch.filter(|late| state.was_sent(buffer, *late)) {
@@ -431,7 +442,7 @@ impl BufferAccess<'_> {
         }
         let fits = state.put(buffer, HeldData { micro_batch, since: record.range.end });
         if !fits {
-            found.add(|| format!("{words} puts more than {entries} into {name}"));
+            found.add(|| format!("{words} stores more than {entries} entries in {name}"));
         }
     }
 }

@@ -28,8 +28,8 @@ impl Report {
                     let set = &set.name;
                     let kind = &kind.name;
                     format!(
-                        "{set}: {kind} do {flops} FLOPs in {cycles} cycles of their tiles, which \
-                         do {rate} a cycle at most"
+                        "{set}: {kind} perform {flops} FLOPs in {cycles} tile cycles, but the peak \
+                         is {rate} FLOPs per cycle"
                     )
                 });
             }

@@ -47,7 +47,7 @@ impl Report {
                             let sent = of.bytes_out.0;
                             format!(
                                 "program {id}: tile {tile} receives {received} B and sends {sent} \
-                                 B in {taken} cycles, and needs {needed:.1}"
+                                 B in {taken} cycles, but needs {needed:.1}"
                             )
                         });
                         // The next tiles may take the same time.

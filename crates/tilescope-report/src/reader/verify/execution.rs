@@ -39,15 +39,15 @@ impl Report {
                 let Some((id, program)) =
                     totals.program.and_then(|id| Some((id, programs.get(id)?)))
                 else {
-                    law.check(false, || format!("IPU {ipu}: steps of no program"));
+                    law.check(false, || format!("IPU {ipu}: steps without a program"));
                     continue;
                 };
                 law.check(totals.is_of(program.kind, program.stream), || {
                     let kind = totals.kind().name();
-                    format!("IPU {ipu}: {kind} steps of program {}, of another type", id.0)
+                    format!("IPU {ipu}: {kind} steps of program {}, which has another type", id.0)
                 });
                 law.check(program.ipu.is_none_or(|own| own == ipu), || {
-                    format!("IPU {ipu}: steps of program {}, which is of another IPU", id.0)
+                    format!("IPU {ipu}: steps of program {}, which belongs to another IPU", id.0)
                 });
                 let is_alone = lanes_of.get(&(id, lane.info.class, ipu)) == Some(&1);
                 if self.has(ReportPart::Exchanges) && is_alone {
@@ -55,7 +55,11 @@ impl Report {
                     let scale = |bytes: Bytes| bytes.saturating_mul(totals.steps);
                     let moved = (totals.bytes_in, totals.bytes_out);
                     law.check(moved == (scale(once.bytes_in), scale(once.bytes_out)), || {
-                        format!("IPU {ipu}: program {} moves other bytes than its exchange", id.0)
+                        format!(
+                            "IPU {ipu}: program {} moves a different number of bytes than its \
+                             exchange",
+                            id.0
+                        )
                     });
                 }
             }
@@ -105,8 +109,8 @@ impl Report {
                     let cycles = totals.cycles.0;
                     let name = interface.name();
                     format!(
-                        "IPU {ipu}: program {program} moves {bytes} B in {cycles} cycles, the \
-                         {name} interface {most:.2} B a cycle"
+                        "IPU {ipu}: program {program} moves {bytes} B in {cycles} cycles, but the \
+                         {name} interface transfers at most {most:.2} B per cycle"
                     )
                 });
             }

@@ -159,7 +159,7 @@ fn check_cycles(
     }
     findings.add(|| {
         format!(
-            "{} is from {} to {}, its steps from {} to {}",
+            "{} spans {} to {}, but its steps span {} to {}",
             mark.label, found.start.0, found.end.0, start.0, end.0
         )
     });

@@ -28,7 +28,7 @@ impl LateMarks {
         if end > steps {
             self.findings.add(|| {
                 let label = cells.text(label).unwrap_or_else(|| "a mark".to_owned());
-                format!("{label} ends before step {end}, but there are {steps}")
+                format!("{label} ends before step {end}, but the run has {steps} steps")
             });
         }
     }
@@ -92,16 +92,14 @@ impl Report {
         })?;
         law.check(last + 1 == count, || "ids of marks are not 0, 1, 2, …".to_owned());
         law.check(broken == 0, || format!("there are {broken} marks without length, IPU or kind"));
-        law.check(misplaced == 0, || format!("mark_chunks hold {misplaced} marks of others"));
+        law.check(misplaced == 0, || format!("mark_chunks has {misplaced} marks in wrong chunks"));
         let columns = ["kind", "count", "longest_cycles"];
-        let told = self.db.list(SelectQuery::all("mark_kinds", &columns), |cells| {
+        let recorded = self.db.list(SelectQuery::all("mark_kinds", &columns), |cells| {
             let longest = u64::try_from(cells.int(2)?).ok()?;
             Some((cells.text(0)?, (cells.int(1)?, Cycles(longest))))
         })?;
-        let told: BTreeMap<_, _> = told.into_iter().flatten().collect();
-        law.check(told == kinds, || {
-            "mark_kinds has kinds of which there are other marks".to_owned()
-        });
+        let recorded: BTreeMap<_, _> = recorded.into_iter().flatten().collect();
+        law.check(recorded == kinds, || "mark_kinds does not match the marks".to_owned());
         late.tell(law.found);
         for problem in self.mark_row_problems()? {
             law.check(false, || problem.clone());

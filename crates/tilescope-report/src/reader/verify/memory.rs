@@ -119,7 +119,7 @@ impl FreedBuffers {
         let step = steps.iter().find(|step| life.start <= **step && **step + 1 < life.end)?;
         let Range { start, end } = life;
         let name = &variable.name;
-        Some(format!("{name} lives in steps {start}..{end}, and is given up in step {step}"))
+        Some(format!("{name} is live in steps {start}..{end}, but is released in step {step}"))
     }
 }
 
@@ -172,7 +172,7 @@ impl Report {
                 law.check(life.start < life.end && life.end as usize <= steps, || {
                     let name = &variable.name;
                     let life = format!("{}..{}", life.start, life.end);
-                    format!("{name} lives in steps {life} of {steps}")
+                    format!("{name} is live in steps {life} of {steps}")
                 });
             }
             match variables.last() {
@@ -194,7 +194,10 @@ impl Report {
         let mut law = InvariantCheck::new("variables_add_up", found);
         for (step, (live, sum)) in liveness.iter().zip(running_sums(&sums.live)).enumerate() {
             law.check(i128::from(live.bytes.0) == sum, || {
-                format!("liveness step {step} has {} B, its variables {sum} B", live.bytes.0)
+                format!(
+                    "liveness step {step} has {} B, but its variables have {sum} B",
+                    live.bytes.0
+                )
             });
         }
         if self.has(ReportPart::Regions) {
@@ -235,7 +238,7 @@ impl Report {
                 law.check(i128::from(recorded.0) == sum, || {
                     let tile = tiles.first;
                     let recorded = recorded.0;
-                    format!("tile {tile}: {recorded} B {name}, by its variables {sum} B")
+                    format!("tile {tile}: {recorded} B {name}, but its variables have {sum} B")
                 });
             };
             for tile in tiles.indices() {

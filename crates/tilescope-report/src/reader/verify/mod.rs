@@ -92,9 +92,9 @@ impl Findings {
     }
 
     fn add_to(self, check: &mut InvariantCheck) {
-        let told = self.texts.len();
+        let kept = self.texts.len();
         self.texts.into_iter().for_each(|text| check.check(false, || text));
-        check.broken += self.count - told;
+        check.broken += self.count - kept;
     }
 }
 
@@ -240,7 +240,7 @@ impl Report {
                 law.check(agrees, || {
                     let Bytes(sum) = owned.iter().map(|share| share.bytes).sum();
                     let Bytes(total) = memory.excluding_gaps();
-                    format!("tile {tile}: categories have {sum} B, the tile has {total} B")
+                    format!("tile {tile}: categories have {sum} B, but the tile has {total} B")
                 });
             }
         }
@@ -337,8 +337,8 @@ impl Report {
         let classes = self.replica_classes()?;
         let count = trace.classes().count();
         law.check(!is_ours || count == classes.classes.len().max(1), || {
-            let told = classes.classes.len();
-            format!("there are {told} classes of replicas, and lanes of {count}")
+            let listed = classes.classes.len();
+            format!("there are {listed} classes of replicas, but lanes of {count}")
         });
         let classes = (&classes, count);
         let rings = self.replica_rings()?;
@@ -378,15 +378,13 @@ impl Report {
         let end = i64::try_from(trace.range().end.0).unwrap_or(i64::MAX);
         law.check(cycles == Some(end), || {
             let found = cycles.map_or("no".to_owned(), |cycles| cycles.to_string());
-            format!("execution_cycle_totals has {found} cycles, the trace {end}")
+            format!("execution_cycle_totals has {found} cycles, but the trace has {end}")
         });
         self.verify_steps(&lanes, &mut law)?;
         mark_cycles.tell(&mut law);
         let steps = self.step_count()?;
-        let told = self.meta.get("steps").and_then(|told| told.parse().ok());
-        law.check(told == Some(steps), || {
-            format!("meta does not say that there are {steps} steps")
-        });
+        let recorded = self.meta.get("steps").and_then(|recorded| recorded.parse().ok());
+        law.check(recorded == Some(steps), || format!("meta does not record {steps} steps"));
         let last = lanes.iter().filter_map(|lane| lane.last).map(|(step, _)| step).max();
         if has_rows {
             return self.verify_rows(&trace, &mut law, &mut |id| {

@@ -124,8 +124,8 @@ impl<'a> ReplicaLinkCheck<'a> {
             let cycle = at.unwrap_or_default();
             self.overloaded.add(|| {
                 format!(
-                    "at cycle {cycle} programs {programs} together move {rate:.2} B a cycle over the \
-                     links from IPU {from} to {to} of the machine"
+                    "at cycle {cycle} programs {programs} together move {rate:.2} B per cycle over \
+                     the links from IPU {from} to {to} of the machine"
                 )
             });
         }
@@ -170,8 +170,8 @@ impl<'a> ReplicaLinkCheck<'a> {
                 law.check(holds, || {
                     let needed = needed.unwrap_or_default();
                     format!(
-                        "IPU {ipu}: program {} takes {cycles} cycles, the links between replicas need \
-                         {needed:.0} for what it sends",
+                        "IPU {ipu}: program {} takes {cycles} cycles, but the links between \
+                         replicas need {needed:.0} for its data",
                         program.0
                     )
                 });

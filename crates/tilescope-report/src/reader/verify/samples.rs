@@ -54,9 +54,7 @@ impl Report {
                     });
                 }
             }
-            law.check(by_step.next().is_none(), || {
-                "samples of steps that there are not".to_owned()
-            });
+            law.check(by_step.next().is_none(), || "samples of steps that do not exist".to_owned());
             first = last + 1;
         }
         Ok(())

@@ -115,13 +115,13 @@ const BROKEN_ROWS: [(&str, &str, &str); 21] = [
     (
         "meta",
         "key NOT IN ('format', 'generator', 'layout', 'onnx', 'slice', 'spec', 'steps')",
-        "facts of no known name",
+        "unknown facts",
     ),
-    ("meta", "key = 'layout' AND value NOT IN ('rows', 'columns')", "layouts of no known name"),
+    ("meta", "key = 'layout' AND value NOT IN ('rows', 'columns')", "unknown layouts"),
     (
         "target",
         "tiles_per_ipu * ipus_per_replica != (SELECT total(1) FROM tiles)",
-        "machines of other than the listed tiles",
+        "machines whose number of tiles differs from the listed tiles",
     ),
     (
         "target",
@@ -131,12 +131,12 @@ const BROKEN_ROWS: [(&str, &str, &str); 21] = [
     (
         "graph",
         "num_compute_sets != (SELECT total(1) FROM compute_sets)",
-        "graphs of other than the listed compute sets",
+        "graphs whose number of compute sets differs from the listed ones",
     ),
     (
         "batching",
         "replicas != (SELECT replicas FROM target)",
-        "batches over other than the machine's replicas",
+        "batches whose number of replicas differs from the machine's",
     ),
     (
         "sync_groups",
@@ -144,60 +144,72 @@ const BROKEN_ROWS: [(&str, &str, &str); 21] = [
          OR (SELECT total(1) FROM sync_groups) != 2 * (SELECT ipus_per_replica FROM target)
          OR (SELECT total(1) FROM sync_groups AS other
              WHERE other.sync_group = sync_groups.sync_group AND other.ipu = sync_groups.ipu) != 1",
-        "IPUs that are not once in each sync group",
+        "IPUs that are not exactly once in each sync group",
     ),
     (
         "replica_rings",
         "ranks < 2 OR spacing < 1 OR (SELECT replicas FROM target) % (ranks * spacing) != 0
          OR clockwise NOT BETWEEN 0 AND 1",
-        "rings of other than the machine's replicas",
+        "rings whose replicas differ from the machine's",
     ),
     (
         "replicas",
         "id >= (SELECT replicas FROM target)
          OR (SELECT total(1) FROM replicas) != (SELECT replicas FROM target)
          OR id = 0 AND class != 0",
-        "replicas that are not those of the machine",
+        "replicas that do not match the machine",
     ),
     ("replica_classes", "id NOT IN (SELECT class FROM replicas)", "classes without replicas"),
-    ("operations", "ipu >= (SELECT ipus_per_replica FROM target)", "operations on no IPU"),
+    (
+        "operations",
+        "ipu >= (SELECT ipus_per_replica FROM target)",
+        "operations on IPUs that do not exist",
+    ),
     ("operation_inputs", "input >= operation", "operations that read later ones"),
     (
         "operation_inputs",
         "(operation, position) NOT IN
          (SELECT operation, row_number() OVER (PARTITION BY operation ORDER BY position) - 1
           FROM operation_inputs)",
-        "inputs out of place",
+        "inputs with wrong positions",
     ),
-    ("programs", "ipu >= (SELECT ipus_per_replica FROM target)", "programs on no IPU"),
+    (
+        "programs",
+        "ipu >= (SELECT ipus_per_replica FROM target)",
+        "programs on IPUs that do not exist",
+    ),
     (
         "programs",
         "repeats < 1 OR repeats > 1 AND type != 'Repeat'",
-        "programs with repeats that are no loop",
+        "repeated programs that are not loops",
     ),
     (
         "program_children",
         "(parent, position) NOT IN
          (SELECT parent, row_number() OVER (PARTITION BY parent ORDER BY position) - 1
           FROM program_children)",
-        "children out of place",
+        "children with wrong positions",
     ),
     (
         "tiles",
         "ipu != tile / (SELECT tiles_per_ipu FROM target)",
-        "tiles on another IPU than their number says",
+        "tiles whose IPU does not match their number",
     ),
-    ("vars", "(first_live IS NULL) != (end_live IS NULL)", "variables that live half a life"),
+    (
+        "vars",
+        "(first_live IS NULL) != (end_live IS NULL)",
+        "variables with only one end of their lifetime",
+    ),
     (
         "category_bytes",
         "overlapped NOT IN (0, 1) OR times < 1 OR times = 1 AND every != end_tile - first_tile",
-        "shares of no tiles, or that may overlap or not",
+        "shares with invalid tiles or overlap flags",
     ),
     (
         "data_buffers",
         "ipu >= (SELECT ipus_per_replica FROM target) OR entries < 1
          OR persistent NOT IN (0, 1) OR filled NOT IN (0, 1)",
-        "buffers on no IPU, without room, or that may or may not last",
+        "buffers with an invalid IPU, size or flag",
     ),
     (
         "steps_by_ipu",
@@ -234,7 +246,7 @@ impl Report {
                 format!("{column} IS NOT NULL AND {column} NOT IN (SELECT {id} FROM {other})");
             let rows = self.rows_where(table, &condition)?;
             law.check(rows == 0, || {
-                format!("{table}.{column} names what {other} does not have in {rows} rows")
+                format!("{table}.{column} refers to missing rows of {other} in {rows} rows")
             });
         }
         let passes = TrainingPass::ALL.map(TrainingPass::name);
@@ -247,7 +259,7 @@ impl Report {
         for (table, column, known) in names {
             let condition = format!("{column} NOT IN ('{}')", known.join("', '"));
             let rows = self.rows_where(table, &condition)?;
-            law.check(rows == 0, || format!("{table}.{column} is no known name in {rows} rows"));
+            law.check(rows == 0, || format!("{table}.{column} has unknown names in {rows} rows"));
         }
         for (table, condition, what) in BROKEN_ROWS {
             let rows = self.rows_where(table, condition)?;
@@ -271,7 +283,7 @@ impl Report {
                 let runs = program.kind == ProgramKind::Sync
                     || programs.roots().is_empty()
                     || in_tree.contains(&id);
-                law.check(runs, || format!("program {number} is one that nothing runs"));
+                law.check(runs, || format!("program {number} is never run"));
                 continue;
             };
             let is_same = programs.get(body).is_some_and(|body| {
@@ -282,7 +294,9 @@ impl Report {
                 format!("program {number} does not do what {} of its function does", body.0)
             });
             let is_call = programs.get(call).is_some_and(|call| call.kind == ProgramKind::Call);
-            law.check(is_call, || format!("program {number} is of {}, which is no call", call.0));
+            law.check(is_call, || {
+                format!("program {number} is of {}, which is not a call", call.0)
+            });
         }
         Ok(())
     }
@@ -308,7 +322,7 @@ impl Report {
         ];
         for (said, listed, what) in counts {
             law.check(said == listed, || {
-                format!("graph has {said} {what}, and {listed} are listed")
+                format!("graph has {said} {what}, but {listed} are listed")
             });
         }
         Ok(())
@@ -326,9 +340,7 @@ impl Report {
             broken += u64::from(!is_written_pattern(&text, tiles_per_ipu));
             Ok(ControlFlow::Continue(()))
         })?;
-        law.check(broken == 0, || {
-            format!("tile_patterns has {broken} patterns that no report is written with")
-        });
+        law.check(broken == 0, || format!("tile_patterns has {broken} invalid patterns"));
         // Some were added in version 2.3.
         let owners: Vec<&str> =
             PATTERN_OWNERS.into_iter().filter(|table| self.db.has(table, "pattern")).collect();
@@ -337,13 +349,13 @@ impl Report {
             .map(|table| format!("SELECT pattern FROM {table} WHERE pattern IS NOT NULL"));
         let used = used.collect::<Vec<_>>().join(" UNION ");
         let unused = self.rows_where("tile_patterns", &format!("id NOT IN ({used})"))?;
-        law.check(unused == 0, || format!("tile_patterns has {unused} patterns of nothing"));
+        law.check(unused == 0, || format!("tile_patterns has {unused} unused patterns"));
         for table in owners {
             let condition = "base_tile % (SELECT max(tiles_per_ipu, 1) FROM target) != 0
                  OR (base_tile IS NULL) != (pattern IS NULL)";
             let rows = self.rows_where(table, condition)?;
             law.check(rows == 0, || {
-                format!("{table} has {rows} patterns at no first tile of an IPU")
+                format!("{table} has {rows} patterns that do not start at the first tile of an IPU")
             });
         }
         Ok(())
@@ -353,7 +365,7 @@ impl Report {
         let (major, minor) = self.format();
         let format = format!("{major}.{minor}");
         law.check(self.meta.get("format") == Some(&format), || {
-            format!("meta does not say that the format is {format}")
+            format!("meta does not record the format {format}")
         });
         for key in ["generator", "layout"] {
             law.check(self.meta.contains_key(key), || format!("meta has no {key}"));

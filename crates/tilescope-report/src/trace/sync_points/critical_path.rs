@@ -414,34 +414,38 @@ impl CriticalPath {
             let PathStretch { lane, range, totals, .. } = stretch;
             let at = range.start.0;
             if range.start != end {
-                wrong.push(format!("the path is at {} and goes on at {at}", end.0));
+                wrong.push(format!("the path is at {} but continues at {at}", end.0));
             }
             end = range.end;
             sums.add(&totals);
             let own = self.lane(lane)?;
             if own.totals(range)?.cycles != totals.cycles {
-                wrong.push(format!("sums of the path from {at} on are not those of its steps"));
+                wrong.push(format!("sums of the path from {at} do not match its steps"));
             }
             let last = own.touching(range)?.end.checked_sub(1);
             let slack = last.map(|last| self.slack(lane, last)).transpose()?.flatten();
             if slack.is_none_or(|slack| !slack.is_zero()) {
-                wrong.push(format!("steps of the path from {at} on have slack"));
+                wrong.push(format!("steps of the path from {at} have slack"));
             }
             Ok(())
         })?;
         if end != self.range().end {
-            wrong.push(format!("the path ends at {}, the run at {}", end.0, self.range().end.0));
+            wrong.push(format!(
+                "the path ends at {}, but the run ends at {}",
+                end.0,
+                self.range().end.0
+            ));
         }
         if sums.cycles != self.totals().cycles {
-            wrong.push("the path is not the sum of its stretches".to_owned());
+            wrong.push("the length of the path is not the sum of its stretches".to_owned());
         }
         if *self.index != self.store.walk_path()? {
-            let problem = format!("{PATH_INDEX} is not the path that the sync points say");
+            let problem = format!("{PATH_INDEX} does not match the sync points");
             wrong.push(problem);
         }
         let stored = self.store.stored_path_programs()?;
         if !stored.is_empty() && !are_same_sums(&stored, &self.programs_in(self.range())?) {
-            let problem = "trace_path_programs does not say what programs add to the path";
+            let problem = "trace_path_programs does not match the path";
             wrong.push(problem.to_owned());
         }
         Ok(wrong)

@@ -26,7 +26,7 @@ const AWAITED: u64 = 1;
 const HAND_OVER: u64 = 2;
 const HAS_STRETCH: u64 = 1 << 2;
 const IN_STEP: u64 = 1 << 3;
-const IS_TOLD: u64 = 1 << 3;
+const IS_RECORDED: u64 = 1 << 3;
 const SAME_LANES: u64 = 1 << 4;
 const SAME_STEPS: u64 = 1 << 5;
 const NO_WAITS: u64 = 1 << 6;
@@ -91,7 +91,7 @@ pub(crate) struct AwaitedLane {
     /// The waiting lane, and its progress.
     pub(crate) waiting: LanePlace,
     /// True if the dependency was recorded, false if it was inferred.
-    pub(crate) is_told: bool,
+    pub(crate) is_recorded: bool,
 }
 
 /// A lane continues when another lane of its IPU has finished the awaited work.
@@ -206,8 +206,8 @@ impl SyncPointBlock {
             SyncPointKind::Join(join) => self.add_join(join, has_stretch, release),
             SyncPointKind::Awaited(awaited) => {
                 let Self { raw, base, .. } = self;
-                let AwaitedLane { number, lane, waiting, is_told } = *awaited;
-                write_varint(raw, AWAITED | if is_told { IS_TOLD } else { 0 });
+                let AwaitedLane { number, lane, waiting, is_recorded } = *awaited;
+                write_varint(raw, AWAITED | if is_recorded { IS_RECORDED } else { 0 });
                 write_varint(raw, release);
                 write_varint(raw, number - std::mem::replace(&mut base.awaited, number));
                 for place in [lane, waiting] {
@@ -338,10 +338,10 @@ fn read_point(cursor: &mut VarintReader<'_>, base: &mut PointBase) -> Option<Syn
         AWAITED => {
             base.awaited = base.awaited.checked_add(cursor.take()?)?;
             let number = base.awaited;
-            let is_told = marks & IS_TOLD != 0;
+            let is_recorded = marks & IS_RECORDED != 0;
             let lane = read_place(cursor, base)?;
             let waiting = read_place(cursor, base)?;
-            SyncPointKind::Awaited(AwaitedLane { number, lane, waiting, is_told })
+            SyncPointKind::Awaited(AwaitedLane { number, lane, waiting, is_recorded })
         }
         HAND_OVER => SyncPointKind::HandOver(read_hand_over(cursor, base, marks)?),
         _ => return None,

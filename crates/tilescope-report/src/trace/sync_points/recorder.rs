@@ -143,7 +143,7 @@ pub(crate) struct SyncPointRecorder {
     /// By waiting lane, which may have no step yet.
     open: BTreeMap<u32, OpenHandOver>,
     /// True if hand-overs are reported, so that none is inferred.
-    is_told: bool,
+    is_recorded: bool,
     /// Number of the last awaited lane.
     awaited: u64,
     points: u64,
@@ -188,7 +188,7 @@ impl SyncPointRecorder {
     /// so far.
     pub(crate) fn hand_over(&mut self, at: ReplicaIpu, from: u8, to: u8) {
         self.end_shared_step();
-        self.is_told = true;
+        self.is_recorded = true;
         let Some(from) = self.lane_of(at, from) else { return };
         let to_lane = self.lane_of(at, to).map(|to| &self.lanes[to.0]);
         // If it waited for the same work before, there is nothing left to wait for.
@@ -213,7 +213,7 @@ impl SyncPointRecorder {
 
     /// Disables inference: hand-overs are reported from the first step on.
     pub(super) fn infer_nothing(&mut self) {
-        self.is_told = true;
+        self.is_recorded = true;
     }
 
     fn lane_of(&self, at: ReplicaIpu, sub_lane: u8) -> Option<LaneIndex> {
@@ -223,7 +223,7 @@ impl SyncPointRecorder {
 
     /// Records that a lane waits for the work of another one so far. An earlier record without a
     /// step since then is replaced.
-    fn open_hand_over(&mut self, waiting: LanePlace, from: LaneIndex, is_told: bool) {
+    fn open_hand_over(&mut self, waiting: LanePlace, from: LaneIndex, is_recorded: bool) {
         self.awaited += 1;
         let from = &self.lanes[from.0];
         let number = self.awaited;
@@ -231,7 +231,7 @@ impl SyncPointRecorder {
         let stretch = from.stretch;
         let lane = from.place();
         self.open.insert(waiting.lane, OpenHandOver { from: lane, end, stretch, number });
-        let awaited = AwaitedLane { number, lane, waiting, is_told };
+        let awaited = AwaitedLane { number, lane, waiting, is_recorded };
         let kind = SyncPointKind::Awaited(awaited);
         self.add_point(SyncPoint { release: end, kind, stretch: None });
     }
@@ -251,7 +251,7 @@ impl SyncPointRecorder {
         let may_join = match kind {
             ProgramKind::Sync => !self.programs.is_internal(record.program),
             // Waits of lanes outside of steps are only inferred.
-            ProgramKind::GlobalExchange => !self.is_told,
+            ProgramKind::GlobalExchange => !self.is_recorded,
             _ => false,
         };
         let is_sync = kind == ProgramKind::Sync;
@@ -353,7 +353,7 @@ impl SyncPointRecorder {
 
     /// Adds a join before a step if its lanes were idle until the last of them arrived.
     fn join_in_front(&mut self, shared: &[(LaneIndex, StepRecord)]) -> bool {
-        if self.is_told || shared.len() < 2 {
+        if self.is_recorded || shared.len() < 2 {
             return false;
         }
         let iter_lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
@@ -455,7 +455,7 @@ impl SyncPointRecorder {
         if start == end {
             return false;
         }
-        if !self.is_told {
+        if !self.is_recorded {
             self.infer(lane, |other| other.end() == end && other.steps > 0);
         }
         let number = self.lanes[lane.0].number.number();
@@ -483,7 +483,7 @@ impl SyncPointRecorder {
     fn go_on(&mut self, lane: LaneIndex, record: &StepRecord) {
         let start = record.range.start;
         let end = self.lanes[lane.0].end();
-        if !self.is_told && end < start {
+        if !self.is_recorded && end < start {
             self.infer(lane, |other| other.end() > end && other.end() <= start);
         }
         if self.open.is_empty() {

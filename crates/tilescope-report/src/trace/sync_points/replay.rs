@@ -146,7 +146,7 @@ struct Comparison<'a> {
     /// Number of points in the blocks read.
     points: u64,
     /// Awaited lanes that were recorded, with the number of points before each.
-    told: VecDeque<(u64, AwaitedLane)>,
+    recorded: VecDeque<(u64, AwaitedLane)>,
     wrong: Option<String>,
 }
 
@@ -160,14 +160,16 @@ impl<'a> Comparison<'a> {
             read: 0,
             stored: None,
             points: 0,
-            told: VecDeque::new(),
+            recorded: VecDeque::new(),
             wrong: None,
         };
         // A file records either all hand-overs or none.
         for block in 0..own.blocks {
-            let told =
-                |point: &SyncPoint| matches!(&point.kind, SyncPointKind::Awaited(a) if a.is_told);
-            if store.sync_points(block)?.iter().any(told) {
+            let is_recorded = |point: &SyncPoint| match &point.kind {
+                SyncPointKind::Awaited(lane) => lane.is_recorded,
+                _ => false,
+            };
+            if store.sync_points(block)?.iter().any(is_recorded) {
                 own.replay.recorder.infer_nothing();
                 break;
             }
@@ -186,9 +188,9 @@ impl<'a> Comparison<'a> {
         self.read += 1;
         for point in &points {
             if let SyncPointKind::Awaited(awaited) = &point.kind
-                && awaited.is_told
+                && awaited.is_recorded
             {
-                self.told.push_back((self.points, *awaited));
+                self.recorded.push_back((self.points, *awaited));
             }
             self.points += 1;
         }
@@ -206,7 +208,7 @@ impl<'a> Comparison<'a> {
     /// Passes on the hand-overs that were recorded between the last step and the next one.
     fn tell(&mut self) -> Result<(), ReportError> {
         self.compare_blocks()?;
-        while let Some((points, awaited)) = self.told.front().copied() {
+        while let Some((points, awaited)) = self.recorded.front().copied() {
             let is_there = |place: &LanePlace| {
                 let own = self.places.get(&place.lane).and_then(|at| self.replay.lanes.get(at));
                 own.map_or(0, |(_, steps)| *steps) == place.behind
@@ -215,7 +217,7 @@ impl<'a> Comparison<'a> {
             if !is_next || ![awaited.lane, awaited.waiting].iter().all(is_there) {
                 return Ok(());
             }
-            self.told.pop_front();
+            self.recorded.pop_front();
             let get_number = |place: LanePlace| LaneNumber::from_number(place.lane);
             if let (Some(from), Some(to)) = (get_number(awaited.lane), get_number(awaited.waiting))
             {
@@ -248,10 +250,10 @@ impl<'a> Comparison<'a> {
         let stored = self.store.beside_compute()?;
         Ok(match self.wrong {
             None if self.stored.is_some() => {
-                Some("there are more sync points than the steps have".to_owned())
+                Some("there are more sync points than sync steps".to_owned())
             }
             None if stored != beside => {
-                Some("trace_beside does not say what ran beside compute tiles".to_owned())
+                Some("trace_beside does not match the steps beside compute tiles".to_owned())
             }
             wrong => wrong,
         })
@@ -271,14 +273,14 @@ fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     };
     match pairs.find(|(found, stored)| found != stored) {
         Some((found, stored)) => format!(
-            "the steps have {} at {}, the sync points {} at {}",
+            "the steps have {} at {}, but the sync points have {} at {}",
             describe(found),
             found.release.0,
             describe(stored),
             stored.release.0
         ),
         None => format!(
-            "the steps have {} sync points in a row, {} are stored",
+            "the steps have {} consecutive sync points, but {} are stored",
             found.len(),
             stored.len()
         ),

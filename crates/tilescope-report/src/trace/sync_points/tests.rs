@@ -238,7 +238,7 @@ fn check(orders: &[Order]) {
     for step in &steps {
         let (place, limit) = (places[&number_of(step.lane).number()], step.position);
         let block = index.blocks.iter().position(|block| block.limits[place] > limit).unwrap();
-        let slack = details[block].slack(place, step.position).expect("told of");
+        let slack = details[block].slack(place, step.position).expect("recorded");
         if step.record.program == Some(ProgramId(101)) {
             continue;
         }

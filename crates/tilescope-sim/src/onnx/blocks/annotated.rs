@@ -138,7 +138,7 @@ fn check_count(count: usize, kind: AnnotationKind) -> Result<(), GraphError> {
     let are = match kind {
         AnnotationKind::Stages => "stages are annotated",
         AnnotationKind::Phases => "phases are annotated",
-        AnnotationKind::Ipus => "times the nodes go from one IPU to another",
+        AnnotationKind::Ipus => "changes of the IPU between nodes",
     };
     let problem = ImportProblem::TooManyBlocks { count, are, most: MOST_BLOCKS };
     Err(GraphError::new(kind.key(), problem))

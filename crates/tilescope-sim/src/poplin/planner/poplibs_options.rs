@@ -18,9 +18,8 @@ spec_table! {
     /// Options of Poplar's libraries for all operations of a program.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PoplibsOptions {
-        /// Share of a tile's memory that temporaries of one matmul or convolution may fill, on all
-        /// IPUs or on each; "auto" compiles and runs the program with ten of them, up to the default,
-        /// and takes the fastest that fits
+        /// Share of tile memory for temporaries of one matmul or convolution, on all IPUs or on
+        /// each; "auto" simulates ten values up to the default and uses the fastest that fits
         available_memory_proportion: Proportion = Proportion::new(Proportion::POPLIBS_DEFAULT) => {
             shows_in: "Operations: plans; Memory: temporaries",
             poplar: "availableMemoryProportion",
@@ -28,41 +27,40 @@ spec_table! {
             applications: "matmul_proportion",
             slider: ("Memory proportion", 1.0),
         }
-        /// By which cycles the plan of a matmul or convolution is chosen: those that poplibs' planner
-        /// estimates, or those simulated of the ten plans with the best estimate
+        /// Cycles by which plans of matmuls and convolutions are chosen: those estimated by
+        /// poplibs' planner, or the simulated cycles of the ten plans with the best estimates
         plan_selection: PlanSelection = PlanSelection::Estimate => {
             shows_in: "Operations: plans and cycles",
         }
-        /// Compute linear layers in parts one after the other, cut along one of their dimensions
-        /// where it divides evenly
+        /// Serialise linear layers: compute equal parts along one dimension one after another
         serialize_matmul: MatMulSerializationMode = MatMulSerializationMode::None => {
             shows_in: "Program tree: Repeat around the layer; Memory: smaller temporaries",
             poptorch: "poptorch.SerializedMatMul mode",
             popart: "MatMulSerializationMode",
         }
-        /// Parts of a serialised linear layer
+        /// Number of parts of a serialised linear layer
         serialize_matmul_factor: u64 = 2, in SpecKeyType::Integer(2, 1024) => {
-            shows_in: "Program tree: times of the Repeat",
+            shows_in: "Program tree: count of the Repeat",
             poptorch: "poptorch.SerializedMatMul factor",
         }
-        /// Let each convolution begin at a tile of its own, by its shape, instead of tile 0:
-        /// weights are spread more evenly
+        /// Start each convolution at a tile that depends on its shape instead of at tile 0, which
+        /// distributes weights more evenly
         conv_dithering: bool = false => {
             shows_in: "Memory: the fullest tile; Tile mapping",
             poplar: "enableConvDithering",
         }
-        /// Load weights into the matrix engine 128 bits at a time instead of 64, which takes half the
-        /// cycles; weights that tiles copy for it lie in interleaved memory
+        /// Load weights into the matrix engine 128 bits at a time instead of 64, which takes half
+        /// the cycles; copied weights are placed in interleaved memory
         use_128bit_conv_unit_load: bool = false => {
             shows_in: "Operations: plans and cycles; Memory: interleaved memory",
             poplar: "use128BitConvUnitLoad",
         }
-        /// Element type of partial sums inside matmuls and convolutions
+        /// Element type of partial sums in matmuls and convolutions
         partials_type: DType = DType::Float => {
             shows_in: "Operations: plans; Memory: partials",
             poplar: "partialsType",
         }
-        /// Round to half at random, which takes a seed on every tile
+        /// Use stochastic rounding for float16, with a seed on every tile
         stochastic_rounding: bool = false => {
             shows_in: "Execution trace: `randomSeed` at the start; Memory: `randomSeed`",
             popart: "enableStochasticRounding",

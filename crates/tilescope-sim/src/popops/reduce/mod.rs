@@ -73,7 +73,7 @@ impl ReduceResultUse {
 /// Error of a reduction that is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReduceError {
-    #[error("a dimension of size 0 has nothing to reduce")]
+    #[error("a dimension of size 0 cannot be reduced")]
     Empty,
     /// There are more elements than can be counted.
     #[error("the product of the dimensions overflows")]

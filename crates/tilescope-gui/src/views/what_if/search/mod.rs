@@ -102,10 +102,10 @@ impl RunningSearch {
     ) -> Result<Self, String> {
         let progress = Arc::new(SearchProgress::new(context));
         let cancelled = Cancelled::default();
-        let told = progress.clone();
+        let shared_progress = progress.clone();
         let flag = cancelled.clone();
         let task = BackgroundTask::start("search", context, move || {
-            (queries.search)(&question, &told, &flag)
+            (queries.search)(&question, &shared_progress, &flag)
         });
         match task {
             Ok(task) => Ok(Self { task, progress, cancelled }),
