@@ -220,7 +220,7 @@ fn equal_iterations_are_one_place() {
     let mut window = trace(training(0));
     assert!(press_role(&mut window, Role::Tab, "Details"));
     settle(&mut window);
-    assert!(says(&window, "2,000 iterations, all of the same cycles"));
+    assert!(says(&window, "2,000 iterations, all with the same cycles"));
     assert!(says(&window, "Typical iteration") && !says(&window, "Slowest iteration"));
 }
 

@@ -25,7 +25,7 @@ pub enum TemporaryDirectoryError {
     #[error("temporary files cannot be written: {source}: {}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
     /// All names are taken.
-    #[error("there is no place for temporary files in {}", base.display())]
+    #[error("cannot create temporary files in {}", base.display())]
     NoPlace { base: PathBuf },
 }
 

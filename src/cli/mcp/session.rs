@@ -76,7 +76,7 @@ impl McpSession {
     pub(super) fn check_name(&self, name: &str) -> Result<(), CliError> {
         let path = Path::new(name);
         if is_remote(path) {
-            let is = "is on another machine, and mcp starts no ssh; let the agent start tilescope \
+            let is = "is on another machine, and mcp does not start ssh; let the agent start tilescope \
                       mcp there, as in `ssh HOST tilescope mcp`";
             return Err(UsageError::WrongFile { file: name.into(), is }.into());
         }

@@ -77,7 +77,7 @@ fn compute_set_table(rows: &[(ComputeSetId, ComputeSet)]) -> DataTable {
         Words name => &set.name, "debug name";
         Count tiles => u64::from(set.cycles.tile_count()), "tiles that take part";
         Cycles max_cycles => set.cycles.max(), "cycles of the slowest tile";
-        MeanCycles mean_cycles => mean_cycles(set), "mean over the tiles; NULL without any";
+        MeanCycles mean_cycles => mean_cycles(set), "mean over the tiles; NULL if there are none";
         Count vertices => set.vertices.iter().map(count_of).sum::<u64>(),
             "vertices over all tiles";
         Count edges => set.vertices.iter().map(|group| count_of(group) * group.edges).sum::<u64>(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// An error if the system cannot start another thread.
 #[derive(Debug, thiserror::Error)]
-#[error("No thread for this: {0}")]
+#[error("Cannot start a thread for this: {0}")]
 pub(crate) struct PendingStartError(io::Error);
 
 /// Work on a separate thread that yields a result later.

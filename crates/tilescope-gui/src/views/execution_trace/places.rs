@@ -122,10 +122,10 @@ pub(crate) fn typical_words(prepared: &LoadedTrace, window: CycleRange) -> Optio
     })
 }
 
-/// `2,048 slots of a full pipeline, all of the same cycles`
+/// `2,048 slots of a full pipeline, all with the same cycles`
 fn about(marks: &RepeatedMarks) -> String {
     let of = if marks.others { " of a full pipeline" } else { "" };
-    let equal = if marks.all_equal() { ", all of the same cycles" } else { "" };
+    let equal = if marks.all_equal() { ", all with the same cycles" } else { "" };
     format!("{} {}s{of}{equal}", grouped(marks.count), singular(marks.kind))
 }
 
