@@ -334,8 +334,8 @@ fn every_tool_reports_errors_in_its_arguments() {
             "cycles",
         ),
         ("try_change", json!({ "report": report, "changes": { "model.mm": 4 } }), "model.m"),
-        ("facts", json!({ "report": "ssh://localhost/out" }), "starts no ssh"),
-        ("try_change", json!({ "report": "ssh://h/x.pop", "changes": {} }), "starts no ssh"),
+        ("facts", json!({ "report": "ssh://localhost/out" }), "does not start ssh"),
+        ("try_change", json!({ "report": "ssh://h/x.pop", "changes": {} }), "does not start ssh"),
         ("facts", json!({ "report": "/etc/passwd", "topic": "spec" }), "/etc/passwd"),
     ];
     for (tool, arguments, expected) in cases {

@@ -24,7 +24,7 @@ pub(crate) enum ChildProgramError {
     UnknownPath,
     #[error("The simulator cannot be started: {0}")]
     SimulationProcess(io::Error),
-    #[error("No thread for the simulation: {0}")]
+    #[error("Cannot start a thread for the simulation: {0}")]
     SimulationThread(io::Error),
     #[error("Another window cannot be opened: {0}")]
     Window(io::Error),
