@@ -142,7 +142,7 @@ impl ToolCalls {
     ) -> Result<(), CliError> {
         let mut is_over = false;
         while !is_over || self.running > 0 {
-            // This holds a sender itself, so that there is an event some time.
+            // This holds a sender itself, so `recv` waits until an event arrives.
             let Ok(event) = events.recv() else { break };
             let reply = match event {
                 McpEvent::Line(line) if line.trim_ascii().is_empty() => None,

@@ -187,7 +187,8 @@ const PHYSICAL: &str =
 const INCLUDING: &str = "bytes below the highest used address of each tile";
 const EXCLUDING: &str = "bytes at addresses used at any time";
 const NOT_OVERLAPPED: &str = "bytes at addresses used by one variable or kind of code only";
-const OVERLAPPED: &str = "bytes at addresses that several variables share over time, counted once for each";
+const OVERLAPPED: &str =
+    "bytes at addresses that several variables share over time, counted once for each";
 
 /// The contents of tiles: one column for each of `tiles`, with its position on the chip, or one for
 /// all tiles.

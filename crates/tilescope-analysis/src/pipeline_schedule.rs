@@ -19,7 +19,7 @@ const MOST_FIRST_TURNS: usize = 1 << 14;
 /// a stage completes both passes within this number of slots.
 const SLOTS_BEFORE: (usize, usize) = (4, 16);
 
-/// The reason that there is no schedule.
+/// The reason for a missing schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSchedule {
     #[error("The report has no marks of stages, so there is no schedule.")]

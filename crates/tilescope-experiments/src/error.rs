@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The reason that an experiment has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// A spec is invalid; nothing of it was simulated.
+    /// A spec is invalid and was not simulated.
     #[error("{0}")]
     SpecRefused(String),
     /// A valid spec cannot be simulated.

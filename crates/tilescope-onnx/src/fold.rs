@@ -47,7 +47,7 @@ pub fn is_foldable(op: &str) -> bool {
 
 /// Contents of a node's outputs, of at most `left` elements together. `None` if an operand's
 /// content is not known, or no code here evaluates the operator. The outputs are constants
-/// nevertheless, of which only the shapes are known.
+/// nevertheless, with known shapes only.
 pub(crate) fn evaluate(
     view: &NodeView,
     types: &[TensorType],

@@ -122,7 +122,7 @@ impl McpTool {
             "description": self.about,
             "inputSchema": arguments::schema(self.arguments),
             "outputSchema": answer_fields::schema(self.answer),
-            // Nothing of the user's is written, and nothing else is asked than this machine.
+            // Calls write no files of the user and reach no other machine.
             "annotations": { "readOnlyHint": true, "openWorldHint": false },
         })
     }

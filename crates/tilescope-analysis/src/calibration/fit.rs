@@ -263,7 +263,7 @@ impl<'a> FitProblem<'a> {
         }
     }
 
-    /// Finds the constants that can be told apart: the one with the largest effects first, then
+    /// Finds the constants that can be separated: the one with the largest effects first, then
     /// each whose effects are independent of those before (Gram-Schmidt with pivots).
     fn dependencies(&self) -> Vec<ConstantState> {
         let columns: Vec<Vec<f64>> = (0..self.constants.len()).map(|at| self.column(at)).collect();

@@ -221,17 +221,17 @@ impl TableColumn {
         Self::cycles(title).aggregating(ColumnAggregate::SumOfGroup)
     }
 
-    /// A column of cycles of which the most say something of a group.
+    /// A column of cycles whose maximum describes a group.
     pub fn most_cycles(title: impl Into<String>) -> Self {
         Self::cycles(title).aggregating(ColumnAggregate::Max)
     }
 
-    /// A column of bytes of which the most say something of a group.
+    /// A column of bytes whose maximum describes a group.
     pub fn most_bytes(title: impl Into<String>) -> Self {
         Self::bytes(title).aggregating(ColumnAggregate::Max)
     }
 
-    /// A column of numbers of which the largest says something of a group.
+    /// A column of numbers whose maximum describes a group.
     pub fn most(title: impl Into<String>) -> Self {
         Self::number(title).aggregating(ColumnAggregate::Max)
     }

@@ -10,7 +10,7 @@ use tilescope_report::units::{Bytes, TileId, percent};
 /// Smaller gains do not justify a change.
 const MIN_SHARE: f64 = 0.05;
 
-/// Memory of some variables on the fullest tile, of which a change can remove a part.
+/// Memory of some variables on the fullest tile that a change can partly free.
 #[derive(Clone, Debug)]
 pub(super) struct SavedMemory {
     /// The fullest tile.

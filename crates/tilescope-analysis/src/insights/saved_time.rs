@@ -8,7 +8,7 @@ use crate::trace::RunShare;
 use tilescope_report::ProgramNode;
 use tilescope_report::units::IpuId;
 
-/// Time of some programs, of which a change can remove a part.
+/// Time of some programs that a change can partly save.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SavedTime {
     /// The IPU with the longest time of these programs.

@@ -40,7 +40,12 @@ const COLUMNS: &[VirtualColumn] = &[
         "cycles",
         "its cycles; for steps that extend beyond the window, the part in it",
     ),
-    plain("tile_balance", "REAL", "share", "mean tile balance over those cycles; NULL if there are none"),
+    plain(
+        "tile_balance",
+        "REAL",
+        "share",
+        "mean tile balance over those cycles; NULL if there are none",
+    ),
     plain("bytes_in", "INTEGER", "bytes", "bytes received by tiles, of whole steps"),
     plain("bytes_out", "INTEGER", "bytes", "bytes sent by tiles, of whole steps"),
     WINDOW[0],

@@ -44,7 +44,7 @@ pub struct MarkPeriod {
     pub count: u64,
 }
 
-/// Marks of a kind of which there are several.
+/// Several marks of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatedMarks {
     pub kind: MarkKind,

@@ -60,7 +60,7 @@ pub struct ResourceAnswer {
     /// `4 B/cycle to 8 B/cycle`
     pub detail: String,
     pub fits: bool,
-    /// The reason that there is no such machine.
+    /// The reason why no such machine exists.
     pub refused: Option<String>,
     pub run: Option<RunAnswer>,
     /// The increase of the time of the run, as a share; `None` if either of the two cannot run.

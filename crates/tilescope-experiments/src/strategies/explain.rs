@@ -19,7 +19,7 @@ pub type UnitSet = BTreeSet<usize>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
     Units(i64),
-    /// The reason that there is no figure.
+    /// The reason for a missing figure.
     None(String),
 }
 
@@ -156,7 +156,7 @@ impl<E> From<E> for ExplainError<E> {
     }
 }
 
-/// An end of the difference without a figure, so that there is no difference.
+/// An end of the difference without a figure, which leaves the difference unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndWithoutFigure {
     pub is_good: bool,

@@ -155,8 +155,8 @@ fn is_tab(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
-/// Tabs of which some wait for a selection: those are weaker and say what they wait for, and still
-/// open on the sentence that asks for it. Whether one was clicked.
+/// Tabs, some of which wait for a selection. Those are weaker, say what they wait for, and open on a
+/// sentence that asks for the selection. Returns true if a tab was clicked.
 pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     view: &str,

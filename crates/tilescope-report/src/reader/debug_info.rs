@@ -238,7 +238,7 @@ impl DebugInfo {
     }
 }
 
-/// An operation of which only name and kind are known.
+/// An operation with a known name and kind only.
 fn operation_of(
     layer: String,
     name: String,

@@ -19,7 +19,7 @@
 //!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
 //! half-open run of tiles; the columns behind them hold for each tile of the run. Cycles count from
-//! the start of the trace. NULL means that there is no value.
+//! the start of the trace. NULL means no value.
 
 mod host;
 mod machine;

@@ -81,7 +81,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     Ok(opened.answer(answer)?.into())
 }
 
-/// Findings whose proposals were tried now; nothing of it is kept.
+/// Findings whose proposals were tried now. The results are not kept.
 fn proven(opened: &OpenedReport) -> Result<Vec<InsightFinding>, CliError> {
     let report = &opened.report;
     let spec = report.spec().ok_or(UsageError::NoSpec)?;

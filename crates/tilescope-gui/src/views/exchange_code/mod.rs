@@ -144,7 +144,7 @@ impl ReportView for ExchangeCodeView {
     }
 }
 
-/// The reason that there is nothing to show, if any.
+/// The reason for an empty view, if any.
 fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
     let recorded = report.has(ReportPart::Exchanges) || report.has(ReportPart::Categories);
     if !recorded {

@@ -355,7 +355,7 @@ fn paint_node(
     let corner = CornerRadius::same((5.0 * scale).clamp(1.0, 8.0) as u8);
     let line = Stroke::new(1.0, mix(colour, palette.text, 0.35));
     if several {
-        // A second edge behind the box shows that there is more inside.
+        // A second edge behind the box stands for the contents.
         let behind = rect.translate(vec2(3.0, 3.0) * scale);
         painter.rect(behind, corner, mix(colour, palette.page, 0.4), line, StrokeKind::Inside);
     }

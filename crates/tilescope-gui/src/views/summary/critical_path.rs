@@ -13,7 +13,7 @@ use tilescope_report::units::{Cycles, percent, short_count};
 /// The largest number of lanes with a line of their own; those with most of the path are shown.
 const MAX_LANES: usize = 16;
 
-/// The reason that there is nothing to show.
+/// The reason for an empty panel.
 const NOT_RUN: &str = "The program was not run, so there is no critical path.";
 const NOT_KNOWN: &str = "Open Execution trace once: it computes the critical path of this report \
                          and stores it.";

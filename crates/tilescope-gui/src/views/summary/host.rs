@@ -7,7 +7,7 @@ use egui::Ui;
 use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_report::units::{grouped, percent, seconds};
 
-/// The reason that there is nothing to show.
+/// The reason for an empty panel.
 const ABSENT: &str = "Host activity is not recorded: the report comes from another tool or an \
                       earlier version, the program was not run, or it has no samples.";
 

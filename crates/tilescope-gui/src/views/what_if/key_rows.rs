@@ -139,7 +139,7 @@ pub(super) fn word_ui(
     picked.filter(|value| value != current)
 }
 
-/// Rows of one height, of which only the visible ones are laid out.
+/// Rows of one height. Only the visible ones are laid out.
 pub(super) fn many_rows_ui(
     ui: &mut Ui,
     salt: &str,

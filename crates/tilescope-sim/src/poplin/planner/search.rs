@@ -11,8 +11,7 @@
 //!   the partial sums they compute are a lower bound.
 //! * At a point, exchange, layout and vertices are added one by one.
 //!
-//! A convolution of ResNet size takes a few million points, of which one in a thousand is estimated
-//! in full.
+//! A convolution of ResNet size takes a few million points. One in a thousand is estimated in full.
 
 use super::cost_model::{ConvCostModel, ConvPartElements, ConvPartSize};
 use super::plan::{ConvPartition, ConvPlanEstimate};
