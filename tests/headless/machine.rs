@@ -137,7 +137,7 @@ fn impossible_constants_are_refused() {
         (&["target.machine.tiles=1"], "from 64 to 16384"),
         (&["target.machine.tiles=1000000"], "from 64 to 16384"),
         (&["target.machine.tiles=1500"], "no whole columns of 64; the next are 1,472 and 1,536"),
-        (&["target.machine.tiles=16384", "target.ipus=128"], "than the 1,048,576 tiles"),
+        (&["target.machine.tiles=16384", "target.ipus=256"], "than the 2,097,152 tiles"),
         (&["target.machine.bytes_per_tile=700000"], "the next are 688,128 and 704,512"),
         (&["target.machine.interleaved_offset=16385"], "no whole memory elements"),
         (&["target.machine.interleaved_offset=638976"], "a tile has 638,976 bytes"),
