@@ -9,10 +9,49 @@ use flate2::write::GzEncoder;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tilescope_report::atomic_file::{AtomicFile, AtomicFileError};
-use tilescope_report::check_open_reports;
+use tilescope_report::units::grouped;
+use tilescope_report::{Report, check_open_reports};
 
 /// Number of bytes passed to the system at a time.
 const BUFFER: usize = 1 << 20;
+
+/// Bytes that every export may write.
+const LEAST_BUDGET: u64 = 64 << 20;
+/// Bytes that an export may write for each byte of the report.
+const BUDGET_OF_BYTE: u64 = 4;
+/// Bytes that an export may write for each row or step: several times what any format takes.
+const BUDGET_OF_ROW: u64 = 1 << 10;
+
+/// The most bytes of an export. Rows share the texts of a report, and a file repeats them: a long
+/// name in an untrusted report of some megabytes would fill the disk.
+struct OutputBudget {
+    most: u64,
+    rows: u64,
+    left: u64,
+}
+
+impl OutputBudget {
+    fn of(report: &Report, rows: u64) -> Self {
+        let bytes = std::fs::metadata(report.path()).map_or(0, |file| file.len());
+        let most = LEAST_BUDGET
+            .saturating_add(bytes.saturating_mul(BUDGET_OF_BYTE))
+            .saturating_add(rows.saturating_mul(BUDGET_OF_ROW));
+        Self { most, rows, left: most }
+    }
+
+    fn take(&mut self, bytes: usize) -> io::Result<()> {
+        let left = self.left.checked_sub(bytes as u64);
+        self.left = left.ok_or_else(|| {
+            let most = self.most >> 20;
+            let rows = grouped(self.rows);
+            io::Error::other(format!(
+                "it takes more than {most} MiB, far more than the report and its {rows} rows: names \
+                 in the report are too long; export a part of it"
+            ))
+        })?;
+        Ok(())
+    }
+}
 
 /// The content of a file, compressed if its name asks for that.
 enum Content {
@@ -26,6 +65,8 @@ enum Content {
 pub(super) struct ExportedFile {
     content: Content,
     path: PathBuf,
+    /// `None` for an answer to a question of the user, which is limited by its time.
+    budget: Option<OutputBudget>,
     /// The system's error, which some writers on top of this one do not pass on.
     failed: Option<io::Error>,
 }
@@ -39,7 +80,12 @@ impl ExportedFile {
         } else {
             Content::Plain(file)
         };
-        Ok(Self { content, path: path.to_owned(), failed: None })
+        Ok(Self { content, path: path.to_owned(), budget: None, failed: None })
+    }
+
+    /// Limits the file to what this number of rows, or steps, of a report can take.
+    pub(super) fn within(self, report: &Report, rows: u64) -> Self {
+        Self { budget: Some(OutputBudget::of(report, rows)), ..self }
     }
 
     /// The error of a failed write: the system's reason, if there is one.
@@ -70,6 +116,9 @@ impl ExportedFile {
 
 impl Write for ExportedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(Err(error)) = self.budget.as_mut().map(|budget| budget.take(bytes.len())) {
+            return Err(self.remember(error));
+        }
         let written = match &mut self.content {
             Content::Plain(file) => file.write(bytes),
             Content::Compressed(encoder) => encoder.write(bytes),
@@ -112,5 +161,32 @@ impl ExportProgress {
     pub(super) fn at(&mut self, done: u64, all: u64) -> bool {
         self.reporter.at(done as f64 / all.max(1) as f64);
         !interrupt::is_interrupted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_within_its_budget_is_written_and_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("out.json");
+        for (bytes, fits) in [(100, true), (101, false)] {
+            let mut file = ExportedFile::create(&path).expect("a file");
+            file.budget = Some(OutputBudget { most: 100, rows: 12_000, left: 100 });
+            let written = file.write_all(&vec![b'x'; bytes]);
+            assert_eq!(written.is_ok(), fits, "{bytes} bytes");
+            if let Err(error) = written {
+                let said = file.error(error).to_string();
+                assert!(said.contains("far more than the report and its 12,000 rows"), "{said}");
+                assert!(said.contains("out.json"), "{said}");
+                drop(file);
+            } else {
+                file.finish().expect("a file");
+            }
+            let size = std::fs::metadata(&path).expect("the file that fits").len();
+            assert_eq!(size, 100, "{bytes} bytes");
+        }
     }
 }

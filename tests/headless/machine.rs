@@ -140,7 +140,7 @@ fn impossible_constants_are_refused() {
             &["target.machine.tiles=1500"],
             "whole columns of 64; the nearest numbers are 1,472 and 1,536",
         ),
-        (&["target.machine.tiles=16384", "target.ipus=128"], "exceed the 1,048,576 tiles"),
+        (&["target.machine.tiles=16384", "target.ipus=256"], "exceed the 2,097,152 tiles"),
         (&["target.machine.bytes_per_tile=700000"], "the nearest sizes are 688,128 and 704,512"),
         (&["target.machine.interleaved_offset=16385"], "not a multiple of the memory element size"),
         (&["target.machine.interleaved_offset=638976"], "a tile has 638,976 bytes"),

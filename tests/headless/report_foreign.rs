@@ -579,3 +579,23 @@ fn contexts_beside_a_report_give_it_operations() {
         report.warnings().iter().any(|text| text.contains("debug.cbor is not used: it is cut off"))
     );
 }
+
+#[test]
+fn the_largest_machines_are_read_whole() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("profile.pop");
+    Foreign { ipus: 1, steps: 8, ..Foreign::default() }.write(&path);
+    let ipus = 1024;
+    let last = ipus * 1472 - 1;
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute("INSERT INTO memory_by_tile VALUES (?1, 4096)", [last]).unwrap();
+    db.execute("INSERT INTO vars_info VALUES (1000000, 0, ?1, 4096, 0)", [last]).unwrap();
+    drop(db);
+    let report = Report::open_with_cache(&path, None).unwrap();
+    let target = report.target().unwrap();
+    assert_eq!((target.num_ipus, target.tiles_per_ipu), (ipus, 1472));
+    let tile = TileId(last);
+    assert_eq!(report.tile_memory().unwrap().get(tile).unwrap().including_gaps, Bytes(4096));
+    assert_eq!(report.tile_categories().unwrap().get(tile).unwrap()[0].bytes, Bytes(4096));
+    assert_eq!(report.warnings(), Vec::<String>::new());
+}

@@ -25,6 +25,8 @@ mod keyboard;
 mod layout;
 mod limits;
 mod marks;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod memory;
 mod messages;
 mod models;
 mod numbers;

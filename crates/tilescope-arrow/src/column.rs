@@ -95,6 +95,21 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    /// Adds a value that many rows share, given by its number; see
+    /// [`RecordRows::text_id`](tilescope_analysis::records::RecordRows::text_id).
+    pub(crate) fn push_shared<'v>(
+        &mut self,
+        id: u64,
+        value: impl FnOnce() -> ValueRef<'v>,
+    ) -> Result<(), i64> {
+        let Self::Text(texts, keys) = self else { return self.push(value()) };
+        keys.append_option(texts.key_of(id, || match value() {
+            ValueRef::Text(text) => Some(String::from_utf8_lossy(text)),
+            _ => None,
+        }));
+        Ok(())
+    }
+
     /// The values since the last call; a dictionary keeps its texts.
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {

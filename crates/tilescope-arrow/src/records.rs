@@ -101,7 +101,10 @@ impl RecordBatches {
             }
             for (at, builder) in &mut self.builders {
                 // A column of a table has values of one type.
-                let _ = builder.push(rows.value(*at));
+                let _ = match rows.text_id(*at) {
+                    Some(id) => builder.push_shared(id, || rows.value(*at)),
+                    None => builder.push(rows.value(*at)),
+                };
             }
             count += 1;
         }

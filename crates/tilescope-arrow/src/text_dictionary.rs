@@ -2,6 +2,7 @@
 
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use arrow_schema::ArrowError;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct TextDictionary {
     keys: HashMap<String, i32>,
+    /// Keys by the numbers of texts that rows share; `None` for those without a text.
+    by_id: HashMap<u64, Option<i32>>,
     texts: Vec<String>,
     /// The texts as an array, until another text is added.
     array: Option<ArrayRef>,
@@ -29,11 +32,43 @@ impl TextDictionary {
         key
     }
 
+    /// The key of the text with a number, which is read only the first time: texts of an untrusted
+    /// file may be long, and each row would hash one.
+    pub(crate) fn key_of<'t>(
+        &mut self,
+        id: u64,
+        text: impl FnOnce() -> Option<Cow<'t, str>>,
+    ) -> Option<i32> {
+        if let Some(key) = self.by_id.get(&id) {
+            return *key;
+        }
+        let key = text().map(|text| self.key(&text));
+        self.by_id.insert(id, key);
+        key
+    }
+
     /// A column of texts by their keys.
     pub(crate) fn array(&mut self, keys: Int32Array) -> Result<ArrayRef, ArrowError> {
         let texts = &self.texts;
         let values =
             self.array.get_or_insert_with(|| Arc::new(StringArray::from_iter_values(texts)));
         Ok(Arc::new(DictionaryArray::try_new(keys, values.clone())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_a_number_is_read_once() {
+        let mut texts = TextDictionary::default();
+        let plain = texts.key("name");
+        assert_eq!(texts.key_of(7, || Some("name".into())), Some(plain));
+        assert_eq!(texts.key_of(8, || None), None);
+        for id in [7, 8, 7] {
+            let known = texts.key_of(id, || panic!("the text of {id} is read again"));
+            assert_eq!(known, Some(plain).filter(|_| id == 7));
+        }
     }
 }

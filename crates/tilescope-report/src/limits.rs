@@ -19,8 +19,8 @@ pub(crate) const MAX_CYCLES: Cycles = Cycles(1 << 47);
 pub(crate) const MAX_COUNT: u64 = 1 << 56;
 /// Executed steps of one report.
 pub(crate) const MAX_STEPS: u64 = 1 << 40;
-/// Tiles of one replica; a pod of 256 IPUs has 376,832.
-pub const MAX_TILES: u32 = 1 << 20;
+/// Tiles of one replica; [`MAX_IPUS`] of Mk2 have 1,507,328.
+pub const MAX_TILES: u32 = 1 << 21;
 /// Runs of tiles of all things of a kind that share patterns: a hundred times those of BERT-Large.
 pub(crate) const MAX_PATTERN_RUNS: usize = 1 << 27;
 /// A constant of a machine: its clock in hertz, bytes per second of a link, watts, a price.

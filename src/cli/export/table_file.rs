@@ -51,8 +51,8 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
         TableError::Report(_) | TableError::Arrow(_) => JobError::Other(error.into()).into(),
         error => CliError::from(UsageError::Table(error.into())),
     })?;
-    let mut output = ExportedFile::create(file)?;
     let all = table.rows();
+    let mut output = ExportedFile::create(file)?.within(&report, all);
     if all == 0 {
         let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
     }

@@ -36,7 +36,8 @@ fn write(matches: &ArgMatches, file: &Path, format: TraceFormat) -> Result<(), C
         let note = "the report does not record the clock: a nanosecond in the trace is a cycle";
         let _ = writeln!(stderr(), "note: {note}");
     }
-    let mut output = ExportedFile::create(file)?;
+    let steps = report.trace()?.map_or(0, |trace| trace.classes().map(|of| of.bars()).sum());
+    let mut output = ExportedFile::create(file)?.within(&report, steps);
     let written = write_trace(&report, &selection, format, &mut output, &mut |done, all| {
         progress.at(done, all)
     });

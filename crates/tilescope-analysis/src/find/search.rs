@@ -7,10 +7,10 @@ use super::query::{
 };
 use crate::comparison::LimitComparison;
 use crate::distribution::{ValueDistribution, is_short};
-use crate::trace::{ProgramRunTotals, moved};
+use crate::trace::ProgramRunTotals;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tilescope_report::trace::{LaneStep, ProgramStepTotals, StepVisitor, Trace};
+use tilescope_report::trace::{EqualSteps, ProgramStepTotals, StepVisitor, Trace};
 use tilescope_report::units::{
     Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns, VariableId, VertexTypeId, grouped,
 };
@@ -175,13 +175,14 @@ impl StepVisitor for StepValueCollector<'_> {
         }
     }
 
-    fn take_step(&mut self, step: &LaneStep) {
-        let Some(program) = step.program else { return };
-        if self.tests.step(step) && self.wanted.contains(&(program, step.kind)) {
-            self.values.add(match self.amount {
-                QueryAmount::Bytes => moved(step).0,
-                QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
-            });
+    fn take_steps(&mut self, steps: &EqualSteps) {
+        let Some(program) = steps.program else { return };
+        if self.tests.steps(steps) && self.wanted.contains(&(program, steps.kind())) {
+            let value = match self.amount {
+                QueryAmount::Bytes => steps.bytes_moved.0,
+                QueryAmount::Cycles | QueryAmount::Count => steps.cycles.0,
+            };
+            self.values.add_times(value, steps.times);
         }
     }
 }
@@ -229,14 +230,14 @@ impl StepVisitor for StepSumCollector<'_> {
         all.is_some()
     }
 
-    fn take_step(&mut self, step: &LaneStep) {
+    fn take_steps(&mut self, steps: &EqualSteps) {
         // This test is cheaper than the lookup of the program.
-        if !self.tests.step(step) {
+        if !self.tests.steps(steps) {
             return;
         }
-        let own = step.program.map(|program| (program, step.kind));
+        let own = steps.program.map(|program| (program, steps.kind()));
         if let Some(sum) = own.and_then(|own| self.sums.get_mut(&own)) {
-            sum.add_step(step);
+            sum.add_steps(steps);
         }
     }
 }
@@ -331,12 +332,12 @@ impl<'q> QueryMatcher<'q> {
         self.conditions().any(|(_, amount, ..)| amount != QueryAmount::Count)
     }
 
-    /// True if the figures of a single step match.
-    fn step(&self, step: &LaneStep) -> bool {
+    /// True if the figures of each of equal steps match.
+    fn steps(&self, steps: &EqualSteps) -> bool {
         self.conditions().all(|(negated, amount, comparison, limit)| {
             let value = match amount {
-                QueryAmount::Cycles => step.range.length().0,
-                QueryAmount::Bytes => moved(step).0,
+                QueryAmount::Cycles => steps.cycles.0,
+                QueryAmount::Bytes => steps.bytes_moved.0,
                 QueryAmount::Count => return true,
             };
             comparison.holds_whole(value, limit) != negated

@@ -111,6 +111,12 @@ pub trait RecordRows: Send {
     /// A cell of the row; never called for arguments.
     fn value(&self, column: usize) -> ValueRef<'_>;
 
+    /// A number for the text of a column, if it may be long and many rows share it. Equal numbers of
+    /// a column mean equal texts, so that a text need not be read to know it again.
+    fn text_id(&self, _column: usize) -> Option<u64> {
+        None
+    }
+
     /// The `rowid` of the row, if it differs from its position.
     fn rowid(&self) -> Option<i64> {
         None

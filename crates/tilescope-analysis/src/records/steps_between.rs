@@ -35,6 +35,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
 };
 
 const STEP_ID: usize = 2;
+const NAME_OF_PROGRAM: usize = 4;
 /// Columns from here on require the details of a trace, or rows of the file.
 const ACTIVE_TILES: usize = 16;
 const ACTIVE_TILE_BALANCE: usize = 17;
@@ -208,7 +209,7 @@ impl RecordRows for WindowRows {
             SUB_LANE => whole(lane.sub_lane),
             STEP_ID => whole(step.step.0),
             3 => whole_or_null(step.program.map(|program| program.0)),
-            4 => text_or_null(node().map(|node| node.name.as_str())),
+            NAME_OF_PROGRAM => text_or_null(node().map(|node| node.name.as_str())),
             5 => text(step.kind.name()),
             6 => text(step.activity.name()),
             7 => whole(step.range.start.0),
@@ -228,6 +229,11 @@ impl RecordRows for WindowRows {
             18 if is_stream_copy(step.kind) => text_or_null(node().map(|node| node.stream.name())),
             _ => ValueRef::Null,
         }
+    }
+
+    fn text_id(&self, column: usize) -> Option<u64> {
+        let (step, _) = self.step.as_ref().filter(|_| column == NAME_OF_PROGRAM)?;
+        step.program.map(|program| program.0.into())
     }
 
     fn count(&self) -> Option<u64> {

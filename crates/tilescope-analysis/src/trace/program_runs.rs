@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::trace::{
-    LaneInfo, LaneStep, ProgramStepSums, ProgramStepTotals, Trace, TraceLane,
+    EqualSteps, LaneInfo, LaneStep, ProgramStepSums, ProgramStepTotals, Trace, TraceLane,
 };
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ReportError};
@@ -68,9 +68,11 @@ impl From<&ProgramStepSums> for ProgramRunTotals {
 }
 
 impl ProgramRunTotals {
-    /// Adds one step.
-    pub(crate) fn add_step(&mut self, step: &LaneStep) {
-        self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
+    /// Adds equal steps.
+    pub(crate) fn add_steps(&mut self, steps: &EqualSteps) {
+        let times = steps.times;
+        let cycles = steps.cycles.saturating_mul(times);
+        self.add(&Self { steps: times, cycles, bytes: steps.bytes_moved.saturating_mul(times) });
     }
 
     /// Adds the totals of several steps.

@@ -60,7 +60,7 @@ impl StepActivity {
     }
 
     /// The activity of a step of `kind`; `stream` is the other end of a stream copy.
-    pub fn from_program_kind(kind: ProgramKind, stream: StreamEndpoint) -> Self {
+    pub const fn from_program_kind(kind: ProgramKind, stream: StreamEndpoint) -> Self {
         match kind {
             ProgramKind::OnTileExecute => Self::Compute,
             ProgramKind::DoExchange => Self::InternalExchange,

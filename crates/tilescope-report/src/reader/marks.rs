@@ -47,7 +47,7 @@ impl PackedMarks {
     /// True if a mark with these columns is where the index would look for it.
     pub(super) fn holds(&self, cells: &RowCells) -> bool {
         let read_cycle = |column| cells.count(column, MAX_CYCLES);
-        cells.text(1).as_deref() == Some(self.kind.name())
+        cells.named(1, MarkKind::from_name) == Some(self.kind)
             && cells.int(3) == self.ipu.map(|ipu| i64::from(ipu.0))
             && read_cycle(8).is_some_and(|start| self.cycles.start <= start)
             && read_cycle(9).is_some_and(|end| end <= self.cycles.end)

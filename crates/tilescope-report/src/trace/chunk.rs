@@ -22,6 +22,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::FixedPointBalance;
+use super::equal_steps::EqualSteps;
 use super::step_predictor::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPredictor};
 use super::step_record::{StepClass, StepRecord, StepRecordDetails};
 use crate::codec::{VarintReader, apply_zigzag_difference, difference, unpack, write_varint};
@@ -257,25 +258,95 @@ pub(super) fn decode(
     let mut records = Vec::with_capacity(count);
     let mut current = None;
     for &differs in reading.unexpected {
-        // The program comes first, because all other expectations depend on it.
-        let (index, program) = if differs & 1 == 0 {
-            // Bit 0 unset: the program is the one expected to follow.
-            let index = Some(expected.follower(current)?);
-            (index, expected.predicted_fields(index)[PROGRAM_FIELD])
+        let record = if differs == 0 {
+            // The usual case copies no facts.
+            let follower = expected.entry_after(current)?;
+            current = Some(follower);
+            position.record(&follower.facts)?
         } else {
-            let program =
-                apply_zigzag_difference(reading.differences[PROGRAM_FIELD].take()?, SPELLED_OUT);
-            (expected.find(program), program)
+            // The program comes first, because all other expectations depend on it.
+            let program = if differs & 1 == 0 {
+                // Bit 0 unset: the program is the one expected to follow.
+                current = Some(expected.entry_after(current)?);
+                None
+            } else {
+                let stored = reading.differences[PROGRAM_FIELD].take()?;
+                let program = apply_zigzag_difference(stored, SPELLED_OUT);
+                current = expected.entry_of(program);
+                Some(program)
+            };
+            let mut facts = current.map_or([0; STEP_FIELD_COUNT], |entry| entry.facts);
+            facts[PROGRAM_FIELD] = program.unwrap_or(facts[PROGRAM_FIELD]);
+            reading.apply_differences(differs & !1, &mut facts, MAIN_FIELDS)?;
+            position.record(&facts)?
         };
-        let mut facts = expected.predicted_fields(index);
-        facts[PROGRAM_FIELD] = program;
-        reading.apply_differences(differs & !1, &mut facts, MAIN_FIELDS)?;
-        let record = position.record(&facts)?;
         position = StepDeltaBase::after(&record);
         records.push(record);
-        current = index;
     }
     if reading.is_done() { Some(records) } else { None }
+}
+
+/// Counts the steps of chunks of a lane. Most are as expected: these are counted by expectation, and
+/// their facts are looked at once.
+pub(super) struct StepTally<'a> {
+    expected: &'a StepPredictor,
+    /// By index of the expectation.
+    counts: Vec<u64>,
+}
+
+impl<'a> StepTally<'a> {
+    pub(super) fn new(expected: &'a StepPredictor) -> Self {
+        Self { expected, counts: vec![0; expected.len()] }
+    }
+
+    /// Adds a chunk, if the blob is sound and has exactly `count` steps. Passes on those that are
+    /// not as expected.
+    pub(super) fn add(
+        &mut self,
+        blob: &[u8],
+        count: usize,
+        each: &mut dyn FnMut(&EqualSteps),
+    ) -> Option<()> {
+        let raw = unpack(blob, MAX_BLOB_BYTES)?;
+        let (mut reading, _) = ChunkColumnReader::new(&raw, count)?;
+        let mut current = None;
+        for &differs in reading.unexpected {
+            if differs == 0 {
+                let follower = self.expected.follower(current)?;
+                *self.counts.get_mut(follower as usize)? += 1;
+                current = Some(follower);
+                continue;
+            }
+            let program = if differs & 1 == 0 {
+                current = Some(self.expected.follower(current)?);
+                None
+            } else {
+                let stored = reading.differences[PROGRAM_FIELD].take()?;
+                let program = apply_zigzag_difference(stored, SPELLED_OUT);
+                current = self.expected.find(program);
+                Some(program)
+            };
+            let mut facts = self.expected.predicted_fields(current);
+            facts[PROGRAM_FIELD] = program.unwrap_or(facts[PROGRAM_FIELD]);
+            reading.apply_differences(differs & !1, &mut facts, MAIN_FIELDS)?;
+            each(&equal_steps(&facts, 1)?);
+        }
+        if reading.is_done() { Some(()) } else { None }
+    }
+
+    /// Passes on the steps that are as expected.
+    pub(super) fn finish(self, each: &mut dyn FnMut(&EqualSteps)) -> Option<()> {
+        for (index, times) in (0u32..).zip(self.counts).filter(|(_, times)| *times > 0) {
+            each(&equal_steps(&self.expected.predicted_fields(Some(index)), times)?);
+        }
+        Some(())
+    }
+}
+
+/// Steps with these facts; `None` if no step can have them.
+fn equal_steps(facts: &StepFields, times: u64) -> Option<EqualSteps> {
+    let record = StepDeltaBase::default().record(facts)?;
+    Some(EqualSteps { times, ..EqualSteps::of(&record) })
 }
 
 /// The details in the blob beside a chunk of `records`, if it is sound.
@@ -322,6 +393,7 @@ mod tests {
     use crate::codec::pack;
     use crate::model::{ProgramKind, StreamEndpoint};
     use proptest::prelude::*;
+    use std::collections::HashMap;
     use tilescope_test_tiers::cases;
 
     fn record(step: u64, start: u64, cycles: u64, program: u32) -> StepRecord {
@@ -346,6 +418,20 @@ mod tests {
         records.iter().map(detail).collect()
     }
 
+    /// Counts the steps of a chunk, and compares them with its records.
+    fn check_tally(blob: &[u8], part: &[StepRecord], expected: &StepPredictor) {
+        let mut found: HashMap<EqualSteps, u64> = HashMap::new();
+        let mut count = |steps: &EqualSteps| {
+            *found.entry(EqualSteps { times: 1, ..*steps }).or_default() += steps.times;
+        };
+        let mut tally = StepTally::new(expected);
+        tally.add(blob, part.len(), &mut count).unwrap();
+        tally.finish(&mut count).unwrap();
+        let mut own: HashMap<EqualSteps, u64> = HashMap::new();
+        part.iter().for_each(|record| *own.entry(EqualSteps::of(record)).or_default() += 1);
+        assert_eq!(found, own);
+    }
+
     fn check_round_trip(records: &[StepRecord], chunk: usize, mut room: usize) {
         let mut encoder = ChunkEncoder::new();
         let chunks: Vec<_> = records
@@ -355,6 +441,7 @@ mod tests {
         let expected = StepPredictor::decode(&encoder.expectations().encode()).unwrap();
         for (part, (main, beside)) in chunks {
             assert_eq!(decode(&pack(&main), part.len(), &expected).unwrap(), part);
+            check_tally(&pack(&main), part, &expected);
             let read = decode_details(&pack(&beside.unwrap()), part, &expected).unwrap();
             assert_eq!(read, details(part));
         }

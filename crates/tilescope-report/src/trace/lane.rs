@@ -9,8 +9,8 @@ use super::exchange_order::ExchangeFollowing;
 use super::lane_pieces::{HeldChunk, Piece, hit_range};
 use super::place_in_piece;
 use super::program_totals::{
-    ProgramStepSums, ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepCounter, StepVisitor,
-    TotalsKey, segment_level_count, steps_per_segment,
+    ProgramStepSums, ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepCounter,
+    segment_level_count, steps_per_segment,
 };
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
@@ -22,6 +22,9 @@ use crate::units::{CycleRange, Cycles, StepId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The number of chunks that are passed one by one before a search through the pyramid.
+const MOST_CHUNKS_AHEAD: u32 = 4;
 
 /// An activity, a length in cycles, and the number of its steps up to that length.
 pub type StepLengths = (StepActivity, u64, u64);
@@ -172,60 +175,6 @@ impl<'a> TraceLane<'a> {
         let parts: Vec<Vec<ProgramStepSums>> =
             (0..all.div_ceil(steps_per_segment(top))).map(read).collect::<Result<_, _>>()?;
         Ok(ProgramStepSums::joined(parts))
-    }
-
-    /// Passes all steps to `visitor`, in the largest groups that it takes: totals of a program over
-    /// many steps, over fewer if it refuses those, and finally step by step.
-    pub fn visit_steps(&self, visitor: &mut dyn StepVisitor) -> Result<(), ReportError> {
-        let all = self.info().steps;
-        if !self.store.has_totals() {
-            return self.for_each_record(0..all, |at, record| {
-                visitor.take_step(&LaneStep::new(at, record));
-            });
-        }
-        let top = segment_level_count(all) - 1;
-        for at in 0..all.div_ceil(steps_per_segment(top)) {
-            self.visit_segment(top, at, &|_| true, visitor)?;
-        }
-        Ok(())
-    }
-
-    /// Passes the steps of a segment to `visitor`, for the programs that are `open`.
-    fn visit_segment(
-        &self,
-        level: u32,
-        at: u64,
-        open: &dyn Fn(TotalsKey) -> bool,
-        visitor: &mut dyn StepVisitor,
-    ) -> Result<(), ReportError> {
-        let segment = self.store.segment(self.info, level, at)?;
-        let mut refused: Vec<TotalsKey> = Vec::new();
-        for totals in segment.iter().filter(|totals| open(totals.key())) {
-            if !visitor.take_totals(totals) {
-                refused.push(totals.key());
-            }
-        }
-        if refused.is_empty() {
-            return Ok(());
-        }
-        // Searched for every step: they are few, and a search among them is cheaper than a hash.
-        refused.sort_unstable();
-        let is_refused = |key: TotalsKey| refused.binary_search(&key).is_ok();
-        let all = self.info().steps;
-        if level == 0 {
-            let positions = at * SEGMENT_STEPS..((at + 1) * SEGMENT_STEPS).min(all);
-            return self.for_each_record(positions, |at, record| {
-                if is_refused((record.program, record.class)) {
-                    visitor.take_step(&LaneStep::new(at, record));
-                }
-            });
-        }
-        let below = all.div_ceil(steps_per_segment(level - 1));
-        for child in at * FAN_OUT..((at + 1) * FAN_OUT).min(below) {
-            // The depth is bounded by the number of levels, at most six.
-            self.visit_segment(level - 1, child, &is_refused, visitor)?;
-        }
-        Ok(())
     }
 
     pub(super) fn for_each_record(
@@ -504,6 +453,28 @@ impl<'a> TraceLane<'a> {
         Ok(first..end.max(first))
     }
 
+    /// The same, given the first of them.
+    pub(super) fn touching_from(
+        &self,
+        first: u64,
+        window: CycleRange,
+    ) -> Result<Range<u64>, ReportError> {
+        // Mostly the next chunk has the end.
+        let last_chunk = end_of_chunk(first);
+        if last_chunk < self.info().steps {
+            let next = self.chunk_of(last_chunk)?;
+            let begins = |record: &StepRecord| record.range.start < window.end;
+            let (Some(start), Some(end)) = (next.items.first(), next.items.last()) else {
+                return self.touching(window);
+            };
+            if begins(start) && !begins(end) {
+                let end = last_chunk + next.items.partition_point(begins) as u64;
+                return Ok(first..end);
+            }
+        }
+        self.touching(window)
+    }
+
     /// The cycles at which the lane has a step: its last step may have no cycles, at the very end.
     fn reach(&self) -> CycleRange {
         CycleRange::new(self.info().range.start, self.info().range.end + Cycles(1))
@@ -573,6 +544,23 @@ impl<'a> TraceLane<'a> {
     /// The chunk with a step, for callers that read adjacent parts of a lane.
     pub(super) fn held_chunk(&self, position: u64) -> Result<HeldChunk, ReportError> {
         self.chunk_of(position).map(HeldChunk)
+    }
+
+    /// The chunk with the steps at a cycle, if it is near this one; another one otherwise.
+    pub(super) fn chunk_towards(
+        &self,
+        mut chunk: HeldChunk,
+        cycle: Cycles,
+    ) -> Result<HeldChunk, ReportError> {
+        for _ in 0..MOST_CHUNKS_AHEAD {
+            let next = end_of_chunk(chunk.0.first);
+            let is_behind = chunk.0.items.last().is_some_and(|last| last.range.end <= cycle);
+            if !is_behind || next >= self.info().steps {
+                break;
+            }
+            chunk = self.held_chunk(next)?;
+        }
+        Ok(chunk)
     }
 
     /// The chunk with a step.

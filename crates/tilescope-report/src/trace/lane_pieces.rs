@@ -75,9 +75,22 @@ impl HeldChunk {
         if window.is_empty() || !begins_before || steps.last()?.range.start < window.end {
             return None;
         }
-        let first = steps.partition_point(|step| hit_range(step.range).end <= window.start);
+        let first = self.count_before(window);
         let end = steps.partition_point(|step| step.range.start < window.end);
         Some((self.0.first + first as u64, steps.get(first..end.max(first))?))
+    }
+
+    /// The position of the first step that touches `window`, if it is in the chunk.
+    pub(super) fn first_touching(&self, window: CycleRange) -> Option<u64> {
+        let steps = &self.0.items;
+        let begins_before = steps.first()?.range.start < window.start;
+        let first = self.count_before(window);
+        if begins_before && first < steps.len() { Some(self.0.first + first as u64) } else { None }
+    }
+
+    /// Number of steps of the chunk before those that touch `window`.
+    fn count_before(&self, window: CycleRange) -> usize {
+        self.0.items.partition_point(|step| hit_range(step.range).end <= window.start)
     }
 }
 

@@ -32,13 +32,19 @@ struct PyramidLevelBuilder {
 }
 
 impl PyramidLevelBuilder {
-    /// Adds a step. Returns the node that it completes, if any.
-    fn take_step(&mut self, record: &StepRecord) -> Option<PyramidNode> {
-        match &mut self.filling {
-            Some(node) => node.add_step(record),
-            None => self.filling = Some(PyramidNode::from_record(record)),
-        }
-        self.children += 1;
+    /// Adds steps that fit into the current node. Returns the node if they complete it.
+    fn take_steps(&mut self, records: &[StepRecord]) -> Option<PyramidNode> {
+        let (first, rest) = records.split_first()?;
+        let mut node = match self.filling.take() {
+            Some(mut node) => {
+                node.add_step(first);
+                node
+            }
+            None => PyramidNode::from_record(first),
+        };
+        rest.iter().for_each(|record| node.add_step(record));
+        self.filling = Some(node);
+        self.children += records.len() as u64;
         if self.children == LEAF_STEPS { self.complete() } else { None }
     }
 
@@ -94,24 +100,40 @@ impl LaneSums {
     /// Adds a step, which must not start before the end of [`LaneSums::range`]. Complete pieces go
     /// to `pieces`.
     pub(super) fn push(&mut self, record: &StepRecord, pieces: &mut Vec<LaneSumPiece>) {
-        debug_assert!(record.range.start >= self.range().end, "steps of a lane do not overlap");
-        self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
-        // A full segment is completed only when more steps follow, because the levels depend on
-        // that.
-        if self.steps > 0 && self.steps.is_multiple_of(SEGMENT_STEPS) {
-            self.complete_segment(0, pieces);
-        }
-        if self.segments.is_empty() {
-            self.segments.push(SegmentLevelBuilder::default());
-        }
-        self.counter.add_step(self.steps, record);
-        self.exchanges.push(record);
-        self.steps += 1;
-        if self.levels.is_empty() {
-            self.levels.push(PyramidLevelBuilder::default());
-        }
-        if let Some(node) = self.levels.first_mut().and_then(|lowest| lowest.take_step(record)) {
-            self.propagate_node(1, &node, pieces);
+        self.push_all(std::slice::from_ref(record), pieces);
+    }
+
+    /// Adds consecutive steps, none of which starts before the end of the one before it. Complete
+    /// pieces go to `pieces`.
+    pub(super) fn push_all(&mut self, records: &[StepRecord], pieces: &mut Vec<LaneSumPiece>) {
+        let mut rest = records;
+        while let Some(first) = rest.first() {
+            // A full segment is completed only when more steps follow, because the levels depend on
+            // that.
+            let in_segment = self.steps % SEGMENT_STEPS;
+            if self.steps > 0 && in_segment == 0 {
+                self.complete_segment(0, pieces);
+            }
+            if self.segments.is_empty() {
+                self.segments.push(SegmentLevelBuilder::default());
+                self.levels.push(PyramidLevelBuilder::default());
+            }
+            let room = (SEGMENT_STEPS - in_segment).min(LEAF_STEPS - self.steps % LEAF_STEPS);
+            let fitting = usize::try_from(room).unwrap_or(usize::MAX).min(rest.len());
+            let (own, later) = rest.split_at(fitting);
+            rest = later;
+            debug_assert!(first.range.start >= self.range().end, "steps do not overlap");
+            let last = own.last().unwrap_or(first);
+            let start = self.range.map_or(first.range.start, |range| range.start);
+            self.range = Some(CycleRange::new(start, last.range.end));
+            for (position, record) in (self.steps..).zip(own) {
+                self.counter.add_step(position, record);
+            }
+            own.iter().for_each(|record| self.exchanges.push(record));
+            self.steps += own.len() as u64;
+            if let Some(node) = self.levels.first_mut().and_then(|lowest| lowest.take_steps(own)) {
+                self.propagate_node(1, &node, pieces);
+            }
         }
     }
 

@@ -42,6 +42,7 @@
 
 mod answers;
 mod chunk;
+mod equal_steps;
 mod exchange_order;
 mod index_writer;
 mod lane;
@@ -63,6 +64,7 @@ pub use answers::{
     FixedPointBalance, LaneInfo, LaneSpan, LaneStep, LongestStep, PerActivity, StepBucket,
     StepTotals,
 };
+pub use equal_steps::{EqualSteps, StepVisitor};
 pub use exchange_order::ExchangeFollowing;
 pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWriter};
 pub use lane::{StepLengths, TraceLane};
@@ -70,14 +72,16 @@ pub(super) use lane_builder::TraceIndexBlob;
 pub(crate) use lane_number::LaneNumber;
 pub(super) use lane_pieces::LaneStepCursor;
 pub use log_histogram::LogHistogram;
-pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
+pub use program_totals::{ProgramStepSums, ProgramStepTotals};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
 pub(super) use sync_points::SyncPrograms;
 pub use sync_points::{
     BesideProgram, CriticalPath, LaneSlack, LaneWait, PathHop, PathLead, PathProgram, PathSpan,
     PathStretch,
 };
-pub(super) use verify::{LaneEdge, PassWindow, StepObserver, VerifiedLane, WatchedLane};
+pub(super) use verify::{
+    LaneEdge, PassWindow, StepObserver, VerifiedLane, VerifiedTrace, WatchedLane,
+};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;
@@ -173,16 +177,6 @@ impl Trace {
             TraceIndexBlob::SyncPoints(id, block).insert(rows)
         })?;
         index_writer::insert_beside(rows, beside)
-    }
-
-    /// Compares the sync points with those derived from the steps, and the critical path with both.
-    /// Returns the findings, the most basic first.
-    pub(super) fn verify_sync_points(
-        &self,
-        programs: SyncPrograms,
-        on_steps: &mut dyn FnMut(u64) -> Result<(), ReportError>,
-    ) -> Result<Option<String>, ReportError> {
-        sync_points::compare(&self.store, programs, on_steps)
     }
 
     /// The critical path, over all replicas; `None` if sync points were not recorded. Computed

@@ -8,7 +8,6 @@
 // All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::answers::LaneStep;
 use super::log_histogram::LogHistogram;
 use super::pyramid::FAN_OUT;
 use super::step_record::{StepClass, StepRecord};
@@ -179,16 +178,6 @@ impl From<&ProgramStepTotals> for ProgramStepSums {
         let &ProgramStepTotals { bytes_moved, first_position, .. } = totals;
         Self { program, class, steps, cycles, bytes_moved, first_position }
     }
-}
-
-/// Visits the steps of a lane in groups: see
-/// [`TraceLane::visit_steps`](super::TraceLane::visit_steps).
-pub trait StepVisitor {
-    /// Visits all steps of a program at once. Returns `false` to get them in smaller groups.
-    fn take_totals(&mut self, totals: &ProgramStepTotals) -> bool;
-
-    /// Visits a single step.
-    fn take_step(&mut self, step: &LaneStep);
 }
 
 impl ProgramStepTotals {

@@ -74,23 +74,27 @@ pub(super) fn level_count(steps: u64) -> u32 {
 /// A blob of nodes, not packed yet: column after column, without columns in which no node has a
 /// value.
 pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
-    let columns = columns(nodes);
-    let used: Vec<(usize, &Vec<u64>)> = (0..)
-        .zip(&columns)
-        .filter(|(_, column)| column.iter().any(|number| *number != 0))
-        .collect();
+    let rows = rows(nodes);
+    let mut bits = [0u64; COLUMNS];
+    for row in &rows {
+        bits.iter_mut().zip(row).for_each(|(all, number)| *all |= number);
+    }
+    let used: Vec<usize> =
+        (0..).zip(bits).filter(|(_, bits)| *bits != 0).map(|(place, _)| place).collect();
     let mut raw = Vec::with_capacity(nodes.len() * used.len() * 2 + 16);
     write_varint(&mut raw, nodes.len() as u64);
     // One bit per column that is stored; most activities never occur in a block.
-    write_varint(&mut raw, used.iter().map(|(place, _)| 1 << place).sum());
-    for (_, column) in used {
-        column.iter().for_each(|number| write_varint(&mut raw, *number));
+    write_varint(&mut raw, used.iter().map(|place| 1 << place).sum());
+    for place in used {
+        let column = rows.iter().filter_map(|row| row.get(place));
+        column.for_each(|number| write_varint(&mut raw, *number));
     }
     raw
 }
 
-fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
-    let mut columns: [Vec<u64>; COLUMNS] = std::array::from_fn(|_| Vec::with_capacity(nodes.len()));
+/// The numbers of each node.
+fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
+    let mut rows = Vec::with_capacity(nodes.len());
     let mut cycle = Cycles::ZERO;
     let mut step = StepId(0);
     for node in nodes {
@@ -107,9 +111,14 @@ fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
         row[6] = longest.map_or(0, |l| l.cycles.0);
         row[7..].copy_from_slice(node.totals.columns().as_flattened());
         (cycle, step) = (node.range.end, node.first_step);
-        columns.iter_mut().zip(row).for_each(|(column, number)| column.push(number));
+        rows.push(row);
     }
-    columns
+    rows
+}
+
+/// True if a packed blob has these bytes.
+pub(super) fn is_packed(blob: &[u8], raw: &[u8]) -> bool {
+    unpack(blob, MAX_BLOCK_BYTES).is_some_and(|stored| stored == raw)
 }
 
 /// The nodes of a blob, if it is sound and has exactly `count` of them.

@@ -19,8 +19,8 @@ pub(super) type StepFields = [u64; STEP_FIELD_COUNT];
 
 /// The facts of a program's first execution on a lane.
 #[derive(Clone, Copy)]
-struct StepPrediction {
-    facts: StepFields,
+pub(super) struct StepPrediction {
+    pub(super) facts: StepFields,
     /// Index of the expectation of the program that followed.
     next: Option<u32>,
 }
@@ -73,10 +73,25 @@ impl StepPredictor {
         self.entries.get(current? as usize)?.next
     }
 
+    /// The expectation that follows another one.
+    pub(super) fn entry_after(&self, current: Option<&StepPrediction>) -> Option<&StepPrediction> {
+        self.entries.get(current?.next? as usize)
+    }
+
+    /// The expectation of a program.
+    pub(super) fn entry_of(&self, program: u64) -> Option<&StepPrediction> {
+        self.entries.get(self.find(program)? as usize)
+    }
+
     /// The expected facts; all 0 for an unknown program.
     pub(super) fn predicted_fields(&self, index: Option<u32>) -> StepFields {
         let entry = index.and_then(|index| self.entries.get(index as usize));
         entry.map_or([0; STEP_FIELD_COUNT], |entry| entry.facts)
+    }
+
+    /// Number of expectations.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Index of the expectation of a program.

@@ -8,6 +8,19 @@ use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StepClass(u8);
 
+/// The activity of each class, which is asked for every step.
+const ACTIVITIES: [StepActivity; 2 * ProgramKind::ALL.len()] = {
+    let mut all = [StepActivity::Other; 2 * ProgramKind::ALL.len()];
+    let mut class = 0;
+    while class < all.len() {
+        let stream =
+            if class % 2 == 0 { StreamEndpoint::Host } else { StreamEndpoint::RemoteBuffer };
+        all[class] = StepActivity::from_program_kind(ProgramKind::ALL[class / 2], stream);
+        class += 1;
+    }
+    all
+};
+
 impl StepClass {
     pub(crate) fn new(kind: ProgramKind, stream: StreamEndpoint) -> Self {
         let known = (0u8..).zip(ProgramKind::ALL).find(|(_, known)| *known == kind);
@@ -38,7 +51,7 @@ impl StepClass {
     }
 
     pub(super) fn activity(self) -> StepActivity {
-        StepActivity::from_program_kind(self.kind(), self.stream())
+        ACTIVITIES.get(usize::from(self.0)).copied().unwrap_or(StepActivity::Other)
     }
 }
 

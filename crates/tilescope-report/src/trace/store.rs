@@ -201,12 +201,22 @@ impl TraceStore {
         lane: LaneInfo,
         chunk: u64,
     ) -> Result<Vec<StepRecord>, ReportError> {
+        self.decode_chunk(lane, chunk, chunk::decode)
+    }
+
+    /// Reads the blob of one chunk with `decode`, which gets the blob, its number of steps and the
+    /// expectations of the lane; not cached.
+    pub(super) fn decode_chunk<T>(
+        &self,
+        lane: LaneInfo,
+        chunk: u64,
+        decode: impl FnOnce(&[u8], usize, &StepPredictor) -> Option<T>,
+    ) -> Result<T, ReportError> {
         let expected = self.expectations(lane)?;
         let first = chunk * CHUNK_STEPS as u64;
         let count = place_in_piece(lane.steps.min(first + CHUNK_STEPS as u64), first);
-        self.decoded(&CHUNKS, lane.number().chunk_key(chunk), |blob| {
-            chunk::decode(blob, count, &expected)
-        })
+        let key = lane.number().chunk_key(chunk);
+        self.decoded(&CHUNKS, key, |blob| decode(blob, count, &expected))
     }
 
     /// True if details of the steps of a lane are stored, because there are no rows of them.
@@ -292,6 +302,17 @@ impl TraceStore {
                 None
             }
         })
+    }
+
+    /// True if a block of nodes has these bytes, unpacked.
+    pub(super) fn has_nodes(
+        &self,
+        lane: LaneInfo,
+        (level, block): (u32, u64),
+        raw: &[u8],
+    ) -> Result<bool, ReportError> {
+        let key = lane.number().block_key(level, block);
+        self.decoded(&NODES, key, |blob| Some(pyramid::is_packed(blob, raw)))
     }
 
     /// True if totals by program are stored; files before version 1.1 have none.
@@ -397,7 +418,7 @@ impl TraceStore {
     fn read_path_index(&self) -> Result<PathIndex, ReportError> {
         let (db, disposable) = self.points_db();
         let stored = self.stored_path_index(db).inspect_err(|_| discard(disposable))?;
-        stored.map_or_else(|| self.walk_path(), Ok)
+        stored.map_or_else(|| self.walk_points(|_| {}), Ok)
     }
 
     /// True if the critical path is available without a walk over all sync points, or that walk is
@@ -441,14 +462,19 @@ impl TraceStore {
         self.lanes.iter().map(|lane| lane.range).collect()
     }
 
-    /// Finds the critical path with a walk over all sync points.
-    pub(super) fn walk_path(&self) -> Result<PathIndex, ReportError> {
+    /// Finds the critical path with a walk over all sync points, which are passed to `visit`, the
+    /// last block first.
+    pub(super) fn walk_points(
+        &self,
+        mut visit: impl FnMut(&[SyncPoint]),
+    ) -> Result<PathIndex, ReportError> {
         let ranges = self.lane_ranges();
         let starts: Vec<Cycles> = ranges.iter().map(|range| range.start).collect();
         let places = self.lane_places();
         let mut builder = PathIndexBuilder::new(&ranges);
         for block in (0..self.sync_point_blocks()?).rev() {
             let points = self.sync_points(block)?;
+            visit(&points);
             builder.block(&points, &places).map_err(|_| self.path_contradiction())?;
         }
         builder.finish(&starts).map_err(|_| self.path_contradiction())
@@ -546,7 +572,7 @@ impl TraceStore {
         Ok(self.db.row_count(table)?.unwrap_or(0))
     }
 
-    fn expectations(&self, lane: LaneInfo) -> Result<Arc<StepPredictor>, ReportError> {
+    pub(super) fn expectations(&self, lane: LaneInfo) -> Result<Arc<StepPredictor>, ReportError> {
         let key = TraceCacheKey::Expectations(lane.number());
         if let Some(CachedTracePiece::Expectations(expected)) = lock(&self.recent).get(key) {
             return Ok(expected);
@@ -564,7 +590,7 @@ impl TraceStore {
         &self,
         what: &BlobColumn,
         key: i64,
-        decode: impl Fn(&[u8]) -> Option<T>,
+        decode: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Result<T, ReportError> {
         decoded(&self.db, what, key, decode).inspect_err(|_| discard(&self.disposable))
     }
@@ -580,7 +606,7 @@ fn decoded<T>(
     db: &ReportDatabase,
     what: &BlobColumn,
     key: i64,
-    decode: impl Fn(&[u8]) -> Option<T>,
+    decode: impl FnOnce(&[u8]) -> Option<T>,
 ) -> Result<T, ReportError> {
     let blob = db.first(what.select(&[key]), |cells| cells.blob(0).map(<[u8]>::to_vec))?;
     let decoded = blob.flatten().and_then(|blob| decode(&blob));

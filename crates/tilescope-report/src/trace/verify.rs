@@ -1,9 +1,11 @@
 //! The invariants of an index: steps are ordered, and each stored sum equals the sum over its
 //! steps.
 //!
-//! One pass over all lanes, side by side: a chunk is decoded once, and sums of all levels are
-//! computed again from its steps, as when the index was written. In memory are one chunk of each
-//! lane, and one block of nodes and one segment per level.
+//! One pass over all lanes, in the order of the program: a chunk is decoded once, and sums of all
+//! levels are computed again from its steps, as when the index was written. The same steps go to the
+//! observer and to the check of the sync points, and the critical path follows them closely enough
+//! to find their chunks decoded. In memory are one chunk of each lane, one block of nodes and one
+//! segment per level, and the cache of the store.
 
 use super::Trace;
 use super::answers::LaneInfo;
@@ -16,15 +18,18 @@ use super::program_totals::{
 use super::pyramid::{self, BLOCK_NODES};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
+use super::sync_points::{PathCheck, SyncPrograms};
 use crate::error::ReportError;
 use crate::units::{Cycles, ReplicaIpu, StepId};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The result of the pass over a lane.
 pub(crate) struct VerifiedLane {
     pub(crate) info: LaneInfo,
-    /// The first broken invariant, as text. The other fields then cover the steps before it.
+    /// The first broken invariant, as text. The other fields then cover the chunks before it.
     pub(crate) broken: Option<String>,
     /// Totals by program, computed from the steps.
     pub(crate) programs: Vec<ProgramStepTotals>,
@@ -55,33 +60,27 @@ pub(crate) struct LaneEdge {
     pub(crate) behind: Option<(StepId, Cycles)>,
 }
 
-/// Receives the steps of all IPUs; those of one IPU in the order of the program.
+/// Receives the steps of all IPUs, in the order of the program; parts of a step on several lanes by
+/// class of replicas, IPU and sub-lane.
 pub(crate) trait StepObserver {
-    /// Receives the next step of an IPU. Returns false for a step of several IPUs, which is passed
-    /// again to [`StepObserver::joint_step`] when all of them have reached it.
-    fn step(&mut self, at: ReplicaIpu, record: &StepRecord) -> bool;
-
-    /// Receives a step of several IPUs, by class of replicas and IPU.
-    fn joint_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]);
+    /// Receives the next step of an IPU.
+    fn step(&mut self, at: ReplicaIpu, record: &StepRecord);
 }
 
 /// A callback for every chunk, with its number of steps, which may end the pass.
 type OnChunk<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
 
 impl Trace {
-    /// A pass over the steps of all lanes of all replicas.
-    pub(crate) fn pass(&self, tiles_per_ipu: u32) -> TracePass<'_> {
-        let mut ipus: Vec<IpuPass> = Vec::new();
-        for info in &self.store.lanes {
-            let pass = LanePass::new(&self.store, *info, tiles_per_ipu);
-            let at = ReplicaIpu { class: info.class, ipu: info.ipu };
-            match ipus.iter_mut().find(|ipu| ipu.at == at) {
-                Some(ipu) => ipu.lanes.push(pass),
-                None => ipus.push(IpuPass { at, lanes: vec![pass] }),
-            }
+    /// A pass over the steps of all lanes of all replicas. With the syncs of the program, it also
+    /// checks the sync points and the critical path.
+    pub(crate) fn pass(&self, tiles_per_ipu: u32, syncs: Option<SyncPrograms>) -> TracePass<'_> {
+        let lanes = self.store.lanes.iter();
+        TracePass {
+            lanes: lanes.map(|info| LanePass::new(&self.store, *info, tiles_per_ipu)).collect(),
+            path: syncs.map(|syncs| PathCheck::new(&self.store, syncs)),
+            done: 0,
+            bars: self.store.lanes.iter().map(|lane| lane.steps).sum(),
         }
-        let bars = self.store.lanes.iter().map(|lane| lane.steps).sum();
-        TracePass { ipus, done: 0, bars }
     }
 
     /// Describes tables of the index with too few or too many pieces for the lanes.
@@ -131,10 +130,19 @@ impl Trace {
 
 /// One pass over the steps of all lanes, window by window.
 pub(crate) struct TracePass<'a> {
-    ipus: Vec<IpuPass<'a>>,
+    lanes: Vec<LanePass<'a>>,
+    path: Option<PathCheck>,
     /// Number of steps read.
     done: u64,
     bars: u64,
+}
+
+/// The results of a pass.
+pub(crate) struct VerifiedTrace {
+    pub(crate) lanes: Vec<VerifiedLane>,
+    /// Descriptions of what is wrong with the sync points and the critical path; none if a lane
+    /// broke off.
+    pub(crate) path: Result<Vec<String>, ReportError>,
 }
 
 impl TracePass<'_> {
@@ -147,111 +155,69 @@ impl TracePass<'_> {
         progress: &mut dyn FnMut(f64),
         cancel: &AtomicBool,
     ) -> Result<(), ReportError> {
-        let done = &mut self.done;
-        let all = self.bars.max(1);
-        for lane in self.ipus.iter_mut().flat_map(|ipu| &mut ipu.lanes) {
+        let Self { lanes, path, done, bars } = self;
+        let all = (*bars).max(1);
+        let mut on_chunk = |steps| {
+            *done += steps;
+            progress(*done as f64 / all as f64);
+            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
+        };
+        let mut next = BinaryHeap::with_capacity(lanes.len());
+        for (at, lane) in lanes.iter_mut().enumerate() {
             lane.watch(Arc::clone(&window.watched));
+            lane.fill(&mut on_chunk)?;
+            next.extend(lane.head().map(|record| Reverse((record.step, at))));
         }
-        loop {
-            for ipu in &mut self.ipus {
-                ipu.advance(window.end, observer, &mut |steps| {
-                    *done += steps;
-                    progress(*done as f64 / all as f64);
-                    if cancel.load(Ordering::Relaxed) {
-                        Err(ReportError::Cancelled)
-                    } else {
-                        Ok(())
+        let end = window.end.map(|end| (end, 0));
+        while let Some(Reverse((_, at))) = next.pop() {
+            // Up to the point where another lane continues: mostly more than one step.
+            let others = next.peek().map(|Reverse(first)| *first);
+            let limit = others.into_iter().chain(end).min();
+            let Some(lane) = lanes.get_mut(at) else { continue };
+            let ipu = ReplicaIpu { class: lane.info.class, ipu: lane.info.ipu };
+            let mut is_at_limit = false;
+            while !is_at_limit && lane.head().is_some() {
+                let rest = lane.records.get(lane.next..).unwrap_or_default();
+                let mut passed = 0;
+                for record in rest {
+                    is_at_limit = limit.is_some_and(|limit| (record.step, at) >= limit);
+                    if is_at_limit {
+                        break;
                     }
-                })?;
-            }
-            // All IPUs are before a joint step or done: the earliest joint step is next.
-            let heads = self.ipus.iter().map(IpuPass::head);
-            let Some(next) = heads.flatten().map(|record| record.step).min() else { break };
-            if window.end.is_some_and(|end| next >= end) {
-                break;
-            }
-            let mut on_ipus = Vec::new();
-            for ipu in &mut self.ipus {
-                if let Some(record) = ipu.head().filter(|record| record.step == next).copied() {
-                    on_ipus.push((ipu.at, record));
-                    ipu.take();
+                    observer.step(ipu, record);
+                    if let Some(path) = path {
+                        path.step(at, record);
+                    }
+                    passed += 1;
                 }
+                lane.next += passed;
+                lane.fill(&mut on_chunk)?;
             }
-            observer.joint_step(&on_ipus);
+            let head = lane.head().filter(|record| end.is_none_or(|end| (record.step, at) < end));
+            next.extend(head.map(|record| Reverse((record.step, at))));
         }
-        for lane in self.ipus.iter_mut().flat_map(|ipu| &mut ipu.lanes) {
+        for lane in &mut *lanes {
             lane.find_last_edges();
+        }
+        if let Some(path) = path {
+            // Chunks of later steps would have to be decoded, and again when the pass gets there.
+            let passed = lanes.iter().filter(|lane| !lane.is_through).map(LanePass::passed_until);
+            path.advance(passed.min().unwrap_or(Cycles::MAX));
         }
         Ok(())
     }
 
     /// The steps around the watched positions of the last window, by lane.
     pub(crate) fn lanes(&self) -> Vec<WatchedLane<'_>> {
-        let lanes = self.ipus.iter().flat_map(|ipu| &ipu.lanes);
-        lanes.map(|lane| WatchedLane { info: lane.info, edges: &lane.edges }).collect()
+        self.lanes.iter().map(|lane| WatchedLane { info: lane.info, edges: &lane.edges }).collect()
     }
 
-    /// The results of the pass, by lane.
-    pub(crate) fn finish(self) -> Vec<VerifiedLane> {
-        self.ipus.into_iter().flat_map(|ipu| ipu.lanes).map(LanePass::into_verified).collect()
-    }
-}
-
-/// The passes over the lanes of one IPU.
-struct IpuPass<'a> {
-    at: ReplicaIpu,
-    lanes: Vec<LanePass<'a>>,
-}
-
-impl IpuPass<'_> {
-    /// Passes on the steps of the IPU up to the next joint one, or to `end`.
-    fn advance(
-        &mut self,
-        end: Option<StepId>,
-        observer: &mut impl StepObserver,
-        step_on: OnChunk<'_>,
-    ) -> Result<(), ReportError> {
-        loop {
-            for lane in &mut self.lanes {
-                lane.fill(step_on)?;
-            }
-            let Some(lane) = self.earliest() else { return Ok(()) };
-            // Up to the point where another lane of the IPU continues, or a chunk ends.
-            let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != lane);
-            let until = others.filter_map(|(_, lane)| lane.head()).map(|record| record.step).min();
-            let Some(pass) = self.lanes.get_mut(lane) else { return Ok(()) };
-            while let Some(record) = pass.head() {
-                if end.is_some_and(|end| record.step >= end) {
-                    return Ok(());
-                }
-                if until.is_some_and(|until| record.step > until) {
-                    break;
-                }
-                if !observer.step(self.at, record) {
-                    return Ok(());
-                }
-                pass.next += 1;
-            }
-        }
-    }
-
-    /// The lane with the next step in the order of the program.
-    fn earliest(&self) -> Option<usize> {
-        let heads = self.lanes.iter().enumerate();
-        let heads = heads.filter_map(|(at, lane)| lane.head().map(|record| (record.step, at)));
-        heads.min().map(|(_, at)| at)
-    }
-
-    /// The next step of the IPU.
-    fn head(&self) -> Option<&StepRecord> {
-        self.lanes.get(self.earliest()?)?.head()
-    }
-
-    /// Consumes the next step.
-    fn take(&mut self) {
-        if let Some(lane) = self.earliest().and_then(|at| self.lanes.get_mut(at)) {
-            lane.next += 1;
-        }
+    /// The results of the pass.
+    pub(crate) fn finish(self) -> VerifiedTrace {
+        let lanes: Vec<VerifiedLane> =
+            self.lanes.into_iter().map(LanePass::into_verified).collect();
+        let path = self.path.filter(|_| lanes.iter().all(|lane| lane.broken.is_none()));
+        VerifiedTrace { lanes, path: path.map_or_else(|| Ok(Vec::new()), PathCheck::finish) }
     }
 }
 
@@ -272,7 +238,7 @@ struct LanePass<'a> {
     watched: Arc<[StepId]>,
     edges: Vec<LaneEdge>,
     /// The current chunk, and the index in it.
-    records: Vec<StepRecord>,
+    records: Arc<Vec<StepRecord>>,
     next: usize,
     /// The index up to which edges were searched, and the step before it.
     searched: usize,
@@ -297,7 +263,7 @@ impl<'a> LanePass<'a> {
             programs: ProgramTotals::default(),
             watched: Arc::default(),
             edges: Vec::new(),
-            records: Vec::new(),
+            records: Arc::default(),
             next: 0,
             searched: 0,
             before: None,
@@ -323,19 +289,24 @@ impl<'a> LanePass<'a> {
         let chunk = self.chunks;
         self.chunks += 1;
         if chunk < self.info.steps.div_ceil(CHUNK_STEPS as u64) {
-            self.records = self.store.read_chunk(self.info, chunk)?;
-            self.broken = self.chunk(chunk)?;
+            self.records = self.store.chunk(self.info, chunk)?;
+            self.broken = self.check_steps(chunk)?;
             step_on(self.records.len() as u64)?;
         } else {
-            self.records.clear();
+            self.records = Arc::default();
             self.broken = self.finish()?;
             self.is_through = true;
         }
         if self.broken.is_some() {
-            self.records.clear();
+            self.records = Arc::default();
             self.is_through = true;
         }
         Ok(())
+    }
+
+    /// The end of the last step that was passed.
+    fn passed_until(&self) -> Cycles {
+        self.before.map_or(Cycles::ZERO, |(_, end)| end)
     }
 
     fn into_verified(self) -> VerifiedLane {
@@ -345,28 +316,16 @@ impl<'a> LanePass<'a> {
     }
 
     /// Checks the current chunk. Returns the first invariant that it breaks.
-    fn chunk(&mut self, chunk: u64) -> Result<Option<String>, ReportError> {
-        let records = std::mem::take(&mut self.records);
-        let broken = self.check_steps(chunk, &records);
-        self.records = records;
-        broken
-    }
-
-    fn check_steps(
-        &mut self,
-        chunk: u64,
-        records: &[StepRecord],
-    ) -> Result<Option<String>, ReportError> {
-        let mut pieces = Vec::new();
-        for record in records {
-            if let Some(broken) = self.disorder(record) {
-                return Ok(Some(broken));
-            }
-            self.last = Some((record.step, record.range.end));
-            self.sums.push(record, &mut pieces);
+    fn check_steps(&mut self, chunk: u64) -> Result<Option<String>, ReportError> {
+        let records = Arc::clone(&self.records);
+        if let Some(broken) = self.disorder(&records) {
+            return Ok(Some(broken));
         }
+        self.last = records.last().map(step_and_end).or(self.last);
+        let mut pieces = Vec::new();
+        self.sums.push_all(&records, &mut pieces);
         if self.has_details {
-            let details = self.store.read_details(self.info, chunk, records)?;
+            let details = self.store.read_details(self.info, chunk, &records)?;
             let differs = |(record, details): &(&StepRecord, &StepRecordDetails)| {
                 !details.are_of(record, self.tiles_per_ipu)
             };
@@ -385,15 +344,19 @@ impl<'a> LanePass<'a> {
 
     /// Records the watched positions before the steps that were passed.
     fn find_edges(&mut self) {
-        for record in self.records.get(self.searched..self.next).unwrap_or_default() {
-            let edge =
-                LaneEdge { before: self.before, behind: Some((record.step, record.range.start)) };
-            while self.watched.get(self.edges.len()).is_some_and(|step| *step <= record.step) {
-                self.edges.push(edge);
-            }
-            self.before = Some((record.step, record.range.end));
-        }
+        let mut passed = self.records.get(self.searched..self.next).unwrap_or_default();
         self.searched = self.next;
+        let Some(last) = passed.last() else { return };
+        while let Some(&step) = self.watched.get(self.edges.len()).filter(|at| **at <= last.step) {
+            // Marks are dense: the next one begins some steps further.
+            let before = passed.iter().position(|record| record.step >= step);
+            let (earlier, later) = passed.split_at(before.unwrap_or(passed.len()));
+            let behind = later.first().map(|record| (record.step, record.range.start));
+            self.before = earlier.last().map(step_and_end).or(self.before);
+            self.edges.push(LaneEdge { before: self.before, behind });
+            passed = later;
+        }
+        self.before = Some(step_and_end(last));
     }
 
     /// Records all remaining watched positions, which are before the next step.
@@ -417,20 +380,25 @@ impl<'a> LanePass<'a> {
         self.compare(pieces)
     }
 
-    /// Describes the error in the position of a step after those before it.
-    fn disorder(&self, record: &StepRecord) -> Option<String> {
-        let start = record.range.start;
-        let before = self.sums.range().end;
-        if start < before {
-            let step = record.step;
-            let start = start.0;
-            let before = before.0;
-            return Some(format!(
-                "step {step} starts at {start}, but the previous step ends at {before}"
-            ));
+    /// Describes the first error in the positions of steps after those before them.
+    fn disorder(&self, records: &[StepRecord]) -> Option<String> {
+        let mut before = self.sums.range().end;
+        let mut last = self.last.map_or(StepId(0), |(last, _)| last);
+        for StepRecord { step, range, .. } in records {
+            let start = range.start;
+            if start < before {
+                let before = before.0;
+                return Some(format!(
+                    "step {step} starts at {}, but the previous step ends at {before}",
+                    start.0
+                ));
+            }
+            if *step < last {
+                return Some(format!("step {step} comes behind step {last}"));
+            }
+            (before, last) = (range.end, *step);
         }
-        let (last, _) = self.last.filter(|(last, _)| record.step < *last)?;
-        Some(format!("step {} comes behind step {last}", record.step))
+        None
     }
 
     /// Compares complete pieces with those of the index.
@@ -438,6 +406,11 @@ impl<'a> LanePass<'a> {
         for piece in pieces {
             let broken = match piece {
                 LaneSumPiece::Nodes { level, block, nodes } => {
+                    // Equal bytes are the usual case, and need not be decoded.
+                    let raw = pyramid::encode(&nodes);
+                    if self.store.has_nodes(self.info, (level, block), &raw)? {
+                        continue;
+                    }
                     let stored = self.store.read_nodes(self.info, level, block)?;
                     let differs = nodes.iter().zip(&stored).position(|(sum, node)| sum != node);
                     differs.map(|place| {
@@ -477,4 +450,9 @@ impl<'a> LanePass<'a> {
         }
         Ok(None)
     }
+}
+
+/// The id and the end of a step.
+fn step_and_end(record: &StepRecord) -> (StepId, Cycles) {
+    (record.step, record.range.end)
 }

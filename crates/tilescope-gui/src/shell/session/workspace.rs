@@ -11,6 +11,14 @@ use crate::model::tab_list::TabList;
 use crate::model::view_id::ViewId;
 use crate::views::compare::ComparisonTarget;
 use egui::Context;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tilescope_report::Report;
+
+/// The longest time for which background queries are waited for that still read a closed report.
+const LONGEST_USE: Duration = Duration::from_secs(10);
+/// The time between two looks at whether they have ended.
+const USE_POLL: Duration = Duration::from_millis(20);
 
 /// The tabs, one for each report and comparison. A tab owns its state.
 #[derive(Default)]
@@ -181,6 +189,7 @@ impl Workspace {
     pub(super) fn close_tab(&mut self, at: usize) {
         let was_shown = self.tabs.shown_index() == Some(at);
         let Some(closed) = self.tabs.close(at) else { return };
+        give_back_memory_of(&closed);
         if was_shown && self.tabs.shown().is_none() {
             self.home_selection = closed.tab.selection;
         }
@@ -265,4 +274,21 @@ fn look_after(page: &mut ReportPage, (watch_files, check_reports): (bool, bool))
     if check_reports {
         page.check_reports();
     }
+}
+
+/// Gives the memory of a closed page back to the system as soon as nothing reads its reports any
+/// more. The allocator would keep it for later.
+fn give_back_memory_of(closed: &ReportPage) {
+    let mut reports = vec![Arc::downgrade(&closed.opened().report)];
+    reports.extend(closed.compared.as_ref().map(|with| Arc::downgrade(&with.target.report)));
+    let wait_and_give_back = move || {
+        let end = Instant::now() + LONGEST_USE;
+        let is_read = |report: &Weak<Report>| report.strong_count() > 0;
+        while reports.iter().any(is_read) && Instant::now() < end {
+            std::thread::sleep(USE_POLL);
+        }
+        tilescope_heap::give_back();
+    };
+    // Without a thread the memory stays, which is no reason to fail.
+    let _ = std::thread::Builder::new().spawn(wait_and_give_back);
 }

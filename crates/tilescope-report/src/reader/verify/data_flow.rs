@@ -69,6 +69,8 @@ struct ProgramRole {
     joins_replicas: bool,
     /// True if it uses links between replicas.
     uses_links: bool,
+    /// True if none of this applies.
+    is_plain: bool,
 }
 
 /// An access, with a flag for the first of its flow.
@@ -112,6 +114,10 @@ pub(super) struct DataFlowCheck<'a> {
     programs: &'a ProgramNodeTable,
     buffers: &'a [DataBuffer],
     roles: Vec<ProgramRole>,
+    /// True if the id of every program is its index.
+    is_dense: bool,
+    /// Parts of the last step, if it is joint.
+    joint: Vec<(ReplicaIpu, StepRecord)>,
     accesses: Vec<ProgramAccess>,
     /// By class of replicas.
     replicas: Vec<ReplicaState>,
@@ -139,6 +145,8 @@ impl<'a> DataFlowCheck<'a> {
             programs,
             buffers: &flows.buffers,
             roles: Vec::new(),
+            is_dense: (0..).map(ProgramId).zip(programs.iter()).all(|(id, (own, _))| id == own),
+            joint: Vec::new(),
             accesses: Vec::with_capacity(flows.accesses.len()),
             replicas: (0..count.max(1))
                 .map(|_| ReplicaState {
@@ -186,10 +194,14 @@ impl<'a> DataFlowCheck<'a> {
             let is_collective = is_global && node.ipu.is_some();
             let meets_replicas = differ && is_collective;
             let joins_replicas = differ && classes.joins.contains(&id);
+            let needs_sync = is_global || node.kind == ProgramKind::StreamCopyBegin;
+            let accesses = first..self.accesses.len();
+            let uses_links = self.links.watches(id);
             self.roles.push(ProgramRole {
-                accesses: first..self.accesses.len(),
+                is_plain: accesses.is_empty() && !is_external_sync && !needs_sync && !uses_links,
+                accesses,
                 is_external_sync,
-                needs_sync: is_global || node.kind == ProgramKind::StreamCopyBegin,
+                needs_sync,
                 is_joint: is_between_ipus
                     || (is_external_sync && self.groups.is_some())
                     || meets_replicas
@@ -198,7 +210,7 @@ impl<'a> DataFlowCheck<'a> {
                 is_collective,
                 meets_replicas,
                 joins_replicas,
-                uses_links: self.links.watches(id),
+                uses_links,
             });
         }
     }
@@ -206,6 +218,7 @@ impl<'a> DataFlowCheck<'a> {
     /// Reports the findings after all steps. Returns the check of the links, which remains to be
     /// done.
     pub(super) fn finish(mut self, found: &mut Vec<InvariantViolation>) -> ReplicaLinkCheck<'a> {
+        self.end_joint_step();
         let states = self.replicas.iter().flat_map(|of| self.buffers.iter().zip(&of.buffers));
         for (buffer, state) in states {
             if !state.stashed.is_empty() {
@@ -223,7 +236,46 @@ impl<'a> DataFlowCheck<'a> {
     }
 
     fn role(&self, program: Option<ProgramId>) -> Option<&ProgramRole> {
-        self.roles.get(self.programs.place(program?)?)
+        let program = program?;
+        let place = if self.is_dense { program.index() } else { self.programs.place(program)? };
+        self.roles.get(place)
+    }
+
+    /// Checks the last joint step, all of whose parts are there.
+    fn end_joint_step(&mut self) {
+        let mut parts = std::mem::take(&mut self.joint);
+        while !parts.is_empty() {
+            // Of several lanes of an IPU, each has a step of its own.
+            let mut later: Vec<(ReplicaIpu, StepRecord)> = Vec::new();
+            let mut before = None;
+            parts.retain(|part| {
+                let is_first = before.replace(part.0) != Some(part.0);
+                if !is_first {
+                    later.push(*part);
+                }
+                is_first
+            });
+            self.joint_step(&parts);
+            parts = later;
+        }
+    }
+
+    /// Checks a step of several IPUs, given by class of replicas and IPU.
+    fn joint_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]) {
+        let role = on_ipus.first().and_then(|(_, record)| self.role(record.program));
+        let Some(role) = role.cloned() else { return };
+        if role.joins_replicas || role.meets_replicas {
+            self.check_meeting(on_ipus, &role);
+        }
+        for of_class in on_ipus.chunk_by(|one, other| one.0.class == other.0.class) {
+            if role.is_external_sync {
+                self.sync_step(of_class, role.joins_replicas);
+            } else if role.is_between_ipus {
+                self.copy_between_ipus(of_class);
+            } else {
+                of_class.iter().for_each(|(at, record)| self.own_step(*at, record, &role));
+            }
+        }
     }
 
     /// The description of a step.
@@ -469,32 +521,24 @@ impl fmt::Display for StepWords<'_> {
 }
 
 impl StepObserver for DataFlowCheck<'_> {
-    fn step(&mut self, at: ReplicaIpu, record: &StepRecord) -> bool {
-        let Some(role) = self.role(record.program) else { return true };
+    fn step(&mut self, at: ReplicaIpu, record: &StepRecord) {
+        if self.joint.first().is_some_and(|(_, joint)| joint.step != record.step) {
+            self.end_joint_step();
+        }
+        let Some(role) = self.role(record.program) else { return };
         // Data cross between lanes: all of them must have arrived.
         if role.is_joint {
-            return false;
+            self.joint.push((at, *record));
+            return;
+        }
+        if role.is_plain {
+            if let Some(sync) = self.sync_of(at) {
+                *sync = None;
+            }
+            return;
         }
         let role = role.clone();
         self.own_step(at, record, &role);
-        true
-    }
-
-    fn joint_step(&mut self, on_ipus: &[(ReplicaIpu, StepRecord)]) {
-        let role = on_ipus.first().and_then(|(_, record)| self.role(record.program));
-        let Some(role) = role.cloned() else { return };
-        if role.joins_replicas || role.meets_replicas {
-            self.check_meeting(on_ipus, &role);
-        }
-        for of_class in on_ipus.chunk_by(|one, other| one.0.class == other.0.class) {
-            if role.is_external_sync {
-                self.sync_step(of_class, role.joins_replicas);
-            } else if role.is_between_ipus {
-                self.copy_between_ipus(of_class);
-            } else {
-                of_class.iter().for_each(|(at, record)| self.own_step(*at, record, &role));
-            }
-        }
     }
 }
 

@@ -11,7 +11,9 @@ use crate::units::{Cycles, ReplicaClassId, StepId};
 use std::collections::VecDeque;
 
 /// The number of marks per window of steps, if marks are packed.
-const WINDOW_MARKS: usize = 1 << 15;
+const WINDOW_MARKS: usize = 1 << 12;
+/// The most steps of a window: what follows the steps finds them decoded.
+const WINDOW_STEPS: u64 = 1 << 17;
 
 /// A mark that the window has reached.
 struct OpenMark {
@@ -38,6 +40,8 @@ pub(super) struct MarkCycleCheck {
     open: Vec<OpenMark>,
     /// The first step of the next window; `None` after the last one.
     from: Option<StepId>,
+    /// Number of steps of the run.
+    steps: u64,
     findings: Findings,
 }
 
@@ -48,11 +52,13 @@ impl MarkCycleCheck {
             chunks: VecDeque::new(),
             open: Vec::new(),
             from: Some(StepId(0)),
+            steps: 0,
             findings: Findings::default(),
         };
         if report.origin() != ReportOrigin::Tilescope {
             return Ok(check);
         }
+        check.steps = report.step_count()?;
         check.chunks = report.mark_chunks_by_step()?.into();
         if check.chunks.is_empty() {
             let all = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
@@ -77,16 +83,18 @@ impl MarkCycleCheck {
         report: &Report,
     ) -> Result<Option<PassWindow>, ReportError> {
         let Some(from) = self.from else { return Ok(None) };
+        let limit = Some(from + WINDOW_STEPS).filter(|limit| limit.0 < self.steps);
         let mut marks = 0;
-        while let Some((_, chunk)) =
-            self.chunks.pop_front_if(|(first, _)| *first <= from || marks < WINDOW_MARKS)
-        {
+        while let Some((_, chunk)) = self.chunks.pop_front_if(|(first, _)| {
+            let is_inside = marks < WINDOW_MARKS && limit.is_none_or(|limit| *first < limit);
+            *first <= from || is_inside
+        }) {
             for (_, mark) in report.unpack_marks(&chunk)? {
                 self.open(chunk.class, mark);
                 marks += 1;
             }
         }
-        let end = self.chunks.front().map(|(first, _)| *first);
+        let end = self.chunks.front().map(|(first, _)| *first).into_iter().chain(limit).min();
         self.from = end;
         let is_inside = |step: &StepId| *step >= from && end.is_none_or(|end| *step < end);
         let mut watched = Vec::new();

@@ -63,7 +63,8 @@ impl Report {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let ipus = i64::from(self.target()?.ipus_per_replica);
         let mut late = LateMarks::new(self)?;
-        let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
+        // By kind; `None` for names that are none.
+        let mut kinds: BTreeMap<Option<MarkKind>, (i64, Cycles)> = BTreeMap::new();
         let mut count = 0;
         let mut last = -1;
         let mut broken = 0;
@@ -72,7 +73,7 @@ impl Report {
         let mut check_mark = |chunk: Option<&PackedMarks>, cells: &RowCells| {
             let kind = cells.named(1, MarkKind::from_name);
             let known = kind.is_some()
-                && cells.text(4).is_none_or(|pass| TrainingPass::from_name(&pass).is_some())
+                && (cells.named(4, TrainingPass::from_name).is_some() || cells.text(4).is_none())
                 && cells.int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
             broken +=
                 i64::from(!known || cells.int(9) < cells.int(8) || cells.int(7) < cells.int(6));
@@ -83,7 +84,7 @@ impl Report {
         self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
             check_mark(chunk, cells);
             late.look(cells, [2, 7]);
-            let kind = cells.text(1).unwrap_or_default();
+            let kind = cells.named(1, MarkKind::from_name);
             (count, last) = (count + 1, cells.int(0).unwrap_or(-1).max(last));
             let length = cells.int(9).unwrap_or(0).saturating_sub(cells.int(8).unwrap_or(0));
             let (number, longest) = kinds.entry(kind).or_default();
@@ -96,7 +97,7 @@ impl Report {
         let columns = ["kind", "count", "longest_cycles"];
         let recorded = self.db.list(SelectQuery::all("mark_kinds", &columns), |cells| {
             let longest = u64::try_from(cells.int(2)?).ok()?;
-            Some((cells.text(0)?, (cells.int(1)?, Cycles(longest))))
+            Some((cells.named(0, MarkKind::from_name), (cells.int(1)?, Cycles(longest))))
         })?;
         let recorded: BTreeMap<_, _> = recorded.into_iter().flatten().collect();
         law.check(recorded == kinds, || "mark_kinds does not match the marks".to_owned());

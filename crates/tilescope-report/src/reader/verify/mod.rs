@@ -18,7 +18,7 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, DataFlows, MemoryRegion, ProgramKind, TileMemory};
-use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
+use crate::trace::{FixedPointBalance, LaneStepCursor, Trace, VerifiedTrace};
 use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
 use data_flow::DataFlowCheck;
 use mark_cycles::MarkCycleCheck;
@@ -347,7 +347,8 @@ impl Report {
         let links = ReplicaLinkCheck::new(&rings, &target, &most);
         let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes, links);
         let mut mark_cycles = MarkCycleCheck::new(self)?;
-        let mut pass = trace.pass(tiles_per_ipu);
+        let syncs = if trace.has_sync_points() { Some(self.sync_programs()?) } else { None };
+        let mut pass = trace.pass(tiles_per_ipu, syncs);
         while let Some(window) = mark_cycles.next_window(self)? {
             pass.advance(
                 &window,
@@ -357,7 +358,7 @@ impl Report {
             )?;
             mark_cycles.check(&window, &pass.lanes());
         }
-        let lanes = pass.finish();
+        let VerifiedTrace { lanes, path } = pass.finish();
         // A lane that broke off lacks writes that others read.
         if lanes.iter().all(|lane| lane.broken.is_none()) {
             data_flow.finish(law.found).finish(&lanes, law.found);
@@ -368,9 +369,9 @@ impl Report {
         for text in trace.verify_pieces()? {
             law.check(false, || text);
         }
-        if lanes.iter().all(|lane| lane.broken.is_none()) && trace.has_sync_points() {
-            self.verify_path(&trace, law.found, cancel)?;
-        }
+        let mut of_path = InvariantCheck::new("path_is_of_the_run", law.found);
+        path?.into_iter().for_each(|text| of_path.check(false, || text));
+        drop(of_path);
         if !is_ours {
             return Ok(());
         }
@@ -399,28 +400,6 @@ impl Report {
             let last = last.map_or(0, |last| last.0);
             format!("the last step on a lane is {last}, but there are {steps} steps")
         });
-        Ok(())
-    }
-
-    /// Checks that the recorded waits agree with the steps, and that the critical path covers the
-    /// run.
-    fn verify_path(
-        &self,
-        trace: &Trace,
-        found: &mut Vec<InvariantViolation>,
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<(), ReportError> {
-        let mut law = InvariantCheck::new("path_is_of_the_run", found);
-        let mut on_steps =
-            |_| if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) };
-        let wrong = trace.verify_sync_points(self.sync_programs()?, &mut on_steps)?;
-        if let Some(text) = wrong {
-            law.check(false, || text);
-            return Ok(());
-        }
-        for text in trace.critical_path()?.map_or(Ok(Vec::new()), |path| path.verify())? {
-            law.check(false, || text);
-        }
         Ok(())
     }
 

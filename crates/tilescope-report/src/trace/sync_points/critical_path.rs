@@ -9,14 +9,13 @@ use super::super::lane_number::LaneNumber;
 use super::super::store::TraceStore;
 use super::overlap::BesideCompute;
 use super::path_file;
-use super::path_index::{BlockDetails, LaneSlack, PathIndex, PathLead, StretchGroup};
+use super::path_index::{BlockDetails, BlockState, LaneSlack, PathIndex, PathLead, StretchGroup};
 use super::point::SyncPoint;
-use super::program_cycles::{PathProgram, ProgramCycleCounter, are_same_sums};
+use super::program_cycles::{PathProgram, ProgramCycleCounter};
 use super::walk::{FoundStretch, PathHop};
 use crate::error::ReportError;
 use crate::model::StepActivity;
 use crate::row_writer::RowWriter;
-use crate::schema::PATH_INDEX;
 use crate::units::{CycleRange, Cycles, ProgramId, ReplicaIpu};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,8 +31,8 @@ const MOST_THREADS: usize = 8;
 /// Positions of lanes are those of [`CriticalPath::lane_infos`].
 #[derive(Clone)]
 pub struct CriticalPath {
-    store: Arc<TraceStore>,
-    index: Arc<PathIndex>,
+    pub(super) store: Arc<TraceStore>,
+    pub(super) index: Arc<PathIndex>,
 }
 
 /// Consecutive steps of one lane that are on the critical path.
@@ -251,7 +250,7 @@ impl CriticalPath {
         PathStretch { lane, range, .. }: PathStretch,
         window: CycleRange,
     ) -> Result<(), ReportError> {
-        counter.add(lane, self.lane(lane)?, range.intersection(window))
+        counter.add(lane, self.lane(lane)?, range.intersection(window)).map(drop)
     }
 
     /// The same over the stretches that led to a place, see [`CriticalPath::path_to`].
@@ -404,53 +403,6 @@ impl CriticalPath {
         Ok(step.map(|step| (stretch.lane, step)))
     }
 
-    /// Checks the path and describes its errors: it must go through the run without a gap, its sums
-    /// must be those of its steps, and none of these may have slack.
-    pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
-        let mut wrong = Vec::new();
-        let mut end = self.range().start;
-        let mut sums = StepTotals::default();
-        self.visit_stretches(self.range(), &mut |stretch| {
-            let PathStretch { lane, range, totals, .. } = stretch;
-            let at = range.start.0;
-            if range.start != end {
-                wrong.push(format!("the path is at {} but continues at {at}", end.0));
-            }
-            end = range.end;
-            sums.add(&totals);
-            let own = self.lane(lane)?;
-            if own.totals(range)?.cycles != totals.cycles {
-                wrong.push(format!("sums of the path from {at} do not match its steps"));
-            }
-            let last = own.touching(range)?.end.checked_sub(1);
-            let slack = last.map(|last| self.slack(lane, last)).transpose()?.flatten();
-            if slack.is_none_or(|slack| !slack.is_zero()) {
-                wrong.push(format!("steps of the path from {at} have slack"));
-            }
-            Ok(())
-        })?;
-        if end != self.range().end {
-            wrong.push(format!(
-                "the path ends at {}, but the run ends at {}",
-                end.0,
-                self.range().end.0
-            ));
-        }
-        if sums.cycles != self.totals().cycles {
-            wrong.push("the length of the path is not the sum of its stretches".to_owned());
-        }
-        if *self.index != self.store.walk_path()? {
-            let problem = format!("{PATH_INDEX} does not match the sync points");
-            wrong.push(problem);
-        }
-        let stored = self.store.stored_path_programs()?;
-        if !stored.is_empty() && !are_same_sums(&stored, &self.programs_in(self.range())?) {
-            let problem = "trace_path_programs does not match the path";
-            wrong.push(problem.to_owned());
-        }
-        Ok(wrong)
-    }
-
     /// Programs of lanes beside compute tiles, with the time in which they overlap work of those.
     pub fn beside_compute(&self) -> Result<Vec<BesideProgram>, ReportError> {
         let found = self.store.beside_compute()?.into_iter();
@@ -500,6 +452,15 @@ impl CriticalPath {
         if block < self.index.blocks.len() { Some(block) } else { None }
     }
 
+    /// True if a block has the slack of the step at a position of a lane.
+    pub(super) fn is_in_block(&self, block: usize, lane: usize, position: u64) -> bool {
+        let blocks = &self.index.blocks;
+        let get_limit = |block: &BlockState| block.limits.get(lane).copied().unwrap_or(0);
+        let before =
+            block.checked_sub(1).and_then(|before| blocks.get(before)).map_or(0, get_limit);
+        before <= position && blocks.get(block).is_some_and(|own| position < get_limit(own))
+    }
+
     pub(super) fn points(&self, block: usize) -> Result<Vec<SyncPoint>, ReportError> {
         self.store.sync_points(block as u64)
     }
@@ -514,13 +475,13 @@ impl CriticalPath {
         Ok(self.lane(lane)?.touching(before)?.end.checked_sub(1))
     }
 
-    fn lane(&self, lane: usize) -> Result<TraceLane<'_>, ReportError> {
+    pub(super) fn lane(&self, lane: usize) -> Result<TraceLane<'_>, ReportError> {
         let info: Option<&LaneInfo> = self.store.lanes.get(lane);
         let info = info.ok_or_else(|| self.store.path_contradiction())?;
         Ok(TraceLane::new(&self.store, *info))
     }
 
-    fn details(&self, block: usize) -> Result<Arc<BlockDetails>, ReportError> {
+    pub(super) fn details(&self, block: usize) -> Result<Arc<BlockDetails>, ReportError> {
         self.store.path_block(&self.index, block)
     }
 

@@ -25,6 +25,7 @@
 
 mod critical_path;
 mod overlap;
+mod path_check;
 mod path_file;
 mod path_index;
 mod point;
@@ -36,6 +37,7 @@ mod walk;
 
 pub use critical_path::{BesideProgram, CriticalPath, PathSpan, PathStretch};
 pub(super) use overlap::BesideCompute;
+pub(super) use path_check::PathCheck;
 pub(super) use path_file::{PathIndexReader, unpack as unpack_path};
 pub(super) use path_index::{BlockDetails, PathIndex, PathIndexBuilder};
 pub use path_index::{LaneSlack, PathLead};
@@ -43,7 +45,7 @@ pub(super) use point::{SyncPoint, decode, unpack};
 pub use program_cycles::PathProgram;
 pub(crate) use recorder::SyncPrograms;
 pub(super) use recorder::{LaneIndex, SyncPointRecorder};
-pub(super) use replay::{compare, make};
+pub(super) use replay::make;
 pub use waits::LaneWait;
 pub(super) use walk::LanePlaces;
 pub use walk::PathHop;

@@ -254,6 +254,11 @@ pub(crate) struct BlockDetails {
 }
 
 impl BlockDetails {
+    /// A stretch outside of all blocks, if any.
+    pub(super) fn of(stretch: Option<FoundStretch>) -> Self {
+        Self { stretches: stretch.into_iter().collect(), slacks: Vec::new() }
+    }
+
     /// Walks over the points of a block again.
     pub(super) fn read(
         state: &BlockState,

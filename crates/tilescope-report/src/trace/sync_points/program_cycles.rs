@@ -3,7 +3,7 @@
 // Steps come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::super::answers::LaneInfo;
+use super::super::answers::{LaneInfo, PerActivity};
 use super::super::lane::TraceLane;
 use super::super::lane_pieces::HeldChunk;
 use super::super::program_totals::SEGMENT_STEPS;
@@ -18,7 +18,6 @@ use crate::units::{CycleRange, Cycles, ProgramId};
 use rusqlite::params;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// Steps of a program on a lane, as far as they are on the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +130,23 @@ pub(super) struct ProgramCycleCounter {
     last: usize,
     /// The chunk at the end of the last range of each lane: the next range mostly begins in the
     /// same chunk.
-    held: HashMap<usize, HeldChunk>,
+    held: Vec<Option<HeldChunk>>,
+}
+
+/// The steps of a lane in a range.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CountedRange {
+    /// Their cycles inside the range.
+    pub(super) cycles: PerActivity<Cycles>,
+    /// The position of the last of them.
+    pub(super) last: Option<u64>,
+}
+
+impl CountedRange {
+    fn add(&mut self, activity: StepActivity, cycles: Cycles) {
+        let sum = &mut self.cycles[activity];
+        *sum = Cycles::saturating_add(*sum, cycles);
+    }
 }
 
 impl ProgramCycleCounter {
@@ -141,44 +156,66 @@ impl ProgramCycleCounter {
         lane: usize,
         of: TraceLane<'_>,
         range: CycleRange,
-    ) -> Result<(), ReportError> {
-        let held = self.held.get(&lane).cloned();
-        if let Some((first, steps)) = held.as_ref().and_then(|chunk| chunk.touching(range)) {
-            (first..).zip(steps).for_each(|(at, record)| self.step(lane, at, record, range));
-            return Ok(());
+    ) -> Result<CountedRange, ReportError> {
+        let mut counted = CountedRange::default();
+        if self.held.len() <= lane {
+            self.held.resize(lane + 1, None);
         }
-        let positions = of.touching(range)?;
+        let held = self.held.get_mut(lane).and_then(Option::take);
+        let held = held.map(|chunk| of.chunk_towards(chunk, range.start)).transpose()?;
+        if let Some((first, steps)) = held.as_ref().and_then(|chunk| chunk.touching(range)) {
+            for (at, record) in (first..).zip(steps) {
+                self.step(lane, at, record, range, &mut counted);
+            }
+            self.hold(lane, held);
+            return Ok(counted);
+        }
+        let positions = match held.as_ref().and_then(|chunk| chunk.first_touching(range)) {
+            Some(first) => of.touching_from(first, range)?,
+            None => of.touching(range)?,
+        };
         if let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) {
-            self.held.insert(lane, of.held_chunk(last)?);
+            self.hold(lane, Some(of.held_chunk(last)?));
         }
         let first = positions.start;
         let end = positions.end;
         // The sums of whole segments are stored in the file.
         let inner = (first + 1).next_multiple_of(SEGMENT_STEPS)
             ..end.saturating_sub(1) / SEGMENT_STEPS * SEGMENT_STEPS;
+        let mut count_steps = |counter: &mut Self, positions| {
+            of.for_each_record(positions, |at, record| {
+                counter.step(lane, at, record, range, &mut counted);
+            })
+        };
         if inner.is_empty() {
-            return self.steps(lane, of, positions, range);
+            count_steps(self, positions)?;
+            return Ok(counted);
         }
-        self.steps(lane, of, first..inner.start, range)?;
-        for totals in of.program_totals(inner.clone())? {
+        count_steps(self, first..inner.start)?;
+        count_steps(self, inner.end..end)?;
+        for totals in of.program_totals(inner)? {
             let place = self.place(lane, totals.program, totals.class(), totals.first_position);
             self.add_to(place, totals.steps, totals.cycles);
+            counted.add(totals.activity(), totals.cycles);
         }
-        self.steps(lane, of, inner.end..end, range)
+        Ok(counted)
     }
 
-    fn steps(
-        &mut self,
-        lane: usize,
-        of: TraceLane<'_>,
-        positions: Range<u64>,
-        range: CycleRange,
-    ) -> Result<(), ReportError> {
-        of.for_each_record(positions, |position, record| self.step(lane, position, record, range))
+    fn hold(&mut self, lane: usize, chunk: Option<HeldChunk>) {
+        if let Some(held) = self.held.get_mut(lane) {
+            *held = chunk;
+        }
     }
 
     /// Adds the part of a step inside a range.
-    fn step(&mut self, lane: usize, position: u64, record: &StepRecord, range: CycleRange) {
+    fn step(
+        &mut self,
+        lane: usize,
+        position: u64,
+        record: &StepRecord,
+        range: CycleRange,
+        counted: &mut CountedRange,
+    ) {
         let StepRecord { program, class, .. } = *record;
         let next = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
         let as_before = self
@@ -191,6 +228,8 @@ impl ProgramCycleCounter {
         if let Some(sum) = self.sums.get_mut(place).filter(|sum| cycles > sum.longest) {
             (sum.longest, sum.position) = (cycles, position);
         }
+        counted.add(class.activity(), cycles);
+        counted.last = counted.last.max(Some(position));
     }
 
     fn place(

@@ -269,10 +269,15 @@ impl SyncPointRecorder {
     }
 
     fn watch_overlap(&mut self, lane: LaneIndex, record: &StepRecord, waits: bool) {
-        let LaneProgress { number, ipu, sub_lane, .. } = self.lanes[lane.0];
-        if let Some(overlap) = &mut self.ipus[ipu].overlap {
-            overlap.push(sub_lane, number.number(), record, waits);
+        let own = &self.lanes[lane.0];
+        if let Some(overlap) = &mut self.ipus[own.ipu].overlap {
+            overlap.push(own.sub_lane, own.number.number(), record, waits);
         }
+    }
+
+    /// True if there are blocks of points that are complete.
+    pub(super) fn has_complete(&self) -> bool {
+        !self.full.is_empty()
     }
 
     /// Blocks of points that are complete.

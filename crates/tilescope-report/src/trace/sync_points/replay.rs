@@ -15,7 +15,8 @@ use super::walk::LanePlaces;
 use crate::error::ReportError;
 use crate::units::StepId;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 /// A callback with the number of processed steps, which may end the pass.
 type OnSteps<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
@@ -86,21 +87,35 @@ fn for_each_step(
 struct Replay {
     recorder: SyncPointRecorder,
     /// By index of the lane: its index in the recorder, and its steps so far.
-    lanes: HashMap<usize, (LaneIndex, u64)>,
+    lanes: Vec<Option<(LaneIndex, u64)>>,
 }
 
 impl Replay {
-    fn new(programs: SyncPrograms) -> Self {
-        Self { recorder: SyncPointRecorder::new(programs), lanes: HashMap::new() }
+    fn new(programs: SyncPrograms, store: &TraceStore) -> Self {
+        let lanes = vec![None; store.lanes.len()];
+        Self { recorder: SyncPointRecorder::new(programs), lanes }
     }
 
     fn step(&mut self, store: &TraceStore, at: usize, record: &StepRecord) {
-        let Some(info) = store.lanes.get(at) else { return };
-        let recorder = &mut self.recorder;
-        let (lane, steps) =
-            self.lanes.entry(at).or_insert_with(|| (recorder.add_lane(info.number()), 0));
-        *steps += 1;
-        self.recorder.push(*lane, record);
+        let Some(known) = self.lanes.get_mut(at) else { return };
+        let lane = match known {
+            Some((lane, steps)) => {
+                *steps += 1;
+                *lane
+            }
+            None => {
+                let Some(info) = store.lanes.get(at) else { return };
+                let lane = self.recorder.add_lane(info.number());
+                *known = Some((lane, 1));
+                lane
+            }
+        };
+        self.recorder.push(lane, record);
+    }
+
+    /// Number of steps of a lane so far.
+    fn steps(&self, at: usize) -> u64 {
+        self.lanes.get(at).copied().flatten().map_or(0, |(_, steps)| steps)
     }
 }
 
@@ -112,7 +127,7 @@ pub(crate) fn make(
     on_steps: OnSteps<'_>,
     mut keep: impl FnMut(Vec<u8>) -> Result<(), ReportError>,
 ) -> Result<Vec<BesideCompute>, ReportError> {
-    let mut replay = Replay::new(programs);
+    let mut replay = Replay::new(programs, store);
     for_each_step(store, on_steps, |at, record| {
         replay.step(store, at, record);
         replay.recorder.complete().try_for_each(&mut keep)
@@ -123,56 +138,45 @@ pub(crate) fn make(
 }
 
 /// Compares the sync points of a trace, and the work beside compute tiles, with those derived from
-/// its steps. Returns the findings, the most basic first.
-pub(crate) fn compare(
-    store: &TraceStore,
-    programs: SyncPrograms,
-    on_steps: OnSteps<'_>,
-) -> Result<Option<String>, ReportError> {
-    let mut comparison = Comparison::new(store, programs)?;
-    for_each_step(store, on_steps, |at, record| comparison.step(at, record))?;
-    comparison.finish()
-}
-
-/// The stored sync points and those of the steps.
-struct Comparison<'a> {
-    store: &'a TraceStore,
+/// its steps, which are passed in the order of the program.
+pub(super) struct Comparison {
+    store: Arc<TraceStore>,
     replay: Replay,
     places: LanePlaces,
     blocks: u64,
     /// Number of blocks read, and the last of them, until the steps have reached all its points.
     read: u64,
     stored: Option<Vec<u8>>,
-    /// Number of points in the blocks read.
+    /// True if hand-overs were recorded with the run. Otherwise they are inferred from the steps.
+    is_recorded: bool,
+    /// Number of points in the blocks read, if hand-overs were recorded.
     points: u64,
     /// Awaited lanes that were recorded, with the number of points before each.
     recorded: VecDeque<(u64, AwaitedLane)>,
     wrong: Option<String>,
 }
 
-impl<'a> Comparison<'a> {
-    fn new(store: &'a TraceStore, programs: SyncPrograms) -> Result<Self, ReportError> {
+impl Comparison {
+    /// A comparison with the points of a run whose hand-overs were recorded, or have to be inferred.
+    pub(super) fn new(
+        store: Arc<TraceStore>,
+        programs: SyncPrograms,
+        is_recorded: bool,
+    ) -> Result<Self, ReportError> {
         let mut own = Self {
-            store,
-            replay: Replay::new(programs),
+            replay: Replay::new(programs, &store),
             places: store.lane_places(),
             blocks: store.sync_point_blocks()?,
+            store,
             read: 0,
             stored: None,
+            is_recorded,
             points: 0,
             recorded: VecDeque::new(),
             wrong: None,
         };
-        // A file records either all hand-overs or none.
-        for block in 0..own.blocks {
-            let is_recorded = |point: &SyncPoint| match &point.kind {
-                SyncPointKind::Awaited(lane) => lane.is_recorded,
-                _ => false,
-            };
-            if store.sync_points(block)?.iter().any(is_recorded) {
-                own.replay.recorder.infer_nothing();
-                break;
-            }
+        if is_recorded {
+            own.replay.recorder.infer_nothing();
         }
         own.read_block()?;
         Ok(own)
@@ -184,8 +188,12 @@ impl<'a> Comparison<'a> {
             return Ok(());
         }
         let raw = self.store.raw_sync_points(self.read)?;
-        let points = decode_raw(&raw).ok_or_else(|| self.store.path_contradiction())?;
         self.read += 1;
+        if !self.is_recorded {
+            self.stored = Some(raw);
+            return Ok(());
+        }
+        let points = decode_raw(&raw).ok_or_else(|| self.store.path_contradiction())?;
         for point in &points {
             if let SyncPointKind::Awaited(awaited) = &point.kind
                 && awaited.is_recorded
@@ -198,10 +206,13 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    fn step(&mut self, at: usize, record: &StepRecord) -> Result<(), ReportError> {
-        self.replay.recorder.end_step_before(record.step);
-        self.tell()?;
-        self.replay.step(self.store, at, record);
+    /// Passes the next step of a lane.
+    pub(super) fn step(&mut self, at: usize, record: &StepRecord) -> Result<(), ReportError> {
+        if self.is_recorded {
+            self.replay.recorder.end_step_before(record.step);
+            self.tell()?;
+        }
+        self.replay.step(&self.store, at, record);
         self.compare_blocks()
     }
 
@@ -210,8 +221,8 @@ impl<'a> Comparison<'a> {
         self.compare_blocks()?;
         while let Some((points, awaited)) = self.recorded.front().copied() {
             let is_there = |place: &LanePlace| {
-                let own = self.places.get(&place.lane).and_then(|at| self.replay.lanes.get(at));
-                own.map_or(0, |(_, steps)| *steps) == place.behind
+                let own = self.places.get(&place.lane);
+                own.map_or(0, |at| self.replay.steps(*at)) == place.behind
             };
             let is_next = points == self.replay.recorder.point_count();
             if !is_next || ![awaited.lane, awaited.waiting].iter().all(is_there) {
@@ -229,6 +240,9 @@ impl<'a> Comparison<'a> {
     }
 
     fn compare_blocks(&mut self) -> Result<(), ReportError> {
+        if !self.replay.recorder.has_complete() {
+            return Ok(());
+        }
         let found: Vec<Vec<u8>> = self.replay.recorder.complete().collect();
         found.into_iter().try_for_each(|found| self.compare_block(&found))
     }
@@ -240,7 +254,8 @@ impl<'a> Comparison<'a> {
         self.read_block()
     }
 
-    fn finish(mut self) -> Result<Option<String>, ReportError> {
+    /// Ends the run. Returns what is wrong with the sync points, the most basic first.
+    pub(super) fn finish(mut self) -> Result<Option<String>, ReportError> {
         self.replay.recorder.end_shared_step();
         self.tell()?;
         let (found, beside) = std::mem::take(&mut self.replay.recorder).finish();
