@@ -67,9 +67,11 @@ impl PathChecks {
     fn new(store: &Arc<TraceStore>, syncs: SyncPrograms) -> Result<Self, ReportError> {
         // A file records either all hand-overs or none.
         let mut is_recorded = false;
-        let told =
+        let is_hand_over =
             |point: &SyncPoint| matches!(&point.kind, SyncPointKind::Awaited(a) if a.is_recorded);
-        let walked = store.walk_points(|points| is_recorded = is_recorded || points.iter().any(told));
+        let walked = store.walk_points(|points| {
+            is_recorded = is_recorded || points.iter().any(is_hand_over);
+        });
         let points = Comparison::new(store.clone(), syncs, is_recorded)?;
         let path = store.path_index()?.map(|index| {
             let is_walked = walked.map(|walked| walked == *index);
