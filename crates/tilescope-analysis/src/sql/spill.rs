@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 pub(super) const DISK_LIMIT: u64 = 4 << 30;
 /// The time between two looks at the files.
 const LOOK: Duration = Duration::from_millis(20);
-/// What names of SQLite's temporary files begin with.
-const NAME: &str = "etilqs_";
+/// What names of SQLite's temporary files begin with: `#` where the file system makes files without
+/// a name, and Linux writes their number.
+const NAMES: [&str; 2] = ["etilqs_", "#"];
+/// What Linux writes behind names that are gone.
+const GONE: &str = " (deleted)";
 /// The files that the process has open, as Linux lists them.
 const OPEN_FILES: &str = "/proc/self/fd";
 
@@ -63,7 +66,8 @@ fn temporary_bytes() -> u64 {
         // Other threads open and close files meanwhile.
         let Ok(target) = fs::read_link(&path) else { continue };
         let name = target.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(|name| name.starts_with(NAME)) {
+        let name = name.and_then(|name| name.strip_suffix(GONE)).unwrap_or_default();
+        if NAMES.iter().any(|start| name.starts_with(start)) {
             bytes += fs::metadata(&path).map_or(0, |file| file.len());
         }
     }
