@@ -89,8 +89,8 @@ spec_table! {
             shows_in: "Insights; Summary: a note with its share",
             poptorch: "poptorch.custom_op",
         }
-        /// Most results of an operator that has as many as data say, NonZero or NonMaxSuppression;
-        /// 0 refuses such operators
+        /// Most results of an operator that has as many as data say, NonZero, NonMaxSuppression,
+        /// Compress or Unique; 0 refuses such operators
         max_results: u64 = 0 => {
             shows_in: "Operations: shapes behind such an operator",
         }
