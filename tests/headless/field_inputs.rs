@@ -65,12 +65,7 @@ const CASES: &[Case] = &[
         [2_700.0, 3_300.0],
     ),
     // The same as a pipeline: 208 to 212 us a micro-batch; the prediction is 12 % lower.
-    (
-        "specs/digits_pipeline.toml",
-        &[KERAS[0]],
-        Figure::Microseconds(117 * 8),
-        [180.0, 212.0],
-    ),
+    ("specs/digits_pipeline.toml", &[KERAS[0]], Figure::Microseconds(117 * 8), [180.0, 212.0]),
 ];
 
 const KERAS: [&str; 3] =
