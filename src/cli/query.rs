@@ -45,8 +45,9 @@ Without arguments they are of the whole run. Bounds on step_id, ipu and cycles r
 docs/exports.md has the rule. Files are written as rows come, and are there once they are whole: Ctrl-C
 removes what there is. They are compressed if they end in .gz.
 
-Nothing can be changed that way. An answer that takes longer than --timeout, or more than 288 MiB
-of memory on the way, is an error.
+Nothing can be changed that way. Rows are sorted and grouped in temporary files where the memory does
+not hold them (on Linux; TMPDIR says where). An answer that takes longer than --timeout, more than
+288 MiB of memory or more than 4 GiB of such files on the way is an error.
 
 Examples:
   tilescope query out slowest-programs

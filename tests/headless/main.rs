@@ -23,6 +23,7 @@ mod domain_sharding;
 mod enough_ipus;
 mod exchange;
 mod exports;
+mod field_inputs;
 mod find;
 mod format_document;
 mod fuzzing;

@@ -14,8 +14,8 @@ pub use plan::ColumnBounds;
 use plan::{Comparison, QueryPlan};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::vtab::{
-    Context, CreateVTab, Filters, IndexInfo, Module, VTab, VTabConnection, VTabCursor, VTabKind,
-    sqlite3_vtab, sqlite3_vtab_cursor,
+    Context, CreateVTab, DistinctMode, Filters, IndexInfo, Module, VTab, VTabConnection,
+    VTabCursor, VTabKind, sqlite3_vtab, sqlite3_vtab_cursor,
 };
 use rusqlite::{Connection, Error};
 use std::borrow::Cow;
@@ -73,11 +73,17 @@ pub trait VirtualTable: Send + Sync + 'static {
     /// Columns by which rows are sorted, the first one first.
     fn order(&self) -> &'static [usize];
 
+    /// True if rows with equal values of these columns can follow each other, whatever the order of
+    /// the values is. `wanted` returns true for columns whose values are used.
+    fn groups(&self, _columns: &[usize], _wanted: &dyn Fn(usize) -> bool) -> bool {
+        false
+    }
+
     /// An estimate of the number of rows if the columns `bounded` have bounds; `fixed` are those of
     /// them that have one value.
     fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate;
 
-    /// The rows within `bounds`, and perhaps others. `wanted` returns true for columns whose values
+    /// The rows within `bounds`, and perhaps others, in groups if `bounds` ask for them. `wanted` returns true for columns whose values
     /// are used.
     ///
     /// # Errors
@@ -101,8 +107,11 @@ pub trait VirtualRows {
     fn value(&self, column: usize) -> ValueRef<'_>;
 
     /// The `rowid` of the row, if it differs from its index among the rows.
-    fn rowid(&self) -> Option<i64> {
-        None
+    ///
+    /// # Errors
+    /// Rows that stand for several others have none.
+    fn rowid(&self) -> Result<Option<i64>, VirtualTableError> {
+        Ok(None)
     }
 }
 
@@ -196,12 +205,7 @@ unsafe impl VTab<'_> for TableAdapter {
         if estimate.unique {
             info.set_idx_flags(rusqlite::vtab::IndexFlags::SQLITE_INDEX_SCAN_UNIQUE);
         }
-        let wanted: Option<Vec<usize>> = info
-            .order_bys()
-            .map(|by| usize::try_from(by.column()).ok().filter(|_| !by.is_order_by_desc()))
-            .collect();
-        let in_order = wanted.is_some_and(|wanted| self.table.order().starts_with(&wanted));
-        info.set_order_by_consumed(in_order);
+        info.set_order_by_consumed(self.has_order(info, &mut plan));
         info.set_idx_str(&plan.to_string());
         Ok(true)
     }
@@ -214,6 +218,40 @@ unsafe impl VTab<'_> for TableAdapter {
             rows: None,
             row: 0,
         })
+    }
+}
+
+impl TableAdapter {
+    /// True if rows come in the order that a query needs. Adds the groups that it asks for to the
+    /// plan.
+    fn has_order(&self, info: &IndexInfo, plan: &mut QueryPlan) -> bool {
+        let needs_order =
+            matches!(info.distinct(), DistinctMode::Ordered | DistinctMode::DistinctOrdered);
+        let mut columns = Vec::new();
+        for by in info.order_bys() {
+            let Ok(column) = usize::try_from(by.column()) else { return false };
+            if needs_order && by.is_order_by_desc() {
+                return false;
+            }
+            columns.push(column);
+        }
+        let order = self.table.order();
+        if order.starts_with(&columns) {
+            return true;
+        }
+        if needs_order {
+            return false;
+        }
+        // Equal rows follow each other, whichever column comes first.
+        let are_first = |first: &[usize]| columns.iter().all(|column| first.contains(column));
+        if order.get(..columns.len()).is_some_and(are_first) {
+            return true;
+        }
+        let groups = self.table.groups(&columns, &|column| plan.wants(column));
+        if groups {
+            plan.group_by(columns);
+        }
+        groups
     }
 }
 
@@ -300,7 +338,9 @@ unsafe impl VTabCursor for CursorAdapter {
     }
 
     fn rowid(&self) -> rusqlite::Result<i64> {
-        Ok(self.rows.as_ref().and_then(|rows| rows.rowid()).unwrap_or(self.row))
+        let Some(rows) = &self.rows else { return Ok(self.row) };
+        let rowid = rows.rowid().map_err(|error| failure(error.0))?;
+        Ok(rowid.unwrap_or(self.row))
     }
 }
 

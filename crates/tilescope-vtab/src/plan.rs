@@ -67,11 +67,21 @@ pub(crate) struct QueryPlan {
     used: u64,
     /// The expected values, in order.
     terms: Vec<(usize, Comparison)>,
+    /// Columns whose equal values follow each other.
+    groups: Vec<usize>,
 }
+
+/// The sign of a column of groups in the text of a plan.
+const GROUP: char = '#';
 
 impl QueryPlan {
     pub(crate) fn new(used: u64) -> Self {
-        Self { used, terms: Vec::new() }
+        Self { used, ..Self::default() }
+    }
+
+    /// Asks for rows in groups of equal values of some columns.
+    pub(crate) fn group_by(&mut self, columns: Vec<usize>) {
+        self.groups = columns;
     }
 
     /// Adds a comparison. Returns the number of its value, counted from 1.
@@ -99,17 +109,20 @@ impl QueryPlan {
     pub(crate) fn parse(text: &str) -> Self {
         let mut words = text.split(' ');
         let used = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-        Self {
-            used: used.unwrap_or(u64::MAX),
-            terms: words
-                .filter_map(|word| {
-                    let sign = word.chars().next()?;
-                    let (comparison, _) =
-                        Comparison::ALL.into_iter().find(|(_, known)| *known == sign)?;
-                    Some((word.get(1..)?.parse().ok()?, comparison))
-                })
-                .collect(),
+        let mut plan = Self::new(used.unwrap_or(u64::MAX));
+        for word in words {
+            let mut letters = word.chars();
+            let Some(sign) = letters.next() else { continue };
+            let Ok(column) = letters.as_str().parse() else { continue };
+            if sign == GROUP {
+                plan.groups.push(column);
+            } else if let Some((comparison, _)) =
+                Comparison::ALL.into_iter().find(|(_, known)| *known == sign)
+            {
+                plan.terms.push((column, comparison));
+            }
         }
+        plan
     }
 }
 
@@ -119,23 +132,26 @@ impl fmt::Display for QueryPlan {
         self.terms.iter().try_for_each(|(column, comparison)| {
             let known = Comparison::ALL.iter().find(|(known, _)| known == comparison);
             write!(f, " {}{column}", known.map_or('=', |(_, sign)| *sign))
-        })
+        })?;
+        self.groups.iter().try_for_each(|column| write!(f, " {GROUP}{column}"))
     }
 }
 
 /// The empty range.
 const NO_NUMBER: RangeInclusive<i64> = RangeInclusive::new(1, 0);
 
-/// The bounds that a query sets on columns: ranges of integers, and texts that they must equal.
+/// The bounds that a query sets on columns: ranges of integers, and texts that they must equal; and
+/// the groups that it asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnBounds {
     numbers: Vec<(usize, RangeInclusive<i64>)>,
     texts: Vec<(usize, String)>,
+    groups: Vec<usize>,
 }
 
 impl ColumnBounds {
     pub(crate) fn new<'v>(plan: &QueryPlan, values: impl Iterator<Item = ValueRef<'v>>) -> Self {
-        let mut bounds = Self::default();
+        let mut bounds = Self { groups: plan.groups.clone(), ..Self::default() };
         for ((column, comparison), value) in plan.terms.iter().zip(values) {
             if let (Comparison::Equal, ValueRef::Text(_)) = (comparison, value) {
                 bounds.texts.extend(value.as_str().ok().map(|text| (*column, text.to_owned())));
@@ -169,6 +185,12 @@ impl ColumnBounds {
         if bounds.start() == bounds.end() { Some(*bounds.start()) } else { None }
     }
 
+    /// The columns whose rows of equal values must follow each other; empty if the order is the
+    /// usual one.
+    pub fn groups(&self) -> &[usize] {
+        &self.groups
+    }
+
     /// True if no row can satisfy them.
     pub fn are_empty(&self) -> bool {
         self.numbers.iter().any(|(_, bounds)| bounds.is_empty())
@@ -185,6 +207,7 @@ mod tests {
         for (at, (comparison, _)) in (0..).zip(Comparison::ALL) {
             assert_eq!(plan.add(at, comparison), at as i32 + 1);
         }
+        plan.group_by(vec![3, 12]);
         assert_eq!(QueryPlan::parse(&plan.to_string()), plan);
         assert!(plan.wants(0) && !plan.wants(1) && plan.wants(2) && plan.wants(99));
     }

@@ -23,6 +23,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
         bounded: &[],
         columns: COLUMNS,
         order: &[IPU, SUB_LANE],
+        groups: super::no_groups,
         estimate,
         rows,
     }),

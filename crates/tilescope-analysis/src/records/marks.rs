@@ -21,6 +21,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
         bounded: &[KIND, IPU, FIRST_CYCLE, END_CYCLE],
         columns: &[],
         order: &[],
+        groups: super::no_groups,
         estimate,
         rows,
     }),

@@ -15,6 +15,7 @@ mod model;
 mod packed_rows;
 mod program_cycles;
 mod row_selection;
+mod step_lookup;
 mod step_merge;
 mod steps;
 mod steps_between;
@@ -31,6 +32,7 @@ use crate::data_table::{ColumnQuantity, DataTable, TableCell, TableColumn};
 use kept_rows::{PagedRows, kept};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+use step_lookup::StepLookup;
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{Report, ReportError, schema};
@@ -72,6 +74,8 @@ struct StreamedRows {
     columns: &'static [VirtualColumn],
     /// Columns that the rows are sorted by.
     order: &'static [usize],
+    /// True if rows can come in groups of equal values of some columns, with what is wanted.
+    groups: fn(&[usize], WantedColumns) -> bool,
     estimate: fn(&RecordReader, BoundColumns) -> RowEstimate,
     rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
 }
@@ -120,6 +124,11 @@ pub trait RecordRows: Send {
     /// The `rowid` of the row, if it differs from its position.
     fn rowid(&self) -> Option<i64> {
         None
+    }
+
+    /// True if a row is one of several equal ones that are not told apart.
+    fn stand_for_several(&self) -> bool {
+        false
     }
 
     /// The number of rows, if it is known before the first one is read.
@@ -267,6 +276,14 @@ impl RecordTable {
         }
     }
 
+    /// True if rows with equal values of some columns can follow each other.
+    pub(crate) fn groups(&self, columns: &[usize], wanted: WantedColumns) -> bool {
+        match &self.source {
+            RecordSource::Streamed(streamed) => (streamed.groups)(columns, wanted),
+            RecordSource::Whole(..) | RecordSource::Paged(..) => false,
+        }
+    }
+
     pub(crate) fn estimate(&self, reader: &RecordReader, bound: BoundColumns) -> RowEstimate {
         match &self.source {
             RecordSource::Streamed(streamed) => (streamed.estimate)(reader, bound),
@@ -347,10 +364,15 @@ impl RecordTable {
     /// Parts of the file that cannot be read.
     pub fn read(&self, report: &Arc<Report>, selection: &RowSelection) -> FoundRows {
         let clock = Arc::new(QueryClock::new(Duration::MAX, Arc::default()));
-        let reader = Arc::new(RecordReader { report: report.clone(), clock });
+        let reader = Arc::new(RecordReader::new(report.clone(), clock));
         let bounds = RowBounds { columns: &ColumnBounds::default(), selection: Some(selection) };
         self.rows(&reader, &bounds, &|_| true)
     }
+}
+
+/// The rule of tables without groups but those of their order.
+fn no_groups(_: &[usize], _: WantedColumns) -> bool {
+    false
 }
 
 /// The condition of tables that never replace the file's.
@@ -384,9 +406,14 @@ pub fn cell_value(row: &[TableCell], column: usize) -> ValueRef<'_> {
 pub(crate) struct RecordReader {
     pub(crate) report: Arc<Report>,
     pub(crate) clock: Arc<QueryClock>,
+    lookup: StepLookup,
 }
 
 impl RecordReader {
+    pub(crate) fn new(report: Arc<Report>, clock: Arc<QueryClock>) -> Self {
+        Self { report, clock, lookup: StepLookup::default() }
+    }
+
     /// The trace, if there is an execution.
     fn trace(&self) -> Result<Option<Trace>, ReportError> {
         self.report.trace()

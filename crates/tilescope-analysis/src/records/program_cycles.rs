@@ -23,6 +23,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
         bounded: &[],
         columns: COLUMNS,
         order: &[IPU, SUB_LANE, PROGRAM],
+        groups: super::no_groups,
         estimate,
         rows,
     }),

@@ -12,14 +12,22 @@ use tilescope_report::units::{ProgramId, StepId};
 /// The number of steps that all lanes together buffer during the merge.
 const MAX_HELD_STEPS: usize = 1 << 17;
 
+/// The number of steps that each of some lanes buffers.
+pub(super) fn batch_of(lanes: usize) -> u64 {
+    (MAX_HELD_STEPS / lanes.max(1)).clamp(16, 4096) as u64
+}
+
 /// A step on a lane, with its data from rows of the file.
 pub(super) type MergedStep = (LaneStep, Option<StepOnIpu>);
+
+/// The index of a lane in the trace, and positions on it.
+pub(super) type WantedLane = (usize, Range<u64>);
 
 /// The requested steps and lanes.
 pub(super) struct WantedSteps {
     pub(super) trace: Trace,
-    /// Indices of lanes in the trace, and positions on them.
-    pub(super) lanes: Vec<(usize, Range<u64>)>,
+    /// Lanes that are merged, part after part.
+    pub(super) parts: Vec<Vec<WantedLane>>,
     /// Only steps of this program.
     pub(super) program: Option<ProgramId>,
     /// True if columns are requested that only rows of the file have.
@@ -34,10 +42,11 @@ struct MergedLane {
     at: usize,
 }
 
-/// Steps sorted by id, then IPU and sub-lane.
+/// Steps sorted by id, then IPU and sub-lane, within each part.
 pub(super) struct StepMerge {
     run: Arc<RecordReader>,
     wanted: WantedSteps,
+    /// Lanes of the current part.
     lanes: Vec<MergedLane>,
     /// The next step of each lane with remaining steps.
     next: BinaryHeap<Reverse<(StepId, usize)>>,
@@ -52,14 +61,43 @@ impl StepMerge {
         run: Arc<RecordReader>,
         mut wanted: WantedSteps,
     ) -> Result<Self, RecordError> {
-        let lanes = std::mem::take(&mut wanted.lanes);
-        let lane = |(lane, left)| MergedLane { lane, left, held: Vec::new(), at: 0 };
-        let lanes: Vec<MergedLane> = lanes.into_iter().map(lane).collect();
-        let batch = (MAX_HELD_STEPS / lanes.len().max(1)).clamp(16, 4096) as u64;
-        let next = BinaryHeap::with_capacity(lanes.len());
-        let mut merge = Self { run, wanted, lanes, next, current: None, batch };
-        (0..merge.lanes.len()).try_for_each(|lane| merge.refill(lane))?;
+        // Parts are taken from the end.
+        wanted.parts.reverse();
+        let (lanes, next) = (Vec::new(), BinaryHeap::new());
+        let mut merge = Self { run, wanted, lanes, next, current: None, batch: 0 };
+        merge.begin_part()?;
         Ok(merge)
+    }
+
+    /// The merge of steps that are read already, with their lanes.
+    pub(super) fn of_found(
+        run: Arc<RecordReader>,
+        trace: Trace,
+        found: Vec<(usize, MergedStep)>,
+    ) -> Self {
+        let mut next = BinaryHeap::with_capacity(found.len());
+        let mut lanes = Vec::with_capacity(found.len());
+        for (at, (lane, step)) in found.into_iter().enumerate() {
+            next.push(Reverse((step.0.step, at)));
+            lanes.push(MergedLane { lane, left: 0..0, held: vec![step], at: 0 });
+        }
+        let wanted = WantedSteps { trace, parts: Vec::new(), program: None, as_rows: false };
+        Self { run, wanted, lanes, next, current: None, batch: 0 }
+    }
+
+    /// Begins the next parts until one has a requested step.
+    fn begin_part(&mut self) -> Result<(), RecordError> {
+        while self.next.is_empty()
+            && let Some(part) = self.wanted.parts.pop()
+        {
+            self.batch = batch_of(part.len());
+            self.lanes.clear();
+            for (lane, left) in part {
+                self.lanes.push(MergedLane { lane, left, held: Vec::new(), at: 0 });
+            }
+            (0..self.lanes.len()).try_for_each(|lane| self.refill(lane))?;
+        }
+        Ok(())
     }
 
     /// Advances to the next step; returns `false` after the last.
@@ -73,6 +111,7 @@ impl StepMerge {
                 None => self.refill(current)?,
             }
         }
+        self.begin_part()?;
         self.current = self.next.pop().map(|Reverse((_, lane))| lane);
         Ok(self.current.is_some())
     }

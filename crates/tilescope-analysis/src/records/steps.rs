@@ -6,11 +6,12 @@ use super::{
     RowBounds, StreamedRows, WantedColumns, text, whole, whole_or_null,
 };
 use rusqlite::types::ValueRef;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{ProgramId, StepId};
-use tilescope_report::{ProgramNodeTable, Report, ReportError};
+use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 use tilescope_vtab::RowEstimate;
 
 /// The table `steps`.
@@ -23,6 +24,8 @@ pub(super) const TABLE: RecordTable = RecordTable {
         bounded: &[ID, PROGRAM],
         columns: &[],
         order: &[ID],
+        // The other columns are those of programs, which are few: equal steps are counted.
+        groups: |columns, wanted| !wanted(ID) && !columns.contains(&ID),
         estimate,
         rows,
     }),
@@ -72,6 +75,17 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
         let next = ids.start.0;
         return Ok(Box::new(StepIds { run: run.clone(), next, end: ids.end.0.min(count), id: 0 }));
     }
+    let programs = run.report.programs()?;
+    if ids.end.0 == ids.start.0 + 1 {
+        for at in 0..trace.lanes().len() {
+            // A single step is known completely from one lane.
+            if let Some(step) = run.lookup.step(run, &trace, (at, ids.start), false)? {
+                let merge = StepMerge::of_found(run.clone(), trace, vec![(at, step)]);
+                return Ok(Box::new(StepRows { merge, programs }));
+            }
+        }
+        return Ok(Box::new(super::NoRows));
+    }
     let mut lanes = Vec::new();
     for (at, _) in trace.lanes().iter().enumerate() {
         let Some(lane) = trace.lane(at) else { continue };
@@ -82,15 +96,15 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
         }
         if !positions.is_empty() {
             lanes.push((at, positions));
-            if ids.end.0 == ids.start.0 + 1 {
-                // A single step is known completely from one lane.
-                break;
-            }
         }
     }
-    let programs = run.report.programs()?;
-    let wanted = WantedSteps { trace, lanes, program, as_rows: false };
-    Ok(Box::new(StepRows { merge: StepMerge::new(run.clone(), wanted)?, programs }))
+    let wanted = WantedSteps { trace, parts: vec![lanes], program, as_rows: false };
+    let rows = StepRows { merge: StepMerge::new(run.clone(), wanted)?, programs };
+    if bounds.columns.groups().is_empty() {
+        Ok(Box::new(rows))
+    } else {
+        Ok(Box::new(EqualSteps::count(rows, bounds.columns.groups())?))
+    }
 }
 
 /// Steps with their programs.
@@ -111,12 +125,11 @@ impl RecordRows for StepRows {
 
     fn value(&self, column: usize) -> ValueRef<'_> {
         let Some((step, _)) = self.merge.step() else { return ValueRef::Null };
-        let node = || self.programs.get(step.program?);
         match column {
             ID => whole(step.step.0),
             TYPE => text(step.kind.name()),
             PROGRAM => whole_or_null(step.program.map(|program| program.0)),
-            COMPUTE_SET => whole_or_null(node().and_then(|node| node.compute_set).map(|set| set.0)),
+            COMPUTE_SET => whole_or_null(compute_set_of(&self.programs, step.program)),
             _ => ValueRef::Null,
         }
     }
@@ -124,6 +137,76 @@ impl RecordRows for StepRows {
     fn rowid(&self) -> Option<i64> {
         self.merge.step().and_then(|(step, _)| i64::try_from(step.step.0).ok())
     }
+}
+
+/// Steps without their ids, equal ones behind each other.
+struct EqualSteps {
+    programs: Arc<ProgramNodeTable>,
+    /// Kinds and programs with their numbers of steps; those after the current one.
+    left: std::vec::IntoIter<(ProgramKind, Option<ProgramId>, u64)>,
+    kind: ProgramKind,
+    program: Option<ProgramId>,
+    /// The number of further steps like the current one.
+    more: u64,
+}
+
+impl EqualSteps {
+    /// Counts steps, and sorts them by the columns that they are grouped by.
+    fn count(mut rows: StepRows, groups: &[usize]) -> Result<Self, RecordError> {
+        let mut counts: BTreeMap<(ProgramKind, Option<ProgramId>), u64> = BTreeMap::new();
+        while rows.advance()? {
+            if let Some((step, _)) = rows.merge.step() {
+                *counts.entry((step.kind, step.program)).or_default() += 1;
+            }
+        }
+        let programs = rows.programs;
+        let mut left: Vec<_> =
+            counts.into_iter().map(|((kind, program), count)| (kind, program, count)).collect();
+        left.sort_by_cached_key(|(kind, program, _)| {
+            let mut key = Vec::new();
+            for column in groups {
+                key.push(match *column {
+                    TYPE => (None, kind.name()),
+                    PROGRAM => (program.map(|program| program.0), ""),
+                    _ => (compute_set_of(&programs, *program), ""),
+                });
+            }
+            key
+        });
+        let (kind, left) = (ProgramKind::Sync, left.into_iter());
+        Ok(Self { programs, left, kind, program: None, more: 0 })
+    }
+}
+
+impl RecordRows for EqualSteps {
+    fn advance(&mut self) -> Result<bool, RecordError> {
+        if self.more > 0 {
+            self.more -= 1;
+            return Ok(true);
+        }
+        let Some((kind, program, count)) = self.left.next() else { return Ok(false) };
+        (self.kind, self.program, self.more) = (kind, program, count.saturating_sub(1));
+        Ok(true)
+    }
+
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        match column {
+            TYPE => text(self.kind.name()),
+            PROGRAM => whole_or_null(self.program.map(|program| program.0)),
+            COMPUTE_SET => whole_or_null(compute_set_of(&self.programs, self.program)),
+            _ => ValueRef::Null,
+        }
+    }
+
+    fn stand_for_several(&self) -> bool {
+        true
+    }
+}
+
+/// The compute set of a program.
+fn compute_set_of(programs: &ProgramNodeTable, program: Option<ProgramId>) -> Option<u32> {
+    let node = programs.get(program?)?;
+    node.compute_set.map(|set| set.0)
 }
 
 /// Rows with ids of steps only.

@@ -29,6 +29,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
         bounded: &[],
         columns: COLUMNS,
         order: &[IPU, SUB_LANE, STEP_ID],
+        groups: super::no_groups,
         estimate,
         rows,
     }),

@@ -1,14 +1,16 @@
 //! The table `steps_by_ipu` of a report without rows of these.
 
-use super::step_merge::{StepMerge, WantedSteps};
+use super::step_merge::{StepMerge, WantedLane, WantedSteps};
 use super::steps::ids_within;
 use super::{
     BoundColumns, FoundRows, RecordError, RecordReader, RecordRows, RecordSource, RecordTable,
     RowBounds, StreamedRows, WantedColumns, lanes_within, whole,
 };
 use rusqlite::types::ValueRef;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::Report;
+use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_vtab::RowEstimate;
 
@@ -22,6 +24,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
         bounded: &[STEP_ID, IPU, CYCLES_BASE, SUB_LANE],
         columns: &[],
         order: &[STEP_ID, IPU, SUB_LANE],
+        groups: |columns, _| columns.iter().all(|column| [IPU, SUB_LANE].contains(column)),
         estimate,
         rows,
     }),
@@ -43,6 +46,17 @@ fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
 fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> FoundRows {
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
     let ids = ids_within(&bounds.columns.of(STEP_ID));
+    let tiles_per_ipu = run.report.target()?.tiles_per_ipu;
+    let as_rows = (2..SUB_LANE).any(wanted);
+    if ids.end.0 == ids.start.0 + 1 {
+        let mut found = Vec::new();
+        for at in lanes_within(&trace, bounds, (IPU, SUB_LANE)) {
+            let step = run.lookup.step(run, &trace, (at, ids.start), as_rows)?;
+            found.extend(step.map(|step| (at, step)));
+        }
+        let merge = StepMerge::of_found(run.clone(), trace, found);
+        return Ok(Box::new(StepOnIpuRows { merge, tiles_per_ipu }));
+    }
     let mut lanes = Vec::new();
     for at in lanes_within(&trace, bounds, (IPU, SUB_LANE)) {
         let Some(lane) = trace.lane(at) else { continue };
@@ -59,10 +73,24 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
             lanes.push((at, positions));
         }
     }
-    let tiles_per_ipu = run.report.target()?.tiles_per_ipu;
-    let as_rows = (2..SUB_LANE).any(wanted);
-    let wanted = WantedSteps { trace, lanes, program: None, as_rows };
+    let parts = parts_of(&trace, lanes, bounds.columns.groups());
+    let wanted = WantedSteps { trace, parts, program: None, as_rows };
     Ok(Box::new(StepOnIpuRows { merge: StepMerge::new(run.clone(), wanted)?, tiles_per_ipu }))
+}
+
+/// Lanes in parts that are equal in the columns that rows are grouped by, sorted by these.
+fn parts_of(trace: &Trace, lanes: Vec<WantedLane>, groups: &[usize]) -> Vec<Vec<WantedLane>> {
+    let mut parts: BTreeMap<Vec<u32>, Vec<WantedLane>> = BTreeMap::new();
+    for (at, positions) in lanes {
+        let mut key = Vec::new();
+        if let Some(lane) = trace.lanes().get(at) {
+            for column in groups {
+                key.push(if *column == IPU { lane.ipu.0 } else { lane.sub_lane.into() });
+            }
+        }
+        parts.entry(key).or_default().push((at, positions));
+    }
+    parts.into_values().collect()
 }
 
 /// Steps with their data on each IPU.

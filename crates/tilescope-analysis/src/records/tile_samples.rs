@@ -22,6 +22,7 @@ pub(super) const TABLE: RecordTable = RecordTable {
         bounded: &[STEP],
         columns: &[],
         order: &[],
+        groups: super::no_groups,
         estimate,
         rows,
     }),

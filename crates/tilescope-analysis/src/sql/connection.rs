@@ -2,6 +2,7 @@
 
 use super::SqlError;
 use super::record_tables::BoundRecords;
+use super::spill::{self, DiskLimit};
 use super::{functions, view_tables};
 use crate::records::{QueryClock, RECORDS, RecordReader};
 use rusqlite::Connection;
@@ -10,6 +11,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 use tilescope_report::Report;
 
 /// Bytes that SQLite may allocate for queries, over all connections of the process.
@@ -37,16 +39,17 @@ const PRAGMAS: [&str; 9] = [
 pub(super) fn open(
     report: &Arc<Report>,
     clock: &Arc<QueryClock>,
+    disk: &Arc<DiskLimit>,
     sql: &str,
 ) -> Result<Connection, SqlError> {
     let mut connection = report.another_sqlite_connection()?;
-    let reader = Arc::new(RecordReader { report: report.clone(), clock: clock.clone() });
+    let reader = Arc::new(RecordReader::new(report.clone(), clock.clone()));
     let failed =
         |error: rusqlite::Error| SqlError::Failed(format!("the report cannot be queried: {error}"));
     prepare(&mut connection, report, reader).map_err(failed)?;
     functions::register(&connection, report).map_err(failed)?;
     view_tables::make(&connection, report, sql)?;
-    lock(&mut connection, clock).map_err(failed)?;
+    lock(&mut connection, clock, disk).map_err(failed)?;
     Ok(connection)
 }
 
@@ -74,10 +77,11 @@ fn prepare(
     // An unknown name in double quotes is an error, not a string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    // Sorting stays in memory, where it is limited, instead of filling a disk.
+    // Sorting more rows than the cache holds goes on in files, where their space is limited.
+    let temporary = if spill::is_limited() { "FILE" } else { "MEMORY" };
     connection.execute_batch(&format!(
         "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -16384;
-         PRAGMA temp_store = MEMORY; PRAGMA hard_heap_limit = {MEMORY_LIMIT};"
+         PRAGMA temp_store = {temporary}; PRAGMA hard_heap_limit = {MEMORY_LIMIT};"
     ))?;
     for table in RECORDS {
         let name = table.name;
@@ -95,12 +99,17 @@ fn prepare(
     Ok(())
 }
 
-/// Restricts the connection to reading, within the time limit.
-fn lock(connection: &mut Connection, clock: &Arc<QueryClock>) -> rusqlite::Result<()> {
+/// Restricts the connection to reading, within the limits of time and disk space.
+fn lock(
+    connection: &mut Connection,
+    clock: &Arc<QueryClock>,
+    disk: &Arc<DiskLimit>,
+) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA query_only = ON")?;
     let strange = virtual_tables_of_the_file(connection)?;
-    let time = clock.clone();
-    connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(move || time.is_over()))?;
+    let (time, space, mut last) = (clock.clone(), disk.clone(), Instant::now());
+    let is_over = move || time.is_over() || space.look(&mut last);
+    connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(is_over))?;
     connection.authorizer(Some(move |context: AuthContext| permission(&context, &strange)))
 }
 

@@ -36,7 +36,7 @@ pub struct ListedColumn {
 /// Reports that cannot be read.
 pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
     let clock = Arc::new(QueryClock::new(Duration::from_secs(10), Arc::default()));
-    let connection = connection::open(report, &clock, "")?;
+    let connection = connection::open(report, &clock, &Arc::default(), "")?;
     let failed = |error: rusqlite::Error| SqlError::Failed(error.to_string());
     let sql = "SELECT name FROM main.sqlite_schema WHERE type IN ('table', 'view')
                AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";

@@ -12,6 +12,7 @@ mod output;
 mod problem;
 mod ready;
 mod record_tables;
+mod spill;
 mod view_tables;
 
 pub use listing::{ListedColumn, ListedTable, function_document, list_tables};
@@ -21,6 +22,7 @@ pub use rusqlite::types::Value as SqlValue;
 
 use crate::records::{QueryClock, RECORDS};
 use rusqlite::types::ValueRef;
+use spill::DiskLimit;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +40,8 @@ pub struct SqlQuestion {
     pub parameters: Vec<(Option<String>, SqlValue)>,
     /// The time limit, not counting the time of the sink.
     pub time_limit: Duration,
+    /// The limit of temporary files, in which rows are sorted that the memory does not hold.
+    pub disk_limit: u64,
     /// True once the query is cancelled.
     pub cancel: Arc<AtomicBool>,
 }
@@ -46,10 +50,18 @@ impl SqlQuestion {
     /// The default time limit.
     pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
+    /// The default limit of temporary files.
+    pub const DISK_LIMIT: u64 = spill::DISK_LIMIT;
+
     /// Creates a query without parameters.
     pub fn new(sql: impl Into<String>) -> Self {
-        let cancel = Arc::default();
-        Self { sql: sql.into(), parameters: Vec::new(), time_limit: Self::TIME_LIMIT, cancel }
+        Self {
+            sql: sql.into(),
+            parameters: Vec::new(),
+            time_limit: Self::TIME_LIMIT,
+            disk_limit: Self::DISK_LIMIT,
+            cancel: Arc::default(),
+        }
     }
 }
 
@@ -130,6 +142,19 @@ pub enum SqlError {
         connection::MEMORY_LIMIT >> 20
     )]
     TooMuchMemory,
+    /// The limit of temporary files was exceeded.
+    #[error(
+        "the answer takes more than {} MiB of temporary files on the way: ask for fewer rows, or \
+         sort and group fewer of them",
+        limit >> 20
+    )]
+    TooMuchDisk { limit: u64 },
+    /// There is no place for temporary files.
+    #[error(
+        "the answer needs temporary files, and there is no space for them: {0}; TMPDIR names \
+         another place"
+    )]
+    NoDisk(String),
     /// A value is too large.
     #[error("a value is larger than the limit of {} MiB", connection::VALUE_LIMIT >> 20)]
     TooLarge,
@@ -188,7 +213,8 @@ pub fn run(
     let time = clock.clone();
     let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || {
-        let answer = Answer { clock: time, parts };
+        let disk = Arc::new(DiskLimit::new(asked.disk_limit));
+        let answer = Answer { clock: time, disk, parts };
         let done = answer.make(&work, &asked);
         // The receiver may be gone.
         let _ = answer.parts.send(AnswerPart::End(done));
@@ -238,13 +264,19 @@ fn names_a_function(sql: &str) -> bool {
 /// An answer under construction.
 struct Answer {
     clock: Arc<QueryClock>,
+    disk: Arc<DiskLimit>,
     parts: SyncSender<AnswerPart>,
 }
 
 impl Answer {
     fn make(&self, report: &Arc<Report>, question: &SqlQuestion) -> Result<(), SqlError> {
-        let connection = connection::open(report, &self.clock, &question.sql)?;
-        let failed = |error| problem::of(error, &question.sql, &connection);
+        let connection = connection::open(report, &self.clock, &self.disk, &question.sql)?;
+        let failed = |error| {
+            if self.disk.is_exceeded() {
+                return SqlError::TooMuchDisk { limit: question.disk_limit };
+            }
+            problem::of(error, &question.sql, &connection)
+        };
         let mut statement = connection.prepare(&question.sql).map_err(failed)?;
         if !statement.readonly() {
             return Err(SqlError::Question(problem::denied("this would change the file")));

@@ -12,6 +12,10 @@ const SHOWN_LETTERS: usize = 72;
 /// The largest number of names that are compared with an unknown one.
 const MAX_NAMES: usize = 20_000;
 
+/// Codes of errors with files that only are temporary ones: no directory for them, and writing.
+const TEMPORARY_FILES: [i32; 2] =
+    [rusqlite::ffi::SQLITE_IOERR_GETTEMPPATH, rusqlite::ffi::SQLITE_IOERR_WRITE];
+
 /// Converts an error of SQLite to an error about the query.
 pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
     match error {
@@ -30,6 +34,11 @@ pub(super) fn of(error: Error, sql: &str, connection: &Connection) -> SqlError {
             match failure.code {
                 ErrorCode::OutOfMemory => SqlError::TooMuchMemory,
                 ErrorCode::TooBig => SqlError::TooLarge,
+                // Nothing else is written or created.
+                ErrorCode::DiskFull | ErrorCode::CannotOpen => SqlError::NoDisk(message),
+                ErrorCode::SystemIoFailure if TEMPORARY_FILES.contains(&failure.extended_code) => {
+                    SqlError::NoDisk(message)
+                }
                 ErrorCode::AuthorizationForStatementDenied => SqlError::Question(denied(&message)),
                 ErrorCode::Unknown => {
                     SqlError::Question(explained(&message, sql, None, connection))

@@ -132,7 +132,7 @@ impl ReadyQuery {
     /// Reports that cannot be read.
     pub fn missing_tables(&self, report: &Arc<Report>) -> Result<Vec<&'static str>, SqlError> {
         let clock = Arc::new(QueryClock::new(Duration::from_secs(10), Arc::default()));
-        let connection = connection::open(report, &clock, "")?;
+        let connection = connection::open(report, &clock, &Arc::default(), "")?;
         let mut missing = Vec::new();
         for table in self.tables {
             let sql = "SELECT 1 FROM pragma_table_xinfo(?1)";

@@ -22,6 +22,10 @@ impl VirtualTable for BoundRecords {
         self.table.order()
     }
 
+    fn groups(&self, columns: &[usize], wanted: &dyn Fn(usize) -> bool) -> bool {
+        self.table.groups(columns, wanted)
+    }
+
     fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate {
         self.table.estimate(&self.reader, BoundColumns { bounded, fixed })
     }
@@ -47,7 +51,10 @@ impl VirtualRows for BoundRows {
         self.0.value(column)
     }
 
-    fn rowid(&self) -> Option<i64> {
-        self.0.rowid()
+    fn rowid(&self) -> Result<Option<i64>, VirtualTableError> {
+        if self.0.stand_for_several() {
+            return Err("steps in groups have no rowid: name the column id".into());
+        }
+        Ok(self.0.rowid())
     }
 }

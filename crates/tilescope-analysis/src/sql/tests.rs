@@ -405,6 +405,76 @@ fn queries_on_damaged_reports_do_no_harm() {
     }
 }
 
+/// A million rows that take more than the cache to sort.
+const LONG_SORT: &str = "WITH RECURSIVE c(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM c \
+                         WHERE x < 999999) SELECT x * 7919 % 1000 AS k, count(*), sum(x) \
+                         FROM c GROUP BY k";
+
+#[test]
+fn groups_that_the_memory_does_not_hold_are_sorted_in_files() {
+    let ([_, report], _directories) = both_layouts();
+    let answer = ask(&report, LONG_SORT).expect("sorted in files");
+    assert_eq!(answer.rows.len(), 1000);
+    let mut sum = 0;
+    for row in &answer.rows {
+        assert_eq!(row[1], SqlValue::Integer(1000), "{row:?}");
+        let SqlValue::Integer(of_group) = row[2] else { panic!("{row:?}") };
+        sum += of_group;
+    }
+    assert_eq!(sum, 999_999 * 500_000);
+    if !spill::is_limited() {
+        return;
+    }
+    let question = SqlQuestion { disk_limit: 1 << 20, ..SqlQuestion::new(LONG_SORT) };
+    let error = run(&report, &question, &mut Counted(0)).err().map(|error| error.to_string());
+    let words = error.expect("files larger than the limit");
+    assert!(words.contains("more than 1 MiB of temporary files"), "{words}");
+}
+
+#[test]
+fn groups_have_the_sums_of_the_run() {
+    let ([rows, columns], _directories) = both_layouts();
+    let of_rows = |sql: &str| ask(&rows, sql).expect(sql).rows;
+    let of_columns = |sql: &str| ask(&columns, sql).expect(sql).rows;
+    for group in ["type", "program", "compute_set", "compute_set, type", "program, type"] {
+        for sql in [
+            format!("SELECT {group}, count(*) FROM steps GROUP BY {group}"),
+            format!("SELECT DISTINCT {group} FROM steps ORDER BY {group}"),
+            format!("SELECT {group}, count(*) FROM steps WHERE id > 77 GROUP BY {group}"),
+            format!("SELECT {group}, max(id) FROM steps GROUP BY {group}"),
+        ] {
+            assert_eq!(of_columns(&sql), of_rows(&sql), "{sql}");
+        }
+    }
+    for group in ["ipu", "sub_lane", "sub_lane, ipu", "ipu, step_id"] {
+        let sql = format!(
+            "SELECT {group}, count(*), sum(cycles), group_concat(step_id) FROM steps_by_ipu \
+             GROUP BY {group}"
+        );
+        assert_eq!(of_columns(&sql), of_rows(&sql), "{sql}");
+    }
+    let of_groups = "SELECT sum(n) FROM (SELECT count(*) AS n FROM steps GROUP BY program)";
+    assert_eq!(number(&columns, of_groups), STEPS as i64);
+    let of_lanes = "SELECT sum(c) FROM (SELECT sum(cycles) AS c FROM steps_by_ipu GROUP BY ipu)";
+    let of_table = number(&columns, "SELECT sum(cycles) FROM program_cycles");
+    assert_eq!(number(&columns, of_lanes), of_table);
+    let rowids = ask(&columns, "SELECT max(rowid) FROM steps GROUP BY type").err();
+    assert!(rowids.is_some_and(|error| error.to_string().contains("name the column id")));
+}
+
+#[test]
+fn joins_by_step_read_each_step_once() {
+    let ([_, columns], _directories) = both_layouts();
+    let sql = "SELECT count(*), sum(b.cycles) FROM steps s JOIN steps_by_ipu b ON b.step_id = s.id \
+               JOIN steps t ON t.id = b.step_id";
+    let mut kept = Kept::default();
+    let read = run(&columns, &SqlQuestion::new(sql), &mut kept).expect(sql).steps_read;
+    let bars = number(&columns, "SELECT count(*) FROM steps_by_ipu");
+    assert_eq!(kept.rows[0][0], SqlValue::Integer(bars));
+    // Three tables of at most three lanes, in parts of 4,096.
+    assert!(read < 12 * STEPS, "{read}");
+}
+
 #[test]
 fn samples_of_tiles_have_the_rows_of_the_report() {
     let directories = [(); 2].map(|()| tempfile::tempdir().expect("directory"));

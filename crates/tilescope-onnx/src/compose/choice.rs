@@ -8,8 +8,13 @@ use crate::error::OnnxError;
 use crate::graph::ValueId;
 use crate::shape::EinsumLabels;
 
-pub(super) const OPS: &[(&str, Compose)] =
-    &[("NonZero", non_zero), ("NonMaxSuppression", suppressed), ("Einsum", einsum)];
+pub(super) const OPS: &[(&str, Compose)] = &[
+    ("Compress", compress),
+    ("Einsum", einsum),
+    ("NonMaxSuppression", suppressed),
+    ("NonZero", non_zero),
+    ("Unique", unique),
+];
 
 /// Positions of at most the given number of nonzero elements: the largest of truth values, whose
 /// index is divided into one index per axis.
@@ -42,6 +47,108 @@ fn non_zero(of: &mut NodeComposition) -> Composed {
     }
     let y = of.concat("rows", &rows, 0)?;
     only(y)
+}
+
+/// The first of the true elements of a list, at most `most`: their indices.
+fn true_places(
+    of: &mut NodeComposition,
+    part: &str,
+    flags: ValueId,
+    most: u64,
+) -> Result<ValueId, OnnxError> {
+    let flags = of.cast(&format!("{part}/values"), flags, ElementKind::Float32)?;
+    let k = of.ints(signed(&[most]))?;
+    let found = of.nodes(part, "TopK", &[Some(flags), Some(k)], &[], 2)?;
+    Ok(found[1])
+}
+
+/// Slices of an axis, or elements of the flattened tensor, that a condition chooses: known ones, or
+/// at most the given number.
+fn compress(of: &mut NodeComposition) -> Composed {
+    let mut x = of.input(0)?;
+    let condition = of.input(1)?;
+    let axis = match of.attributes.int("axis")? {
+        Some(axis) => of.axis(axis, of.dims(x).len())?,
+        None => {
+            let count = of.dims(x).iter().product();
+            x = of.reshape("flat", x, &[count])?;
+            0
+        }
+    };
+    let places = match (of.known_ints(condition), of.resolver.max_results()) {
+        (Some(chosen), _) => {
+            let mut places = Vec::new();
+            for (place, chosen) in (0..).zip(chosen) {
+                if chosen != 0 {
+                    places.push(place);
+                }
+            }
+            of.ints(places)?
+        }
+        (None, Some(most)) => {
+            // The condition may be shorter than the axis.
+            let most = most.min(of.dims(condition).iter().product());
+            true_places(of, "chosen", condition, most)?
+        }
+        (None, None) => return Ok(None),
+    };
+    let axis = i64::try_from(axis).unwrap_or(0);
+    let y = of.node("rows", "Gather", &[x, places], &[("axis", AttributeValue::Int(axis))])?;
+    only(y)
+}
+
+/// At most the given number of different elements of a tensor: the first of each run of equal ones
+/// once all are sorted.
+fn unique(of: &mut NodeComposition) -> Composed {
+    let x = of.input(0)?;
+    let Some(most) = of.resolver.max_results().filter(|_| of.value(x).content.is_none()) else {
+        return Ok(None);
+    };
+    // Different slices of an axis are compared by all their elements, which no sort here does.
+    if of.attributes.int("axis")?.is_some() {
+        return Ok(None);
+    }
+    let count: u64 = of.dims(x).iter().product();
+    if count == 0 {
+        return Ok(None);
+    }
+    let flat = of.reshape("flat", x, &[count])?;
+    let k = of.ints(signed(&[count]))?;
+    let rising = [("largest", AttributeValue::Int(0))];
+    let sorted = of.nodes("sorted", "TopK", &[Some(flat), Some(k)], &rising, 2)?;
+    let before = of.slice("before", sorted[0], 0, [0, count - 1])?;
+    let behind = of.slice("behind", sorted[0], 0, [1, count])?;
+    let equal = of.node("equal", "Equal", &[before, behind], &[])?;
+    let differ = of.node("differ", "Not", &[equal], &[])?;
+    let differ = of.cast("differ/values", differ, ElementKind::Float32)?;
+    let one = of.number(ElementKind::Float32, 1.0)?;
+    let one = of.reshape("first", one, &[1])?;
+    let flags = of.concat("flags", &[one, differ], 0)?;
+    let most = most.min(count);
+    let places = true_places(of, "runs", flags, most)?;
+    let y = of.node("values", "Gather", &[sorted[0], places], &[])?;
+    let mut made = vec![Some(y)];
+    if of.outputs > 1 {
+        made.push(Some(of.node("indices", "Gather", &[sorted[1], places], &[])?));
+    }
+    if of.outputs > 2 {
+        // Each element belongs to the run that began last.
+        let axis = of.ints(vec![0])?;
+        let axis = of.reshape("runs/axis", axis, &[])?;
+        let number = of.node("runs/number", "CumSum", &[flags, axis], &[])?;
+        let one = of.number(ElementKind::Float32, 1.0)?;
+        let number = of.node("runs/from_zero", "Sub", &[number, one], &[])?;
+        let number = of.cast("runs/type", number, ElementKind::Int64)?;
+        let inverse = of.node("inverse", "ScatterElements", &[number, sorted[1], number], &[])?;
+        made.push(Some(inverse));
+    }
+    if of.outputs > 3 {
+        let end = of.ints(signed(&[count]))?;
+        let behind = of.slice("runs/behind", places, 0, [1, most])?;
+        let ends = of.concat("runs/ends", &[behind, end], 0)?;
+        made.push(Some(of.node("counts", "Sub", &[ends, places], &[])?));
+    }
+    Ok(Some(made))
 }
 
 /// At most the given number of boxes of each class that do not overlap a better one: the best by

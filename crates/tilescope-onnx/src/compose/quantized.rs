@@ -15,6 +15,7 @@ pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
     ("MatMulInteger", |of| integer_product(of, "MatMul")),
     ("QLinearConv", |of| quantized_product(of, "Conv")),
     ("QLinearMatMul", |of| quantized_product(of, "MatMul")),
+    ("QuantizeLinear", quantize_blocks),
 ];
 
 pub(super) const OPS: &[(&str, Compose)] = &[
@@ -160,24 +161,67 @@ fn scaled_product(of: &mut NodeComposition) -> Composed {
 
 /// `DequantizeLinear` with a scale for each block of an axis.
 fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
+    let Some((axis, block)) = blocks_of(of)? else { return Ok(None) };
+    let [x, scale] = [of.input(0)?, of.input(1)?];
+    let zero = of.optional(2);
+    let made = of_blocks(of, (x, scale, zero), axis, block)?;
+    let dims = of.dims(x);
+    let y = of.reshape("blocks/join", made, &dims)?;
+    only(y)
+}
+
+/// The axis of the blocks of a node and their length; `None` without blocks.
+fn blocks_of(of: &mut NodeComposition) -> Result<Option<(usize, u64)>, OnnxError> {
     let block = u64::try_from(of.int("block_size", 0)?).unwrap_or(0);
-    let x = of.input(0)?;
-    let scale = of.input(1)?;
     if block == 0 {
         return Ok(None);
     }
-    let dims = of.dims(x);
+    let [dims, scales] = [of.dims(of.input(0)?), of.dims(of.input(1)?)];
     let axis = of.axis(of.int("axis", 1)?, dims.len())?;
-    let blocks = dims[axis].div_ceil(block);
-    if of.dims(scale).get(axis) != Some(&blocks) || !dims[axis].is_multiple_of(block) {
-        let scales = of.dims(scale);
+    let mut expected = dims.clone();
+    expected[axis] = dims[axis].div_ceil(block);
+    if scales != expected || !dims[axis].is_multiple_of(block) {
         return Err(of.error(format!(
             "scales of shape {scales:?} do not fit blocks of {block} in {dims:?}"
         )));
     }
-    let zero = of.optional(2);
-    let made = of_blocks(of, (x, scale, zero), axis, block)?;
-    let y = of.reshape("blocks/join", made, &dims)?;
+    Ok(Some((axis, block)))
+}
+
+/// `QuantizeLinear` with a scale for each block of an axis: a division by the scales, and the
+/// standard node with a scale of 1, which rounds and keeps in range.
+fn quantize_blocks(of: &mut NodeComposition) -> Composed {
+    let Some((axis, block)) = blocks_of(of)? else { return Ok(None) };
+    let [x, scale] = [of.input(0)?, of.input(1)?];
+    let element = of.element(x);
+    let dims = of.dims(x);
+    let mut rows = of.dims(scale);
+    let mut apart = dims.clone();
+    apart.splice(axis..=axis, [rows[axis], block]);
+    rows.insert(axis + 1, 1);
+    let mut y = of.reshape("blocks", x, &apart)?;
+    let scale = of.cast("scale/type", scale, element)?;
+    let scale = of.reshape("scale", scale, &rows)?;
+    y = of.node("scaled", "Div", &[y, scale], &[])?;
+    let one = of.number(element, 1.0)?;
+    let mut inputs = vec![Some(one)];
+    let mut attributes = Vec::new();
+    match of.optional(2) {
+        Some(zero) => {
+            let kind = of.element(zero);
+            let zero = of.cast("zero", zero, element)?;
+            let zero = of.reshape("zero/blocks", zero, &rows)?;
+            y = of.node("moved", "Add", &[y, zero], &[])?;
+            inputs.push(Some(of.number(kind, 0.0)?));
+        }
+        None => {
+            attributes = of.own_attributes();
+            attributes.retain(|(name, _)| *name == "output_dtype");
+        }
+    }
+    inputs.insert(0, Some(y));
+    let made = of.nodes("bytes", "QuantizeLinear", &inputs, &attributes, 1)?;
+    let y = of.reshape("blocks/join", made[0], &dims)?;
     only(y)
 }
 

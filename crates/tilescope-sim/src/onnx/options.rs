@@ -91,7 +91,7 @@ spec_table! {
             poptorch: "poptorch.custom_op",
         }
         /// Maximum number of results of operators whose output size depends on data (NonZero,
-        /// NonMaxSuppression); 0 rejects such operators
+        /// NonMaxSuppression, Compress, Unique); 0 rejects such operators
         max_results: u64 = 0 => {
             shows_in: "Operations: shapes after such an operator",
         }
