@@ -610,7 +610,7 @@ pub(crate) fn simulator() -> &'static Path {
         let script = format!(
             "#!/bin/sh\n\
              case \"$*\" in\n\
-             specs*|onnx*|calibrate*|sensitivity*|insights*|sweep*|tune*|*--check*) exec {real} \"$@\" ;;\n\
+             specs*|onnx*|calibrate*|sensitivity*|insights*|sweep*|tune*|*--check*|'report '*) exec {real} \"$@\" ;;\n\
              simulate*) if [ \"$2\" = adder ] || grep -qs '{DIES}' \"$2\"; then\n\
              echo progress 40 >&2; echo 'halfway there' >&2; kill -9 $$\n\
              fi; exec {real} \"$@\" ;;\n\

@@ -191,3 +191,21 @@ fn the_command_line_draws_a_window_with_other_preferences() {
         }
     }
 }
+
+#[test]
+fn the_page_to_send_is_that_of_the_command_line() {
+    gui_support::simulator();
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("report");
+    let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
+    common::report_file(&spec, &place);
+    let opened = OpenReport::read(&place).unwrap();
+    let mut window = gui_support::opened_window(opened, "memory", Vec2::new(1200.0, 800.0));
+    let ours = directory.path().join("window.html");
+    save(&mut window, "HTML page of the report", &ours);
+    let theirs = directory.path().join("command-line.html");
+    let (report, out) = (place.to_string_lossy(), theirs.to_string_lossy());
+    let output = common::tilescope(&["report", &report, "-o", &out]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read(&ours).unwrap(), std::fs::read(&theirs).unwrap());
+}

@@ -195,6 +195,57 @@ fn rows_of_tables_have_a_menu() {
     assert!(window.state().session().selection().program.is_some());
 }
 
+/// The text that was copied in the last frame.
+fn copied(window: &Window) -> Option<String> {
+    window.output().platform_output.commands.iter().find_map(|command| match command {
+        egui::OutputCommand::CopyText(text) => Some(text.clone()),
+        _ => None,
+    })
+}
+
+#[test]
+fn single_values_of_a_row_are_copied_with_all_digits() {
+    let mut report = ReportBuilder::new(1, 4);
+    let work = report.compute("layer/fwd", 12_345_678);
+    report.root(ProgramKind::Sequence, "main", &[work]);
+    report.run(work, 0..12_345_678);
+    let mut window = opened_window(opened(&report), "operations", SIZE);
+    let place = middle(&window, Role::Row, "layer");
+    right_click(&mut window, place);
+    window.get_by_label_contains("Copy value").hover();
+    settle(&mut window);
+    let values = window.query_all_by_label_contains(": 12,345,678");
+    let mut names = values.filter_map(|node| node.accesskit_node().label());
+    let name = names.next().expect("a column of cycles");
+    drop(names);
+    window.get_by_role_and_label(Role::Button, &name).click();
+    window.step();
+    let mut text = copied(&window);
+    for _ in 0..3 {
+        window.step();
+        text = text.or(copied(&window));
+    }
+    assert_eq!(text.as_deref(), Some("12345678"));
+}
+
+#[test]
+fn rows_of_limits_lead_to_other_views() {
+    let variant = Variant::named("sample of a pipeline");
+    let operations = variant.opened().report.operations().expect("reads");
+    let mut window = window(variant, "limits", SIZE);
+    let mut rows =
+        window.query_all_by_role(Role::Row).filter_map(|row| row.accesskit_node().label());
+    // Some rows belong to no operation.
+    let is_operation = |name: &String| operations.iter().any(|operation| operation.name == *name);
+    let name = rows.find(is_operation).expect("a row");
+    drop(rows);
+    let place = middle(&window, Role::Row, &name);
+    right_click(&mut window, place);
+    click(&mut window, Role::Button, "Show in Operations");
+    assert!(window.state().session().selection().operation.is_some());
+    assert_eq!(window.state().session().page().expect("shown").view().name(), "operations");
+}
+
 #[test]
 fn lines_of_the_program_tree_have_a_menu() {
     let mut window = window(Variant::named("small"), "program-tree", SIZE);

@@ -11,6 +11,8 @@ pub enum ExportContent {
     Png,
     /// The view as shapes and text.
     Svg,
+    /// The report, or the comparison, as one HTML page to send.
+    Page,
     /// A table of the view, by its name.
     Table(&'static str),
     /// A table of differences of the view, by its title.
@@ -23,6 +25,7 @@ impl ExportContent {
         match self {
             Self::Png => "PNG picture".to_owned(),
             Self::Svg => "SVG drawing".to_owned(),
+            Self::Page => "HTML page of the report".to_owned(),
             Self::Table(name) => format!("CSV table: {name}"),
             Self::Differences(title) => format!("CSV table of differences: {title}"),
         }
@@ -33,6 +36,7 @@ impl ExportContent {
         match self {
             Self::Png => format!("{report}-{view}.png"),
             Self::Svg => format!("{report}-{view}.svg"),
+            Self::Page => format!("{report}.html"),
             Self::Table(name) => format!("{report}-{view}-{name}.csv"),
             Self::Differences(title) => {
                 format!("{report}-{view}-{}-compared.csv", ComparisonTable::named(title).name())

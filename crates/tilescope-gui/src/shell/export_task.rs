@@ -5,9 +5,12 @@ use crate::model::export_request::{ExportContent, ExportRequest};
 use crate::model::open_report::OpenReport;
 use crate::model::view_id::ViewId;
 use crate::shell::picture_export::{PictureFormat, PictureOptions, picture_file};
+use crate::shell::simulation_process::{ChildProgramError, program};
+use crate::views::what_if::spec_keys::said_problem;
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use tilescope_analysis::compare::{
     ComparisonTable, UnknownDifferencesError, WorkUnit, comparison, differences, table_named,
 };
@@ -31,6 +34,8 @@ pub(crate) enum SavingError {
     Table(#[from] UnknownTableError),
     #[error(transparent)]
     Differences(#[from] UnknownDifferencesError),
+    #[error(transparent)]
+    Program(#[from] ChildProgramError),
     #[error("The comparison has ended.")]
     NothingCompared,
     #[error("This view has no comparison.")]
@@ -61,6 +66,10 @@ impl ExportRequest {
         shown: ExportSource,
     ) -> Result<BackgroundTask<ExportResult>, PendingStartError> {
         BackgroundTask::start("save", context, move || {
+            if self.what == ExportContent::Page {
+                write_page(&shown.opened.path, shown.compared.as_deref(), &self.path)?;
+                return Ok(self.path);
+            }
             let bytes = self.bytes(shown)?;
             write_whole(&self.path, &bytes)?;
             Ok(self.path)
@@ -72,7 +81,8 @@ impl ExportRequest {
         let view = view.name();
         let format = match self.what {
             ExportContent::Png => PictureFormat::Png,
-            ExportContent::Svg => PictureFormat::Svg,
+            // A page has the picture of no view.
+            ExportContent::Svg | ExportContent::Page => PictureFormat::Svg,
             ExportContent::Table(name) => {
                 let table = tables::named(view, Some(name))?;
                 let rows = (table.read)(&opened.report)?;
@@ -88,6 +98,21 @@ impl ExportRequest {
         let export = PictureOptions { view, compare, at: Some(&link), size, look, theme, format };
         Ok(picture_file(opened, &export)?)
     }
+}
+
+/// Writes the page of a report, or of a comparison, with the program itself: `tilescope report`.
+///
+/// # Errors
+/// Returns an error if the program cannot be run, or its message if it writes no page.
+fn write_page(report: &Path, compared: Option<&Path>, file: &Path) -> Result<(), SavingError> {
+    let mut question = program()?;
+    question.arg("report").arg("-o").arg(file).arg("--").arg(report).args(compared);
+    let answer = question.stdin(Stdio::null()).output().map_err(ChildProgramError::Question)?;
+    if answer.status.success() {
+        return Ok(());
+    }
+    let problem = said_problem(&String::from_utf8_lossy(&answer.stderr));
+    Err(ChildProgramError::Refused(problem).into())
 }
 
 fn difference(

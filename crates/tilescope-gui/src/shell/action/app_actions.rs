@@ -227,7 +227,9 @@ const APP_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::ctrl(Key::M).shift()])
         .runs(|session| session.page().map(|_| AppCommand::Overlay(Some(OverlayKind::Bookmarks)))),
     AppAction::new(ActionGroup::Report, "save", "Save picture or table…")
-        .help("Save the view as PNG or SVG, or one of its tables as CSV.")
+        .help(
+            "Save the view as PNG or SVG, one of its tables as CSV, or share the report as a page.",
+        )
         .keys(&[KeyShortcut::ctrl(Key::S)])
         .in_menu(Icon::Camera)
         .runs(|session| {

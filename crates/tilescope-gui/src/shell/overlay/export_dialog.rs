@@ -20,7 +20,7 @@ pub(crate) fn save_ui(
     heading_ui(ui, "Save");
     let Some(page) = session.page() else { return };
     let compared = page.compared().map(|with| with.tables()).unwrap_or_default();
-    let choices: Vec<ExportContent> = [ExportContent::Png, ExportContent::Svg]
+    let choices: Vec<ExportContent> = [ExportContent::Png, ExportContent::Svg, ExportContent::Page]
         .into_iter()
         .chain(compared.into_iter().map(ExportContent::Differences))
         .chain(tables::of_view(page.view().name()).map(|table| ExportContent::Table(table.name)))
@@ -60,7 +60,12 @@ pub(crate) fn save_ui(
         ExportContent::Table(_) | ExportContent::Differences(_) => {
             "The whole table, with unformatted numbers.".to_owned()
         }
-        _ => format!("{} x {} pixels, in the theme of the window.", size.0, size.1),
+        ExportContent::Page => {
+            "One file to send: summary, insights, trace, limits, memory and operations.".to_owned()
+        }
+        ExportContent::Png | ExportContent::Svg => {
+            format!("{} x {} pixels, in the theme of the window.", size.0, size.1)
+        }
     };
     ui.weak(text);
     let path = overlay.typed.trim();

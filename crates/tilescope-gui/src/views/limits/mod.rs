@@ -6,6 +6,7 @@ mod waterfall_plot;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::{AppCommand, ViewAction};
+use crate::model::message::StatusMessage;
 use crate::model::view_id::ViewId;
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
@@ -268,15 +269,24 @@ impl LimitsView {
             LimitsTab::Roofline => points.iter().position(|point| Some(point.row) == chosen),
             _ => chosen,
         };
+        let entered = state.menu_entries(&ROW_ENTRIES);
         let clicked = ui.push_id(index, |ui| {
             state.choose_ui(ui, context.workers, table, version, hint, own.as_slice())
         });
-        let Some(clicked) = clicked.inner else { return };
-        let row = match self.tab {
-            LimitsTab::Roofline => points.get(clicked).map(|point| point.row),
-            _ => Some(clicked),
+        let (place, entry) = match (entered, clicked.inner) {
+            (Some((row, entry)), _) => (row, Some(entry)),
+            (None, Some(row)) => (row, None),
+            (None, None) => return,
         };
-        self.choose(context, row.and_then(|row| rows.get(row)), own == Some(clicked));
+        let row = match self.tab {
+            LimitsTab::Roofline => points.get(place).map(|point| point.row),
+            _ => Some(place),
+        };
+        let row = row.and_then(|row| rows.get(row));
+        match entry {
+            Some(entry) => show_row(context, row, entry),
+            None => self.choose(context, row, own == Some(place)),
+        }
     }
 
     /// Selects a row, or clears the selection if the row is selected already.
@@ -286,6 +296,24 @@ impl LimitsView {
         self.other = row.filter(|_| operation.is_none()).map(|row| row.name.clone());
         context.commands.push(AppCommand::SelectOperation(operation));
     }
+}
+
+/// The entries of the menu of a row.
+const ROW_ENTRIES: [&str; 3] =
+    ["Show in Operations", "Show in Operations graph", "Show in Tile mapping"];
+/// The views that they lead to.
+const ROW_VIEWS: [ViewId; 3] = [ViewId::Operations, ViewId::OperationsGraph, ViewId::TileMapping];
+
+/// Shows the operation of a row in another view. Some rows belong to no operation.
+fn show_row(context: &ViewContext<'_>, row: Option<&LimitsRow>, entry: usize) {
+    let Some(view) = ROW_VIEWS.get(entry) else { return };
+    if let Some(operation) = row.and_then(|row| row.operation) {
+        context.commands.push(AppCommand::SelectOperation(Some(operation)));
+        context.commands.push(AppCommand::ShowView(*view));
+        return;
+    }
+    let words = "This row is not an operation of the model, so no other view shows it.";
+    context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
 }
 
 /// The reason that there are no points to draw, if so.

@@ -44,6 +44,15 @@ impl RowMenu {
         if ui.button("Copy name").clicked() {
             ui.ctx().copy_text(name.clone());
         }
+        ui.menu_button("Copy value", |ui| {
+            for (column, cell) in table.columns.iter().zip(cells) {
+                let shown = cell.exact();
+                let title = format!("{}: {shown}", column.title);
+                if !shown.is_empty() && ui.button(title).clicked() {
+                    ui.ctx().copy_text(cell.plain());
+                }
+            }
+        });
         if ui.button("Copy row").clicked() {
             ui.ctx().copy_text(row_text(cells));
         }
