@@ -108,19 +108,11 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
     slots
 }
 
-/// Number of slots up to which rows of many have a bit for every slot: 8 MiB for all of them.
-const MOST_WITH_BITS: usize = 8192;
-/// Length of the longest list of a program with more slots.
-const MOST_LISTED: usize = 2 * MOST_WITH_BITS / 64;
-
 /// Pairs of slots that may not share addresses.
-pub(crate) struct SlotInterferenceMatrix<'s> {
-    slots: &'s [AllocationSlot],
+pub(crate) struct SlotInterferenceMatrix {
     rows: Vec<InterferenceRow>,
     /// Words of a row with one bit for every slot.
     words: usize,
-    /// True if no row has bits, since all rows together would take the square of the slots.
-    is_long: bool,
 }
 
 /// The slots that one slot interferes with: a list of numbers, or one bit for every slot if that
@@ -129,22 +121,15 @@ enum InterferenceRow {
     /// In the order of discovery, with repetitions.
     Few(Vec<u32>),
     Bits(Vec<u64>),
-    /// Those whose lifetimes overlap, and their number. Slots that meet several times count as
-    /// often.
-    Overlapping(u64),
 }
 
-impl<'s> SlotInterferenceMatrix<'s> {
+impl SlotInterferenceMatrix {
     /// Determines interference between `slots` that are not always live. Always-live slots
     /// interfere with all others and are in no row, and neither is code, which is stacked.
-    pub(crate) fn new(slots: &'s [AllocationSlot]) -> Self {
-        Self::with_bits_up_to(slots, MOST_WITH_BITS)
-    }
-
-    fn with_bits_up_to(slots: &'s [AllocationSlot], most: usize) -> Self {
+    pub(crate) fn new(slots: &[AllocationSlot]) -> Self {
         let words = slots.len().div_ceil(64);
         let rows = slots.iter().map(|_| InterferenceRow::Few(Vec::new())).collect();
-        let mut meetings = Self { slots, rows, words, is_long: slots.len() > most };
+        let mut meetings = Self { rows, words };
         let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
         for (number, slot) in
             (0u32..).zip(slots).filter(|(_, slot)| slot.class != PlacementClass::Code)
@@ -174,12 +159,8 @@ impl<'s> SlotInterferenceMatrix<'s> {
 
     fn set(&mut self, slot: u32, other: u32) {
         let row = &mut self.rows[slot as usize];
-        let most = if self.is_long { MOST_LISTED } else { 2 * self.words };
         match row {
-            InterferenceRow::Few(met) if met.len() < most => met.push(other),
-            InterferenceRow::Few(met) if self.is_long => {
-                *row = InterferenceRow::Overlapping(met.len() as u64 + 1);
-            }
+            InterferenceRow::Few(met) if met.len() < 2 * self.words => met.push(other),
             InterferenceRow::Few(met) => {
                 let mut bits = vec![0; self.words];
                 for other in met.iter().chain([&other]) {
@@ -188,7 +169,6 @@ impl<'s> SlotInterferenceMatrix<'s> {
                 *row = InterferenceRow::Bits(bits);
             }
             InterferenceRow::Bits(bits) => bits[other as usize / 64] |= 1 << (other % 64),
-            InterferenceRow::Overlapping(count) => *count += 1,
         }
     }
 
@@ -199,7 +179,6 @@ impl<'s> SlotInterferenceMatrix<'s> {
             InterferenceRow::Bits(bits) => {
                 bits.iter().map(|word| u64::from(word.count_ones())).sum()
             }
-            InterferenceRow::Overlapping(count) => *count,
         }
     }
 
@@ -207,7 +186,7 @@ impl<'s> SlotInterferenceMatrix<'s> {
     pub(crate) fn few(&self, slot: usize) -> Option<&[u32]> {
         match &self.rows[slot] {
             InterferenceRow::Few(met) => Some(met),
-            InterferenceRow::Bits(_) | InterferenceRow::Overlapping(_) => None,
+            InterferenceRow::Bits(_) => None,
         }
     }
 
@@ -218,61 +197,6 @@ impl<'s> SlotInterferenceMatrix<'s> {
                 u32::try_from(other).is_ok_and(|other| met.binary_search(&other).is_ok())
             }
             InterferenceRow::Bits(bits) => bits[other / 64] >> (other % 64) & 1 == 1,
-            InterferenceRow::Overlapping(_) => {
-                overlap(&self.slots[slot].live_ranges, &self.slots[other].live_ranges)
-            }
-        }
-    }
-}
-
-/// Returns true if a lifetime of one slot overlaps one of another. Both are in order.
-fn overlap(one: &[Range<u32>], other: &[Range<u32>]) -> bool {
-    let (few, many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
-    few.iter().any(|life| {
-        let after = many.partition_point(|found| found.end <= life.start);
-        many.get(after).is_some_and(|found| found.start < life.end)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tilescope_report::units::TileRange;
-
-    /// Slots of one, two or three lifetimes, which are many enough that lists do not hold them.
-    fn slots() -> Vec<AllocationSlot> {
-        let mut slots = Vec::new();
-        for number in 0..2 * MOST_LISTED as u32 {
-            let mut live_ranges = Vec::new();
-            for turn in 0..1 + number % 3 {
-                let start = turn * 1000 + number * 7 % 400;
-                live_ranges.push(start..start + 1 + number * 13 % 300);
-            }
-            slots.push(AllocationSlot {
-                category: MemoryCategory::Variable,
-                memory_constraint: MemoryConstraint::Any,
-                class: PlacementClass::FirstFit,
-                live_ranges,
-                bytes: TileRuns::uniform(TileRange::first_tiles(1), Bytes(8)),
-                members: vec![number as usize],
-            });
-        }
-        slots
-    }
-
-    #[test]
-    fn long_programs_have_the_interference_of_short_ones() {
-        let slots = slots();
-        let bits = SlotInterferenceMatrix::new(&slots);
-        let overlaps = SlotInterferenceMatrix::with_bits_up_to(&slots, 0);
-        let is_many = |row: &InterferenceRow| matches!(row, InterferenceRow::Overlapping(_));
-        assert!(overlaps.rows.iter().any(is_many) && !overlaps.rows.iter().all(is_many));
-        for slot in 0..slots.len() {
-            assert!(overlaps.count(slot) >= bits.count(slot));
-            for other in (0..slots.len()).filter(|other| *other != slot) {
-                let found = overlaps.interferes(slot, other);
-                assert_eq!(found, bits.interferes(slot, other), "{slot} {other}");
-            }
         }
     }
 }
