@@ -262,6 +262,7 @@ fn every_tile_has_its_row_below_the_bars() {
     assert!(!says(&window, label));
     press(&mut window, Role::CheckBox, "BSP");
     assert!(says(&window, label));
+    press(&mut window, Role::Button, "View");
     for _ in 0..2 {
         press(&mut window, Role::Button, "+");
     }
@@ -344,7 +345,9 @@ fn keys_move_through_the_memory_of_a_tile_by_address() {
 #[test]
 fn links_carry_what_the_steps_of_an_ipu_move() {
     let mut window = window("execution-trace");
+    press(&mut window, Role::Button, "View");
     press(&mut window, Role::CheckBox, "Links");
+    // A click outside closes the menu.
     press(&mut window, Role::Button, "Whole run");
     let report = &window.state().report;
     let trace = report.trace().expect("reads").expect("steps");
