@@ -166,18 +166,6 @@ fn lists_of_variables_are_grouped_by_kinds_of_layers() {
     }
 }
 
-#[test]
-fn regions_of_an_operation_are_grouped_beside_the_list_of_operations() {
-    let mut window = asked("tile-mapping");
-    window.get_by_role_and_label(Role::ComboBox, "Map").click();
-    settle(&mut window);
-    window.query_all_by_label("Operations").next_back().unwrap().click();
-    settle(&mut window);
-    let choices = window.query_all_by_role_and_label(Role::ComboBox, "Group by").count();
-    assert_eq!(choices, 2, "above the list and above the regions");
-    assert!(says(&window, "On all tiles"));
-}
-
 /// Labels of groups differ at their ends: a table that scrolls has room for them.
 #[test]
 fn labels_of_groups_are_whole_in_a_table_that_scrolls() {

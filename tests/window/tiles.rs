@@ -239,6 +239,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let vertices: u64 = sets.rows.iter().map(|row| row.count).sum();
     assert!(says(&window, &grouped(vertices)), "the row of totals");
     press(&mut window, Role::Tab, "Variables");
+    choose(&mut window, "Group by", "No groups");
     choose(&mut window, "Graph", "Selected variables");
     assert!(says(&window, "Select a variable in the table below"));
     let listing = memory::variables(&window.state().report, &[]).expect("reads");
