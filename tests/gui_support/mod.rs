@@ -42,7 +42,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
     Variant {
         name: "simulated",
         write: simulated,
-        trace: &["IPU 0", "IPU 1", "Overview of the run", "Group executions", "Marks"],
+        trace: &["IPU 0", "IPU 1", "Overview of the run", "View", "Runs"],
         memory: &["Memory by tile", "By memory region", "Not overlapped", "All tiles"],
         liveness: &["Liveness by program step", "Always live variables", "Total"],
     },
@@ -230,7 +230,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
             let overrides = ["options.device_iterations=1", "options.replication_factor=4"];
             common::report_file(&common::spec("mnist_pipeline", &overrides), path);
         },
-        trace: &["IPU 0", "IPU 1", "Marks"],
+        trace: &["IPU 0", "IPU 1", "View"],
         memory: &["Memory by tile", "Not overlapped"],
         liveness: &["Liveness by program step", "Total"],
     },

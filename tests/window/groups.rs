@@ -2,7 +2,7 @@
 //! operators are answered in three clicks.
 
 use crate::common;
-use crate::gui_support::{self, Window, opened_window, says, settle};
+use crate::gui_support::{self, Window, click, opened_window, painted, says, settle};
 use egui::Vec2;
 use egui::accesskit::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -140,4 +140,43 @@ fn all_products_of_weight_gradients_are_two_clicks_away() {
     group_by(&mut window, GroupKey::Operator);
     assert!(rows(&window).contains(label));
     assert!(says(&window, &grouped(*cycles)));
+}
+
+#[test]
+fn lists_of_variables_are_grouped_by_kinds_of_layers() {
+    let views = [
+        ("memory", "memory/variables", &[(Role::Tab, "Variables")][..]),
+        (
+            "liveness",
+            "liveness/peak",
+            &[(Role::Button, "Peak"), (Role::Tab, "Not always live variables")][..],
+        ),
+        ("tile-mapping", "tile-mapping/tensors", &[][..]),
+    ];
+    for (view, path, clicks) in views {
+        let table = table(path);
+        let sum = table.first_sum().unwrap();
+        let expected = sums(&table, GroupKey::Part, &table.columns[sum].title);
+        let mut window = asked(view);
+        for (role, name) in clicks {
+            click(&mut window, *role, name);
+        }
+        group_by(&mut window, GroupKey::Part);
+        assert_eq!(rows(&window).first(), expected.first().map(|(label, _)| label), "{path}");
+    }
+}
+
+/// Labels of groups differ at their ends: a table that scrolls has room for them.
+#[test]
+fn labels_of_groups_are_whole_in_a_table_that_scrolls() {
+    let table = table("limits/operations");
+    let names = groups(&table, GroupKey::Layer).into_iter().map(|group| group.label);
+    let names: Vec<String> = names.filter(|name| name.len() > 18 && name.len() < 34).collect();
+    let window =
+        opened_window(OpenReport::read(bert()).unwrap(), "limits", Vec2::new(1100.0, 1100.0));
+    let texts = painted(&window);
+    let cut: Vec<&String> =
+        texts.iter().filter(|text| text.starts_with("layer") && text.ends_with('…')).collect();
+    assert!(names.iter().any(|name| texts.contains(name)), "{names:?}");
+    assert!(cut.is_empty(), "{cut:?}");
 }

@@ -171,7 +171,7 @@ fn a_key_reaches_controls_that_do_not_fit() {
     assert!(!tab_to(&mut window, last), "there is room for it");
     assert!(tab_to(&mut window, (Role::Button, "More controls")));
     press(&mut window, Modifiers::NONE, Key::Enter);
-    for wanted in [(Role::CheckBox, "Tile balance"), (Role::Button, "Whole run"), last] {
+    for wanted in [(Role::CheckBox, "BSP"), (Role::Button, "Whole run"), last] {
         assert!(tab_to(&mut window, wanted), "{}", wanted.1);
     }
     assert!(tab_to(&mut window, (Role::Button, "Fewer controls")));

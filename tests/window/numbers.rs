@@ -1,10 +1,10 @@
 //! Tests that views show the figures of the analyses: every view on every kind of report.
 
-use crate::gui_support::{VARIANTS, Variant, Window, each_pair, press_role, settle, window};
+use crate::gui_support::{VARIANTS, Variant, Window, each_pair, place, press_role, settle, window};
 use egui::Vec2;
 use egui::accesskit::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use tilescope_analysis::insights::{InsightFacts, ranked, tile_memory_overview};
 use tilescope_analysis::limits::limits;
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve};
@@ -127,7 +127,8 @@ fn of_liveness(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 fn of_program_tree(report: &Report) -> Result<Vec<String>, ReportError> {
-    let programs = report.programs()?;
+    // Of foreign files, the kinds of programs are known once their steps were read.
+    let programs = report.executed_program_nodes()?;
     let groups = groups(&programs);
     let Some(first) = groups.first() else { return Ok(Vec::new()) };
     let tally = tally(&programs, first.root);
@@ -264,4 +265,24 @@ fn every_view_has_expected_figures() {
     for view in view_names() {
         assert!(!figures(&report, view).expect("reads").is_empty(), "{view}");
     }
+}
+
+/// Figures are the same whether or not another view has made the index of the trace before.
+#[test]
+fn figures_do_not_depend_on_what_was_read_before() {
+    let mut problems = Vec::new();
+    for variant in VARIANTS.iter().filter(|variant| variant.name.starts_with("foreign")) {
+        for view in view_names() {
+            let path = place(&format!("{} of {view}", variant.name));
+            (variant.write)(&path);
+            let report = Report::open(&path).expect("opens");
+            let first = figures(&report, view).expect("reads");
+            report.prepare_trace(&mut |_| {}, &Arc::default()).expect("is indexed");
+            let later = figures(&report, view).expect("reads");
+            if first != later {
+                problems.push(format!("{} {view}: {first:?} {later:?}", variant.name));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }

@@ -2,13 +2,13 @@
 //! under the pointer, words for what is shown.
 
 use crate::gui_support::{
-    Variant, Window, assert_says, click, opened_window, painted, press_role, says, settle,
-    show_view, window,
+    Variant, Window, assert_says, click, opened_window, painted, press, press_role, says, settle,
+    show_view, type_text, window,
 };
 use crate::marks::{lane, marks, trace};
 use crate::report_support::foreign::Foreign;
 use egui::accesskit::Role;
-use egui::{Event, Modifiers, PointerButton, Pos2, Vec2};
+use egui::{Event, Key, Modifiers, PointerButton, Pos2, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::OpenReport;
@@ -173,6 +173,87 @@ fn a_full_tile_is_not_simply_fine() {
     assert!(says(&full, "free on the fullest tile") && !says(&full, "Fits in memory"));
     let roomy = opened_window(report(capacity / 2), "insights", WIDE);
     assert!(says(&roomy, "Fits in memory"));
+    let cases = [
+        (capacity / 2, "312 KiB of 624 KiB (50.0 %), 312 KiB free"),
+        (capacity, "624 KiB of 624 KiB (100.0 %), nearly full: 0 B free"),
+    ];
+    for (bytes, words) in cases {
+        let mut memory = opened_window(report(bytes), "memory", WIDE);
+        assert_says(&memory, &["Fullest tile", words]);
+        click(&mut memory, Role::Link, "Tile 0");
+        assert!(says(&memory, "Physical tile id"), "the tables are of this tile");
+    }
+}
+
+/// The tree of what memory holds is as wide as the page.
+#[test]
+fn details_of_memory_take_columns_of_a_wide_page() {
+    let variant = Variant::named("simulated");
+    for (width, columns) in [(800.0, 1), (1300.0, 2), (1900.0, 3)] {
+        let memory = window(variant, "memory", Vec2::new(width, 1000.0));
+        let heads = memory.query_all_by_role_and_label(Role::ColumnHeader, "All tiles").count();
+        assert_eq!(heads, columns, "{width}");
+    }
+}
+
+#[test]
+fn the_toolbar_of_the_trace_is_one_row() {
+    for width in [1280.0, 1600.0] {
+        let variant = Variant::named("simulated");
+        let mut window = window(variant, "execution-trace", Vec2::new(width, 900.0));
+        let row = window.get_by_role_and_label(Role::Button, "View").rect();
+        let last = [
+            (Role::CheckBox, "Critical path"),
+            (Role::CheckBox, "BSP"),
+            (Role::Button, "Key"),
+            (Role::Button, "Whole run"),
+            (Role::SpinButton, "Cycles on the screen"),
+        ];
+        for (role, name) in last {
+            let control = window.get_by_role_and_label(role, name).rect();
+            assert!(row.y_range().contains(control.center().y), "{width}: {name}");
+            assert!(control.right() <= width, "{width}: {name}");
+        }
+        // The menu stays open while several switches are set.
+        click(&mut window, Role::Button, "View");
+        for name in ["Group executions", "Tile balance"] {
+            click(&mut window, Role::CheckBox, name);
+        }
+        assert_says(&window, &["Group syncs", "Flame", "Time"]);
+    }
+}
+
+#[test]
+fn names_of_mechanisms_lead_to_their_pages() {
+    let variant = Variant::named("simulated");
+    let mut window = window(variant, "summary", Vec2::new(1600.0, 1800.0));
+    click(&mut window, Role::Link, "Help: Syncs");
+    assert!(says(&window, "Tiles run without regard to each other"));
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    show_view(&mut window, "insights");
+    let mut links = window.query_all_by_role(Role::Link);
+    let link = links.find(|node| {
+        node.accesskit_node().label().is_some_and(|label| label.starts_with("Help: "))
+    });
+    link.expect("a finding about a mechanism").click();
+    drop(links);
+    settle(&mut window);
+    assert!(says(&window, "Search help"));
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    show_view(&mut window, "memory");
+    press(&mut window, Modifiers::COMMAND, Key::T);
+    click(&mut window, Role::Link, "Help: Pipelining");
+    assert!(says(&window, "A pipeline gives each IPU consecutive layers"));
+    // Names in files of Poplar are found too.
+    for (name, page) in [
+        ("StreamCopyMidRemoteBuffer", "A stream copy moves samples and results"),
+        ("DstStridedCopy", "An operation that needs its operands in another layout"),
+    ] {
+        press(&mut window, Modifiers::NONE, Key::Escape);
+        press(&mut window, Modifiers::SHIFT, Key::F1);
+        type_text(&mut window, "Search help", name);
+        assert!(says(&window, page), "{name}");
+    }
 }
 
 #[test]

@@ -48,6 +48,8 @@ fn lanes_are_shares_when_zoomed_out_and_bars_when_zoomed_in() {
     assert!(proportions.contains(first), "{first} in {proportions}");
     assert!(shares.contains("Sync ") && !shares.contains("Idle"), "{shares}");
     let far = compute_pixels(&mut window);
+    assert!(press_role(&mut window, Role::Button, "View"));
+    settle(&mut window);
     assert!(press_role(&mut window, Role::CheckBox, "Shares"));
     settle(&mut window);
     assert_eq!(node(&window, SHARES), None, "bars by choice");

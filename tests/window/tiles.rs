@@ -239,6 +239,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let vertices: u64 = sets.rows.iter().map(|row| row.count).sum();
     assert!(says(&window, &grouped(vertices)), "the row of totals");
     press(&mut window, Role::Tab, "Variables");
+    choose(&mut window, "Group by", "No groups");
     choose(&mut window, "Graph", "Selected variables");
     assert!(says(&window, "Select a variable in the table below"));
     let listing = memory::variables(&window.state().report, &[]).expect("reads");
@@ -262,6 +263,7 @@ fn every_tile_has_its_row_below_the_bars() {
     assert!(!says(&window, label));
     press(&mut window, Role::CheckBox, "BSP");
     assert!(says(&window, label));
+    press(&mut window, Role::Button, "View");
     for _ in 0..2 {
         press(&mut window, Role::Button, "+");
     }
@@ -344,7 +346,9 @@ fn keys_move_through_the_memory_of_a_tile_by_address() {
 #[test]
 fn links_carry_what_the_steps_of_an_ipu_move() {
     let mut window = window("execution-trace");
+    press(&mut window, Role::Button, "View");
     press(&mut window, Role::CheckBox, "Links");
+    // A click outside closes the menu.
     press(&mut window, Role::Button, "Whole run");
     let report = &window.state().report;
     let trace = report.trace().expect("reads").expect("steps");

@@ -85,13 +85,13 @@ pub fn cycles(rows: &[TileCycles], steps: &[u32]) -> DataTable {
 pub fn addresses(timeline: &AddressTimeline) -> DataTable {
     const ALWAYS: &str = "Empty for variables that are always live";
     table! { &timeline.placed, |of|
-        text "Variable" => &of.name;
+        operation "Variable" => &of.name;
         text "Category" => of.category.title();
         bytes "Size" => of.addresses.end - of.addresses.start;
-        bytes "First address" => of.addresses.start;
+        unsummed_bytes "First address" => of.addresses.start;
         short "First step" => first_step(of.lifetime.as_ref()), ALWAYS;
         short "Last step" => last_step(of.lifetime.as_ref()), ALWAYS;
-        number "Steps unused" => timeline.unused.get(&of.id).map(|steps| steps.len() as u64),
+        most "Steps unused" => timeline.unused.get(&of.id).map(|steps| steps.len() as u64),
             "The longest stretch of its lifetime in which no program uses it";
     }
 }

@@ -49,10 +49,12 @@ fn tiles_text(tiles: TileRange) -> String {
 pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
     table! { &mapping.regions, |region|
         text "Tiles" => tiles_text(region.tiles);
-        text "Variable" => &region.variable;
+        operation "Variable" => &region.variable;
         text "Part, in layout order" => region.part();
-        number "Bytes per tile" => region.bytes;
-        number "Address" => if addresses { Some(TableCell::Count(region.offset.0)) } else { None };
+        most_bytes "Bytes per tile" => region.bytes;
+        bytes "On all tiles" => Bytes(region.bytes.0 * u64::from(region.tiles.count())),
+            "Bytes per tile * number of tiles";
+        unsummed "Address" => if addresses { Some(TableCell::Count(region.offset.0)) } else { None };
     }
 }
 
@@ -70,7 +72,7 @@ pub fn vertices(mapping: &SubjectTileMapping) -> DataTable {
 /// Layouts before and after rearrangements of data.
 pub fn rearrangements(mapping: &SubjectTileMapping) -> DataTable {
     table! { &mapping.rearrangements, |one|
-        text "Rearrangement" => &one.name;
+        operation "Rearrangement" => &one.name;
         text "About" => format!("{} -> {}", layout(&one.before), layout(&one.after));
         number "Bytes" => one.after.total();
         cycles "Cycles" => one.cycles;

@@ -1,6 +1,7 @@
 //! Commands of the user. Views and menus push them; only the session applies them.
 
 use crate::model::export_request::ExportRequest;
+use crate::model::mechanism_page::MechanismPage;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportBookmark;
 use crate::model::preferences::{
@@ -261,6 +262,8 @@ pub enum AppCommand {
     ToggleMenu,
     /// Shows an overlay, or closes the visible one.
     Overlay(Option<OverlayKind>),
+    /// Shows the help page of a mechanism.
+    ShowMechanism(MechanismPage),
     /// Shows a view and uses a control of its toolbar as if it were clicked.
     UseControl(ViewId, &'static str),
     /// Shows a view and one of the tabs of its tables.

@@ -3,6 +3,7 @@
 
 pub(crate) mod command;
 pub(crate) mod export_request;
+pub(crate) mod mechanism_page;
 pub mod message;
 pub mod navigation;
 pub(crate) mod open_report;

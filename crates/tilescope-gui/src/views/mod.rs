@@ -7,6 +7,7 @@ mod execution_trace;
 mod insights;
 mod limits;
 mod liveness;
+mod mechanism_links;
 mod memory;
 mod operations;
 mod operations_graph;

@@ -4,9 +4,10 @@
 use super::requested_control::{ControlKind, takes_request};
 use super::{MARGIN, choice_ui, open_choice};
 use crate::theme::ThemePalette;
+use egui::containers::menu::{MenuButton, MenuConfig};
 use egui::{
-    Align, Button, Context, Frame, Id, Layout, Margin, Popup, Pos2, Rect, Response, RichText,
-    Stroke, Ui, UiBuilder, WidgetText, pos2, vec2,
+    Align, Button, Context, Frame, Id, Layout, Margin, Popup, PopupCloseBehavior, Pos2, Rect,
+    Response, RichText, Stroke, Ui, UiBuilder, WidgetText, pos2, vec2,
 };
 
 /// The width of the button that unfolds a toolbar.
@@ -63,6 +64,13 @@ enum ToolbarArrangement {
         /// True if there is a button to unfold and fold them.
         button: bool,
     },
+}
+
+/// A checkbox in a menu of a toolbar.
+pub(crate) struct MenuSwitch<'a> {
+    pub name: &'static str,
+    pub value: &'a mut bool,
+    pub hint: &'static str,
 }
 
 /// A toolbar being filled, the most important controls first.
@@ -147,16 +155,50 @@ impl ToolbarBuilder<'_> {
         contents: impl FnOnce(&mut Ui) -> T,
     ) -> Option<T> {
         let opens = self.takes_request(name);
+        self.menu_with(name, opens, MenuConfig::new(), contents)
+    }
+
+    /// Adds a button that opens a menu of switches, which stays open while they are used. Requests
+    /// for one of `others`, which `contents` shows below the switches, open it too.
+    pub(crate) fn switches(
+        &mut self,
+        name: &'static str,
+        mut switches: Vec<MenuSwitch<'_>>,
+        others: &[&str],
+        contents: impl FnOnce(&mut Ui),
+    ) {
+        let opens = takes_request(self.ui.ctx(), self.view, ControlKind::Strip, |wanted| {
+            wanted == name || others.contains(&wanted)
+        });
+        for switch in &mut switches {
+            *switch.value ^= self.takes_request(switch.name);
+        }
+        let config = MenuConfig::new().close_behavior(PopupCloseBehavior::CloseOnClickOutside);
+        self.menu_with(name, opens, config, |ui| {
+            for switch in switches {
+                ui.checkbox(switch.value, switch.name).on_hover_text(switch.hint);
+            }
+            contents(ui);
+        });
+    }
+
+    fn menu_with<T>(
+        &mut self,
+        name: &'static str,
+        opens: bool,
+        config: MenuConfig,
+        contents: impl FnOnce(&mut Ui) -> T,
+    ) -> Option<T> {
         if opens {
             self.unfold();
         }
         let mut said = None;
         self.add(name, |ui| {
-            let menu = ui.menu_button(name, contents);
-            said = menu.inner;
+            let (button, menu) = MenuButton::new(name).config(config).ui(ui, contents);
+            said = menu.map(|menu| menu.inner);
             if opens {
-                menu.response.request_focus();
-                Popup::open_id(ui.ctx(), Popup::default_response_id(&menu.response));
+                button.request_focus();
+                Popup::open_id(ui.ctx(), Popup::default_response_id(&button));
             }
         });
         said

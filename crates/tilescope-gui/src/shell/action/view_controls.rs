@@ -34,6 +34,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Per IPU",
             "Whole chip",
             "Select tiles",
+            "Group by",
         ],
         tabs: &["Details", "Compute sets", "Variables", "Vertices", "Exchanges", "Memory map"],
     },
@@ -48,6 +49,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Show max memory",
             "All steps",
             "Peak",
+            "Group by",
         ],
         tabs: &[
             "Always live variables",
@@ -90,7 +92,9 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         view: ViewId::ExecutionTrace,
         strip: &[
             "View",
+            "Lanes",
             "Ruler",
+            "Tile rows",
             "IPU",
             "Go to",
             "Filter steps",
@@ -138,7 +142,14 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
     },
     ViewControls {
         view: ViewId::TileMapping,
-        strip: &["Map", "Show", "Logarithmic colours", "At the trace's cursor", "Select tiles"],
+        strip: &[
+            "Map",
+            "Show",
+            "Logarithmic colours",
+            "At the trace's cursor",
+            "Select tiles",
+            "Group by",
+        ],
         tabs: &["Choose", "Regions", "Vertices", "Rearrangements", "Replicas"],
     },
     ViewControls { view: ViewId::Topics, strip: &["Topic", "Table", "Group by"], tabs: &[] },

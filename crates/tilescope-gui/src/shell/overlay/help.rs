@@ -1,6 +1,7 @@
 //! Help without a network: a searchable page for every view and for shared features.
 
 use super::{OverlayState, heading_ui, scroll_height};
+use crate::model::mechanism_page::{MECHANISMS, MechanismPage};
 use crate::shell::session::AppSession;
 use crate::theme::fonts::strong;
 use crate::theme::{spacing, text_size};
@@ -22,30 +23,10 @@ const PAGES: [&str; 7] = [
     ),
 ];
 
-/// The pages on how IPU programs work: pipelines, collectives, syncs, streams and memory.
-const MECHANISMS: [&str; 17] = [
-    include_str!("../../../../../assets/help/mechanisms/pipelining.md"),
-    include_str!("../../../../../assets/help/mechanisms/replication.md"),
-    include_str!("../../../../../assets/help/mechanisms/sync.md"),
-    include_str!("../../../../../assets/help/mechanisms/batches.md"),
-    include_str!("../../../../../assets/help/mechanisms/prefetch.md"),
-    include_str!("../../../../../assets/help/mechanisms/io-tiles.md"),
-    include_str!("../../../../../assets/help/mechanisms/rearrangement.md"),
-    include_str!("../../../../../assets/help/mechanisms/memory-proportion.md"),
-    include_str!("../../../../../assets/help/mechanisms/recomputation.md"),
-    include_str!("../../../../../assets/help/mechanisms/off-loading.md"),
-    include_str!("../../../../../assets/help/mechanisms/replicated-tensor-sharding.md"),
-    include_str!("../../../../../assets/help/mechanisms/phases.md"),
-    include_str!("../../../../../assets/help/mechanisms/sharding.md"),
-    include_str!("../../../../../assets/help/mechanisms/domain-sharding.md"),
-    include_str!("../../../../../assets/help/mechanisms/tensor-parallelism.md"),
-    include_str!("../../../../../assets/help/mechanisms/outlining.md"),
-    include_str!("../../../../../assets/help/mechanisms/compilation.md"),
-];
-
 /// All pages: those of the views, of shared features, and of mechanisms.
 pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
-    VIEWS.iter().map(|view| view.help).chain(PAGES).chain(MECHANISMS)
+    let of_views = VIEWS.iter().map(|view| view.help);
+    of_views.chain(PAGES).chain(MECHANISMS.map(MechanismPage::text))
 }
 
 /// The heading of the group of pages that begins at an index of [`pages`].
@@ -71,7 +52,9 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
     let shown = session.page().map(|page| page.view());
     let fresh = !overlay.was_painted;
     if fresh {
-        let at = VIEWS.iter().position(|view| Some(view.id) == shown);
+        let view = VIEWS.iter().find(|view| Some(view.id) == shown).map(|view| view.help);
+        let wanted = overlay.mechanism.map(MechanismPage::text).or(view);
+        let at = pages().position(|page| Some(page) == wanted);
         // Without a report, the first question is how to open one.
         overlay.selected_entry = at.unwrap_or(VIEWS.len());
     }

@@ -8,6 +8,7 @@ mod preferences;
 mod shortcut_list;
 
 use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
+use crate::model::mechanism_page::MechanismPage;
 use crate::shell::dialog::{self, MARGIN, dialog_ui};
 use crate::shell::session::AppSession;
 use egui::{Context, Ui};
@@ -23,6 +24,8 @@ pub(crate) struct OverlayState {
     was_painted: bool,
     /// The action that waits for a new key.
     pub capturing_shortcut_for: Option<&'static str>,
+    /// The page that help begins with, if it is not that of the view.
+    mechanism: Option<MechanismPage>,
 }
 
 impl OverlayState {
@@ -33,7 +36,13 @@ impl OverlayState {
             selected_entry: 0,
             was_painted: false,
             capturing_shortcut_for: None,
+            mechanism: None,
         }
+    }
+
+    /// Help that begins with the page of a mechanism.
+    pub(crate) fn of_mechanism(page: MechanismPage) -> Self {
+        Self { mechanism: Some(page), ..Self::new(OverlayKind::Help) }
     }
 }
 

@@ -134,6 +134,7 @@ impl AppSession {
             AppCommand::CloseModel => self.close_model(),
 
             AppCommand::Overlay(kind) => self.dialogs.toggle_overlay(kind),
+            AppCommand::ShowMechanism(page) => self.dialogs.show_mechanism(page),
 
             AppCommand::SetTheme(theme) => self.preferences.set_theme(context, theme),
             AppCommand::SetAppearance(look) => self.preferences.set_look(context, look),

@@ -1,6 +1,7 @@
 //! The dialogs and overlays of the window.
 
 use crate::model::command::{ChooserPurpose, OverlayKind};
+use crate::model::mechanism_page::MechanismPage;
 use crate::shell::model_dialog::ModelDialog;
 use crate::shell::overlay::OverlayState;
 use crate::shell::report_choice::ReportChoice;
@@ -52,6 +53,11 @@ impl WindowDialogs {
     pub(super) fn toggle_overlay(&mut self, kind: Option<OverlayKind>) {
         let open = self.overlay.take().map(|overlay| overlay.kind);
         self.overlay = kind.filter(|kind| open != Some(*kind)).map(OverlayState::new);
+    }
+
+    /// Opens help at the page of a mechanism, in place of the open overlay.
+    pub(super) fn show_mechanism(&mut self, page: MechanismPage) {
+        self.overlay = Some(OverlayState::of_mechanism(page));
     }
 
     /// Takes the report chooser for painting; it must be [put back](Self::put_chooser_back).

@@ -10,7 +10,7 @@ use crate::model::preferences::TracePrefs;
 use crate::theme::{ThemePalette, text_size};
 use crate::views::ViewContext;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
-use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
+use crate::widgets::toolbar::{MenuSwitch, ToolbarBuilder, weak_ui};
 use crate::widgets::{legend_ui, search_ui};
 use egui::{DragValue, Label, Response, RichText, Ui};
 use std::collections::BTreeSet;
@@ -28,16 +28,7 @@ pub(super) fn controls_ui(
 ) -> Vec<TraceEvent> {
     let mut events = Vec::new();
     let mut prefs = context.prefs.trace;
-    let styles = [(TraceLaneStyle::Flame, "Flame"), (TraceLaneStyle::Flat, "Flat")];
-    if let Some(style) = bar.choice("View", &styles, prefs.style) {
-        prefs.style = style;
-    }
-    if context.opened.target.clock.0 > 0 {
-        let rulers = [(false, "Cycles"), (true, "Time")];
-        if let Some(in_time) = bar.choice("Ruler", &rulers, prefs.ruler_in_time) {
-            prefs.ruler_in_time = in_time;
-        }
-    }
+    view_menu(bar, context, prepared, &mut prefs);
     if prepared.ipus.len() > 1 {
         bar.add_choice("IPU", |ui| events.extend(ipus_ui(ui, prepared, settings)));
     }
@@ -55,30 +46,11 @@ pub(super) fn controls_ui(
     if let Some(number) = settings.micro_batch {
         events.extend(micro_batch_ui(bar, prepared, number));
     }
-    let marked = !prepared.mark_kinds.is_empty() || prepared.host;
-    toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
-    if context.pane.is_none() && prepared.alike.is_some_and(|alike| alike.count() > 1) {
-        let hint = if prepared.classes.differ() {
-            "One lane per IPU of each replica; classes of replicas differ."
-        } else {
-            "One lane per IPU of each replica; all replicas are identical."
-        };
-        bar.checkbox("All replicas", &mut prefs.replicas, hint);
-    }
-    match prepared.link_limit {
-        Some(Ok(_)) => {
-            let hint = "Link traffic of each IPU, as a share of its maximum.";
-            bar.checkbox("Links", &mut prefs.links, hint);
-        }
-        Some(Err(reason)) => {
-            bar.menu("Links", |ui| {
-                ui.set_max_width(280.0);
-                ui.add(Label::new(reason).wrap());
-            });
-        }
-        None => {}
-    }
-    tiles::controls_ui(bar, &mut prefs);
+    let hint = "A lane for the longest chain of steps that wait for one another, which sets the \
+                length of the run. P dims everything else.";
+    bar.checkbox("Critical path", &mut prefs.path, hint);
+    let hint = "One row per tile below the bars shows the activity of the tile at each cycle.";
+    bar.checkbox("BSP", &mut prefs.tiles, hint);
     bar.menu("Key", colour_legend_ui);
     if prefs != context.prefs.trace {
         context.commands.push(AppCommand::SetTracePrefs(prefs));
@@ -189,31 +161,91 @@ fn magnification_ui(
     changed.then(|| TraceEvent::ShowAxis(axis.with_visible_count(cycles, limits)))
 }
 
-fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool, several: bool) {
-    bar.checkbox(
-        "Group executions",
-        &mut prefs.group_executions,
-        "Show the exchange, rearrangement and vertices of an operation as one bar. Switch it off \
-         to see the cost of PreArrange.",
-    );
-    let hint = "Show consecutive syncs as one bar.";
-    bar.checkbox("Group syncs", &mut prefs.group_syncs, hint);
-    let hint = "The bright part of a bar is its tile balance; the rest is dimmed.";
-    bar.checkbox("Tile balance", &mut prefs.tile_balance, hint);
-    let hint = "If steps are narrower than a pixel, stack the time shares of compute, exchange, \
-                copies and sync. Switch it off to see bars.";
-    bar.checkbox("Shares", &mut prefs.shares, hint);
-    if marks {
+/// The menu of what is set once: styles of lanes, the ruler, and what is drawn besides bars.
+fn view_menu(
+    bar: &mut ToolbarBuilder<'_>,
+    context: &ViewContext<'_>,
+    prepared: &LoadedTrace,
+    prefs: &mut TracePrefs,
+) {
+    let several = prepared.ipus.len() > 1;
+    let mut switches = vec![
+        MenuSwitch {
+            name: "Group executions",
+            value: &mut prefs.group_executions,
+            hint: "Show the exchange, rearrangement and vertices of an operation as one bar. Switch \
+                   it off to see the cost of PreArrange.",
+        },
+        MenuSwitch {
+            name: "Group syncs",
+            value: &mut prefs.group_syncs,
+            hint: "Show consecutive syncs as one bar.",
+        },
+        MenuSwitch {
+            name: "Tile balance",
+            value: &mut prefs.tile_balance,
+            hint: "The bright part of a bar is its tile balance; the rest is dimmed.",
+        },
+        MenuSwitch {
+            name: "Shares",
+            value: &mut prefs.shares,
+            hint: "If steps are narrower than a pixel, stack the time shares of compute, exchange, \
+                   copies and sync. Switch it off to see bars.",
+        },
+    ];
+    if !prepared.mark_kinds.is_empty() || prepared.host {
         let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
-        bar.checkbox("Marks", &mut prefs.marks, hint);
+        switches.push(MenuSwitch { name: "Marks", value: &mut prefs.marks, hint });
     }
-    let hint = "A lane for the longest chain of steps that wait for one another, which sets the \
-                length of the run. P dims everything else.";
-    bar.checkbox("Critical path", &mut prefs.path, hint);
     if several {
         let hint = "Arrows from exchanges between IPUs to the steps that use the data.";
-        bar.checkbox("Arrows", &mut prefs.arrows, hint);
+        switches.push(MenuSwitch { name: "Arrows", value: &mut prefs.arrows, hint });
     }
+    if context.pane.is_none() && prepared.alike.is_some_and(|alike| alike.count() > 1) {
+        let hint = if prepared.classes.differ() {
+            "One lane per IPU of each replica; classes of replicas differ."
+        } else {
+            "One lane per IPU of each replica; all replicas are identical."
+        };
+        switches.push(MenuSwitch { name: "All replicas", value: &mut prefs.replicas, hint });
+    }
+    let mut others = vec!["Lanes", "Ruler", "Tile rows"];
+    let mut no_links = None;
+    match &prepared.link_limit {
+        Some(Ok(_)) => {
+            let hint = "Link traffic of each IPU, as a share of its maximum.";
+            switches.push(MenuSwitch { name: "Links", value: &mut prefs.links, hint });
+        }
+        Some(Err(reason)) => {
+            others.push("Links");
+            no_links = Some(reason);
+        }
+        None => {}
+    }
+    bar.switches("View", switches, &others, |ui| {
+        if let Some(reason) = no_links {
+            ui.set_max_width(280.0);
+            ui.add(Label::new(format!("Links: {reason}")).wrap());
+        }
+        ui.separator();
+        ui.horizontal(|ui| {
+            ui.weak("Lanes");
+            let flame = ui.radio_value(&mut prefs.style, TraceLaneStyle::Flame, "Flame");
+            flame.on_hover_text("Stack the parts of names on top of each other");
+            let flat = ui.radio_value(&mut prefs.style, TraceLaneStyle::Flat, "Flat");
+            flat.on_hover_text("Show steps only");
+        });
+        if context.opened.target.clock.0 > 0 {
+            ui.horizontal(|ui| {
+                ui.weak("Ruler");
+                ui.radio_value(&mut prefs.ruler_in_time, false, "Cycles");
+                ui.radio_value(&mut prefs.ruler_in_time, true, "Time");
+            });
+        }
+        if prefs.tiles {
+            ui.horizontal(|ui| tiles::height_ui(ui, &mut prefs.tiles_height));
+        }
+    });
 }
 
 fn colour_legend_ui(ui: &mut Ui) {

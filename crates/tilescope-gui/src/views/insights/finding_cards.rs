@@ -1,8 +1,10 @@
 //! The findings as cards.
 
+use crate::model::mechanism_page::MechanismPage;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::views::mechanism_links::mechanism_link_ui;
 use crate::widgets::in_shortest_column;
 use egui::{Color32, CornerRadius, Frame, Label, Margin, RichText, Stroke, Ui, vec2};
 use tilescope_analysis::insights::{
@@ -17,6 +19,8 @@ pub(super) enum FindingClick<'a> {
     Show(&'a ViewLocation),
     /// The changes that it proposes.
     Apply(&'a SpecChanges),
+    /// The link to the help page of its mechanism.
+    Explain(MechanismPage),
 }
 
 /// Findings in so many columns, numbered from `first` on, each below the column that ends highest;
@@ -79,6 +83,11 @@ fn finding_ui<'a>(
                 if link.clicked() {
                     wanted = Some(FindingClick::Show(&finding.place));
                 }
+            }
+            if let Some(page) = MechanismPage::of_finding(finding)
+                && mechanism_link_ui(ui, page, page.title())
+            {
+                wanted = Some(FindingClick::Explain(page));
             }
         });
         let sentence: String = finding.sentence.chars().take(600).collect();

@@ -6,6 +6,7 @@ use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
+use crate::views::memory::TileFullness;
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Margin, Rect, RichText, Sense, Stroke, StrokeKind, Ui,
@@ -16,9 +17,6 @@ use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 
 /// The height of a panel.
 const HEIGHT: f32 = 138.0;
-/// Share of the memory of a tile below which what is free on the fullest one is worth a warning: the
-/// prediction of memory may be wrong by as much.
-const LITTLE_FREE: f64 = 0.05;
 /// Narrower panels go below each other.
 const LEAST_WIDTH: f32 = 300.0;
 /// The width from which all panels are side by side.
@@ -78,17 +76,19 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let share = picture.used.as_f64() / picture.capacity.as_f64();
     let fullest = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(Bytes::ZERO);
     let free = picture.tile_capacity.saturating_sub(fullest);
-    let is_nearly_full = !picture.tile_capacity.is_zero()
-        && free.as_f64() < LITTLE_FREE * picture.tile_capacity.as_f64();
-    let (words, colour) = if picture.overfull > 0 {
-        ("Out of memory".to_owned(), palette.error)
-    } else if is_nearly_full {
-        let free = numbers(ui).bytes(free.0);
-        (format!("Fits, {free} free on the fullest tile"), palette.warning)
+    let fullness = if picture.overfull > 0 {
+        TileFullness::Exceeds
     } else {
-        ("Fits in memory".to_owned(), palette.good)
+        TileFullness::of(fullest, picture.tile_capacity)
     };
-    ui.label(strong(words).size(text_size::HEADING).color(colour));
+    let words = match fullness {
+        TileFullness::Exceeds => "Out of memory".to_owned(),
+        TileFullness::NearlyFull => {
+            format!("Fits, {} free on the fullest tile", numbers(ui).bytes(free.0))
+        }
+        TileFullness::Fits => "Fits in memory".to_owned(),
+    };
+    ui.label(strong(words).size(text_size::HEADING).color(fullness.colour(palette)));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 14.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Meter, true, "Memory in use"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(percent(share)));
@@ -148,8 +148,7 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: Bytes, capacity: Bytes) 
     let ground = Rect::from_min_size(pos2(left, rect.top() + 4.0), vec2(room, 13.0));
     painter.rect_filled(ground, CornerRadius::same(2), palette.lane);
     let bar = Rect::from_min_size(ground.min, vec2(room * share, 13.0));
-    let over = !capacity.is_zero() && worst.bytes > capacity;
-    let colour = if over { palette.error } else { palette.memory_line };
+    let colour = TileFullness::of(worst.bytes, capacity).bar_colour(palette);
     painter.rect_filled(bar, CornerRadius::same(2), colour);
     if capacity > Bytes::ZERO {
         let x = ground.left() + room * (capacity.0 as f32 / top.0 as f32).min(1.0);

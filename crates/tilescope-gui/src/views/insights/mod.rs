@@ -194,6 +194,9 @@ impl InsightsView {
             FindingClick::Apply(changes) => {
                 context.commands.push(AppCommand::OpenWhatIfWithAll(changes.clone()));
             }
+            FindingClick::Explain(page) => {
+                context.commands.push(AppCommand::ShowMechanism(page));
+            }
         }
     }
 

@@ -175,7 +175,7 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
             (columns::cycles(&rows, steps), Vec::new())
         }
     };
-    Ok(LivenessTableData { table: Arc::new(table), variables })
+    Ok(LivenessTableData { table: Arc::new(table.with_keys(report)?), variables })
 }
 
 /// The free blocks of the scope's tile or of the fullest one, at a step or at the tile's fullest

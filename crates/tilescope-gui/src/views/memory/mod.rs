@@ -1,7 +1,10 @@
 //! The memory view: the fill level of every tile, and its contents.
 
+mod fullest;
 mod memory_map;
 pub(super) mod tables;
+
+pub(in crate::views) use fullest::TileFullness;
 
 use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
@@ -24,6 +27,7 @@ use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{central_ui, empty_state_ui, hint_ui, tabs_ui};
 use egui::Ui;
+use fullest::{FullestTileQuery, fullest_ui};
 use memory_map::MemoryMapPanel;
 use serde::{Deserialize, Serialize};
 use tables::MemoryTables;
@@ -100,6 +104,8 @@ struct MemoryView {
     graph: TileGraph,
     tables: MemoryTables,
     banks: MemoryMapPanel,
+    #[serde(skip)]
+    fullest: FullestTileQuery,
     panel: BottomPanel,
     tab: MemoryTab,
     #[serde(skip)]
@@ -169,7 +175,10 @@ impl MemoryView {
         self.panel =
             self.panel.ui(ui, "memory tables", room, |ui, open| self.tables_ui(ui, context, open));
         central_ui(ui, |ui| match self.show {
-            MemoryGraphMode::Total => self.total_ui(ui, context, curves),
+            MemoryGraphMode::Total => {
+                fullest_ui(ui, context, &mut self.fullest);
+                self.total_ui(ui, context, curves);
+            }
             MemoryGraphMode::Variables => self.variables_ui(ui, context),
             MemoryGraphMode::Map(category) => self.map_ui(ui, context, curves, category),
         });

@@ -14,6 +14,7 @@ use egui::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
@@ -23,6 +24,13 @@ use tilescope_report::{Report, ReportError, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
+/// The smallest and largest width of names in the tree of details.
+const NAME_WIDTH: (f32, f32) = (260.0, 360.0);
+/// The gap between columns of the tree.
+const COLUMN_GAP: f32 = 32.0;
+const MOST_COLUMNS: usize = 3;
+/// The depth of the deepest parts that a column of the tree begins with.
+const DEEPEST_CUT: u32 = 2;
 
 /// A table, the variables of its rows, and true if there are more rows.
 struct MemoryTableData {
@@ -116,32 +124,34 @@ impl MemoryTables {
         // Indentation shows the depth of the part.
         let titles: Vec<&str> =
             table.columns.iter().skip(2).map(|column| column.title.as_str()).collect();
+        let lines = visible_lines(rows, &self.folded);
+        let depths: Vec<u32> = lines.iter().map(|line| rows[line.row].depth).collect();
+        let layout = TreeLayout::new(ui, titles.len());
         let folded = &mut self.folded;
         ScrollArea::both().auto_shrink(false).id_salt("memory details").show(ui, |ui| {
-            ui.spacing_mut().item_spacing.y = 0.0;
-            tree_header_ui(ui, &titles);
-            let mut hidden_below: Option<u32> = None;
-            let mut shown = 0;
-            for (index, (row, cells)) in rows.iter().zip(&table.rows).enumerate() {
-                if hidden_below.is_some_and(|depth| row.depth > depth) {
-                    continue;
+            ui.spacing_mut().item_spacing = vec2(COLUMN_GAP, 0.0);
+            ui.horizontal_top(|ui| {
+                for column in tree_columns(&depths, layout.columns) {
+                    let builder = egui::UiBuilder::new().id_salt(("column", column.start));
+                    let down = egui::Layout::top_down(egui::Align::Min);
+                    ui.scope_builder(builder.layout(down), |ui| {
+                        ui.set_width(layout.width);
+                        tree_header_ui(ui, &titles, layout);
+                        for (at, line) in lines[column].iter().enumerate() {
+                            let row = (&rows[line.row], &table.rows[line.row][2..]);
+                            if !tree_row_ui(ui, row, *line, layout, at % 2 == 1) {
+                                continue;
+                            }
+                            if line.is_folded {
+                                folded.remove(&row.0.name)
+                            } else {
+                                folded.insert(row.0.name.clone())
+                            };
+                        }
+                        ui.add_space(spacing::M);
+                    });
                 }
-                hidden_below = None;
-                let parent = rows.get(index + 1).is_some_and(|next| next.depth > row.depth);
-                let is_folded = parent && folded.contains(&row.name);
-                if is_folded {
-                    hidden_below = Some(row.depth);
-                }
-                shown += 1;
-                if tree_row_ui(ui, (row, &cells[2..]), parent, is_folded, shown % 2 == 0) {
-                    if is_folded {
-                        folded.remove(&row.name)
-                    } else {
-                        folded.insert(row.name.clone())
-                    };
-                }
-            }
-            ui.add_space(spacing::M);
+            });
         });
     }
 }
@@ -171,20 +181,93 @@ fn variables_ui(
     Some((*listed.variables.get(row)?, add))
 }
 
+/// A line of the tree of details that no folded part hides.
+#[derive(Clone, Copy)]
+struct TreeLine {
+    row: usize,
+    is_parent: bool,
+    is_folded: bool,
+}
+
+fn visible_lines(rows: &[MemoryTreeRow], folded: &BTreeSet<String>) -> Vec<TreeLine> {
+    let mut lines = Vec::new();
+    let mut hidden_below: Option<u32> = None;
+    for (at, row) in rows.iter().enumerate() {
+        if hidden_below.is_some_and(|depth| row.depth > depth) {
+            continue;
+        }
+        let is_parent = rows.get(at + 1).is_some_and(|next| next.depth > row.depth);
+        let is_folded = is_parent && folded.contains(&row.name);
+        hidden_below = is_folded.then_some(row.depth);
+        lines.push(TreeLine { row: at, is_parent, is_folded });
+    }
+    lines
+}
+
+/// The widths of the tree of details, which takes several columns on a wide page.
+#[derive(Clone, Copy)]
+struct TreeLayout {
+    columns: usize,
+    /// Of a column of the page.
+    width: f32,
+    /// Of names within it.
+    names: f32,
+}
+
+impl TreeLayout {
+    fn new(ui: &Ui, values: usize) -> Self {
+        let room = ui.available_width();
+        let of_values = values as f32 * VALUE_WIDTH + 16.0;
+        let least = NAME_WIDTH.0 + of_values;
+        let columns = ((room + COLUMN_GAP) / (least + COLUMN_GAP)) as usize;
+        let columns = columns.clamp(1, MOST_COLUMNS);
+        let names = if columns == 1 {
+            room * 0.4
+        } else {
+            (room + COLUMN_GAP) / columns as f32 - COLUMN_GAP - of_values
+        };
+        let names = names.clamp(NAME_WIDTH.0, NAME_WIDTH.1);
+        Self { columns, width: names + of_values, names }
+    }
+}
+
+/// Lines of a tree, given by their depths, cut into at most so many columns of about the same
+/// height. A column begins with a part that is not deep in the tree.
+fn tree_columns(depths: &[u32], most: usize) -> Vec<Range<usize>> {
+    let fill = |height: usize| {
+        let mut columns = Vec::new();
+        let mut from = 0;
+        let mut cut = 0;
+        for (at, depth) in depths.iter().enumerate() {
+            if *depth <= DEEPEST_CUT {
+                cut = at;
+            }
+            if at - from >= height && cut > from {
+                columns.push(from..cut);
+                from = cut;
+            }
+        }
+        columns.push(from..depths.len());
+        columns
+    };
+    let mut height = depths.len().div_ceil(most).max(1);
+    loop {
+        let columns = fill(height);
+        if columns.len() <= most {
+            return columns;
+        }
+        height += 1;
+    }
+}
+
 fn value_rect(row: Rect, name_width: f32, column: usize) -> Rect {
     let left = row.left() + name_width + column as f32 * VALUE_WIDTH;
     Rect::from_min_size(pos2(left, row.top()), vec2(VALUE_WIDTH, row.height()))
 }
 
-fn name_width(ui: &Ui) -> f32 {
-    (ui.clip_rect().width() * 0.4).clamp(220.0, 360.0)
-}
-
-fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
+fn tree_header_ui(ui: &mut Ui, titles: &[&str], TreeLayout { width, names, .. }: TreeLayout) {
     let palette = ThemePalette::for_ui(ui);
-    let names = name_width(ui);
-    let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
-    let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
+    let (rect, _) = ui.allocate_exact_size(vec2(width, ROW_HEIGHT), Sense::hover());
     let font = egui::FontId::proportional(text_size::SMALL);
     for (column, title) in titles.iter().enumerate() {
         let place = value_rect(rect, names, column);
@@ -194,33 +277,30 @@ fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
         region_ui(ui, id, place, Role::ColumnHeader, title, "");
     }
     let line = Stroke::new(1.0, palette.rule);
-    ui.painter().hline(ui.clip_rect().x_range(), rect.bottom() - 0.5, line);
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, line);
 }
 
 /// Shows one line of the tree. Returns true if it was clicked to fold or unfold it.
 fn tree_row_ui(
     ui: &mut Ui,
     (row, cells): (&MemoryTreeRow, &[TableCell]),
-    parent: bool,
-    folded: bool,
+    TreeLine { is_parent: parent, is_folded: folded, .. }: TreeLine,
+    TreeLayout { width, names, .. }: TreeLayout,
     striped: bool,
 ) -> bool {
     let palette = ThemePalette::for_ui(ui);
-    let names = name_width(ui);
-    let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
-    let (rect, response) = ui.allocate_exact_size(size, sense);
+    let (rect, response) = ui.allocate_exact_size(vec2(width, ROW_HEIGHT), sense);
     let values: Vec<String> = cells.iter().map(|cell| cell.text_in(numbers(ui))).collect();
     let exact: Vec<String> = cells.iter().map(TableCell::exact).collect();
     let exact = exact.join(", ");
     let role = if parent { Role::DisclosureTriangle } else { Role::Row };
     response.widget_info(|| WidgetInfo::selected(role, true, parent && !folded, &row.name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(exact.as_str()));
-    let across = Rect::from_x_y_ranges(ui.clip_rect().x_range(), rect.y_range());
     if parent && response.hovered() {
-        ui.painter().rect_filled(across, 0.0, palette.hover);
+        ui.painter().rect_filled(rect, 0.0, palette.hover);
     } else if striped {
-        ui.painter().rect_filled(across, 0.0, palette.stripe);
+        ui.painter().rect_filled(rect, 0.0, palette.stripe);
     }
     focus_ui(ui, &response, rect);
     let left = rect.left() + 14.0 + row.depth as f32 * 18.0;
@@ -289,8 +369,23 @@ fn listed(
         MemoryTab::Exchanges => (memory::exchanges(report, tiles, numbers)?, columns::exchanges),
     };
     Ok(MemoryTableData {
-        table: Arc::new(columns(&listing, tiles)),
+        table: Arc::new(columns(&listing, tiles).with_keys(report)?),
         variables: listing.variables,
         truncated: listing.truncated,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_the_tree_hold_every_line_once_and_begin_with_whole_parts() {
+        let depths = [0, 0, 1, 2, 2, 2, 1, 2, 3, 3, 3, 2, 3, 3, 3, 3];
+        assert_eq!(tree_columns(&depths, 1), [0..16]);
+        assert_eq!(tree_columns(&depths, 2), [0..7, 7..16]);
+        assert_eq!(tree_columns(&depths, 3), [0..6, 6..11, 11..16]);
+        assert_eq!(tree_columns(&[0, 3, 3, 3], 3), [0..4]);
+        assert_eq!(tree_columns(&[], 3), [0..0]);
+    }
 }

@@ -12,10 +12,13 @@ mod running_costs;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
+use crate::model::mechanism_page::MechanismPage;
 use crate::model::open_report::OpenReport;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
+use crate::views::mechanism_links::mechanism_links_ui;
+use crate::views::what_if::spec_text::values;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -216,7 +219,11 @@ impl<'b> SummaryBlocks<'_, 'b> {
     /// The origin of the report, and the files beside it.
     fn inputs_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         if let Some(spec) = &facts.spec {
-            self.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
+            self.ui(ui, "Spec", |ui, context| {
+                spec_ui(ui, spec);
+                let pages = MechanismPage::of_spec(&values(spec));
+                mechanism_links_ui(ui, context.commands, &pages);
+            });
         }
         for (name, lines) in &facts.trees {
             self.ui(ui, name, |ui, _| tree_ui(ui, lines));
@@ -267,6 +274,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
         if !folded {
             ui.add_space(spacing::XS);
             ui.push_id(title, |ui| contents(ui, self.context));
+            mechanism_links_ui(ui, self.context.commands, MechanismPage::of_block(title));
             ui.add_space(spacing::S);
         }
     }

@@ -54,6 +54,8 @@ struct MappingSubjectList {
 struct TileMappingData {
     subject: MappingSubject,
     mapping: SubjectTileMapping,
+    /// The tables of its regions, vertices and rearrangements.
+    tables: [Arc<DataTable>; 3],
     balances: [TileMappingBalance; 3],
     /// The part of it that each replica holds, if known.
     share: Option<ReplicaShare>,
@@ -203,7 +205,7 @@ pub(super) fn seen(report: &Report, name: &str) -> DataTable {
 
 fn listed(report: &Report, kind: MappingSubjectKind) -> Result<MappingSubjectList, ReportError> {
     let (entries, whole) = subjects(report, kind)?;
-    let table = Arc::new(columns::subjects(&entries, kind));
+    let table = Arc::new(columns::subjects(&entries, kind).with_keys(report)?);
     Ok(MappingSubjectList { entries, table, whole })
 }
 
@@ -450,7 +452,8 @@ impl TileMappingView {
             return replicas::replicas_ui(ui, mapped.share.as_ref(), mapped.replicas);
         }
         let which = (mapped.subject, mapped.version());
-        self.tables.ui(ui, context, self.tab, &mapped.mapping, which);
+        let of = (&mapped.mapping, &mapped.tables);
+        self.tables.ui(ui, context, self.tab, of, which);
     }
 }
 
@@ -469,11 +472,12 @@ fn mapped(
         MappingSubject::Operation(_) | MappingSubject::ComputeSet(_) => None,
     };
     let replicas = target.replicas;
-    Ok(found.map(|mapping| {
-        let balances = MEASURES
-            .map(|(measure, _)| TileMappingBalance::from_values(mapping.values(measure), &target));
-        Versioned::new(TileMappingData { subject, mapping, balances, share, replicas })
-    }))
+    let Some(mapping) = found else { return Ok(None) };
+    let tables = tables::of_subject(report, &mapping)?;
+    let balances = MEASURES
+        .map(|(measure, _)| TileMappingBalance::from_values(mapping.values(measure), &target));
+    let data = TileMappingData { subject, mapping, tables, balances, share, replicas };
+    Ok(Some(Versioned::new(data)))
 }
 
 fn scale_row_ui(ui: &mut Ui, least: String, most: String) {

@@ -12,8 +12,8 @@ use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tile_mapping::{
     MAX_REGIONS, MappedRearrangement, MappingSubject, SubjectTileMapping,
 };
-use tilescope_report::ReportPart;
 use tilescope_report::units::grouped;
+use tilescope_report::{Report, ReportError, ReportPart};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,8 +34,6 @@ pub(crate) enum TileMappingTab {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TileMappingTables {
-    #[serde(skip)]
-    made: Option<(u64, [Arc<DataTable>; 3])>,
     states: [TableState; 3],
     /// The selected rearrangement, and its subject.
     rearrangement: Option<(MappingSubject, usize)>,
@@ -57,16 +55,11 @@ impl TileMappingTables {
         ui: &mut Ui,
         context: &ViewContext<'_>,
         tab: TileMappingTab,
-        mapping: &SubjectTileMapping,
+        (mapping, tables): (&SubjectTileMapping, &[Arc<DataTable>; 3]),
         (subject, generation): (MappingSubject, u64),
     ) {
-        if self.made.as_ref().is_none_or(|(known, _)| *known != generation) {
-            let addresses = context.opened.report.has(ReportPart::Addresses);
-            self.made = Some((generation, tables(mapping, addresses)));
-        }
         self.rearrangement.take_if(|(of, _)| *of != subject);
-        let Some((_, made)) = &self.made else { return };
-        let Some(table) = made.get(tab as usize).cloned() else { return };
+        let Some(table) = tables.get(tab as usize) else { return };
         if table.rows.is_empty() {
             return hint_ui(ui, empty_table_text(tab));
         }
@@ -86,10 +79,10 @@ impl TileMappingTables {
         let workers = context.workers;
         ui.push_id(tab, |ui| {
             if tab != TileMappingTab::Rearrangements {
-                return state.ui(ui, workers, &table, generation, hint);
+                return state.ui(ui, workers, table, generation, hint);
             }
             if let Some(row) =
-                state.choose_ui(ui, workers, &table, generation, hint, chosen.as_slice())
+                state.choose_ui(ui, workers, table, generation, hint, chosen.as_slice())
             {
                 self.rearrangement = Some((subject, row));
             }
@@ -109,11 +102,15 @@ fn empty_table_text(tab: TileMappingTab) -> &'static str {
     }
 }
 
-fn tables(mapping: &SubjectTileMapping, addresses: bool) -> [Arc<DataTable>; 3] {
-    [
-        columns::regions(mapping, addresses),
-        columns::vertices(mapping),
-        columns::rearrangements(mapping),
-    ]
-    .map(Arc::new)
+/// The tables of regions, vertices and rearrangements of a subject.
+pub(super) fn of_subject(
+    report: &Report,
+    mapping: &SubjectTileMapping,
+) -> Result<[Arc<DataTable>; 3], ReportError> {
+    let addresses = report.has(ReportPart::Addresses);
+    Ok([
+        Arc::new(columns::regions(mapping, addresses).with_keys(report)?),
+        Arc::new(columns::vertices(mapping)),
+        Arc::new(columns::rearrangements(mapping).with_keys(report)?),
+    ])
 }

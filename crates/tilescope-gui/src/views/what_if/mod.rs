@@ -19,10 +19,12 @@ mod stage_rows;
 mod variant_list;
 
 use crate::model::command::{AppCommand, CommandQueue};
+use crate::model::mechanism_page::MechanismPage;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportNotes;
 use crate::model::open_report::OpenReport;
 use crate::theme::{ThemePalette, spacing};
+use crate::views::mechanism_links::mechanism_links_ui;
 use crate::widgets::background_query::{BackgroundWorkers, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::{hint_ui, icon_button_ui};
@@ -263,6 +265,8 @@ impl WhatIfPanel {
         self.draft.editor_ui(ui, &answers, &self.history);
         ui.add_space(spacing::XS);
         check_ui(ui, &answers);
+        let pages = MechanismPage::of_spec(&values(&self.draft.text));
+        mechanism_links_ui(ui, commands, &pages);
         ui.add_space(spacing::S);
         let sane = answers.checked.answer().is_some_and(|checked| checked.compiled().is_some());
         ui.horizontal_wrapped(|ui| {

@@ -30,7 +30,7 @@ const WORDS_WIDTH: f32 = 120.0;
 /// The smallest width of a single text column, because only its names distinguish rows.
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
-/// The width of the labels of groups, if there is room.
+/// The width of the labels of groups, if there is room or the table scrolls.
 const GROUP_WIDTH: f32 = 300.0;
 /// Of the bars of shares, with their number.
 const SHARE_WIDTH: f32 = 136.0;
@@ -246,9 +246,10 @@ impl TableState {
                 }
                 let spare = ui.available_width() - needed;
                 let label = table.name_column();
-                if spare > 0.0 && !order.groups.is_empty() && widths[label] < GROUP_WIDTH {
-                    // Labels of groups differ at their ends.
-                    let more = spare.min(GROUP_WIDTH - widths[label]);
+                if !order.groups.is_empty() && widths[label] < GROUP_WIDTH {
+                    // Labels of groups differ at their ends. A table that scrolls has room for them.
+                    let missing = GROUP_WIDTH - widths[label];
+                    let more = if spare < 0.0 { missing } else { spare.min(missing) };
                     widths[label] += more;
                     needed += more;
                 }

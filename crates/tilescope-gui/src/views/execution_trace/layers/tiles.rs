@@ -14,9 +14,8 @@ use crate::views::execution_trace::scene::TraceSceneKey;
 use crate::views::execution_trace::{id, measured_raster};
 use crate::widgets::region_ui;
 use crate::widgets::split_texture::SplitImage;
-use crate::widgets::toolbar::ToolbarBuilder;
 use egui::accesskit::Role;
-use egui::{Color32, ColorImage, Pos2, Rect, Stroke, pos2};
+use egui::{Button, Color32, ColorImage, Pos2, Rect, Stroke, Ui, pos2};
 use std::ops::Range;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
 use tilescope_report::trace::{LaneSpan, LaneStep};
@@ -26,23 +25,21 @@ use tilescope_report::{ProgramKind, Report, ReportError, StepActivity};
 /// The selectable heights of the raster, in points.
 pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
-/// The controls that show the raster and change its height.
-pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) {
-    let hint = "One row per tile below the bars shows the activity of the tile at each cycle.";
-    bar.checkbox("BSP", &mut prefs.tiles, hint);
-    if !prefs.tiles {
-        return;
-    }
+/// The buttons that change the height of the raster.
+pub(crate) fn height_ui(ui: &mut Ui, height: &mut u16) {
+    ui.weak("Tile rows");
     // Preferences may contain a height that is no longer offered: take the next one above it.
-    let at = HEIGHTS.iter().position(|height| *height >= prefs.tiles_height).unwrap_or(0);
-    if bar.button_if(at > 0, "−", "Shrink tile rows") {
-        prefs.tiles_height = HEIGHTS[at - 1];
+    let at = HEIGHTS.iter().position(|known| *known >= *height).unwrap_or(0);
+    let lower = ui.add_enabled(at > 0, Button::new("−"));
+    if lower.on_hover_text("Shrink tile rows").clicked() {
+        *height = HEIGHTS[at - 1];
     }
-    if bar.button_if(at + 1 < HEIGHTS.len(), "+", "Enlarge tile rows") {
-        prefs.tiles_height = HEIGHTS[at + 1];
+    let higher = ui.add_enabled(at + 1 < HEIGHTS.len(), Button::new("+"));
+    if higher.on_hover_text("Enlarge tile rows").clicked() {
+        *height = HEIGHTS[at + 1];
     }
-    if bar.button("100 %", "Reset the height of tile rows") {
-        prefs.tiles_height = TracePrefs::default().tiles_height;
+    if ui.button("100 %").on_hover_text("Reset the height of tile rows").clicked() {
+        *height = TracePrefs::default().tiles_height;
     }
 }
 
