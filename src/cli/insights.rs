@@ -3,7 +3,7 @@
 use super::command::{CliCommand, CliError, json_argument, path_of};
 use super::output_file;
 use super::plain_output::stderr;
-use super::progress::ProgressReporter;
+use super::progress::{FoundReporter, ProgressReporter};
 use super::report_or_spec::open_or_simulate;
 use super::simulate;
 use crate::cli::error::UsageError;
@@ -11,8 +11,8 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use tilescope_analysis::insights::{
-    InsightFinding, InsightSubject, InsightVerdict, TRIED_FILE, TriedFindings, insights,
-    insights_with_tried,
+    InsightFinding, InsightSubject, InsightVerdict, TRIED_FILE, TrialsSoFar, TriedFindings,
+    insights, insights_with_tried,
 };
 use tilescope_experiments::strategies::proposals::{ProofRequest, prove};
 use tilescope_experiments::trial::end_with_parent;
@@ -77,7 +77,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let found = insights(&report, NumberFormat::default())?;
         let reporter = ProgressReporter::new("trying proposals");
         let progress = &|share| reporter.at(share);
-        let request = ProofRequest { spec, directory: directory.path(), jobs, progress };
+        let so_far = FoundReporter::new();
+        let tried = &|found: &[InsightFinding]| so_far.tell(|| TrialsSoFar::of(found));
+        let request = ProofRequest { spec, directory: directory.path(), jobs, progress, tried };
         let found = prove(found, &request)?;
         drop(reporter);
         if !report.path().starts_with(directory.path()) {

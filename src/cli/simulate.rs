@@ -200,8 +200,11 @@ fn check(
 
 /// The facts about a compiled spec.
 fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
+    let figures = simulation.figures();
     json!({
         "records": simulation.forecast().records,
+        "seconds": figures.cycles.map(|cycles| cycles.seconds_at(spec.target.chip.clock)),
+        "samples": figures.samples,
         "tiles_out_of_memory": simulation.tiles_out_of_memory(),
         "fullest_tile_bytes": simulation.fullest_tile().0,
         "tile_bytes": spec.target.chip.bytes_per_tile.0,

@@ -224,7 +224,8 @@ fn sources_below(folder: &str) -> String {
 #[test]
 fn help_pages_use_the_names_of_the_windows_controls() {
     let gui = "crates/tilescope-gui/src";
-    let shell = sources_below(&format!("{gui}/shell")) + &sources_below(&format!("{gui}/widgets"));
+    let shared = ["model", "shell", "widgets"];
+    let shell: String = shared.iter().map(|of| sources_below(&format!("{gui}/{of}"))).collect();
     let mut pages = 0;
     for entry in std::fs::read_dir(root().join("assets/help")).expect("help pages") {
         let path = entry.expect("a page").path();

@@ -404,6 +404,37 @@ fn reports_and_models_are_dropped_together() {
     assert!(says(&window, "Simulate guide_mnist"));
 }
 
+/// A spec is opened by its path or dropped, changed in the dialog, and simulated.
+#[test]
+fn a_spec_file_is_opened_changed_and_simulated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("my run.toml");
+    let specs = common::tilescope(&["specs", "matmul_chain"]);
+    std::fs::write(&path, &specs.stdout).unwrap();
+    let (mut window, _kept) = dialog(&path);
+    until(&mut window, "checked", |window| says(window, "Fits: the fullest tile needs"));
+    assert_says(&window, &["Simulate my run", "Predicted: ", "Micro-batch"]);
+    set_spec(&mut window, |text| text.replace("[model]", "[model]\ntraining = false"));
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    assert!(window.state().session().model_spec().is_none());
+    // Dropped again, it has the changes.
+    window.input_mut().dropped_files = vec![Arc::new(Dropped(path.clone()))];
+    window.step();
+    window.input_mut().dropped_files.clear();
+    settle(&mut window);
+    assert!(spec(&window).contains("training = false"));
+    simulate(&mut window);
+    assert!(spec_of_report(&window).contains("training = false"));
+    assert_eq!(window.state().session().messages(), []);
+}
+
+#[test]
+fn a_spec_file_that_cannot_be_read_is_reported() {
+    let (window, directory) = dialog(Path::new("/no/such/spec.toml"));
+    assert!(says(&window, "This file cannot be simulated"));
+    drop((window, directory));
+}
+
 #[test]
 fn the_spec_is_saved_beside_the_model_and_found_from_there() {
     let directory = tempfile::tempdir().unwrap();

@@ -91,3 +91,44 @@ fn unreadable_results_are_reported_and_those_of_other_specs_hidden() {
     settle(&mut window);
     assert!(!says(&window, "Earlier test results") && !says(&window, "Tested: "));
 }
+
+/// Cards are read in rows: a card is never to the left of one with a smaller number beside it.
+#[test]
+fn cards_are_in_reading_order() {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    common::report_file(&common::spec("mnist_pipeline", &[]), directory.path());
+    let opened = OpenReport::read(directory.path()).expect("opens");
+    let mut window = opened_window(opened, "insights", vec2(1700.0, 1000.0));
+    settle(&mut window);
+    let mut corners = Vec::new();
+    for number in 1..=4 {
+        let label = format!("{number}.");
+        corners.push(window.query_by_label(&label).expect("a card").rect().min);
+    }
+    for (one, next) in corners.iter().zip(&corners[1..]) {
+        let is_beside = (one.y - next.y).abs() < 2.0 && next.x > one.x;
+        assert!(is_beside || next.y > one.y + 2.0, "{corners:?}");
+    }
+    assert!((corners[0].y - corners[1].y).abs() < 2.0, "two columns: {corners:?}");
+}
+
+/// Cards fill while other trials run, and each shows the measured beside the claimed gain.
+#[test]
+fn cards_fill_while_trials_run() {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    common::report_file(&common::spec("mnist_pipeline", &[]), directory.path());
+    let mut window = open(directory.path());
+    settle(&mut window);
+    let label = button(&window);
+    window.get_by_label(&label).click();
+    until(&mut window, "some are tried", |window| {
+        says(window, "Testing: ") && says(window, " s left") && says(window, "Tested: ")
+    });
+    assert!(says(&window, "Measured ") && says(&window, " claimed"));
+    window.get_by_label("Stop").click_accesskit();
+    window.step();
+    settle(&mut window);
+    assert!(!says(&window, "Testing: "));
+}

@@ -7,6 +7,7 @@ use crate::gui_support::{
     simulator, type_text, until,
 };
 use crate::report_support::stripped::write_stripped;
+use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
 use tilescope_gui::OpenReport;
@@ -256,4 +257,62 @@ fn trying_other_machines_is_cancelled_and_restarted() {
     set_text(&mut window, |text| text.replace("m = 1500", "m = 64").replace(" = 3001", " = 64"));
     window.get_by_label("Try other machines").click();
     until(&mut window, "tried", |window| says(window, "exchange x2: "));
+}
+
+/// The verdict and the main button stay in sight of a small window, whatever is scrolled.
+#[test]
+fn the_verdict_stays_in_sight() {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+    common::report_file(&spec, directory.path());
+    let opened = OpenReport::read(directory.path()).expect("opens");
+    let size = vec2(1280.0, 800.0);
+    let mut window = opened_window(opened, "summary", size);
+    keep_variants(&mut window, &directory);
+    press(&mut window, Modifiers::COMMAND, Key::T);
+    set_text(&mut window, |text| format!("{text}{}", "# a long spec\n".repeat(60)));
+    for words in ["Fits: the fullest tile needs", "Predicted: ", "Simulate and compare"] {
+        let rect = window.query_all_by_label_contains(words).next().expect(words).rect();
+        assert!(rect.bottom() <= size.y && rect.left() >= size.x / 2.0, "{words}: {rect:?}");
+    }
+    // Controls come first, and the text is folded below them.
+    assert!(window.query_by_role(Role::MultilineTextInput).is_none());
+    let text = window.get_by_label("Text of the spec").rect();
+    for (role, name) in [
+        (Role::Slider, "Micro-batch"),
+        (Role::ComboBox, "Precision"),
+        (Role::ComboBox, "Recomputation"),
+        (Role::ComboBox, "Chip or system"),
+    ] {
+        let rect = window.get_by_role_and_label(role, name).rect();
+        assert!(rect.bottom() < text.top(), "{name}: {rect:?} {text:?}");
+    }
+    // An error unfolds the text at its line.
+    set_text(&mut window, |text| text.replace("batch_size = 40", "batch_size = \"many\""));
+    until(&mut window, "refused", |window| says(window, "Line "));
+    assert!(window.query_by_role(Role::MultilineTextInput).is_some());
+}
+
+/// The model has four blocks: there are at most four stages.
+#[test]
+fn stages_are_no_more_than_blocks() {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+    common::report_file(&spec, directory.path());
+    let opened = OpenReport::read(directory.path()).expect("opens");
+    let mut window = opened_window(opened, "summary", SIZE);
+    press(&mut window, Modifiers::COMMAND, Key::T);
+    until(&mut window, "checked", |window| says(window, "4 of 4 blocks"));
+    let mut press_arrow = |key| {
+        window.get_by_role_and_label(Role::Slider, "Stages").focus();
+        window.run_steps(2);
+        press(&mut window, Modifiers::NONE, key);
+        window.state().session().what_if().expect("open").text().to_owned()
+    };
+    assert!(press_arrow(Key::ArrowRight).contains("ipus = 4"));
+    assert!(press_arrow(Key::ArrowLeft).contains("ipus = 2"));
+    assert!(press_arrow(Key::ArrowRight).contains("ipus = 4"));
+    assert!(press_arrow(Key::ArrowRight).contains("ipus = 4"));
 }

@@ -8,6 +8,7 @@ use crate::spec_copy::SpecCopy;
 use crate::trial::{TrialFinding, TrialRunner, in_parallel};
 use crate::{ExperimentError, ExperimentProgress};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use tilescope_analysis::insights::SpecChanges;
 
@@ -74,6 +75,11 @@ impl<'p> TrialStore<'p> {
             tasks: 0,
             simulated: 0,
         })
+    }
+
+    /// The number of simulations at once.
+    pub(crate) fn jobs(&self) -> NonZeroUsize {
+        self.runner.jobs()
     }
 
     /// The outcome of a changed spec, if it was tried.

@@ -53,8 +53,8 @@ pub use tile_memory_overview::{
     FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,
 };
 pub use tried_proposals::{
-    TRIED_FILE, TriedFileError, TriedFinding, TriedFindings, TriedProposal, combination,
-    insights_with_tried, sort_by_measured, with_tried,
+    TRIED_FILE, TrialsSoFar, TriedFileError, TriedFinding, TriedFindings, TriedProposal,
+    combination, insights_with_tried, sort_by_measured, with_tried,
 };
 
 pub use verdict::InsightVerdict;

@@ -43,17 +43,24 @@ impl TriedProposal {
 
     /// The gain in time of a sample, or in memory of the fullest tile; `None` if there is none.
     pub fn gain(&self, subject: InsightSubject) -> Option<f64> {
-        let saved = match (self, subject) {
-            (Self::NowFits { .. }, _) => return Some(1.0),
-            (Self::Ran { time, .. }, InsightSubject::Time) => -time,
+        if let Self::NowFits { .. } = self {
+            return Some(1.0);
+        }
+        self.saved(subject).filter(|saved| *saved >= Self::LEAST_GAIN)
+    }
+
+    /// The measured saving of time of a sample, or of memory of the fullest tile, below 0 for a
+    /// loss; `None` if it is not a number.
+    pub fn saved(&self, subject: InsightSubject) -> Option<f64> {
+        match (self, subject) {
+            (Self::Ran { time, .. }, InsightSubject::Time) => Some(-time),
             // A program that fitted before but does not fit now has grown, so one that shrinks did
             // not fit before either.
             (Self::Ran { memory, .. } | Self::DoesNotFit { memory }, InsightSubject::Memory) => {
-                -memory
+                Some(-memory)
             }
-            _ => return None,
-        };
-        (saved >= Self::LEAST_GAIN).then_some(saved)
+            _ => None,
+        }
     }
 
     /// The increase of the time of a sample, as a share, with a small minimum.
@@ -115,6 +122,23 @@ pub struct TriedFinding {
     pub changes: SpecChanges,
     pub cost: String,
     pub measured: TriedProposal,
+}
+
+/// The trials that have ended while others run: a line of `tilescope insights --prove` for the
+/// window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialsSoFar {
+    pub tried: Vec<TriedFinding>,
+    /// The number of proposals to try, combinations excepted.
+    pub all: usize,
+}
+
+impl TrialsSoFar {
+    /// The ended trials among findings.
+    pub fn of(found: &[InsightFinding]) -> Self {
+        let all = found.iter().filter(|finding| finding.proposal.is_some()).count();
+        Self { tried: TriedFindings::of("", found).tried, all }
+    }
 }
 
 /// Trials with the spec of a report. They hold only for this spec and this version of the program.

@@ -29,6 +29,8 @@ pub struct ProofRequest<'a> {
     /// Simulations at once; one for each core where nothing is said.
     pub jobs: Option<NonZeroUsize>,
     pub progress: &'a ExperimentProgress<'a>,
+    /// Receives the findings after each trial of their proposals.
+    pub tried: &'a dyn Fn(&[InsightFinding]),
 }
 
 /// Tries the proposals of findings. Of a program that fits, the best are tried together too; of one that
@@ -55,7 +57,12 @@ pub fn prove(
     let budget = SearchBudget::Simulations(1 + proposals + more);
     let mut store = TrialStore::new(runner, copy, None, budget, request.progress)?;
     let base = base_figures(&mut store)?;
-    try_all(&mut found, &base, &mut store)?;
+    // One trial for each core at a time: finished trials are told while others run.
+    let together = store.jobs().get();
+    for _ in 0..proposals.div_ceil(together) {
+        try_some(&mut found, &base, &mut store, together)?;
+        (request.tried)(&found);
+    }
     sort_by_measured(&mut found);
     let mut first = match base.seconds_per_sample() {
         Some(_) => best_together(&found, &base, &mut store)?,
@@ -94,9 +101,21 @@ fn try_all(
     base: &TrialFigures,
     store: &mut TrialStore<'_>,
 ) -> Result<(), ExperimentError> {
+    try_some(found, base, store, found.len())
+}
+
+/// Simulates the spec with the proposals of the first untried findings, at most `most`.
+fn try_some(
+    found: &mut [InsightFinding],
+    base: &TrialFigures,
+    store: &mut TrialStore<'_>,
+    most: usize,
+) -> Result<(), ExperimentError> {
     let mut tasks: Vec<TrialTask> = Vec::new();
-    for changes in found.iter().filter_map(changes_of) {
-        tasks.push(TrialTask::Figures(changes));
+    for finding in found.iter().filter(|finding| finding.measured.is_none()) {
+        if tasks.len() < most {
+            tasks.extend(changes_of(finding).map(TrialTask::Figures));
+        }
     }
     store.run(tasks)?;
     for finding in found {

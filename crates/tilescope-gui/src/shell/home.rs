@@ -8,7 +8,7 @@ use crate::shell::simulation_process::BundledSpec;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::icons::{self, Icon};
-use crate::widgets::path_input::{ListedFiles, PathInputTexts, is_model};
+use crate::widgets::path_input::{ListedFiles, PathInputTexts, is_simulated, is_spec};
 use crate::widgets::{
     ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui, search_ui, tabs_ui,
 };
@@ -399,11 +399,17 @@ fn recent_ui(
 ) {
     let palette = ThemePalette::for_ui(ui);
     let (name, place) = names(&recent.path);
-    // A model cannot be compared before it is simulated.
-    let is_model = is_model(&recent.path);
-    let place = if is_model { format!("ONNX model in {place}") } else { place };
+    // A model or spec cannot be compared before it is simulated.
+    let is_simulated = is_simulated(&recent.path);
+    let place = if is_spec(&recent.path) {
+        format!("Spec in {place}")
+    } else if is_simulated {
+        format!("ONNX model in {place}")
+    } else {
+        place
+    };
     ui.horizontal(|ui| {
-        ui.add_enabled_ui(!is_model, |ui| {
+        ui.add_enabled_ui(!is_simulated, |ui| {
             let mut tick = ticked;
             let tick = ui.checkbox(&mut tick, "").accessible_name(format!("Tick {name}"));
             if tick.on_hover_text("Tick two reports to compare them").clicked() {
@@ -436,7 +442,7 @@ fn recent_ui(
         if response.on_hover_text(shown).clicked() {
             commands.push(AppCommand::Open(recent.path.clone()));
         }
-        if is_model {
+        if is_simulated {
             ui.add_space(ICON_BUTTON + ui.spacing().item_spacing.x);
         } else if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
             let place = NavigationState::default();

@@ -1,4 +1,4 @@
-//! The dialog that simulates an ONNX file: the form of its spec, the result of the check, and the
+//! The dialog that simulates an ONNX file or a spec: its form, the result of the check, and the
 //! simulation with its progress.
 
 use crate::model::command::{AppCommand, CommandQueue};
@@ -271,7 +271,7 @@ impl ModelDialog {
             let hint = match answers.problem() {
                 _ if is_busy => "Another simulation is running",
                 Some(problem) => problem.message.as_str(),
-                None => "Simulate this model and open the report (Ctrl+Enter)",
+                None => "Simulate and open the report (Ctrl+Enter)",
             };
             let simulate = simulate.on_hover_text(hint).on_disabled_hover_text(hint);
             if !std::mem::replace(&mut self.had_focus, true) {

@@ -13,7 +13,8 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use crate::widgets::background_task::BackgroundTask;
 use crate::widgets::error_ui;
 use crate::widgets::path_input::{
-    KnownReports, ListedFiles, PathInput, PathInputTexts, PathOffers, is_model,
+    KnownReports, ListedFiles, PathInput, PathInputTexts, PathOffers, is_model, is_simulated,
+    is_spec,
 };
 use egui::{Button, Context, Label, RichText, Ui, vec2};
 use std::collections::BTreeMap;
@@ -269,7 +270,9 @@ impl ReportChooser {
     /// The preview of the report or model that Enter opens.
     fn preview_ui(&mut self, ui: &mut Ui, offers: &PathOffers, workers: &BackgroundWorkers) {
         let Some(path) = self.input.highlighted_file(offers).map(Path::to_owned) else { return };
-        let found = if is_model(&path) {
+        let found = if is_spec(&path) {
+            None
+        } else if is_model(&path) {
             let question = ModelQuestion { file: path.clone(), sizes: BTreeMap::new() };
             let query = &mut self.model_preview;
             let state = query.ask_newest(ui.ctx(), workers, &question, SPEC_QUERIES.model);
@@ -280,7 +283,7 @@ impl ReportChooser {
             let state = self.preview.ask(ui.ctx(), workers, &path, read_preview).fresh_only();
             state.finished().map(|found| found.map(|preview| preview.lines()))
         };
-        let has_place = is_model(&path) || matches!(found, Some(Ok(_)));
+        let has_place = is_simulated(&path) || matches!(found, Some(Ok(_)));
         match found {
             None => {}
             Some(Err(error)) => error_ui(ui, error.to_string()),

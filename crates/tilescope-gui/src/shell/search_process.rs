@@ -29,7 +29,16 @@ pub(crate) fn search(
         SearchQuestion::Read(_) => SearchKind::Sweep,
         SearchQuestion::Search { form, .. } => form.kind,
     };
-    let said = command(question).and_then(|command| run(command, kind, progress, cancelled));
+    let forward = |line: ChildLine<'_>| match line {
+        ChildLine::Progress(percent) => progress.at(percent),
+        ChildLine::Found(answer) => {
+            // An unreadable line is ignored here; the error appears at the end.
+            if let Ok(answer) = parsed(kind, answer.as_bytes()) {
+                progress.found(answer);
+            }
+        }
+    };
+    let said = command(question).and_then(|command| run(command, &forward, cancelled));
     match said {
         Ok((output, problem)) => {
             // Points that met no condition are reported too.
@@ -74,12 +83,22 @@ fn command(question: &SearchQuestion) -> Result<Command, ChildProgramError> {
     Ok(command)
 }
 
+/// A line of a running child that is no message for people.
+pub(super) enum ChildLine<'a> {
+    /// The completed share in percent.
+    Progress(u64),
+    /// Intermediate results as JSON.
+    Found(&'a str),
+}
+
 /// Runs the child to its end, or kills it once it is cancelled. Returns its output and, after a
 /// failure, its last lines on stderr.
-fn run(
+///
+/// # Errors
+/// Returns an error if the child cannot be started or its output cannot be read.
+pub(super) fn run(
     mut command: Command,
-    kind: SearchKind,
-    progress: &SearchProgress,
+    forward: &(dyn Fn(ChildLine<'_>) + Sync),
     cancelled: &Cancelled,
 ) -> Result<(Vec<u8>, Option<String>), ChildProgramError> {
     command.env(PROGRESS_VARIABLE, "1").env(PARENT_VARIABLE, "1");
@@ -91,7 +110,7 @@ fn run(
     let errors = child.stderr.take();
     let ended = std::thread::scope(|scope| {
         let output = scope.spawn(move || read_answer(output));
-        let errors = scope.spawn(move || forward_progress(errors, kind, progress));
+        let errors = scope.spawn(move || forward_lines(errors, forward));
         let status = wait_or_kill(&mut child, cancelled)?;
         let output = output.join().map_err(lost_answer)??;
         let words = errors.join().map_err(lost_answer)?;
@@ -110,11 +129,7 @@ fn lost_answer(_: Box<dyn std::any::Any + Send>) -> io::Error {
 }
 
 /// Forwards intermediate results while the child runs. Returns the other lines of its stderr.
-fn forward_progress(
-    errors: Option<impl Read>,
-    kind: SearchKind,
-    progress: &SearchProgress,
-) -> String {
+fn forward_lines(errors: Option<impl Read>, forward: &dyn Fn(ChildLine<'_>)) -> String {
     let mut words: Vec<String> = Vec::new();
     let Some(errors) = errors else { return String::new() };
     // Lossy: the last lines of a program need not be UTF-8.
@@ -122,12 +137,9 @@ fn forward_progress(
         let line = String::from_utf8_lossy(&line);
         let percent = line.strip_prefix("progress ").and_then(|rest| rest.trim().parse().ok());
         if let Some(percent) = percent {
-            progress.at(percent);
+            forward(ChildLine::Progress(percent));
         } else if let Some(answer) = line.strip_prefix(FOUND) {
-            // An unreadable line is ignored here; the error appears at the end.
-            if let Ok(answer) = parsed(kind, answer.as_bytes()) {
-                progress.found(answer);
-            }
+            forward(ChildLine::Found(answer));
         } else if !line.trim().is_empty() {
             words.push(line.trim_end().to_owned());
         }

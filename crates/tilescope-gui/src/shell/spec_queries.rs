@@ -1,8 +1,9 @@
 //! Queries to the simulator about specs and models, each through a child process.
 
 use crate::shell::child_program::{read_answer, wait_or_kill};
-use crate::shell::search_process::search;
+use crate::shell::search_process::{ChildLine, run, search};
 use crate::shell::simulation_process::{ChildProgramError, program};
+use crate::views::insights::proof::ProofProgress;
 use crate::views::what_if::measured::{MeasuredPrediction, MeasuredQuestion};
 use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
 use crate::views::what_if::spec_keys::{
@@ -41,7 +42,9 @@ pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
         ask_prediction(directory, question, cancelled).map_err(BackgroundQueryError::failed)
     },
     search,
-    prove: |report, cancelled| prove(report, cancelled).map_err(BackgroundQueryError::failed),
+    prove: |report, progress, cancelled| {
+        prove(report, progress, cancelled).map_err(BackgroundQueryError::failed)
+    },
 };
 
 /// Lists every key that specs may have.
@@ -152,7 +155,11 @@ fn ask_prediction(
 /// # Errors
 /// Returns an error if the program cannot be run, the spec of the report cannot be simulated or the
 /// answer cannot be read.
-fn prove(report: &Path, cancelled: &Cancelled) -> Result<Vec<TriedFinding>, ChildProgramError> {
+fn prove(
+    report: &Path,
+    progress: &ProofProgress,
+    cancelled: &Cancelled,
+) -> Result<Vec<TriedFinding>, ChildProgramError> {
     /// A finding. Findings that were not tried have only a name.
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -162,7 +169,19 @@ fn prove(report: &Path, cancelled: &Cancelled) -> Result<Vec<TriedFinding>, Chil
     }
     let mut question = program()?;
     question.args(["insights", "--prove", "--json", "--"]).arg(report);
-    let found: Vec<FindingAnswer> = answer(question, cancelled)?.parsed()?;
+    let tell = |line: ChildLine<'_>| {
+        if let ChildLine::Found(text) = line
+            && let Ok(trials) = serde_json::from_str(text)
+        {
+            progress.set(trials);
+        }
+    };
+    let (output, problem) = run(question, &tell, cancelled)?;
+    if let Some(problem) = problem {
+        return Err(ChildProgramError::Refused(problem));
+    }
+    let found: Vec<FindingAnswer> =
+        serde_json::from_slice(&output).map_err(ChildProgramError::Answer)?;
     let tried = found.into_iter().filter_map(|finding| match finding {
         FindingAnswer::Tried(tried) => Some(tried),
         FindingAnswer::Other {} => None,

@@ -4,7 +4,7 @@ use crate::model::command::CommandQueue;
 use crate::shell::session::AppSession;
 use crate::shell::spec_queries::SPEC_QUERIES;
 use crate::theme::ThemePalette;
-use egui::{Frame, Margin, Panel, ScrollArea, Ui};
+use egui::{Frame, Margin, Panel, Ui};
 
 /// Shows the panel beside the view, if it is open.
 pub(crate) fn what_if_panel_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
@@ -23,8 +23,6 @@ pub(crate) fn what_if_panel_ui(ui: &mut Ui, session: &mut AppSession, commands: 
         .size_range(260.0..=most)
         .frame(frame)
         .show(ui, |ui| {
-            ScrollArea::vertical().auto_shrink(false).id_salt("what if").show(ui, |ui| {
-                what_if.ui(ui, (&workers, SPEC_QUERIES), busy, commands);
-            });
+            what_if.ui(ui, (&workers, SPEC_QUERIES), busy, commands);
         });
 }

@@ -225,7 +225,7 @@ pub(crate) fn drop_hint_ui(context: &Context) {
     painter.text(
         rect.center(),
         Align2::CENTER_CENTER,
-        "Drop to open reports and models",
+        "Drop to open reports, models and specs",
         font,
         palette.text,
     );

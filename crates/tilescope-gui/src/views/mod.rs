@@ -4,7 +4,7 @@ pub(crate) mod compare;
 mod cycle_axis;
 mod exchange_code;
 mod execution_trace;
-mod insights;
+pub(crate) mod insights;
 mod limits;
 mod liveness;
 mod mechanism_links;

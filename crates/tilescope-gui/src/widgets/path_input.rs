@@ -28,10 +28,24 @@ pub(crate) fn is_model(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case(MODEL_EXTENSION))
 }
 
-/// Returns true if an existing path is an ONNX file. A directory belongs to a report, whatever its
-/// name.
-pub(crate) fn is_model_file(path: &Path) -> bool {
-    is_model(path) && !path.is_dir()
+/// The extension of a spec.
+const SPEC_EXTENSION: &str = "toml";
+
+/// Returns true if a path has the name of a spec.
+pub(crate) fn is_spec(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(SPEC_EXTENSION))
+}
+
+/// Returns true if a path has the name of a file that is simulated before there is a report: a
+/// model or a spec.
+pub(crate) fn is_simulated(path: &Path) -> bool {
+    is_model(path) || is_spec(path)
+}
+
+/// Returns true if an existing path is a model or a spec. A directory belongs to a report, whatever
+/// its name.
+pub(crate) fn is_simulated_file(path: &Path) -> bool {
+    is_simulated(path) && !path.is_dir()
 }
 
 /// The extension of a file of search results.
@@ -57,7 +71,7 @@ impl ListedFiles {
     /// report.
     pub(crate) fn contains(self, path: &Path) -> bool {
         match self {
-            Self::Reports => !is_model(path),
+            Self::Reports => !is_simulated(path),
             Self::Models => is_model(path),
             Self::ReportsAndModels => true,
         }
@@ -68,7 +82,9 @@ impl ListedFiles {
         match self {
             Self::Reports => &["pop", "capnp"],
             Self::Models => &[MODEL_EXTENSION],
-            Self::ReportsAndModels => &["pop", "capnp", MODEL_EXTENSION, RESULTS_EXTENSION],
+            Self::ReportsAndModels => {
+                &["pop", "capnp", MODEL_EXTENSION, SPEC_EXTENSION, RESULTS_EXTENSION]
+            }
         }
     }
 
@@ -77,7 +93,7 @@ impl ListedFiles {
         match self {
             Self::Reports => "Path of a directory, .pop or .capnp file",
             Self::Models => "Path of an .onnx file",
-            Self::ReportsAndModels => "Path of a directory, .pop, .capnp, .onnx or .db file",
+            Self::ReportsAndModels => "Path of a directory, .pop, .capnp, .onnx, .toml or .db file",
         }
     }
 
@@ -86,7 +102,7 @@ impl ListedFiles {
         match self {
             Self::Reports => "No report and no directory is called that.",
             Self::Models => "No model and no directory is called that.",
-            Self::ReportsAndModels => "No report, model or directory is called that.",
+            Self::ReportsAndModels => "No report, model, spec or directory is called that.",
         }
     }
 }

@@ -87,7 +87,13 @@ fn proven(opened: &OpenedReport) -> Result<Vec<InsightFinding>, CliError> {
     let spec = report.spec().ok_or(UsageError::NoSpec)?;
     let found = insights(report, NumberFormat::default())?;
     let directory = TemporaryDirectory::new()?;
-    let request = ProofRequest { spec, directory: directory.path(), jobs: None, progress: &|_| () };
+    let request = ProofRequest {
+        spec,
+        directory: directory.path(),
+        jobs: None,
+        progress: &|_| (),
+        tried: &|_| (),
+    };
     Ok(prove(found, &request)?)
 }
 

@@ -8,7 +8,7 @@ use crate::model::navigation::{NavigationState, ReportLink};
 use crate::model::preferences::RemotePrefs;
 use crate::shell::report_locations::simulated_reports;
 use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
-use crate::widgets::path_input::{is_model_file, is_results_file};
+use crate::widgets::path_input::{is_results_file, is_simulated_file};
 use egui::Context;
 use std::path::{Path, PathBuf};
 use tilescope_report::remote::is_remote;
@@ -85,7 +85,7 @@ impl AppSession {
         if path.to_string_lossy().starts_with("tilescope:") {
             return self.apply(context, AppCommand::OpenLink(path.to_string_lossy().into_owned()));
         }
-        if is_model_file(&path) {
+        if is_simulated_file(&path) {
             return self.open_model(path);
         }
         if is_results_file(&path) {
@@ -114,10 +114,10 @@ impl AppSession {
         }
     }
 
-    /// Opens several paths: models one after another, and each report in its own tab.
+    /// Opens several paths: models and specs one after another, and each report in its own tab.
     pub(super) fn open_all(&mut self, paths: Vec<PathBuf>) {
         for path in paths {
-            if is_model_file(&path) {
+            if is_simulated_file(&path) {
                 self.open_model(path);
             } else if is_results_file(&path) {
                 self.show_results(path);
@@ -128,9 +128,9 @@ impl AppSession {
     }
 
     pub(super) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
-        if let Some(model) = [&source, &target].into_iter().find(|path| is_model_file(path)) {
+        if let Some(model) = [&source, &target].into_iter().find(|path| is_simulated_file(path)) {
             let words = format!(
-                "{} is a model: simulate it first, then compare its report",
+                "{} is no report: simulate it first, then compare its report",
                 model.display()
             );
             return self.messages.push(StatusMessage::error(words));

@@ -5,12 +5,17 @@ use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::mechanism_links::mechanism_link_ui;
-use crate::widgets::in_shortest_column;
-use egui::{Color32, CornerRadius, Frame, Label, Margin, RichText, Stroke, Ui, vec2};
+use egui::{
+    Color32, CornerRadius, Frame, Label, Margin, Rect, RichText, Sense, Stroke, Ui, Vec2, vec2,
+};
 use tilescope_analysis::insights::{
-    InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges,
+    InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, TriedProposal,
 };
 use tilescope_analysis::view_location::ViewLocation;
+use tilescope_report::units::percent;
+
+/// The size of the picture of a gain.
+const BAR: Vec2 = vec2(160.0, 12.0);
 
 /// A click on a part of a finding.
 #[derive(Clone, Copy)]
@@ -23,22 +28,23 @@ pub(super) enum FindingClick<'a> {
     Explain(MechanismPage),
 }
 
-/// Findings in so many columns, numbered from `first` on, each below the column that ends highest;
-/// what was pressed.
+/// Findings in so many columns, numbered from `first` on in rows from left to right; what was
+/// pressed.
 pub(super) fn findings_ui<'a>(
     ui: &mut Ui,
     findings: &[&'a InsightFinding],
     (first, columns): (usize, usize),
 ) -> Option<FindingClick<'a>> {
+    let columns = columns.max(1);
     let mut clicked = None;
-    ui.columns(columns.max(1), |columns| {
-        for (number, finding) in (first..).zip(findings.iter().copied()) {
-            let click = in_shortest_column(columns, |ui| {
-                ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
-            });
-            clicked = click.flatten().or(clicked);
-        }
-    });
+    for (start, row) in (first..).step_by(columns).zip(findings.chunks(columns)) {
+        ui.columns(columns, |columns| {
+            for ((number, finding), ui) in (start..).zip(row.iter().copied()).zip(columns) {
+                let click = ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner;
+                clicked = click.or(clicked);
+            }
+        });
+    }
     clicked
 }
 
@@ -125,8 +131,42 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
         let words = small(capitalised(&tried.text(finding.subject))).color(colour);
         let words = if finding.had_no_gain() { words } else { words.strong() };
         ui.add(Label::new(words).wrap());
+        gain_bar_ui(ui, finding, tried);
     }
     apply
+}
+
+/// Shows the measured gain as a bar in front of the interval of the claimed one, which is an upper
+/// bound: from nothing to the claim.
+fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
+    let (Some(claimed), Some(measured)) = (finding.gain.share(), tried.saved(finding.subject))
+    else {
+        return;
+    };
+    let palette = ThemePalette::for_ui(ui);
+    let words = format!("Measured {} of at most {} claimed", percent(measured), percent(claimed));
+    ui.horizontal_wrapped(|ui| {
+        let width = ui.available_width().min(BAR.x);
+        let (rect, bar) = ui.allocate_exact_size(vec2(width, BAR.y), Sense::hover());
+        let most = claimed.max(measured).max(0.0);
+        let least = measured.min(0.0);
+        let scale = f64::from(width) / (most - least).max(f64::MIN_POSITIVE);
+        let get_x = |gain: f64| rect.left() + ((gain - least) * scale) as f32;
+        let get_bar = |gain: f64, height: f32| {
+            let ends = get_x(gain.min(0.0))..=get_x(gain.max(0.0));
+            let half = height / 2.0;
+            Rect::from_x_y_ranges(ends, rect.center().y - half..=rect.center().y + half)
+        };
+        let round = CornerRadius::same(2);
+        let painter = ui.painter();
+        painter.rect_filled(get_bar(claimed, BAR.y), round, palette.rule);
+        let colour = if measured > 0.0 { palette.good } else { palette.warning };
+        painter.rect_filled(get_bar(measured, BAR.y - 6.0), round, colour);
+        let mark = Stroke::new(1.0, palette.text);
+        painter.vline(get_x(0.0), rect.y_range(), mark);
+        bar.on_hover_text("Bar: the measured gain. Band: what the finding claims at most.");
+        ui.label(RichText::new(words).size(text_size::SMALL).weak());
+    });
 }
 
 /// `Tried: …`

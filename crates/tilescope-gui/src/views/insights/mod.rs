@@ -3,7 +3,7 @@
 mod finding_cards;
 mod largest_lists;
 mod memory_panels;
-mod proof;
+pub(crate) mod proof;
 
 use super::{ReportView, TraceJump, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;

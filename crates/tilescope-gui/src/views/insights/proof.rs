@@ -4,15 +4,76 @@ use crate::model::command::ViewAction;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, QueryState};
-use egui::{Button, Label, RichText, Ui};
+use egui::{Button, Context, Label, RichText, Ui};
 use std::path::PathBuf;
-use std::sync::Arc;
-use tilescope_analysis::insights::{InsightFinding, InsightGain, TriedFinding};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tilescope_analysis::insights::{InsightFinding, InsightGain, TrialsSoFar, TriedFinding};
+
+/// The trials that have ended while others run.
+pub(crate) struct ProofProgress {
+    trials: Mutex<Option<TrialsSoFar>>,
+    context: Context,
+}
+
+impl ProofProgress {
+    fn new(context: &Context) -> Self {
+        Self { trials: Mutex::new(None), context: context.clone() }
+    }
+
+    /// Sets the trials that have ended.
+    pub(crate) fn set(&self, trials: TrialsSoFar) {
+        *self.trials.lock().unwrap_or_else(PoisonError::into_inner) = Some(trials);
+        self.context.request_repaint();
+    }
+
+    fn take(&self) -> Option<TrialsSoFar> {
+        self.trials.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Trials that run.
+struct RunningProof {
+    started: Instant,
+    progress: Arc<ProofProgress>,
+    /// The trials that have ended.
+    tried: Option<Arc<Vec<TriedFinding>>>,
+    /// The number of proposals to try; `None` until the first trial has ended.
+    all: Option<usize>,
+}
+
+impl RunningProof {
+    fn new(context: &Context) -> Self {
+        let progress = Arc::new(ProofProgress::new(context));
+        Self { started: Instant::now(), progress, tried: None, all: None }
+    }
+
+    /// Receives the trials that have ended.
+    fn poll(&mut self) {
+        if let Some(trials) = self.progress.take() {
+            (self.tried, self.all) = (Some(Arc::new(trials.tried)), Some(trials.all));
+        }
+    }
+
+    /// The number of ended trials, and the time for the others: `5 of 8, 12 s left`.
+    fn words(&self) -> String {
+        let ended = self.tried.as_ref().map_or(0, |tried| tried.len());
+        match self.all {
+            _ if ended == 0 => "Simulating the spec without changes…".to_owned(),
+            Some(all) if ended < all => {
+                let each = self.started.elapsed().as_secs_f64() / ended as f64;
+                let left = (each * (all - ended) as f64).ceil();
+                format!("Testing: {ended} of {all}, {left} s left")
+            }
+            _ => "Testing the best proposals combined…".to_owned(),
+        }
+    }
+}
 
 /// The part of the page that tries proposals.
 #[derive(Default)]
 pub(super) struct ProofSection {
-    asked: bool,
+    running: Option<RunningProof>,
     answer: BackgroundQuery<PathBuf, Arc<Vec<TriedFinding>>>,
     /// The error of the last trial.
     failed: Option<String>,
@@ -26,34 +87,39 @@ impl ProofSection {
         context: &ViewContext<'_>,
     ) -> Option<Arc<Vec<TriedFinding>>> {
         if context.actions.contains(&ViewAction::TryProposals) {
-            self.ask();
+            self.ask(ui.ctx());
         }
-        if self.asked {
+        if let Some(running) = &mut self.running {
+            running.poll();
             let prove = context.spec_queries.prove;
             let path = context.opened.absolute_path();
+            let progress = running.progress.clone();
             let state = self.answer.ask_cancellable(
                 ui.ctx(),
                 context.workers,
                 &path,
-                move |path, cancelled| prove(path, cancelled).map(Arc::new),
+                move |path, cancelled| prove(path, &progress, cancelled).map(Arc::new),
             );
             self.failed = None;
             match state {
-                QueryState::Failed(BackgroundQueryError::Cancelled) => self.asked = false,
+                QueryState::Failed(BackgroundQueryError::Cancelled) => self.running = None,
                 QueryState::Failed(error) => {
                     self.failed = Some(error.to_string());
-                    self.asked = false;
+                    self.running = None;
                 }
-                QueryState::Fresh(_) => self.asked = false,
+                QueryState::Fresh(_) => self.running = None,
                 QueryState::Stale { .. } | QueryState::Waiting { .. } => {}
             }
+        }
+        if let Some(tried) = self.running.as_ref().and_then(|running| running.tried.clone()) {
+            return Some(tried);
         }
         self.answer.latest().map(|tried| Arc::clone(tried))
     }
 
-    fn ask(&mut self) {
+    fn ask(&mut self, context: &Context) {
         self.answer.retry();
-        self.asked = true;
+        self.running = Some(RunningProof::new(context));
     }
 
     /// The button, or the progress of a trial.
@@ -65,10 +131,10 @@ impl ProofSection {
     ) {
         let proposals = findings.iter().filter(|finding| finding.proposal.is_some()).count();
         let has_spec = context.opened.report.spec().is_some();
-        if self.asked {
+        if let Some(running) = &self.running {
             ui.horizontal(|ui| {
                 ui.spinner();
-                ui.label("Simulating each proposal, and the best ones combined…");
+                ui.label(running.words());
                 if ui.button("Stop").clicked() {
                     self.answer.cancel();
                 }
@@ -95,7 +161,7 @@ impl ProofSection {
                     "This report has no spec to change"
                 });
             if button.clicked() {
-                self.ask();
+                self.ask(ui.ctx());
             }
             if findings.iter().any(|finding| finding.measured.is_some()) {
                 let words = "Sorted by measured gain";

@@ -23,19 +23,23 @@ use crate::model::mechanism_page::MechanismPage;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportNotes;
 use crate::model::open_report::OpenReport;
+use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing};
 use crate::views::mechanism_links::mechanism_links_ui;
 use crate::widgets::background_query::{BackgroundWorkers, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::{hint_ui, icon_button_ui};
-use egui::{Align, Button, Layout, RichText, Ui};
+use egui::{Align, Button, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
 use model_rows::ModelFileRows;
-use spec_draft::{SpecDraft, check_ui};
+use spec_draft::{SpecAnswers, SpecDraft, check_ui};
 use spec_keys::SpecQueries;
 use spec_text::{MODEL_DIGEST, MODEL_FILE, model_file, quoted, values, with_value, without_value};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::calibration::is_measured;
 use variant_list::{SpecVariant, VariantList};
+
+/// The largest height of the check result; the rest is reached by scrolling.
+const MOST_SAID: f32 = 90.0;
 
 /// A spec being edited, and the variants that were tried.
 pub struct WhatIfPanel {
@@ -230,7 +234,6 @@ impl WhatIfPanel {
         busy: bool,
         commands: &CommandQueue,
     ) {
-        let palette = ThemePalette::for_ui(ui);
         ui.horizontal(|ui| {
             ui.heading("What if");
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -251,27 +254,32 @@ impl WhatIfPanel {
             return;
         }
         let answers = self.draft.ask(ui, workers, queries, true);
-        if let QueryState::Failed(error) = &answers.keys {
-            ui.label(RichText::new(error.to_string()).color(palette.error));
-        }
-        if let Some(model) = &answers.model {
-            self.model.ui(ui, &mut self.draft, &answers, model, commands);
-            ui.add_space(spacing::S);
-        }
-        if let Some(text) = option_sliders::sliders_ui(ui, &self.draft.text, &answers) {
-            self.draft.text = text;
-        }
-        ui.add_space(spacing::S);
-        self.draft.editor_ui(ui, &answers, &self.history);
-        ui.add_space(spacing::XS);
-        check_ui(ui, &answers);
-        let pages = MechanismPage::of_spec(&values(&self.draft.text));
-        mechanism_links_ui(ui, commands, &pages);
-        ui.add_space(spacing::S);
         let sane = answers.checked.answer().is_some_and(|checked| checked.compiled().is_some());
+        let foot = Frame::new().inner_margin(Margin { top: 6, ..Margin::ZERO });
+        Panel::bottom("what if foot").resizable(false).frame(foot).show(ui, |ui| {
+            self.foot_ui(ui, &answers, (sane, busy), commands);
+        });
+        ScrollArea::vertical().auto_shrink(false).id_salt("what if").show(ui, |ui| {
+            self.parts_ui(ui, (workers, queries), (&answers, sane), commands);
+        });
+    }
+
+    /// Shows the check result and the main buttons.
+    fn foot_ui(
+        &mut self,
+        ui: &mut Ui,
+        answers: &SpecAnswers,
+        (sane, busy): (bool, bool),
+        commands: &CommandQueue,
+    ) {
+        let said = ScrollArea::vertical().id_salt("said").max_height(MOST_SAID);
+        said.auto_shrink([false, true]).show(ui, |ui| check_ui(ui, answers));
+        ui.add_space(spacing::XS);
         ui.horizontal_wrapped(|ui| {
             let ready = sane && !busy;
-            if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
+            let fill = ui.visuals().selection.bg_fill;
+            let simulate = Button::new(strong("Simulate and compare")).fill(fill);
+            if ui.add_enabled(ready, simulate).clicked() {
                 commands.push(AppCommand::SimulateVariant);
             }
             if ui.button("Reset").on_hover_text("Reset to the spec of the report").clicked() {
@@ -284,6 +292,30 @@ impl WhatIfPanel {
                 commands.push(AppCommand::ShowSpecSearch);
             }
         });
+    }
+
+    /// Shows the controls of the spec, its text, the variants and the other machines.
+    fn parts_ui(
+        &mut self,
+        ui: &mut Ui,
+        (workers, queries): (&BackgroundWorkers, SpecQueries),
+        (answers, sane): (&SpecAnswers, bool),
+        commands: &CommandQueue,
+    ) {
+        if let QueryState::Failed(error) = &answers.keys {
+            ui.label(RichText::new(error.to_string()).color(ThemePalette::for_ui(ui).error));
+        }
+        if let Some(model) = &answers.model {
+            self.model.ui(ui, &mut self.draft, answers, model, commands);
+            ui.add_space(spacing::S);
+        }
+        if let Some(text) = option_sliders::options_ui(ui, &self.draft.text, answers) {
+            self.draft.text = text;
+        }
+        ui.add_space(spacing::S);
+        self.draft.folded_editor_ui(ui, ("Text of the spec", false), answers, &self.history);
+        let pages = MechanismPage::of_spec(&values(&self.draft.text));
+        mechanism_links_ui(ui, commands, &pages);
         if let (Some(measured), Some(ran)) = (&mut self.measured, &self.original) {
             ui.separator();
             let of = (self.base.as_path(), ran.as_str());

@@ -1,9 +1,10 @@
-//! The form that makes a spec from an ONNX file: the contents of the file, and the choices needed
-//! before a simulation.
+//! The form that makes a spec from an ONNX file, or changes the spec of a file: the contents of the
+//! model, and the choices needed before a simulation.
 
 use super::key_rows::{aside_ui, key_row_ui, many_rows_ui, problem_mark_ui, row_ui, word_ui};
 use super::model_file::{ModelDim, ModelFile, ModelFileAnswers, ModelTensor, nodes_in_words};
 use super::model_rows::{dimensions_ui, with_sizes_of};
+use super::option_sliders::options_ui;
 use super::spec_draft::{SpecAnswers, SpecDraft};
 use super::spec_keys::{CompiledSpec, SpecQueries};
 use super::spec_text::{quoted, with_value};
@@ -12,11 +13,12 @@ use super::variant_list::VariantList;
 use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::widgets::background_query::{BackgroundWorkers, QueryState};
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::elided_text::without_middle;
 use crate::widgets::icons::{self, Icon};
+use crate::widgets::path_input::is_spec;
 use crate::widgets::{empty_state_ui, waiting_ui};
-use egui::{CollapsingHeader, Label, RichText, Sense, TextStyle, Ui, vec2};
+use egui::{Label, RichText, Sense, TextStyle, Ui, vec2};
 use std::path::{Path, PathBuf};
 use tilescope_report::units::grouped;
 
@@ -37,11 +39,17 @@ pub(crate) struct ModelForm {
     path: PathBuf,
     draft: SpecDraft,
     filled: FilledPart,
+    /// The text of a spec file.
+    written: BackgroundQuery<String, String>,
+    /// The error of reading a spec file.
+    unreadable: Option<String>,
 }
 
 /// The part of the spec that has been filled in from the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FilledPart {
+    /// Nothing: the spec is in a file that is being read.
+    Nothing,
     /// The path of the file alone.
     Path,
     /// A size for each dimension. The annotations of the file are known only with sizes.
@@ -61,12 +69,17 @@ pub(crate) enum FormState {
 }
 
 impl ModelForm {
-    /// A form for a file. Specs to check are written to `check_directory`.
+    /// A form for a model or a spec. Specs to check are written to `check_directory`.
     pub(crate) fn new(path: PathBuf, check_directory: PathBuf) -> Self {
         let directory = path.parent().map(Path::to_owned).unwrap_or_default();
-        let text = format!("[model]\nonnx = {}\n", quoted(&path.to_string_lossy()));
+        let (text, filled) = if is_spec(&path) {
+            (String::new(), FilledPart::Nothing)
+        } else {
+            let text = format!("[model]\nonnx = {}\n", quoted(&path.to_string_lossy()));
+            (text, FilledPart::Path)
+        };
         let draft = SpecDraft::new(text, directory, check_directory);
-        Self { path, draft, filled: FilledPart::Path }
+        Self { path, draft, filled, written: BackgroundQuery::default(), unreadable: None }
     }
 
     /// The path of the file.
@@ -94,6 +107,7 @@ impl ModelForm {
     /// changed.
     pub(crate) fn stop_asking(&mut self) {
         self.draft.ask_again();
+        self.written = BackgroundQuery::default();
     }
 
     /// Starts all queries about the file and the spec.
@@ -103,9 +117,12 @@ impl ModelForm {
         workers: &BackgroundWorkers,
         queries: SpecQueries,
     ) -> (FormState, SpecAnswers) {
-        let has_sizes = self.filled != FilledPart::Path;
+        self.read_spec(ui, workers, queries);
+        let has_sizes = ![FilledPart::Nothing, FilledPart::Path].contains(&self.filled);
         let answers = self.draft.ask(ui, workers, queries, has_sizes);
         let state = match answers.model.as_ref().map(|model| &model.written) {
+            _ if self.unreadable.is_some() => FormState::Unreadable,
+            _ if self.filled == FilledPart::Nothing => FormState::Reading,
             Some(QueryState::Failed(_)) => FormState::Unreadable,
             Some(QueryState::Fresh(file)) if file.too_open().is_some() => FormState::Unreadable,
             Some(QueryState::Fresh(file)) => {
@@ -119,6 +136,23 @@ impl ModelForm {
             _ => FormState::Reading,
         };
         (state, answers)
+    }
+
+    /// Reads the spec file, if the form is about one and it has not been read.
+    fn read_spec(&mut self, ui: &Ui, workers: &BackgroundWorkers, queries: SpecQueries) {
+        if self.filled != FilledPart::Nothing {
+            return;
+        }
+        let name = self.path.to_string_lossy().into_owned();
+        let read = move |name: &String, cancelled: &_| (queries.spec)(name, cancelled);
+        match self.written.ask_cancellable(ui.ctx(), workers, &name, read) {
+            QueryState::Fresh(text) => {
+                self.draft.text.clone_from(&text);
+                (self.filled, self.unreadable) = (FilledPart::Machine, None);
+            }
+            QueryState::Failed(error) => self.unreadable = Some(error.to_string()),
+            QueryState::Stale { .. } | QueryState::Waiting { .. } => {}
+        }
     }
 
     /// Fills in known properties of the file that the spec lacks. Returns true if there were any.
@@ -142,7 +176,19 @@ impl ModelForm {
 
     /// Shows everything except the result of the check.
     pub(crate) fn ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, commands: &CommandQueue) {
-        let Some(model) = &answers.model else { return self.spec_ui(ui, answers, true) };
+        if let Some(error) = &self.unreadable {
+            return unreadable_ui(ui, error, commands);
+        }
+        if self.filled == FilledPart::Nothing {
+            return waiting_ui(ui, "Reading the file…");
+        }
+        let Some(model) = &answers.model else {
+            if let Some(text) = options_ui(ui, &self.draft.text, answers) {
+                self.draft.text = text;
+            }
+            ui.add_space(spacing::M);
+            return self.spec_ui(ui, answers, true);
+        };
         match &model.written {
             QueryState::Waiting { .. } => waiting_ui(ui, "Reading the file…"),
             QueryState::Failed(error) => unreadable_ui(ui, &error.to_string(), commands),
@@ -235,9 +281,8 @@ impl ModelForm {
 
     /// Shows the text of the spec, where everything else can be set.
     fn spec_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, open: bool) {
-        CollapsingHeader::new("Spec: all other options").default_open(open).show(ui, |ui| {
-            self.draft.editor_ui(ui, answers, &VariantList::default());
-        });
+        let title = ("Spec: all other options", open);
+        self.draft.folded_editor_ui(ui, title, answers, &VariantList::default());
     }
 }
 

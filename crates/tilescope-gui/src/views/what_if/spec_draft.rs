@@ -2,14 +2,15 @@
 
 use super::model_file::{ModelFileAnswers, ModelFileQueries};
 use super::spec_editor::SpecEditor;
-use super::spec_keys::{CheckedSpec, SpecKeyInfo, SpecProblem, SpecQueries};
+use super::spec_keys::{CheckedSpec, CompiledSpec, SpecKeyInfo, SpecProblem, SpecQueries};
 use super::spec_text::{values, with_whole_path};
 use super::variant_list::VariantList;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState, Versioned};
 use crate::widgets::icons::{self, Icon};
 use egui::accesskit::Live;
-use egui::{Label, RichText, Sense, Ui, vec2};
+use egui::{CollapsingHeader, Color32, Label, RichText, Sense, Ui, vec2};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{binary_bytes, grouped};
@@ -25,6 +26,12 @@ pub(crate) struct SpecDraft {
     checked: BackgroundQuery<String, CheckedSpec>,
     model: ModelFileQueries,
     editor: SpecEditor,
+    /// The number of blocks of the model in the last valid text.
+    blocks: Option<usize>,
+    /// True if the folded text is to be unfolded.
+    unfolds: bool,
+    /// The line that was last marked as wrong.
+    marked_line: Option<usize>,
 }
 
 /// The answers about a visible spec.
@@ -36,6 +43,8 @@ pub(crate) struct SpecAnswers {
     pub checked: QueryState<CheckedSpec>,
     /// The file of the model, if it has one.
     pub model: Option<ModelFileAnswers>,
+    /// The number of blocks of the model, if a valid text had this model before.
+    pub blocks: Option<usize>,
 }
 
 impl SpecAnswers {
@@ -90,6 +99,9 @@ impl SpecDraft {
             checked: BackgroundQuery::default(),
             model: ModelFileQueries::default(),
             editor: SpecEditor::default(),
+            blocks: None,
+            unfolds: false,
+            marked_line: None,
         }
     }
 
@@ -124,7 +136,10 @@ impl SpecDraft {
         } else {
             QueryState::Waiting { overdue: false }
         };
-        SpecAnswers { values, keys, checked, model }
+        if let Some(compiled) = checked.answer().and_then(|checked| checked.compiled()) {
+            self.blocks = Some(compiled.block_count());
+        }
+        SpecAnswers { values, keys, checked, model, blocks: self.blocks }
     }
 
     /// The last check result, even if the text has changed since.
@@ -146,15 +161,36 @@ impl SpecDraft {
     /// Moves the cursor to a key of the text.
     pub(crate) fn go_to(&mut self, key: &'static str) {
         self.editor.go_to(key);
+        self.unfolds = true;
+    }
+
+    /// The text editor below a heading that folds it. A request for a key and an error with a line
+    /// unfold it.
+    pub(crate) fn folded_editor_ui(
+        &mut self,
+        ui: &mut Ui,
+        (title, is_open): (&str, bool),
+        answers: &SpecAnswers,
+        history: &VariantList,
+    ) {
+        if let Some(checked) = answers.checked.answer() {
+            let line = checked.problem().and_then(|problem| problem.line);
+            self.unfolds |= line.is_some() && line != self.marked_line;
+            self.marked_line = line;
+        }
+        let unfolds = if std::mem::take(&mut self.unfolds) { Some(true) } else { None };
+        let header = CollapsingHeader::new(title).default_open(is_open).open(unfolds);
+        header.show(ui, |ui| self.editor_ui(ui, answers, history));
     }
 
     /// The text editor with completion and help. `history` provides the costs of values.
-    pub(crate) fn editor_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, history: &VariantList) {
+    fn editor_ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, history: &VariantList) {
         self.editor.ui(ui, &mut self.text, answers.keys(), answers.problem(), history);
     }
 }
 
-/// The check result in one line.
+/// The check result: an error, or whether the program fits in memory and the predicted length of
+/// its run.
 pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
     let palette = ThemePalette::for_ui(ui);
     let (icon, colour, words) = match &answers.checked {
@@ -162,31 +198,7 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
         QueryState::Fresh(checked) | QueryState::Stale { answer: checked, .. } => {
             match &**checked {
                 CheckedSpec::Refused(problem) => (Icon::Error, palette.error, problem.to_string()),
-                CheckedSpec::Compiled(compiled) => {
-                    let need = binary_bytes(compiled.fullest_tile_bytes);
-                    let has = binary_bytes(compiled.tile_bytes);
-                    match compiled.tiles_out_of_memory {
-                        0 if compiled.fit.is_uncertain() => {
-                            let words = format!(
-                                "Fits, uncertain: the fullest tile needs {need} of {has}; the \
-                                 margin is within the model error."
-                            );
-                            (Icon::Warning, palette.warning, words)
-                        }
-                        0 => {
-                            let words = format!("Fits: the fullest tile needs {need} of {has}.");
-                            (Icon::Done, palette.good, words)
-                        }
-                        tiles => {
-                            let words = format!(
-                                "Does not fit in memory: {} tiles exceed their memory; the \
-                                 fullest needs {need} of {has}. The report shows what fills them.",
-                                grouped(tiles)
-                            );
-                            (Icon::Warning, palette.warning, words)
-                        }
-                    }
-                }
+                CheckedSpec::Compiled(compiled) => fit_in_words(compiled, palette),
             }
         }
         QueryState::Waiting { .. } => {
@@ -205,4 +217,36 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
         // Screen readers announce changes, whatever has the focus.
         ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
     });
+    let compiled = answers.checked.answer().and_then(|checked| checked.compiled());
+    if let Some(prediction) = compiled.and_then(CompiledSpec::prediction) {
+        let id = ui.add(Label::new(strong(prediction)).wrap().selectable(true)).id;
+        ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
+    }
+}
+
+/// The symbol, colour and sentence for the memory of a compiled spec.
+fn fit_in_words(compiled: &CompiledSpec, palette: &ThemePalette) -> (Icon, Color32, String) {
+    let need = binary_bytes(compiled.fullest_tile_bytes);
+    let has = binary_bytes(compiled.tile_bytes);
+    match compiled.tiles_out_of_memory {
+        0 if compiled.fit.is_uncertain() => {
+            let words = format!(
+                "Fits, uncertain: the fullest tile needs {need} of {has}; the margin is within \
+                 the model error."
+            );
+            (Icon::Warning, palette.warning, words)
+        }
+        0 => {
+            let words = format!("Fits: the fullest tile needs {need} of {has}.");
+            (Icon::Done, palette.good, words)
+        }
+        tiles => {
+            let words = format!(
+                "Does not fit in memory: {} tiles exceed their memory; the fullest needs {need} \
+                 of {has}. The report shows what fills them.",
+                grouped(tiles)
+            );
+            (Icon::Warning, palette.warning, words)
+        }
+    }
 }

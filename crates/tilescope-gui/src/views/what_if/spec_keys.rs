@@ -3,6 +3,7 @@
 use super::measured::{MeasuredPrediction, MeasuredQuestion};
 use super::model_file::{ModelFile, ModelQuestion};
 use super::search::{SearchOutcome, SearchProgress, SearchQuestion};
+use crate::views::insights::proof::ProofProgress;
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
 use std::fmt;
@@ -13,6 +14,7 @@ use tilescope_analysis::confidence::MemoryFit;
 use tilescope_analysis::insights::TriedFinding;
 use tilescope_experiments::answers::SensitivityAnswer;
 use tilescope_experiments::program_error::ProgramError;
+use tilescope_report::units::{grouped, seconds};
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -75,9 +77,13 @@ impl SpecProblem {
     }
 }
 
-/// The properties of a valid spec that are known without a simulation.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The properties of a valid spec that are known without a report.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct CompiledSpec {
+    /// The length of the run; `None` for a program that does not fit in memory.
+    pub seconds: Option<f64>,
+    /// The samples of the run.
+    pub samples: u64,
     pub fit: MemoryFit,
     pub tiles_out_of_memory: u64,
     /// The bytes that the fullest tile needs.
@@ -95,8 +101,22 @@ pub(crate) struct CompiledStage {
     pub ipu: u32,
 }
 
+impl CompiledSpec {
+    /// The number of blocks that the stages are made of.
+    pub(crate) fn block_count(&self) -> usize {
+        self.stages.iter().map(|stage| stage.blocks.len()).sum()
+    }
+
+    /// The length and rate of the run: `928 µs, 430,806 samples per second`.
+    pub(crate) fn prediction(&self) -> Option<String> {
+        let length = self.seconds.filter(|length| *length > 0.0)?;
+        let rate = grouped((self.samples as f64 / length).round() as u64);
+        Some(format!("Predicted: {}, {rate} samples per second.", seconds(length)))
+    }
+}
+
 /// The result of checking a spec.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CheckedSpec {
     Compiled(CompiledSpec),
     Refused(SpecProblem),
@@ -145,8 +165,9 @@ pub(crate) struct SpecQueries {
     ) -> Result<MeasuredPrediction, BackgroundQueryError>,
     /// Runs a search or reads a file of results. Intermediate results are reported.
     pub search: fn(&SearchQuestion, &SearchProgress, &Cancelled) -> SearchOutcome,
-    /// Tries the proposals of insights into a report.
-    pub prove: fn(&Path, &Cancelled) -> Result<Vec<TriedFinding>, BackgroundQueryError>,
+    /// Tries the proposals of insights into a report. Trials that have ended are reported.
+    pub prove:
+        fn(&Path, &ProofProgress, &Cancelled) -> Result<Vec<TriedFinding>, BackgroundQueryError>,
 }
 
 /// The error message in a child's stderr; all of the output if it contains none.

@@ -178,7 +178,11 @@ impl PathWalk {
         self.advance(Cycles::MAX)?;
         let Self { path, is_walked, end, sums, programs, mut wrong, .. } = self;
         if end != path.range().end {
-            wrong.push(format!("the path ends at {}, but the run ends at {}", end.0, path.range().end.0));
+            wrong.push(format!(
+                "the path ends at {}, but the run ends at {}",
+                end.0,
+                path.range().end.0
+            ));
         }
         if sums.cycles != path.totals().cycles {
             wrong.push("the path is not the sum of its stretches".to_owned());
