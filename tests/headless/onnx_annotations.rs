@@ -110,7 +110,7 @@ fn stages_share_ipus_in_any_order() {
     assert_eq!(figures(&stages(Some(1))), whole);
     let border = (1..nodes).find(|at| stage_of(*at, nodes) != stage_of(at - 1, nodes));
     let problem = refusal(&stages(border.map(|at| at - 1).filter(|at| *at > 0)));
-    assert!(problem.contains("between stage 0") && problem.contains("and stage 1"), "{problem}");
+    assert!(problem.contains("connects stage 0") && problem.contains("and stage 1"), "{problem}");
 }
 
 /// Consecutive layers, each with attributes, as a file.
@@ -184,7 +184,7 @@ fn ipus_without_stages_may_come_in_any_order() {
     assert_eq!(places(&spec), placed(&[("ipu1", 1), ("ipu1", 1), ("ipu1", 1), ("ipu0", 0)]));
     let own: [&[(&str, i64)]; 3] = [&[(IPU, 1)], &[], &[(IPU, 0)]];
     let problem = refusal(&common::spec(&annotated_layers(&directory, &own), &[]));
-    assert!(problem.contains("layer1") && problem.contains("between IPU 1"), "{problem}");
+    assert!(problem.contains("layer1") && problem.contains("connects IPU 1"), "{problem}");
 }
 
 /// Phases run one after the other from streaming memory, on the IPU that they name, or else on one
