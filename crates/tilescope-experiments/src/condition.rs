@@ -309,7 +309,7 @@ mod tests {
             ("fits == true", 5..7, "unexpected text after fits"),
             ("fits and more", 5..5, "unexpected text after fits"),
             ("ipus < 4 && fits", 9..11, "unknown unit"),
-            ("num_io_tiles < 4 and fits", 17..20, "--where can be given again"),
+            ("num_io_tiles < 4 and fits", 17..20, "repeat --where"),
         ];
         for (text, at, words) in cases {
             let reader = ConditionReader { words: WordReader::new(text), paths: &PATHS };

@@ -233,7 +233,7 @@ impl Point {
         }
     }
 
-    /// `1.61 µs (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where
+    /// `1.61 µs (-12 to +14 %) per sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where
     /// there are no figures.
     #[must_use]
     pub fn figures_text(&self) -> String {
@@ -385,7 +385,7 @@ mod tests {
         for (end, expected) in [(time.low(), 0.6), (time.value(), 0.7), (time.high(), 0.9)] {
             assert!((end - expected / 7.0).abs() < 1e-12, "{time:?}");
         }
-        assert!(point.figures_text().starts_with("100 ms (-14 to +29 %) a sample"));
+        assert!(point.figures_text().starts_with("100 ms (-14 to +29 %) per sample"));
         let none = TrialFigures { expected_seconds: None, ..figures };
         assert!(expected(&none).is_empty());
         let point = Point { outcome: TrialOutcome::Figures(none), ..point };

@@ -60,8 +60,8 @@ mod tests {
     fn other_shards_are_refused() {
         let cases = [
             ("0/8", "counted from 1"),
-            ("9/8", "there is no shard 9 of 8"),
-            ("1/0", "there is no shard 1 of 0"),
+            ("9/8", "shard 9 of 8 does not exist"),
+            ("1/0", "shard 1 of 0 does not exist"),
             ("3", "as in 3/8"),
             ("a/b", "as in 3/8"),
             ("-1/8", "as in 3/8"),

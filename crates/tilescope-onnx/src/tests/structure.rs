@@ -75,7 +75,7 @@ fn branches_that_depend_on_data_are_chosen_by_the_user() {
     }
     assert!(refusal(&model).contains("set model.branch./cache to then or else"));
     let unknown = decided(&model, given(&["/cache", "cache"], true)).unwrap_err().to_string();
-    assert!(unknown.contains("\"cache\"") && unknown.contains("/cache do"), "{unknown}");
+    assert!(unknown.contains("\"cache\"") && unknown.contains("known: /cache"), "{unknown}");
 }
 
 /// Inputs of a body.

@@ -15,7 +15,7 @@ use tilescope_experiments::point::{Point, PointFigure};
 use tilescope_experiments::results_file::changes_text;
 use tilescope_report::units::{NumberFormat, seconds};
 
-/// `1.61 µs a sample, fullest tile 211 KiB, 4 IPUs`, or why a point has no figures.
+/// `1.61 µs per sample, fullest tile 211 KiB, 4 IPUs`, or why a point has no figures.
 pub(super) fn figures_words(point: &Point) -> String {
     match point.problem() {
         "" => point.figures_text(),
