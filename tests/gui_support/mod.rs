@@ -547,7 +547,8 @@ pub(crate) fn show_the_same(one: &mut Window, other: &mut Window, size: Vec2, wo
         let file = place.join(format!("{name}-{at}.png"));
         std::fs::write(file, picture.png().expect("encodes")).expect("writes");
     }
-    panic!("{words}: different pictures, see {}/{name}-*.png", place.display());
+    let texts = [painted(one), painted(other)];
+    panic!("{words}: different pictures, see {}/{name}-*.png: {texts:#?}", place.display());
 }
 
 /// Presses a key and waits.

@@ -374,7 +374,11 @@ fn files_of_other_programs_are_refused() {
     assert!(of("dense_layer", &file).status.success());
     let other = of("io_overlap", &file);
     assert_eq!(other.status.code(), Some(2));
-    assert!(stderr(&other).contains("it belongs to another spec (dense_layer)"), "{}", stderr(&other));
+    assert!(
+        stderr(&other).contains("it belongs to another spec (dense_layer)"),
+        "{}",
+        stderr(&other)
+    );
     let beside = directory.path().join("beside.db");
     assert!(of("io_overlap", &beside).status.success());
     let merged = sweep(&["--merge", text(&file), text(&beside)]);

@@ -279,7 +279,7 @@ fn what_if_is_whole_beside_a_view_with_large_text() {
     let variant = Variant::named("sample of a pipeline");
     let mut window = scaled_window(variant, "memory", size, scale);
     press(&mut window, Modifiers::COMMAND, Key::T);
-    for wanted in ["What if", "Stages"] {
+    for wanted in ["What if", "Micro-batch"] {
         let words = words(&window);
         let found = words.iter().find(|words| words.text.trim() == wanted).expect("is painted");
         assert!(!found.headless, "{wanted} is cut at {:?}", found.rect);

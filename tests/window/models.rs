@@ -414,7 +414,7 @@ fn a_spec_file_is_opened_changed_and_simulated() {
     let (mut window, _kept) = dialog(&path);
     until(&mut window, "checked", |window| says(window, "Fits: the fullest tile needs"));
     assert_says(&window, &["Simulate my run", "Predicted: ", "Micro-batch"]);
-    set_spec(&mut window, |text| text.replace("[model]", "[model]\ntraining = false"));
+    set_spec(&mut window, |text| text.replace("p = 200", "p = 264"));
     press(&mut window, Modifiers::NONE, Key::Escape);
     assert!(window.state().session().model_spec().is_none());
     // Dropped again, it has the changes.
@@ -422,9 +422,9 @@ fn a_spec_file_is_opened_changed_and_simulated() {
     window.step();
     window.input_mut().dropped_files.clear();
     settle(&mut window);
-    assert!(spec(&window).contains("training = false"));
+    assert!(spec(&window).contains("p = 264"));
     simulate(&mut window);
-    assert!(spec_of_report(&window).contains("training = false"));
+    assert!(spec_of_report(&window).contains("p = 264"));
     assert_eq!(window.state().session().messages(), []);
 }
 

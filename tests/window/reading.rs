@@ -228,7 +228,7 @@ fn names_of_mechanisms_lead_to_their_pages() {
     let variant = Variant::named("simulated");
     let mut window = window(variant, "summary", Vec2::new(1600.0, 1800.0));
     click(&mut window, Role::Link, "Help: Syncs");
-    assert!(says(&window, "Tiles run without regard to each other"));
+    assert!(says(&window, "Tiles run independently between syncs"));
     press(&mut window, Modifiers::NONE, Key::Escape);
     show_view(&mut window, "insights");
     let mut links = window.query_all_by_role(Role::Link);
@@ -243,7 +243,7 @@ fn names_of_mechanisms_lead_to_their_pages() {
     show_view(&mut window, "memory");
     press(&mut window, Modifiers::COMMAND, Key::T);
     click(&mut window, Role::Link, "Help: Pipelining");
-    assert!(says(&window, "A pipeline gives each IPU consecutive layers"));
+    assert!(says(&window, "A pipeline gives each IPU a stage of consecutive layers"));
     // Names in files of Poplar are found too.
     for (name, page) in [
         ("StreamCopyMidRemoteBuffer", "A stream copy moves samples and results"),

@@ -56,7 +56,7 @@ pub(super) struct TraceQueries {
     /// The critical path data of the step under the pointer.
     pub pointed: BackgroundQuery<SelectedStep, Option<StepOnPath>>,
     /// The reasons for the length of the selected step.
-    pub why: BackgroundQuery<(SelectedStep, NumberFormat), Option<WhyChain>>,
+    pub why: BackgroundQuery<(SelectedStep, NumberFormat, bool), Option<WhyChain>>,
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
     pub summary: BackgroundQuery<(CycleRange, Vec<ReplicaIpu>), WindowSummary>,
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,

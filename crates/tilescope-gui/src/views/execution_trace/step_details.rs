@@ -80,7 +80,7 @@ fn steps_ui(
 ) -> Vec<TraceEvent> {
     let steps = settings.chosen_steps(context.selection.step);
     let why = match steps.as_slice() {
-        [step] if prepared.known_path().is_some() => ask_why(ui, context, queries, *step),
+        [step] => ask_why(ui, context, queries, (*step, prepared.known_path().is_some())),
         _ => None,
     };
     let mut events = Vec::new();
@@ -121,10 +121,14 @@ fn ask_why(
     ui: &Ui,
     context: &ViewContext<'_>,
     queries: &mut TraceQueries,
-    step: SelectedStep,
+    (step, is_path_found): (SelectedStep, bool),
 ) -> Option<WhyChain> {
-    let key = (step, numbers(ui));
-    let asked = context.ask(ui, &mut queries.why, &key, |report, (step, numbers)| {
+    let key = (step, numbers(ui), is_path_found);
+    let asked = context.ask(ui, &mut queries.why, &key, |report, (step, numbers, is_found)| {
+        // Without a stored path, finding it takes a pass over all steps.
+        if !is_found && report.known_critical_path()?.is_none() {
+            return Ok(None);
+        }
         why(report, step.step, step.at, step.sub_lane, *numbers)
     });
     asked.answer().and_then(|found| found.as_ref().cloned())

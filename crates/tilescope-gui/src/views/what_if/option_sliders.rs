@@ -100,10 +100,12 @@ fn key_slider_ui(
 ) -> Option<String> {
     row_ui(ui, (label, &key.about), |ui| {
         fit_slider(ui);
-        let before = answers.value(&key.path).parse::<f64>().unwrap_or(0.0);
-        let mut number = before;
         let is_real = key.kind == "real";
         let least = key.min.unwrap_or(0.0);
+        // A slider moves into its range by itself, which must not replace a value that the check
+        // refuses.
+        let before = answers.value(&key.path).parse::<f64>().unwrap_or(least).max(least);
+        let mut number = before;
         let most = key.max.unwrap_or(reach).min(reach);
         let slider = Slider::new(&mut number, least..=most.max(before)).show_value(false);
         let slider = if is_real {
