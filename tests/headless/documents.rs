@@ -41,6 +41,7 @@ fn every_view_is_in_the_readme() {
 
 /// Pictures are as old as the look of their view at most: `docs/gallery/versions.txt` has the version
 /// of each view and the version that was drawn.
+#[cfg(feature = "gui")]
 #[test]
 fn the_gallery_shows_every_view_as_it_looks_now() {
     let text = document("docs/gallery/versions.txt");
