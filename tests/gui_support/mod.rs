@@ -42,7 +42,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
     Variant {
         name: "simulated",
         write: simulated,
-        trace: &["IPU 0", "IPU 1", "Overview of the run", "View", "Runs"],
+        trace: &["IPU 0", "IPU 1", "Overview of the run", "View", "Go to"],
         memory: &["Memory by tile", "By memory region", "Not overlapped", "All tiles"],
         liveness: &["Liveness by program step", "Always live variables", "Total"],
     },

@@ -221,7 +221,7 @@ fn broken_files_are_refused_with_the_line() {
         (row("a,gemm,m=1 k=1,mk2,1,1,1"), "line 4: config has no n"),
         (row("a,gemm,m=1 k=1 n=one,mk2,1,1,1"), "line 4: n: expected a whole number"),
         (row("a,gemm,\"m=1,mk2,1,1,1"), "line 4: a quote is not closed"),
-        (row("a,gemm,m,mk2,1,1,1"), "line 4: key=value"),
+        (row("a,gemm,m,mk2,1,1,1"), "line 4: expected key=value"),
         (row("a,gemm,m=1 k=1 n=1,mk2,1,0,"), "line 4: memory_bytes"),
         (row("# a comment\na,vertex,rows=1,mk2,1,,"), "line 5: config has no vertex"),
         (
