@@ -247,9 +247,10 @@ impl TableState {
                 let spare = ui.available_width() - needed;
                 let label = table.name_column();
                 if !order.groups.is_empty() && widths[label] < GROUP_WIDTH {
-                    // Labels of groups differ at their ends. A table that scrolls has room for them.
+                    // Labels of groups differ at their ends. A table that scrolls far has room for
+                    // them; one that nearly fits stays in sight.
                     let missing = GROUP_WIDTH - widths[label];
-                    let more = if spare < 0.0 { missing } else { spare.min(missing) };
+                    let more = if -spare > missing { missing } else { spare.clamp(0.0, missing) };
                     widths[label] += more;
                     needed += more;
                 }
