@@ -7,14 +7,16 @@ use egui::accesskit::Role;
 use std::process::Command;
 use std::time::Duration;
 use tilescope_gui::{OpenReport, view_names};
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
 /// Set in the process that is measured: other tests would allocate in this one meanwhile.
 const MEASURED: &str = "TILESCOPE_TEST_MEMORY";
-/// What may be left of a closed report, in bytes.
-const MOST_LEFT: u64 = 30 << 20;
-/// What the report has to take, so that the measurement says something.
-const LEAST_TAKEN: u64 = 50 << 20;
+/// The least share of its memory that a closed report gives back, in percent. What the window
+/// allocates for good with its first large report counts as left.
+const LEAST_GIVEN_BACK: u64 = 20;
+/// The least that the report has to take.
+const LEAST_TAKEN: u64 = 120 << 20;
 
 /// Bytes of memory of the process.
 fn resident() -> u64 {
@@ -53,6 +55,10 @@ fn comes_to(least: u64) -> u64 {
 
 #[test]
 fn closed_reports_give_their_memory_back() {
+    // A small report takes less than what the window itself allocates meanwhile.
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     if std::env::var_os(MEASURED).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["memory::closed_reports_give_their_memory_back", "--exact", "--nocapture"]);
@@ -65,8 +71,9 @@ fn closed_reports_give_their_memory_back() {
     let (_, _first) = look_at("matmul_chain", &[]);
     std::thread::sleep(Duration::from_millis(300));
     let before = resident();
-    let (open, _second) = look_at("mnist_pipeline", &["options.device_iterations=600"]);
+    let (open, _second) = look_at("bert_large_pod16", &[]);
     assert!(open >= before + LEAST_TAKEN, "the report takes {} bytes", open - before);
-    let left = comes_to(before + MOST_LEFT);
-    assert!(left <= before + MOST_LEFT, "{} of {} bytes are left", left - before, open - before);
+    let most = open - (open - before) * LEAST_GIVEN_BACK / 100;
+    let left = comes_to(most);
+    assert!(left <= most, "{} of {} bytes are left", left - before, open - before);
 }
