@@ -8,6 +8,7 @@ use std::path::Path;
 use tilescope_analysis::insights::{TRIED_FILE, TriedFindings, TriedProposal};
 use tilescope_gui::OpenReport;
 use tilescope_report::Report;
+use tilescope_test_tiers::skipped_in_the_fast_tier;
 
 const SIZE: Vec2 = vec2(1400.0, 900.0);
 
@@ -116,6 +117,9 @@ fn cards_are_in_reading_order() {
 /// Cards fill while other trials run, and each shows the measured beside the claimed gain.
 #[test]
 fn cards_fill_while_trials_run() {
+    if skipped_in_the_fast_tier() {
+        return;
+    }
     simulator();
     let directory = tempfile::tempdir().expect("temporary directory");
     common::report_file(&common::spec("mnist_pipeline", &[]), directory.path());
