@@ -1,7 +1,7 @@
-//! Programs of users, with what they measured or were told.
+//! Programs of users, with the figures that they measured or that were published.
 //!
-//! Each case says where its numbers come from. Bounds are those of the measurement, widened where
-//! the prediction is known to miss it: such a case says what was measured.
+//! Each case cites its source. Bounds are those of the measurement. Where the prediction is known to
+//! miss it, they are wider, and the case states the measured figure.
 
 use crate::common;
 use tilescope_sim::specification::Spec;
@@ -13,7 +13,7 @@ const CLOCK: f64 = 1330.0;
 
 /// A figure of a program.
 #[derive(Clone, Copy)]
-enum Figure {
+enum MeasuredFigure {
     /// Microseconds of the run, divided by a number of steps.
     Microseconds(u64),
     SamplesPerSecond,
@@ -23,27 +23,32 @@ enum Figure {
 }
 
 /// A file below `tests/data`, overrides, and bounds of a figure.
-type Case = (&'static str, &'static [&'static str], Figure, [f64; 2]);
+type Case = (&'static str, &'static [&'static str], MeasuredFigure, [f64; 2]);
 
 const MODEL: &str = "target.type=ipu_model";
 
 const CASES: &[Case] = &[
     // graphcore/tensorflow, matmul_size_test: 7,738,391, 16,126,623 and 12,181,182 bytes.
-    ("onnx/dense_bs1.onnx", &[MODEL], Figure::Bytes, around(7_738_391.0)),
-    ("onnx/dense_bs2.onnx", &[MODEL], Figure::Bytes, around(16_126_623.0)),
-    ("onnx/dense_bs2.onnx", &[MODEL, "model.training=false"], Figure::Bytes, around(12_181_182.0)),
+    ("onnx/dense_bs1.onnx", &[MODEL], MeasuredFigure::Bytes, around(7_738_391.0)),
+    ("onnx/dense_bs2.onnx", &[MODEL], MeasuredFigure::Bytes, around(16_126_623.0)),
+    (
+        "onnx/dense_bs2.onnx",
+        &[MODEL, "model.training=false"],
+        MeasuredFigure::Bytes,
+        around(12_181_182.0),
+    ),
     // graphcore/tensorflow, rnn_test, model_cnn1: 8,213,006 cycles; the prediction is 17 % higher.
     (
         "onnx/conv1d_adam.onnx",
         &[MODEL, "model.optimizer=adam", "options.device_iterations=100"],
-        Figure::Cycles,
+        MeasuredFigure::Cycles,
         [8_213_006.0, 1.2 * 8_213_006.0],
     ),
     // graphcore/examples, Keras: 166 to 175 us a step, 219 to 226 of two replicas, 3 ms for one.
     (
         "onnx/digits.onnx",
         &[KERAS[0], KERAS[1], KERAS[2], "options.device_iterations=937"],
-        Figure::Microseconds(937),
+        MeasuredFigure::Microseconds(937),
         [166.0, 175.0],
     ),
     (
@@ -55,17 +60,22 @@ const CASES: &[Case] = &[
             "options.device_iterations=468",
             "options.replication_factor=2",
         ],
-        Figure::Microseconds(468),
+        MeasuredFigure::Microseconds(468),
         [219.0, 226.0],
     ),
     (
         "onnx/digits.onnx",
         &[KERAS[0], KERAS[1], KERAS[2], "options.device_iterations=1"],
-        Figure::Microseconds(1),
+        MeasuredFigure::Microseconds(1),
         [2_700.0, 3_300.0],
     ),
     // The same as a pipeline: 208 to 212 us a micro-batch; the prediction is 12 % lower.
-    ("specs/digits_pipeline.toml", &[KERAS[0]], Figure::Microseconds(117 * 8), [180.0, 212.0]),
+    (
+        "specs/digits_pipeline.toml",
+        &[KERAS[0]],
+        MeasuredFigure::Microseconds(117 * 8),
+        [180.0, 212.0],
+    ),
 ];
 
 const KERAS: [&str; 3] =
@@ -74,10 +84,10 @@ const KERAS: [&str; 3] =
 /// Cases of large models.
 const LARGE: &[Case] = &[
     // optimum-graphcore, introduction: 557 to 632 sequences per second; the prediction is 634.
-    ("specs/squad_train.toml", &[], Figure::SamplesPerSecond, [557.0, 650.0]),
+    ("specs/squad_train.toml", &[], MeasuredFigure::SamplesPerSecond, [557.0, 650.0]),
     // graphcore/examples, tutorial of ViT: 308 to 315 samples per second with the host, which the
     // spec does not have.
-    ("specs/vit_micro_batch_1.toml", &[], Figure::SamplesPerSecond, [315.0, 750.0]),
+    ("specs/vit_micro_batch_1.toml", &[], MeasuredFigure::SamplesPerSecond, [315.0, 750.0]),
 ];
 
 /// Bounds 10 % below and above a number.
@@ -101,14 +111,14 @@ fn cycles(file: &str, overrides: &[&str]) -> f64 {
 fn check(cases: &[Case]) {
     for (file, overrides, figure, [low, high]) in cases {
         let found = match figure {
-            Figure::Microseconds(steps) => cycles(file, overrides) / CLOCK / *steps as f64,
-            Figure::SamplesPerSecond => {
+            MeasuredFigure::Microseconds(steps) => cycles(file, overrides) / CLOCK / *steps as f64,
+            MeasuredFigure::SamplesPerSecond => {
                 let figures = figures(file, overrides);
                 let seconds = figures.cycles.expect("it fits").as_f64() / CLOCK / 1e6;
                 figures.samples as f64 / seconds
             }
-            Figure::Cycles => cycles(file, overrides),
-            Figure::Bytes => {
+            MeasuredFigure::Cycles => cycles(file, overrides),
+            MeasuredFigure::Bytes => {
                 let compiled = compile(&spec(file, overrides)).expect("compiles");
                 let mut bytes = 0;
                 for (tiles, memory) in compiled.compilation.tile_memory.iter() {

@@ -83,8 +83,8 @@ pub trait VirtualTable: Send + Sync + 'static {
     /// them that have one value.
     fn estimate(&self, bounded: &[usize], fixed: &[usize]) -> RowEstimate;
 
-    /// The rows within `bounds`, and perhaps others, in groups if `bounds` ask for them. `wanted` returns true for columns whose values
-    /// are used.
+    /// The rows within `bounds`, and perhaps others, in groups if `bounds` ask for them. `wanted`
+    /// returns true for columns whose values are used.
     ///
     /// # Errors
     /// The rows cannot be read.

@@ -235,22 +235,28 @@ impl TableCell {
     /// The order of cells in a column: text, then missing values, then numbers. Changes are ordered
     /// by size, independent of their sign.
     pub fn compare(&self, other: &Self) -> Ordering {
-        let class = |cell: &Self| match cell {
-            Self::Text(_) => 0,
-            Self::Missing => 1,
-            _ => 2,
-        };
-        class(self).cmp(&class(other)).then_with(|| {
+        self.sort_class().cmp(&other.sort_class()).then_with(|| {
             // Byte counts of large programs have more digits than a float can hold.
             match (self, other, self.whole(), other.whole()) {
                 (Self::Text(a), Self::Text(b), ..) => a.cmp(b),
                 (_, _, Some(a), Some(b)) => a.unsigned_abs().cmp(&b.unsigned_abs()),
-                _ => {
-                    let size = |cell: &Self| cell.number().map_or(0.0, f64::abs);
-                    size(self).total_cmp(&size(other))
-                }
+                _ => self.magnitude().total_cmp(&other.magnitude()),
             }
         })
+    }
+
+    /// The place of cells of a kind among the others of a column.
+    fn sort_class(&self) -> u8 {
+        match self {
+            Self::Text(_) => 0,
+            Self::Missing => 1,
+            _ => 2,
+        }
+    }
+
+    /// The number without its sign; 0 without a number.
+    fn magnitude(&self) -> f64 {
+        self.number().map_or(0.0, f64::abs)
     }
 
     /// The sum of both cells; `None` if a sum has no meaning.

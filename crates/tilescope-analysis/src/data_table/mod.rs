@@ -65,8 +65,10 @@ impl DataTable {
     #[must_use]
     pub fn with_columns(self, wanted: impl Fn(usize) -> bool) -> Self {
         let columns: Vec<usize> = (0..self.columns.len()).filter(|at| wanted(*at)).collect();
-        let row = |row: &Vec<TableCell>| columns.iter().map(|at| row[*at].clone()).collect();
-        let rows = self.rows.iter().map(row).collect();
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            rows.push(columns.iter().map(|at| row[*at].clone()).collect());
+        }
         let columns = columns.iter().map(|at| self.columns[*at].clone()).collect();
         Self { columns, rows, ..self }
     }
@@ -94,12 +96,17 @@ impl DataTable {
 
     /// The row of sums over all rows; `None` if the table has no such row.
     pub fn totals(&self) -> Option<Vec<TableCell>> {
-        let sum = |column: usize| match column {
-            0 => "Total".into(),
-            column => self.sum_of(column, &self.rows).unwrap_or_else(|| "".into()),
-        };
-        let has_sums = self.totals && !self.rows.is_empty();
-        if has_sums { Some((0..self.columns.len()).map(sum).collect()) } else { None }
+        if !self.totals || self.rows.is_empty() {
+            return None;
+        }
+        let mut totals: Vec<TableCell> = Vec::with_capacity(self.columns.len());
+        for column in 0..self.columns.len() {
+            totals.push(match column {
+                0 => "Total".into(),
+                column => self.sum_of(column, &self.rows).unwrap_or_else(|| "".into()),
+            });
+        }
+        Some(totals)
     }
 
     /// The table as CSV according to RFC 4180, with plain line ends.

@@ -126,8 +126,8 @@ pub trait RecordRows: Send {
         None
     }
 
-    /// True if a row is one of several equal ones that are not told apart.
-    fn stand_for_several(&self) -> bool {
+    /// True if a row stands for several equal ones, which have no `rowid` of their own.
+    fn stands_for_several(&self) -> bool {
         false
     }
 
@@ -370,7 +370,7 @@ impl RecordTable {
     }
 }
 
-/// The rule of tables without groups but those of their order.
+/// The rule of tables whose only groups are those of their order.
 fn no_groups(_: &[usize], _: WantedColumns) -> bool {
     false
 }

@@ -103,7 +103,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
     if bounds.columns.groups().is_empty() {
         Ok(Box::new(rows))
     } else {
-        Ok(Box::new(EqualSteps::count(rows, bounds.columns.groups())?))
+        Ok(Box::new(CountedSteps::count(rows, bounds.columns.groups())?))
     }
 }
 
@@ -139,8 +139,8 @@ impl RecordRows for StepRows {
     }
 }
 
-/// Steps without their ids, equal ones behind each other.
-struct EqualSteps {
+/// Steps without their ids. Equal ones follow each other.
+struct CountedSteps {
     programs: Arc<ProgramNodeTable>,
     /// Kinds and programs with their numbers of steps; those after the current one.
     left: std::vec::IntoIter<(ProgramKind, Option<ProgramId>, u64)>,
@@ -150,7 +150,7 @@ struct EqualSteps {
     more: u64,
 }
 
-impl EqualSteps {
+impl CountedSteps {
     /// Counts steps, and sorts them by the columns that they are grouped by.
     fn count(mut rows: StepRows, groups: &[usize]) -> Result<Self, RecordError> {
         let mut counts: BTreeMap<(ProgramKind, Option<ProgramId>), u64> = BTreeMap::new();
@@ -178,7 +178,7 @@ impl EqualSteps {
     }
 }
 
-impl RecordRows for EqualSteps {
+impl RecordRows for CountedSteps {
     fn advance(&mut self) -> Result<bool, RecordError> {
         if self.more > 0 {
             self.more -= 1;
@@ -198,7 +198,7 @@ impl RecordRows for EqualSteps {
         }
     }
 
-    fn stand_for_several(&self) -> bool {
+    fn stands_for_several(&self) -> bool {
         true
     }
 }

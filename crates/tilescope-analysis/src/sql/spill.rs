@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 pub(super) const DISK_LIMIT: u64 = 4 << 30;
 /// The time between two looks at the files.
 const LOOK: Duration = Duration::from_millis(20);
-/// What names of SQLite's temporary files begin with: `#` where the file system makes files without
-/// a name, and Linux writes their number.
+/// The first letters of the names of SQLite's temporary files. Where the file system makes files
+/// without a name, Linux writes `#` and their number.
 const NAMES: [&str; 2] = ["etilqs_", "#"];
-/// What Linux writes behind names that are gone.
+/// The text that Linux adds to removed names.
 const GONE: &str = " (deleted)";
 /// The files that the process has open, as Linux lists them.
 const OPEN_FILES: &str = "/proc/self/fd";

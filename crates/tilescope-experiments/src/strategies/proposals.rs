@@ -57,7 +57,7 @@ pub fn prove(
     let budget = SearchBudget::Simulations(1 + proposals + more);
     let mut store = TrialStore::new(runner, copy, None, budget, request.progress)?;
     let base = base_figures(&mut store)?;
-    // One trial for each core at a time: finished trials are told while others run.
+    // One trial for each core at a time: finished trials are reported while others run.
     let together = store.jobs().get();
     for _ in 0..proposals.div_ceil(together) {
         try_some(&mut found, &base, &mut store, together)?;

@@ -1,6 +1,7 @@
 //! The help pages on how IPU programs work, found by what names a mechanism.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use tilescope_analysis::insights::InsightFinding;
 
 macro_rules! page {
@@ -63,6 +64,31 @@ const OF_BLOCKS: [(&str, &[MechanismPage]); 3] = [
     ("Replicas and sync groups", &[REPLICATION, SYNC]),
 ];
 
+/// A key of a spec in a table of a page, and the value that the page is about if it is not all.
+struct ExplainedKey {
+    page: MechanismPage,
+    key: &'static str,
+    only: Option<&'static str>,
+}
+
+/// The keys that pages explain, in the order in which help lists the pages. Views ask for them on
+/// each frame.
+static EXPLAINED: LazyLock<Vec<ExplainedKey>> = LazyLock::new(|| {
+    let mut found = Vec::new();
+    for page in MECHANISMS {
+        for row in page.0.lines().filter(|line| line.starts_with('|')) {
+            for code in row.split('`').skip(1).step_by(2) {
+                let (key, only) = match code.split_once(" = ") {
+                    Some((key, only)) => (key, Some(only)),
+                    None => (code, None),
+                };
+                found.push(ExplainedKey { page, key, only });
+            }
+        }
+    }
+    found
+});
+
 impl MechanismPage {
     /// Its text, as Markdown.
     pub(crate) fn text(self) -> &'static str {
@@ -74,25 +100,12 @@ impl MechanismPage {
         self.0.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 
-    /// True if a table of the page explains a key of a spec with this value.
-    fn explains(self, key: &str, value: &str) -> bool {
-        for row in self.0.lines().filter(|line| line.starts_with('|')) {
-            for code in row.split('`').skip(1).step_by(2) {
-                let is_it = match code.split_once(" = ") {
-                    Some((known, only)) => known == key && only == value,
-                    None => code == key,
-                };
-                if is_it {
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
     /// The first page that explains a key of a spec with this value, as TOML.
     pub(crate) fn of_key(key: &str, value: &str) -> Option<Self> {
-        MECHANISMS.into_iter().find(|page| page.explains(key, value))
+        let found = EXPLAINED
+            .iter()
+            .find(|known| known.key == key && known.only.is_none_or(|only| only == value));
+        found.map(|known| known.page)
     }
 
     /// The pages that explain the keys of a spec, each once, in the order in which help lists them.

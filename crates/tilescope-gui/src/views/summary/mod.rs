@@ -56,6 +56,8 @@ struct SummaryPageData {
     notes: Vec<String>,
     warnings: Vec<String>,
     spec: Option<String>,
+    /// The help pages on the mechanisms that the spec sets.
+    mechanisms: Vec<MechanismPage>,
     files: Vec<SidecarFile>,
     /// The time at which the report was written.
     written: Option<SystemTime>,
@@ -88,6 +90,7 @@ fn facts(report: &Report) -> Result<SummaryPageData, ReportError> {
         notes: report.notes()?,
         warnings: report.warnings(),
         spec: report.spec().map(str::to_owned),
+        mechanisms: MechanismPage::of_spec(&values(report.spec().unwrap_or_default())),
         files: report.sidecar_files(),
         written: report.modified(),
         trees: JSON_FILES
@@ -221,8 +224,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
         if let Some(spec) = &facts.spec {
             self.ui(ui, "Spec", |ui, context| {
                 spec_ui(ui, spec);
-                let pages = MechanismPage::of_spec(&values(spec));
-                mechanism_links_ui(ui, context.commands, &pages);
+                mechanism_links_ui(ui, context.commands, &facts.mechanisms);
             });
         }
         for (name, lines) in &facts.trees {

@@ -314,7 +314,7 @@ impl WhatIfPanel {
         }
         ui.add_space(spacing::S);
         self.draft.folded_editor_ui(ui, ("Text of the spec", false), answers, &self.history);
-        let pages = MechanismPage::of_spec(&values(&self.draft.text));
+        let pages = MechanismPage::of_spec(&answers.values);
         mechanism_links_ui(ui, commands, &pages);
         if let (Some(measured), Some(ran)) = (&mut self.measured, &self.original) {
             ui.separator();

@@ -11,7 +11,7 @@ use super::path_index::BlockDetails;
 use super::point::{SyncPoint, SyncPointKind};
 use super::program_cycles::{ProgramCycleCounter, are_same_sums};
 use super::recorder::SyncPrograms;
-use super::replay::Comparison;
+use super::replay::SyncPointComparison;
 use super::walk::FoundStretch;
 use crate::error::ReportError;
 use crate::schema::PATH_INDEX;
@@ -25,7 +25,7 @@ const MAX_DESCRIPTIONS: usize = 100;
 pub(crate) struct PathCheck(Result<PathChecks, ReportError>);
 
 struct PathChecks {
-    points: Comparison,
+    points: SyncPointComparison,
     path: Option<PathWalk>,
 }
 
@@ -72,7 +72,7 @@ impl PathChecks {
         let walked = store.walk_points(|points| {
             is_recorded = is_recorded || points.iter().any(is_hand_over);
         });
-        let points = Comparison::new(store.clone(), syncs, is_recorded)?;
+        let points = SyncPointComparison::new(store.clone(), syncs, is_recorded)?;
         let path = store.path_index()?.map(|index| {
             let is_walked = walked.map(|walked| walked == *index);
             PathWalk::new(CriticalPath::new(store.clone(), index), is_walked)

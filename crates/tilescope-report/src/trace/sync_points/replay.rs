@@ -139,7 +139,7 @@ pub(crate) fn make(
 
 /// Compares the sync points of a trace, and the work beside compute tiles, with those derived from
 /// its steps, which are passed in the order of the program.
-pub(super) struct Comparison {
+pub(super) struct SyncPointComparison {
     store: Arc<TraceStore>,
     replay: Replay,
     places: LanePlaces,
@@ -156,7 +156,7 @@ pub(super) struct Comparison {
     wrong: Option<String>,
 }
 
-impl Comparison {
+impl SyncPointComparison {
     /// A comparison with the points of a run whose hand-overs were recorded, or have to be inferred.
     pub(super) fn new(
         store: Arc<TraceStore>,

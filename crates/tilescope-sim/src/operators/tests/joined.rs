@@ -1,10 +1,9 @@
 //! Concatenations as views: blocks that join what each of their layers makes, as in DenseNet.
 
 use super::check_lowering;
-use crate::graph::{GraphBuilder, MemoryOwners, ModelGraph, TrainingConfig};
-use crate::operators::{
-    ActivationOp, ConcatOp, ConvOp, CrossEntropyOp, Optimizer, OutputAlias, ReshapeOp,
-};
+use super::shuffle::trained_as_classes;
+use crate::graph::{GraphBuilder, MemoryOwners, ModelGraph};
+use crate::operators::{ActivationOp, ConcatOp, ConvOp, OutputAlias};
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use proptest::prelude::*;
 use tilescope_test_tiers::cases;
@@ -28,15 +27,7 @@ fn dense_block([batch, channels, growth, side, layers]: [u64; 5]) -> ModelGraph 
             .apply(&format!("{layer}/joined"), ConcatOp { axis: 1 }, &made)
             .expect("equal fields");
     }
-    let shape = vec![batch, (channels + layers * growth) * side * side];
-    let rows = graph.apply("rows", ReshapeOp { shape }, &[joined]).expect("as many elements");
-    let labels = TensorInfo::new([batch], DType::Int);
-    let labels = graph.tensor("labels", labels, TensorRole::Input);
-    let loss = graph.apply("loss", CrossEntropyOp, &[rows, labels]).expect("labels fit");
-    graph.loss(loss);
-    let training =
-        TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
-    graph.finish().train(training).expect("has gradients").with_joined_views()
+    trained_as_classes(graph, joined, [batch, (channels + layers * growth) * side * side])
 }
 
 proptest! {

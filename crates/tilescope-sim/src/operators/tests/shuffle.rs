@@ -34,8 +34,16 @@ fn shuffled([batch, groups, of_group, side]: [u64; 4]) -> ModelGraph {
         let whole = vec![batch, channels, side, side];
         x = reshaped(&mut graph, &format!("{unit}/shuffled"), whole, x);
     }
-    let rows = vec![batch, channels * side * side];
-    let rows = reshaped(&mut graph, "rows", rows, x);
+    trained_as_classes(graph, x, [batch, channels * side * side])
+}
+
+/// The graph in training, with the values of each sample in a field as those of its classes.
+pub(super) fn trained_as_classes(
+    mut graph: GraphBuilder,
+    field: TensorId,
+    [batch, classes]: [u64; 2],
+) -> ModelGraph {
+    let rows = reshaped(&mut graph, "rows", vec![batch, classes], field);
     let labels = TensorInfo::new([batch], DType::Int);
     let labels = graph.tensor("labels", labels, TensorRole::Input);
     let loss = graph.apply("loss", CrossEntropyOp, &[rows, labels]).expect("labels fit");
