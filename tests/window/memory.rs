@@ -14,7 +14,7 @@ const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
 const MEASURED: &str = "TILESCOPE_TEST_MEMORY";
 /// The least share of its memory that a closed report gives back, in percent. What the window
 /// allocates for good with its first large report counts as left.
-const LEAST_GIVEN_BACK: u64 = 20;
+const LEAST_GIVEN_BACK: u64 = 80;
 /// The least that the report has to take.
 const LEAST_TAKEN: u64 = 120 << 20;
 

@@ -19,6 +19,8 @@ use tilescope_report::Report;
 const LONGEST_USE: Duration = Duration::from_secs(10);
 /// The time between two looks at whether they have ended.
 const USE_POLL: Duration = Duration::from_millis(20);
+/// The longest time that dropping a report is expected to take.
+const LONGEST_DROP: Duration = Duration::from_millis(500);
 
 /// The tabs, one for each report and comparison. A tab owns its state.
 #[derive(Default)]
@@ -189,10 +191,10 @@ impl Workspace {
     pub(super) fn close_tab(&mut self, at: usize) {
         let was_shown = self.tabs.shown_index() == Some(at);
         let Some(closed) = self.tabs.close(at) else { return };
-        give_back_memory_of(&closed);
         if was_shown && self.tabs.shown().is_none() {
-            self.home_selection = closed.tab.selection;
+            self.home_selection = closed.tab.selection.clone();
         }
+        give_back_memory_of(closed);
     }
 
     pub(super) fn close_shown_tab(&mut self) {
@@ -276,17 +278,21 @@ fn look_after(page: &mut ReportPage, (watch_files, check_reports): (bool, bool))
     }
 }
 
-/// Gives the memory of a closed page back to the system as soon as nothing reads its reports any
-/// more. The allocator would keep it for later.
-fn give_back_memory_of(closed: &ReportPage) {
+/// Drops a closed page, and gives its memory back to the system as soon as nothing reads its reports
+/// any more. The allocator would keep it for later.
+fn give_back_memory_of(closed: ReportPage) {
     let mut reports = vec![Arc::downgrade(&closed.opened().report)];
     reports.extend(closed.compared.as_ref().map(|with| Arc::downgrade(&with.target.report)));
+    // Otherwise the thread might give back what it has before the views are dropped.
+    drop(closed);
     let wait_and_give_back = move || {
         let end = Instant::now() + LONGEST_USE;
         let is_read = |report: &Weak<Report>| report.strong_count() > 0;
         while reports.iter().any(is_read) && Instant::now() < end {
             std::thread::sleep(USE_POLL);
         }
+        // The count is 0 before the report is dropped, which another thread may be doing now.
+        std::thread::sleep(LONGEST_DROP);
         tilescope_heap::give_back();
     };
     // Without a thread the memory stays, which is no reason to fail.
