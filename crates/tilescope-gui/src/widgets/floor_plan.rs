@@ -8,8 +8,8 @@ use super::{ALL_ARROWS, focus_ui, keeps_arrows, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{
-    Color32, ColorImage, FontId, Key, Pos2, Rect, Response, RichText, Sense, Stroke, StrokeKind,
-    TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
+    Color32, ColorImage, FontId, Key, Pos2, Rect, Response, RichText, ScrollArea, Sense, Stroke,
+    StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
@@ -21,6 +21,11 @@ const NAME: f32 = 16.0;
 const GAP: f32 = 10.0;
 /// The smallest and largest ratio of a tile's height to its width.
 const STRETCH: (f32, f32) = (0.35, 1.4);
+/// The smallest width and height of a chip. If more chips than fit at this size are to be shown,
+/// they scroll.
+const LEAST_CHIP: egui::Vec2 = egui::Vec2::new(32.0, 12.0);
+/// The width of chips that scroll, if there is room.
+const SCROLLED_CHIP: f32 = 48.0;
 
 #[derive(Clone, Copy)]
 pub(crate) struct FloorPlanValues<'a> {
@@ -75,7 +80,8 @@ struct FloorPlanLayout {
 }
 
 impl FloorPlanLayout {
-    /// The layout whose number of chips per row makes them largest.
+    /// The layout whose number of chips per row makes them largest. If they do not fit, it extends
+    /// below the rectangle.
     fn of(plan: ChipFloorPlan, rect: Rect) -> Self {
         let columns = plan.columns_per_ipu().max(1) as f32;
         let rows = plan.rows as f32;
@@ -98,7 +104,25 @@ impl FloorPlanLayout {
         let per_row =
             // Among equal sizes, the one with more chips per row wins.
             (1..=chips).max_by(|a, b| measure_area(a).total_cmp(&measure_area(b)).then(a.cmp(b))).unwrap_or(1);
-        Self { plan, rect, per_row, chip: size(per_row) }
+        let chip = size(per_row);
+        if chip.x < LEAST_CHIP.x || chip.y < LEAST_CHIP.y {
+            return Self::scrolled(plan, rect);
+        }
+        Self { plan, rect, per_row, chip }
+    }
+
+    /// The layout of chips with square tiles in as many lines as they need.
+    fn scrolled(plan: ChipFloorPlan, rect: Rect) -> Self {
+        let width = SCROLLED_CHIP.min(rect.width()).max(1.0);
+        let height = width / plan.columns_per_ipu().max(1) as f32 * plan.rows as f32;
+        let per_row = ((rect.width() + GAP) / (width + GAP)).floor().max(1.0) as usize;
+        Self { plan, rect, per_row, chip: vec2(width, height.max(1.0)) }
+    }
+
+    /// The height of all lines.
+    fn height(&self) -> f32 {
+        let lines = (self.plan.ipus as usize).div_ceil(self.per_row) as f32;
+        lines * (self.chip.y + NAME + GAP)
     }
 
     fn chip(&self, ipu: IpuId) -> Rect {
@@ -179,20 +203,45 @@ impl FloorPlanWidget {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        (target, chosen): (&Target, &[TileId]),
+        on: (&Target, &[TileId]),
         shown: FloorPlanValues<'_>,
     ) -> Option<TileClick> {
-        let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
+        let room = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
+        let places = FloorPlanLayout::of(ChipFloorPlan::from_target(on.0), room);
+        let height = places.height();
+        if height <= room.height() + 1.0 {
+            return self.chips_ui(ui, on, shown, places);
+        }
+        let scroll = ScrollArea::vertical().id_salt("chips").auto_shrink(false);
+        let shown = scroll.show(ui, |ui| {
+            let corner = ui.max_rect().min + vec2(12.0, 4.0);
+            let rect = Rect::from_min_size(corner, vec2(room.width(), height));
+            self.chips_ui(ui, on, shown, FloorPlanLayout { rect, ..places })
+        });
+        shown.inner
+    }
+
+    fn chips_ui(
+        &mut self,
+        ui: &mut Ui,
+        (target, chosen): (&Target, &[TileId]),
+        shown: FloorPlanValues<'_>,
+        places: FloorPlanLayout,
+    ) -> Option<TileClick> {
+        let plan = places.plan;
+        let rect = places.rect;
         let response = ui.allocate_rect(rect, Sense::click());
         let palette = ThemePalette::for_ui(ui);
-        let plan = ChipFloorPlan::from_target(target);
-        let places = FloorPlanLayout::of(plan, rect);
         self.draw(ui, plan, shown, palette);
         let painter = ui.painter_at(rect.expand(2.0));
+        let visible = painter.clip_rect();
         let (_, _, chips) = self.chips.as_ref()?;
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
         for (ipu, texture) in IpuId(0).onwards().zip(chips) {
             let chip = places.chip(ipu);
+            if !visible.intersects(chip.expand(NAME)) {
+                continue;
+            }
             painter.image(texture.id(), chip, whole, Color32::WHITE);
             let line = Stroke::new(1.0, palette.outline);
             painter.rect_stroke(chip, 0.0, line, StrokeKind::Outside);
@@ -220,6 +269,9 @@ impl FloorPlanWidget {
             tile_ui(&response, target, shown, tile);
         }
         let by_key = arrows(ui, &response, plan, chosen.last());
+        if let Some(TileClick { tile, .. }) = by_key {
+            ui.scroll_to_rect(places.tile(tile), None);
+        }
         let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
         if response.clicked()
             && let Some(at) = response.interact_pointer_pos()
@@ -246,6 +298,9 @@ impl FloorPlanWidget {
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(words.all.as_str()));
         for (ipu, column, name, value) in &words.parts {
             let chip = places.chip(*ipu);
+            if !ui.clip_rect().intersects(chip) {
+                continue;
+            }
             let width = chip.width() / places.plan.columns_per_ipu().max(1) as f32;
             let rect = match column {
                 Some(column) => Rect::from_min_size(
@@ -366,6 +421,23 @@ mod tests {
                 let cell = places.tile(tile);
                 assert!(rect.contains_rect(cell.shrink(0.01)), "{tile} {cell:?}");
                 assert_eq!(places.tile_at(cell.center()), Some(tile));
+            }
+        }
+    }
+
+    #[test]
+    fn chips_stay_large_enough_to_see() {
+        for ipus in [1, 3, 17, 64, 65, 256, 1000, 1024] {
+            let target = ReportBuilder::new(ipus, 1472).parts.target;
+            for size in [vec2(780.0, 320.0), vec2(1900.0, 900.0), vec2(200.0, 90.0)] {
+                let rect = Rect::from_min_size(pos2(30.0, 20.0), size);
+                let places = FloorPlanLayout::of(ChipFloorPlan::from_target(&target), rect);
+                let least = LEAST_CHIP.min(size);
+                let chip = places.chip;
+                assert!(chip.x >= least.x && chip.y >= least.y, "{ipus} chips of {chip:?}");
+                let last = places.chip(IpuId(ipus - 1));
+                let all = Rect::from_min_size(rect.min, vec2(size.x, places.height()));
+                assert!(all.expand(0.01).contains_rect(last), "{ipus} chips end at {last:?}");
             }
         }
     }

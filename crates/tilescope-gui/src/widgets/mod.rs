@@ -326,6 +326,15 @@ pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
     });
 }
 
+/// A note above a list that some of its rows are missing.
+pub(crate) fn cut_list_ui(ui: &mut Ui, sentence: String) {
+    let colour = ThemePalette::for_ui(ui).warning;
+    ui.horizontal_wrapped(|ui| {
+        ui.add_space(spacing::M);
+        ui.label(RichText::new(sentence).color(colour));
+    });
+}
+
 /// An error message, over several lines if needed.
 pub(crate) fn error_ui(ui: &mut Ui, words: impl Into<String>) {
     let colour = ThemePalette::for_ui(ui).error;

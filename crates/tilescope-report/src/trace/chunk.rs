@@ -23,7 +23,9 @@
 
 use super::answers::FixedPointBalance;
 use super::equal_steps::EqualSteps;
-use super::step_predictor::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPredictor};
+use super::step_predictor::{
+    NO_EXPECTATION, PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPredictor,
+};
 use super::step_record::{StepClass, StepRecord, StepRecordDetails};
 use crate::codec::{VarintReader, apply_zigzag_difference, difference, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
@@ -290,13 +292,16 @@ pub(super) fn decode(
 /// their facts are looked at once.
 pub(super) struct StepTally<'a> {
     expected: &'a StepPredictor,
-    /// By index of the expectation.
-    counts: Vec<u64>,
+    jumps: &'a [Vec<u32>],
+    /// By level and index of an expectation: how often as many steps as a jump of this level skips
+    /// followed it as expected.
+    counts: Vec<Vec<u64>>,
 }
 
 impl<'a> StepTally<'a> {
     pub(super) fn new(expected: &'a StepPredictor) -> Self {
-        Self { expected, counts: vec![0; expected.len()] }
+        let jumps = expected.jumps();
+        Self { expected, jumps, counts: vec![vec![0; expected.len()]; jumps.len()] }
     }
 
     /// Adds a chunk, if the blob is sound and has exactly `count` steps. Passes on those that are
@@ -310,13 +315,15 @@ impl<'a> StepTally<'a> {
         let raw = unpack(blob, MAX_BLOB_BYTES)?;
         let (mut reading, _) = ChunkColumnReader::new(&raw, count)?;
         let mut current = None;
-        for &differs in reading.unexpected {
-            if differs == 0 {
-                let follower = self.expected.follower(current)?;
-                *self.counts.get_mut(follower as usize)? += 1;
-                current = Some(follower);
-                continue;
+        let mut rest = reading.unexpected;
+        loop {
+            let run = count_leading_zeros(rest);
+            if run > 0 {
+                current = Some(self.add_run(current?, run)?);
             }
+            rest = rest.get(run..)?;
+            let Some((&differs, others)) = rest.split_first() else { break };
+            rest = others;
             let program = if differs & 1 == 0 {
                 current = Some(self.expected.follower(current)?);
                 None
@@ -334,13 +341,52 @@ impl<'a> StepTally<'a> {
         if reading.is_done() { Some(()) } else { None }
     }
 
+    /// Adds some steps that follow `current` as expected. Returns the expectation of the last one.
+    fn add_run(&mut self, mut current: u32, mut steps: usize) -> Option<u32> {
+        let top = self.jumps.len().checked_sub(1)?;
+        while steps > 0 {
+            let level = (steps.ilog2() as usize).min(top);
+            *self.counts.get_mut(level)?.get_mut(current as usize)? += 1;
+            current = *self.jumps.get(level)?.get(current as usize)?;
+            steps -= 1 << level;
+        }
+        if current == NO_EXPECTATION { None } else { Some(current) }
+    }
+
     /// Passes on the steps that are as expected.
-    pub(super) fn finish(self, each: &mut dyn FnMut(&EqualSteps)) -> Option<()> {
-        for (index, times) in (0u32..).zip(self.counts).filter(|(_, times)| *times > 0) {
+    pub(super) fn finish(mut self, each: &mut dyn FnMut(&EqualSteps)) -> Option<()> {
+        // A jump is two jumps of the level below.
+        while self.counts.len() > 1 {
+            let counts = self.counts.pop()?;
+            let jumps = self.jumps.get(self.counts.len() - 1)?;
+            let lower = self.counts.last_mut()?;
+            for ((at, times), &jump) in counts.into_iter().enumerate().zip(jumps) {
+                if times > 0 {
+                    *lower.get_mut(at)? += times;
+                    *lower.get_mut(jump as usize)? += times;
+                }
+            }
+        }
+        // A jump of the lowest level is a single step.
+        let mut steps = vec![0; self.expected.len()];
+        for (times, &follower) in self.counts.first()?.iter().zip(self.jumps.first()?) {
+            if *times > 0 {
+                *steps.get_mut(follower as usize)? += times;
+            }
+        }
+        for (index, times) in (0u32..).zip(steps).filter(|(_, times)| *times > 0) {
             each(&equal_steps(&self.expected.predicted_fields(Some(index)), times)?);
         }
         Some(())
     }
+}
+
+/// The number of zeros at the start of some bytes.
+fn count_leading_zeros(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks::<16>();
+    let whole = words.iter().take_while(|word| u128::from_ne_bytes(**word) == 0).count() * 16;
+    let rest = bytes.get(whole..).unwrap_or_default();
+    whole + rest.iter().take_while(|byte| **byte == 0).count()
 }
 
 /// Steps with these facts; `None` if no step can have them.
@@ -362,15 +408,20 @@ pub(super) fn decode_details(
     for (record, &differs) in records.iter().zip(reading.unexpected) {
         // Programs are known from the chunk by now. Most follow as expected and need no search.
         let program = program_fact(record);
-        let follower = expected.follower(current);
-        let mut facts = expected.predicted_fields(follower);
-        current = follower;
-        if follower.is_none() || facts[PROGRAM_FIELD] != program {
-            current = expected.find(program);
-            facts = expected.predicted_fields(current);
+        let follower = expected.entry_after(current);
+        current = match follower {
+            Some(entry) if entry.facts[PROGRAM_FIELD] == program => follower,
+            _ => expected.entry_of(program),
+        };
+        // Most are as expected, and copy no facts.
+        let mut changed = [0; STEP_FIELD_COUNT];
+        let mut facts = current.map_or(&changed, |entry| &entry.facts);
+        if differs != 0 {
+            changed = *facts;
+            reading.apply_differences(differs, &mut changed, DETAIL_FIELDS)?;
+            facts = &changed;
         }
-        reading.apply_differences(differs, &mut facts, DETAIL_FIELDS)?;
-        let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
+        let [.., from_spread, to_spread, active_tiles, balance_bits] = *facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;
         // Views sort and sum these shares; a NaN from the file would spread.
         if !f32::from_bits(balance_bits).is_finite() {

@@ -543,7 +543,7 @@ impl<'a> TraceLane<'a> {
 
     /// The chunk with a step, for callers that read adjacent parts of a lane.
     pub(super) fn held_chunk(&self, position: u64) -> Result<HeldChunk, ReportError> {
-        self.chunk_of(position).map(HeldChunk)
+        self.chunk_of(position).map(HeldChunk::new)
     }
 
     /// The chunk with the steps at a cycle, if it is near this one; another one otherwise.
@@ -553,8 +553,8 @@ impl<'a> TraceLane<'a> {
         cycle: Cycles,
     ) -> Result<HeldChunk, ReportError> {
         for _ in 0..MOST_CHUNKS_AHEAD {
-            let next = end_of_chunk(chunk.0.first);
-            let is_behind = chunk.0.items.last().is_some_and(|last| last.range.end <= cycle);
+            let next = end_of_chunk(chunk.piece.first);
+            let is_behind = chunk.piece.items.last().is_some_and(|last| last.range.end <= cycle);
             if !is_behind || next >= self.info().steps {
                 break;
             }

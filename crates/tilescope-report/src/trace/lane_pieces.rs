@@ -61,40 +61,93 @@ pub(super) struct Piece<T> {
     pub(super) items: Arc<Vec<T>>,
 }
 
-/// Consecutive steps of a lane, decoded.
+/// Consecutive steps of a lane, decoded. Windows mostly follow each other, so that each search
+/// begins where the last one ended.
 #[derive(Clone)]
-pub(super) struct HeldChunk(pub(super) Piece<StepRecord>);
+pub(super) struct HeldChunk {
+    pub(super) piece: Piece<StepRecord>,
+    /// Index of the last step that was found.
+    near: usize,
+}
 
 impl HeldChunk {
+    pub(super) fn new(piece: Piece<StepRecord>) -> Self {
+        Self { piece, near: 0 }
+    }
+
     /// The steps that touch `window`, with the position of the first, as [`TraceLane::touching`]
     /// finds them; `None` if some may be outside of the chunk.
-    pub(super) fn touching(&self, window: CycleRange) -> Option<(u64, &[StepRecord])> {
-        let steps = &self.0.items;
+    pub(super) fn touching(&mut self, window: CycleRange) -> Option<(u64, &[StepRecord])> {
+        let steps = &self.piece.items;
         // A step of no cycles before the chunk touches a window that begins with the chunk.
         let begins_before = steps.first()?.range.start < window.start;
         if window.is_empty() || !begins_before || steps.last()?.range.start < window.end {
             return None;
         }
         let first = self.count_before(window);
-        let end = steps.partition_point(|step| step.range.start < window.end);
-        Some((self.0.first + first as u64, steps.get(first..end.max(first))?))
+        let end = partition_point_near(steps, first, |step| step.range.start < window.end);
+        self.near = end.saturating_sub(1);
+        Some((self.piece.first + first as u64, self.piece.items.get(first..end.max(first))?))
     }
 
     /// The position of the first step that touches `window`, if it is in the chunk.
     pub(super) fn first_touching(&self, window: CycleRange) -> Option<u64> {
-        let steps = &self.0.items;
+        let steps = &self.piece.items;
         let begins_before = steps.first()?.range.start < window.start;
         let first = self.count_before(window);
-        if begins_before && first < steps.len() { Some(self.0.first + first as u64) } else { None }
+        if begins_before && first < steps.len() {
+            Some(self.piece.first + first as u64)
+        } else {
+            None
+        }
     }
 
     /// Number of steps of the chunk before those that touch `window`.
     fn count_before(&self, window: CycleRange) -> usize {
-        self.0.items.partition_point(|step| hit_range(step.range).end <= window.start)
+        let is_before = |step: &StepRecord| hit_range(step.range).end <= window.start;
+        partition_point_near(&self.piece.items, self.near, is_before)
     }
+}
+
+/// The number of items at the start of a sorted list for which `holds`, searched from an index on
+/// with growing strides: a binary search would read items all over the list.
+fn partition_point_near<T>(items: &[T], near: usize, holds: impl Fn(&T) -> bool) -> usize {
+    if !items.get(near).is_some_and(&holds) {
+        let before = items.get(..near).unwrap_or(items);
+        return before.partition_point(holds);
+    }
+    let mut known = near;
+    let mut stride = 1;
+    while items.get(known + stride).is_some_and(&holds) {
+        known += stride;
+        stride *= 2;
+    }
+    let rest = items.get(known + 1..items.len().min(known + stride)).unwrap_or_default();
+    known + 1 + rest.partition_point(holds)
 }
 
 /// The cycles at which a window touches a step.
 pub(super) fn hit_range(range: CycleRange) -> CycleRange {
     CycleRange::new(range.start, range.end.max(range.start + Cycles(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(250)))]
+        #[test]
+        fn a_search_from_an_index_finds_what_a_search_of_the_list_finds(
+            mut items in prop::collection::vec(0u32..50, 0..80),
+            near in 0usize..90,
+            limit in 0u32..52,
+        ) {
+            items.sort_unstable();
+            let found = partition_point_near(&items, near, |item| *item < limit);
+            prop_assert_eq!(found, items.partition_point(|item| *item < limit));
+        }
+    }
 }

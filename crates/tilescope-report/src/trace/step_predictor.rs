@@ -5,6 +5,7 @@
 
 use crate::codec::{VarintReader, pack, unpack, write_varint};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// The most programs of a lane with expectations.
 const MAX_EXPECTATIONS: usize = 1 << 16;
@@ -13,6 +14,13 @@ pub(super) const STEP_FIELD_COUNT: usize = 12;
 /// The fact by which expectations are found: the program.
 pub(super) const PROGRAM_FIELD: usize = 0;
 const MAX_EXPECTATION_BYTES: usize = MAX_EXPECTATIONS * 10 * (STEP_FIELD_COUNT + 1) + 16;
+
+/// Stands for an expectation that does not exist in [`StepPredictor::jumps`].
+pub(super) const NO_EXPECTATION: u32 = u32::MAX;
+/// Number of levels of jumps: the highest skips as many steps as a chunk has.
+const JUMP_LEVELS: usize = 13;
+/// The most jumps of a lane that are kept. With more programs there are fewer levels.
+const MAX_JUMPS: usize = 1 << 16;
 
 /// Facts about a step, relative to the step before it on the lane: see `chunk`.
 pub(super) type StepFields = [u64; STEP_FIELD_COUNT];
@@ -30,6 +38,7 @@ pub(super) struct StepPrediction {
 pub(super) struct StepPredictor {
     entries: Vec<StepPrediction>,
     by_program: HashMap<u64, u32>,
+    jumps: OnceLock<Vec<Vec<u32>>>,
 }
 
 impl StepPredictor {
@@ -99,6 +108,23 @@ impl StepPredictor {
         self.by_program.get(&program).copied()
     }
 
+    /// By level and expectation: the one that is reached when 2^level steps follow as expected, or
+    /// [`NO_EXPECTATION`]. There is at least one level. No expectation is learnt after the first
+    /// call.
+    pub(super) fn jumps(&self) -> &[Vec<u32>] {
+        self.jumps.get_or_init(|| {
+            let next = |entry: &StepPrediction| entry.next.unwrap_or(NO_EXPECTATION);
+            let mut levels: Vec<Vec<u32>> = vec![self.entries.iter().map(next).collect()];
+            let most = (MAX_JUMPS / self.entries.len().max(1)).clamp(1, JUMP_LEVELS);
+            while let Some(below) = levels.last().filter(|_| levels.len() < most) {
+                let double = |&jump: &u32| below.get(jump as usize).copied();
+                let level = below.iter().map(|jump| double(jump).unwrap_or(NO_EXPECTATION));
+                levels.push(level.collect());
+            }
+            levels
+        })
+    }
+
     /// Records `next` as the follower of `current`, unless another one was seen there first.
     fn follow(&mut self, current: Option<u32>, next: Option<u32>) {
         let entry = current.and_then(|index| self.entries.get_mut(index as usize));
@@ -109,9 +135,9 @@ impl StepPredictor {
         }
     }
 
-    /// Size in memory, decoded.
+    /// Size in memory, decoded, with jumps.
     pub(super) fn bytes(&self) -> usize {
-        self.entries.len() * (size_of::<StepPrediction>() + 32)
+        self.entries.len() * (size_of::<StepPrediction>() + 32 + JUMP_LEVELS * size_of::<u32>())
     }
 
     /// All expectations as a blob.
@@ -138,7 +164,7 @@ impl StepPredictor {
         }
         let entries = Vec::with_capacity(count);
         let by_program = HashMap::with_capacity(count);
-        let mut expected = Self { entries, by_program };
+        let mut expected = Self { entries, by_program, jumps: OnceLock::new() };
         for index in (0u32..).take(count) {
             let mut facts = [0; STEP_FIELD_COUNT];
             for fact in &mut facts {

@@ -7,7 +7,7 @@ use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, Versioned};
 use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
-use crate::widgets::{focus_ui, hint_ui, region_ui};
+use crate::widgets::{cut_list_ui, focus_ui, hint_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
@@ -92,7 +92,9 @@ impl MemoryTables {
         // The table of another tab must not stand in.
         let clicked = listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| {
             if listed.truncated {
-                cut_ui(ui);
+                let most = grouped(memory::MAX_VARIABLES as u64);
+                let rest = "select tiles to see all of theirs";
+                cut_list_ui(ui, format!("Only the first {most} are listed; {rest}."));
             }
             let hint =
                 ["Filter variables", "Filter vertices", "Filter exchanges", "Filter compute sets"]
@@ -154,16 +156,6 @@ impl MemoryTables {
             });
         });
     }
-}
-
-/// A note that the list is truncated.
-fn cut_ui(ui: &mut Ui) {
-    let most = grouped(memory::MAX_VARIABLES as u64);
-    let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
-    ui.horizontal(|ui| {
-        ui.add_space(spacing::M);
-        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
-    });
 }
 
 /// Shows the table of variables. Returns the clicked one, and true if it is added.

@@ -47,12 +47,14 @@ pub(super) fn critical_path_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
 }
 
-/// The visible lanes, in their own order.
+/// The visible lanes: all of them in their own order, or those with most of the path.
 fn lanes(run: &ExecutionSummary) -> Vec<&IpuSlack> {
     let mut places: Vec<usize> = (0..run.slack.len()).collect();
     places.sort_by_key(|at| std::cmp::Reverse(run.slack[*at].path_cycles));
+    if places.len() <= MAX_LANES {
+        places.sort_unstable();
+    }
     places.truncate(MAX_LANES);
-    places.sort_unstable();
     places.into_iter().map(|at| &run.slack[at]).collect()
 }
 

@@ -20,7 +20,7 @@ use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{central_ui, empty_state_ui, hint_ui, tables_height, tabs_ui};
+use crate::widgets::{central_ui, cut_list_ui, empty_state_ui, hint_ui, tables_height, tabs_ui};
 use egui::{Frame, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -276,8 +276,7 @@ impl TileMappingView {
     ) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
-            let text = format!("Only the first {most} variables are listed; more may be mapped.");
-            ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
+            cut_list_ui(ui, format!("Sums cover the first {most} variables only; there are more."));
         }
         let wanted = self.subject_in(listed);
         let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);

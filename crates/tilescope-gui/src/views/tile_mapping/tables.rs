@@ -1,10 +1,9 @@
 //! The tables below the floor plan: regions, vertices, rearrangements.
 
-use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::hint_ui;
 use crate::widgets::table::TableState;
-use egui::{RichText, Ui};
+use crate::widgets::{cut_list_ui, hint_ui};
+use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -64,8 +63,8 @@ impl TileMappingTables {
             return hint_ui(ui, empty_table_text(tab));
         }
         if tab == TileMappingTab::Regions && mapping.truncated {
-            let text = format!("Only the first {} are listed.", grouped(MAX_REGIONS as u64));
-            ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
+            let most = grouped(MAX_REGIONS as u64);
+            cut_list_ui(ui, format!("Only the first {most} regions are listed."));
         }
         let chosen = match tab {
             TileMappingTab::Rearrangements => self.rearrangement(mapping).map(|(at, _)| at),

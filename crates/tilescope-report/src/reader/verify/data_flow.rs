@@ -256,8 +256,11 @@ impl<'a> DataFlowCheck<'a> {
                 is_first
             });
             self.joint_step(&parts);
-            parts = later;
+            parts.clear();
+            parts.append(&mut later);
         }
+        // Its memory is reused.
+        self.joint = parts;
     }
 
     /// Checks a step of several IPUs, given by class of replicas and IPU.

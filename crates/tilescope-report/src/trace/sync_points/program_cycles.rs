@@ -162,11 +162,13 @@ impl ProgramCycleCounter {
             self.held.resize(lane + 1, None);
         }
         let held = self.held.get_mut(lane).and_then(Option::take);
-        let held = held.map(|chunk| of.chunk_towards(chunk, range.start)).transpose()?;
-        if let Some((first, steps)) = held.as_ref().and_then(|chunk| chunk.touching(range)) {
+        let mut held = held.map(|chunk| of.chunk_towards(chunk, range.start)).transpose()?;
+        if let Some((first, steps)) = held.as_mut().and_then(|chunk| chunk.touching(range)) {
             for (at, record) in (first..).zip(steps) {
                 self.step(lane, at, record, range, &mut counted);
             }
+            counted.last =
+                (first + steps.len() as u64).checked_sub(1).filter(|_| !steps.is_empty());
             self.hold(lane, held);
             return Ok(counted);
         }
@@ -176,6 +178,7 @@ impl ProgramCycleCounter {
         };
         if let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) {
             self.hold(lane, Some(of.held_chunk(last)?));
+            counted.last = Some(last);
         }
         let first = positions.start;
         let end = positions.end;
@@ -222,14 +225,20 @@ impl ProgramCycleCounter {
             .sums
             .get(next)
             .is_some_and(|sum| (sum.lane, sum.program, sum.class) == (lane, program, class));
-        let place = if as_before { next } else { self.place(lane, program, class, position) };
+        if as_before {
+            self.last = next;
+        } else {
+            let place = self.place(lane, program, class, position);
+            self.follow(place);
+        }
         let cycles = record.range.intersection(range).length();
-        self.add_to(place, 1, cycles);
-        if let Some(sum) = self.sums.get_mut(place).filter(|sum| cycles > sum.longest) {
+        counted.add(class.activity(), cycles);
+        let Some(sum) = self.sums.get_mut(self.last) else { return };
+        sum.steps += 1;
+        sum.cycles = sum.cycles.saturating_add(cycles);
+        if cycles > sum.longest {
             (sum.longest, sum.position) = (cycles, position);
         }
-        counted.add(class.activity(), cycles);
-        counted.last = counted.last.max(Some(position));
     }
 
     fn place(
@@ -251,11 +260,16 @@ impl ProgramCycleCounter {
         place
     }
 
-    fn add_to(&mut self, place: usize, steps: u64, cycles: Cycles) {
+    /// Records that a sum is incremented next.
+    fn follow(&mut self, place: usize) {
         if let Some(follower) = self.followers.get_mut(self.last) {
             *follower = place;
         }
         self.last = place;
+    }
+
+    fn add_to(&mut self, place: usize, steps: u64, cycles: Cycles) {
+        self.follow(place);
         if let Some(sum) = self.sums.get_mut(place) {
             sum.steps += steps;
             sum.cycles = sum.cycles.saturating_add(cycles);

@@ -330,10 +330,10 @@ impl SyncPointRecorder {
         for (lane, record) in &shared {
             self.go_on(*lane, record);
         }
-        let groups: Vec<usize> = shared.chunk_by(|a, b| self.meet(a, b)).map(<[_]>::len).collect();
         let mut rest = shared.as_slice();
-        for length in groups {
-            let (group, others) = rest.split_at(length);
+        while !rest.is_empty() {
+            let first = rest.chunk_by(|a, b| self.meet(a, b)).next().map_or(0, <[_]>::len);
+            let (group, others) = rest.split_at(first);
             self.join(group);
             rest = others;
         }
