@@ -323,7 +323,7 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
         _ => String::new(),
     };
     let depths = listed(depths.iter().copied());
-    Some(format!("Activation FIFOs of the stages hold {depths} micro-batches{how}"))
+    Some(format!("The stashes of the stages hold {depths} micro-batches{how}"))
 }
 
 fn listed(numbers: impl Iterator<Item = u64>) -> String {
