@@ -66,10 +66,10 @@ fn levers(spec: &Spec, space: &TuneSpace) -> Vec<FitLever> {
     found
 }
 
-fn fit_move(changes: SpecChanges, sentence: String, price: &str) -> TuneMove {
+fn fit_move(changes: SpecChanges, sentence: String, cost: &str) -> TuneMove {
     let mut moved = TuneMove::of("smallest_fit", changes, sentence);
     for reason in &mut moved.reasons {
-        price.clone_into(&mut reason.price);
+        cost.clone_into(&mut reason.cost);
     }
     moved
 }
@@ -170,7 +170,7 @@ fn precision(spec: &Spec, space: &TuneSpace) -> Option<TuneMove> {
     }
     let new = if spec.model.training { "mixed" } else { "float16" };
     let sentence = format!("Activations and temporaries are float16 ({KEY} = {new:?}).");
-    let price = "Lower precision: float16 has an 11-bit significand, and gradients may need loss \
+    let cost = "Lower precision: float16 has an 11-bit significand, and gradients may need loss \
                  scaling";
-    Some(fit_move([(KEY.to_owned(), json!(new))].into(), sentence, price))
+    Some(fit_move([(KEY.to_owned(), json!(new))].into(), sentence, cost))
 }

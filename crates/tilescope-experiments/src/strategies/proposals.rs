@@ -180,8 +180,8 @@ fn changes_that_fit(
 fn finding_of(found: &FitFound, base: &TrialFigures, sentence: String) -> InsightFinding {
     let mut costs: Vec<&str> = Vec::new();
     for reason in &found.moved.reasons {
-        if !reason.price.is_empty() {
-            costs.push(&reason.price);
+        if !reason.cost.is_empty() {
+            costs.push(&reason.cost);
         }
     }
     let proposal = Proposal { changes: found.moved.changes.clone(), cost: costs.join("; ") };
