@@ -16,7 +16,7 @@ create_exception!(
     tilescope,
     QueryError,
     PyValueError,
-    "There is no such table, view or column, or a query cannot be understood; the message says what \
+    "An unknown table, view or column, or a query that cannot be understood; the message says what \
      there is."
 );
 

@@ -183,7 +183,7 @@ impl Report {
         let mut known = known.filter(|of| of_topic.is_none_or(|name| name == of.name));
         let Some(found) = known.next() else {
             let all: Vec<String> = Self::figures().into_iter().map(|(name, _)| name).collect();
-            let problem = format!("there is no figure {name:?}; there are: {}", all.join(", "));
+            let problem = format!("unknown figure {name:?}; known: {}", all.join(", "));
             return Err(unknown_name(problem));
         };
         let figure = self.read(py, |report| (found.read)(report))?;

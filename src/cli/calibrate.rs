@@ -113,7 +113,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     output_file::check(path_of(matches, "output"), std::iter::once(path_of(matches, "measured")))?;
     let measured = open_path(path_of(matches, "measured"))?;
     if !measured.has(ReportPart::Execution) {
-        let problem = "no run was recorded in this report, so there is nothing to calibrate with";
+        let problem = "this report has no run; calibration needs the report of a run";
         let report = measured.path().to_owned();
         return Err(JobError::NotRecorded { problem, report }.into());
     }

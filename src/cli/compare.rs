@@ -55,7 +55,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(make_argument(
             "target",
             "TARGET",
-            "What to compare with it: a report, or a spec, which is simulated",
+            "The report to compare with it, or a spec, which is simulated",
         ))
         .arg(
             Arg::new("view").long("view").value_name("NAME").default_value(OVERVIEW).help(
@@ -103,13 +103,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let view = matches.get_one::<String>("view").map_or("", String::as_str);
     if ![OVERVIEW, "all"].contains(&view) && comparison(view).is_none() {
         let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
-        let hint = format!(" to compare; known: {OVERVIEW}, {}, all", known.join(", "));
+        let hint = format!("; views to compare: {OVERVIEW}, {}, all", known.join(", "));
         return Err(UsageError::unknown("view", view, hint).into());
     }
     let gates = gates::asked(matches)?;
     let junit = matches.get_one::<PathBuf>("junit");
     if junit.is_some() && gates.is_empty() {
-        let problem = "--junit writes gates, and there are none: name them with --fail-if";
+        let problem = "--junit requires gates: name them with --fail-if";
         return Err(UsageError::Request(problem).into());
     }
     if let Some(path) = junit {

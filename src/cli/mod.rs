@@ -256,17 +256,14 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
         .iter()
         .max_by(|a, b| measure_likeness(a.name).total_cmp(&measure_likeness(b.name)))?;
     if measure_likeness(best.name) >= 0.6 {
-        let problem = format!("there is no command or report named {word:?}");
+        let problem = format!("no command or report named {word:?}");
         return Some(format!("{problem}; did you mean tilescope {}?", best.name));
     }
     // Reports are paths; a word followed by more than a second one is meant as a command.
     let is_word = word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
     if is_word && given.len() > 2 {
         let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        Some(format!(
-            "there is no command or report named {word:?}; commands: {}",
-            names.join(", ")
-        ))
+        Some(format!("no command or report named {word:?}; commands: {}", names.join(", ")))
     } else {
         None
     }

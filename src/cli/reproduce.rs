@@ -209,8 +209,8 @@ fn compared_figure<'a>(
         if let Some(unlike) = beside.iter().find(|condition| !condition.alike) {
             let ComparedCondition { name, published, simulated, .. } = unlike;
             return Err(to_error(format!(
-                "unlike things are not compared: {name} of {run} is {published}, of program \
-                 {program} {simulated}"
+                "{run} and program {program} are not comparable: {name} is {published} in one and \
+                 {simulated} in the other"
             ))
             .into());
         }

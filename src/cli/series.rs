@@ -216,7 +216,7 @@ fn unknown_run(series: &ReportSeries, name: &str) -> CliError {
         let problem = unread.problem.clone();
         return JobError::UnreadBaseline { name: name.to_owned(), problem }.into();
     }
-    let problem = format!("there is no run {name:?}");
+    let problem = format!("unknown run {name:?}");
     let problem = match tilescope_sim::specification::nearest(name, &names) {
         Some(near) => format!("{problem}; did you mean {near:?}?"),
         None => format!("{problem}; the first is {:?}", names.first().copied().unwrap_or("")),

@@ -22,7 +22,7 @@ const SLOTS_BEFORE: (usize, usize) = (4, 16);
 /// The reason for a missing schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSchedule {
-    #[error("The report has no marks of stages, so there is no schedule.")]
+    #[error("The report has no schedule: it does not record marks of stages.")]
     NoStages,
     #[error("The report has no marks of slots: its program does not work in slots.")]
     NoSlots,

@@ -19,7 +19,7 @@ pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>
 #[non_exhaustive]
 pub enum TableError {
     /// There is no table with this name.
-    #[error("there is no table {name:?}{}; known: {}", nearest(name), known_names())]
+    #[error("unknown table {name:?}{}; known: {}", nearest(name), known_names())]
     Unknown {
         /// The requested name.
         name: String,

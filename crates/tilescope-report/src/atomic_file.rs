@@ -70,8 +70,8 @@ fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full; nothing was changed".to_owned(),
         io::ErrorKind::QuotaExceeded => "the quota is used up; nothing was changed".to_owned(),
-        io::ErrorKind::NotFound => "there is no such directory".to_owned(),
-        io::ErrorKind::PermissionDenied => "it is not allowed to be written".to_owned(),
+        io::ErrorKind::NotFound => "no such directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ => error.to_string(),
     }
@@ -426,8 +426,8 @@ mod tests {
             let text = error.to_string();
             assert_eq!(text, format!("cannot write {}: {reason}", path.display()));
         };
-        says(write_whole(&nowhere, b"x").unwrap_err(), &nowhere, "there is no such directory");
-        says(AtomicFile::create(&nowhere).unwrap_err(), &nowhere, "there is no such directory");
+        says(write_whole(&nowhere, b"x").unwrap_err(), &nowhere, "no such directory");
+        says(AtomicFile::create(&nowhere).unwrap_err(), &nowhere, "no such directory");
         let occupied = write_whole(directory.path(), b"x").unwrap_err();
         says(occupied, directory.path(), "it is a directory");
         assert_eq!(names_in(directory.path()), Vec::<String>::new());

@@ -342,7 +342,7 @@ class Options(groups.Group):
             elif callable(member):
                 member(_enum_value(value))
             else:
-                raise Error(f"POPTORCH_DEFAULT_OPTIONS: there is no option {name!r}")
+                raise Error(f"POPTORCH_DEFAULT_OPTIONS: unknown option {name!r}")
 
 
 def _enum_value(value):

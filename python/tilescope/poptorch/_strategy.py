@@ -157,7 +157,7 @@ class PhasedExecution(ExecutionStrategy):
             if isinstance(phases[0][0], (Phase, list, tuple)):
                 phases = tuple(phases[0])
         if not phases:
-            raise Error("phased execution needs its phases: there is no automatic choice")
+            raise Error("phased execution requires phases; none are chosen automatically")
         for number, arg in enumerate(phases):
             members = arg if isinstance(arg, (list, tuple)) else [arg]
             phase = arg if isinstance(arg, Phase) else Phase(*members)

@@ -139,14 +139,14 @@ impl<'a> CheckedArguments<'a> {
             Value::Null => None,
             Value::Object(fields) => Some(fields),
             _ => {
-                let problem = "arguments are an object of names and values";
+                let problem = "arguments must be an object of names and values";
                 return Err(UsageError::Request(problem).into());
             }
         };
         for (name, value) in fields.into_iter().flatten() {
             let Some(argument) = declared.iter().find(|argument| argument.name == name) else {
                 let known: Vec<&str> = declared.iter().map(|argument| argument.name).collect();
-                let hint = format!("; there are: {}", known.join(", "));
+                let hint = format!("; known: {}", known.join(", "));
                 return Err(UsageError::unknown("argument", name, hint).into());
             };
             if !argument.kind.accepts(value) {
@@ -240,7 +240,7 @@ mod tests {
             (json!({ "report": "a", "limit": 0 }), "limit expects a whole number from 1 to 1000"),
             (json!({ "report": "a", "limit": 2.5 }), "not 2.5"),
             (json!({ "report": "a", "per": "day" }), "per expects one of run, sample"),
-            (json!({ "report": "a", "repot": 1 }), "no argument \"repot\"; there are: report,"),
+            (json!({ "report": "a", "repot": 1 }), "unknown argument \"repot\"; known: report,"),
         ];
         for (sent, expected) in cases {
             let problem = CheckedArguments::of(&DECLARED, &sent).expect_err("refused").to_string();

@@ -38,13 +38,13 @@ const INTERNAL_ERROR: i32 = -32_603;
 const UNSUPPORTED_VERSION: i32 = -32_022;
 
 const INSTRUCTIONS: &str = "\
-Reports of programs for Graphcore IPUs. A report is a directory that holds a profile.pop, or such a \
-file; a spec is a TOML file or the name of a bundled one, and is simulated. Begin with facts, then \
-facts of execution-trace (what the run waits for) and insights (what would help, with a bound on the \
-gain); table has the rows of everything else. A gain is a bound unless it was measured: prove it \
-(insights with prove) or try it (try_change) before you recommend it. Cycles are of the clock of an \
-IPU; figures are of one replica. Lists are cut to limit, and say what they leave off. A link opens the \
-place it stands at: tilescope LINK.";
+Reads reports of programs for Graphcore IPUs. A report is a directory that contains profile.pop, \
+or a .pop file. A spec is a TOML file or the name of a bundled spec; it is simulated first. \
+Begin with facts, then facts of execution-trace (what the run waits for) and insights (possible \
+improvements, each with an upper bound of its gain); table has all other rows. A gain is an \
+upper bound unless it was measured: prove it (insights with prove) or test it (try_change) \
+before you recommend it. Cycles are cycles of the IPU clock; figures are per replica. Lists have \
+at most `limit` entries, and give the number of the others. tilescope LINK opens a link.";
 
 /// An error in the form of JSON-RPC.
 struct RpcError {
@@ -144,8 +144,8 @@ fn result(method: &str, parameters: &Value, session: &McpSession) -> Result<Valu
         other => Err(RpcError::new(
             METHOD_NOT_FOUND,
             format!(
-                "there is no method {other:?}; there are: initialize, server/discover, ping, \
-                 tools/list, tools/call"
+                "unknown method {other:?}; known: initialize, server/discover, ping, tools/list, \
+                 tools/call"
             ),
         )),
     }
@@ -158,7 +158,7 @@ fn check_version(parameters: &Value) -> Result<(), RpcError> {
         return Ok(());
     }
     let supported: Vec<&str> = versions().collect();
-    let problem = format!("version {version} is not spoken; there are: {}", supported.join(", "));
+    let problem = format!("version {version} is not supported; known: {}", supported.join(", "));
     let data = json!({ "supported": supported, "requested": version });
     Err(RpcError { data: Some(data), ..RpcError::new(UNSUPPORTED_VERSION, problem) })
 }
@@ -203,7 +203,7 @@ fn call(parameters: &Value, session: &McpSession) -> Result<Value, RpcError> {
     let name = parameters["name"].as_str().unwrap_or_default();
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-        let problem = format!("there is no tool {name:?}; there are: {}", known.join(", "));
+        let problem = format!("unknown tool {name:?}; known: {}", known.join(", "));
         return Err(RpcError::new(INVALID_PARAMS, problem));
     };
     let answer = CheckedArguments::of(tool.arguments, &parameters["arguments"])

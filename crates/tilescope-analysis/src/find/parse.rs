@@ -227,7 +227,7 @@ impl QueryParser {
             Err(_) if digits.is_empty() => {
                 self.error(at, format!("expected the number of a{} {what}", vowel(what)))
             }
-            Err(_) => self.error(at, format!("there is no {what} {digits}")),
+            Err(_) => self.error(at, format!("{what} {digits} does not exist")),
         }
     }
 

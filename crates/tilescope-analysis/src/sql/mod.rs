@@ -151,7 +151,7 @@ pub enum SqlError {
     TooMuchDisk { limit: u64 },
     /// There is no place for temporary files.
     #[error(
-        "the answer needs temporary files, and there is no space for them: {0}; TMPDIR names \
+        "the answer needs temporary files, but the disk has no space for them: {0}; TMPDIR names \
          another place"
     )]
     NoDisk(String),

@@ -262,7 +262,7 @@ impl SearchPanel {
         let key = SearchStatisticsKey { query: query.to_string(), source, amount };
         let Some(catalogue) = self.catalogue.latest().cloned() else { return };
         let found = found.clone();
-        let texts = QueryTexts { waiting: "Counting…", failed: "There are no statistics" };
+        let texts = QueryTexts { waiting: "Counting…", failed: "Statistics cannot be read" };
         let measured = context.ask(ui, &mut self.statistics, &key, move |report, key| {
             compute_statistics(report, &catalogue, &query, &found, key)
         });

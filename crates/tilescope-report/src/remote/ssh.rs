@@ -103,8 +103,8 @@ pub(super) fn start(
     let mut child = process.spawn().map_err(|error| {
         address.failed(match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "there is no {ssh} on this machine: reports on other machines are copied with it; \
-                 install OpenSSH's client, or name another one in TILESCOPE_SSH"
+                "cannot find {ssh}, which copies reports from other machines: install OpenSSH's \
+                 client, or name another one in TILESCOPE_SSH"
             ),
             _ => format!("{ssh} cannot be started: {error}"),
         })
@@ -177,7 +177,7 @@ pub(super) fn explanation(
         ),
         (_, Some(255)) => format!("ssh could not connect to {host}"),
         (Some(program), Some(127)) => format!(
-            "there is no {program} on {host}: install it there, or say where it is with \
+            "cannot find {program} on {host}: install it there, or set its path with \
              --remote-program or TILESCOPE_REMOTE_PROGRAM"
         ),
         (Some(program), Some(126)) => format!("{program} cannot be run on {host}"),
@@ -208,7 +208,7 @@ mod tests {
     fn every_exit_is_explained() {
         let program = Some("tilescope");
         let cases = [
-            (program, Some(127), "bash: tilescope: not found", "there is no tilescope on pod16"),
+            (program, Some(127), "bash: tilescope: not found", "cannot find tilescope on pod16"),
             (None, Some(255), "Host key verification failed.", "does not trust the key"),
             (None, Some(255), "me@pod16: Permission denied (publickey).", "let you in"),
             (None, Some(255), "Connection refused", "could not connect to pod16"),

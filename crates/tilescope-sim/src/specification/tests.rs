@@ -225,7 +225,7 @@ fn a_missing_spec_is_reported_as_missing() {
     let message = SpecSource::find("mnist_pipelin", &[]).expect_err("no such spec").to_string();
     assert_eq!(
         message,
-        "there is no file or bundled spec named \"mnist_pipelin\"; did you mean mnist_pipeline?"
+        "no file or bundled spec named \"mnist_pipelin\"; did you mean mnist_pipeline?"
     );
     for (beginning, meant) in [("mnist", "mnist_pipeline"), ("bert", "bert_base_pod16")] {
         let message = SpecSource::find(beginning, &[]).expect_err("no such spec").to_string();

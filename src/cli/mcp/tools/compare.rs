@@ -142,7 +142,7 @@ fn known_view(
 ) -> Result<&'static tilescope_analysis::compare::ViewComparison, CliError> {
     let found = comparison(view).ok_or_else(|| {
         let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
-        UsageError::unknown("view", view, format!(" to compare; there are: {}", known.join(", ")))
+        UsageError::unknown("view", view, format!("; views to compare: {}", known.join(", ")))
     });
     Ok(found?)
 }

@@ -52,7 +52,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let figures: Vec<_> = figures.collect();
     if let Some(name) = name.filter(|_| figures.is_empty()) {
         let known: Vec<&str> = asked.figures.iter().map(|figure| figure.name).collect();
-        let hint = format!(" of {}; there are: {}", asked.id, known.join(", "));
+        let hint = format!(" of {}; known: {}", asked.id, known.join(", "));
         return Err(UsageError::unknown("figure", name, hint).into());
     }
     let opened =

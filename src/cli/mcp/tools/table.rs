@@ -95,7 +95,7 @@ pub(super) const TOOL: McpTool = McpTool {
 fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let [table, sql, find] = [TABLE, SQL, FIND].map(|of| arguments.text(of.name));
     if [table, sql, find].into_iter().flatten().count() > 1 {
-        return Err(UsageError::Request("one of table, sql and find is asked at a time").into());
+        return Err(UsageError::Request("pass one of table, sql and find at a time").into());
     }
     let has_rows = table.is_none() && (sql.is_some() || find.is_some());
     for of in [CONTAINS, SORT, GROUP_BY] {
@@ -181,7 +181,7 @@ fn sort(table: &mut DataTable, column: &str) -> Result<(), CliError> {
     let is_named = |title: &str| title.eq_ignore_ascii_case(column);
     let Some(at) = table.columns.iter().position(|of| is_named(&of.title)) else {
         let known: Vec<&str> = table.columns.iter().map(|of| of.title.as_str()).collect();
-        let hint = format!("; there are: {}", known.join(", "));
+        let hint = format!("; known: {}", known.join(", "));
         return Err(UsageError::unknown("column", column, hint).into());
     };
     table.rows.sort_by(|a, b| b[at].compare(&a[at]));

@@ -78,7 +78,7 @@ impl fmt::Display for KeyShortcut {
 
 /// A text that is not a valid shortcut.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no key {key:?} (in {text:?})")]
+#[error("unknown key {key:?} in {text:?}")]
 pub struct UnknownKeyError {
     key: String,
     text: String,

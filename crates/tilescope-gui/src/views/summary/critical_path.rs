@@ -14,7 +14,7 @@ use tilescope_report::units::{Cycles, percent, short_count};
 const MAX_LANES: usize = 16;
 
 /// The reason for an empty panel.
-const NOT_RUN: &str = "The program was not run, so there is no critical path.";
+const NOT_RUN: &str = "The program did not run, so it has no critical path.";
 const NOT_KNOWN: &str = "Open Execution trace once: it computes the critical path of this report \
                          and stores it.";
 

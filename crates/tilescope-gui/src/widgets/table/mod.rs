@@ -191,7 +191,7 @@ impl TableState {
         choice: Option<&[usize]>,
     ) -> Option<usize> {
         if table.rows.is_empty() {
-            hint_ui(ui, "There is nothing to list here.");
+            hint_ui(ui, "No rows");
             return None;
         }
         ui.horizontal(|ui| {

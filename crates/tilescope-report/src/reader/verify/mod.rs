@@ -394,7 +394,9 @@ impl Report {
                 if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
             });
         }
-        law.check(self.db.has_rows("trace_details"), || "there are no details of steps".to_owned());
+        law.check(self.db.has_rows("trace_details"), || {
+            "the report has no details of steps".to_owned()
+        });
         // Every step is on some lane, unless rows show that it is on none.
         law.check(last.map_or(0, |last| last.0 + 1) == steps, || {
             let last = last.map_or(0, |last| last.0);
