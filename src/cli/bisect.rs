@@ -53,9 +53,12 @@ fn arguments(command: clap::Command) -> clap::Command {
             .help(help)
     };
     command
-        .about("Find which option makes the difference between two specs, by simulating in between")
-        .arg(make_argument("good", "GOOD", "A spec, or a report that has one"))
-        .arg(make_argument("bad", "BAD", "What differs from it: a spec, or a report that has one"))
+        .about(
+            "Find the options that explain the difference between two specs, by simulating specs \
+                in between",
+        )
+        .arg(make_argument("good", "GOOD", "The first spec, or a report that has one"))
+        .arg(make_argument("bad", "BAD", "The other spec, or a report that has one"))
         .arg(
             Arg::new("figure")
                 .long("figure")
@@ -93,7 +96,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let budget = matches.get_one::<SearchBudget>("budget").copied();
     let budget = budget.unwrap_or(SearchBudget::Simulations(2));
     if budget.left(0) < 2 {
-        let problem = "--budget: GOOD and BAD alone take two simulations";
+        let problem = "--budget: expected at least two simulations, one each for GOOD and BAD";
         return Err(UsageError::Request(problem).into());
     }
     let [good, bad] = [spec_text(path_of(matches, "good"))?, spec_text(path_of(matches, "bad"))?];
@@ -272,7 +275,7 @@ impl BisectAnswer {
             writeln!(output, "{end:5} {:>20} {}: {name}", figure.text(units), figure.words())?;
         }
         if self.difference.units.is_empty() {
-            return Ok(writeln!(output, "\nThe specs differ in no key.")?);
+            return Ok(writeln!(output, "\nThe specs have the same keys.")?);
         }
         writeln!(output, "\nExplained by")?;
         let mut lines: Vec<[String; 3]> = Vec::new();
@@ -295,7 +298,7 @@ impl BisectAnswer {
         }
         let are_known = found.parts.iter().all(|part| part.explains.is_ok());
         let rest = match (are_known, found.pairs.is_empty()) {
-            (false, _) => "parts that are not known, and interaction",
+            (false, _) => "unknown parts and interaction",
             (true, true) => "interaction of all",
             (true, false) => "other interaction",
         };
@@ -308,7 +311,7 @@ impl BisectAnswer {
             writeln!(output, "  {change:>0$}  {share:>1$}  {name}", widths[0], widths[1])?;
         }
         if found.is_cut_short {
-            writeln!(output, "\nThe budget is used up: keys in one line were not separated.")?;
+            writeln!(output, "\nThe budget is used up. Keys on one line were not separated.")?;
         }
         writeln!(output, "\n{} simulations", self.simulations)?;
         if let (Some(table), Some(part)) = (&self.operations, found.parts.first()) {

@@ -62,7 +62,8 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(
             Arg::new("spec")
                 .value_name("SPEC")
-                .help("What it ran, as a spec: a TOML file or a bundled name (default: the spec in the report)"),
+                .help("Spec of the measured program: a TOML file or a bundled name (default: the \
+                       spec in the report)"),
         )
         .arg(
             Arg::new("output")
@@ -96,14 +97,14 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("N")
                 .default_value("20")
                 .value_parser(value_parser!(usize))
-                .help("Maximum number of operations that are printed; 0 for all"),
+                .help("Maximum number of printed operations; 0 for all"),
         )
         .arg(
             Arg::new("jobs")
                 .long("jobs")
                 .value_name("N")
                 .value_parser(value_parser!(NonZeroUsize))
-                .help("Simulations that run at once (default: as many as there are processors)"),
+                .help("Number of parallel simulations (default: one per core)"),
         )
         .arg(json_argument())
         .after_help(AFTER_HELP)
@@ -135,8 +136,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let aligned = MeasuredBesideSimulated::read(&measured, base)?;
     // Syncs and stream copies have the same names in all programs.
     if !aligned.programs.iter().any(|program| program.kind == ProgramKind::OnTileExecute) {
-        let problem = "no compute set of the report has the name of one in the spec: is this the \
-                       spec of the measured program?";
+        let problem = "the report and the spec have no compute set in common: is this the spec of \
+                       the measured program?";
         return Err(JobError::Nothing(problem).into());
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
@@ -174,8 +175,8 @@ fn spec_name(
         return Ok(name.clone());
     }
     let Some(text) = measured.spec() else {
-        let problem = "the report does not record its spec: name the spec of the measured program, \
-                       tilescope calibrate MEASURED SPEC";
+        let problem = "the report does not record its spec: name the spec of the measured program \
+                       (tilescope calibrate MEASURED SPEC)";
         return Err(UsageError::Request(problem).into());
     };
     let path = directory.join("spec.toml");

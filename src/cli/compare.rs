@@ -57,11 +57,9 @@ fn arguments(command: clap::Command) -> clap::Command {
             "TARGET",
             "The report to compare with it, or a spec, which is simulated",
         ))
-        .arg(
-            Arg::new("view").long("view").value_name("NAME").default_value(OVERVIEW).help(
-                "View whose figures are compared; overview: what changed, on one page; or all",
-            ),
-        )
+        .arg(Arg::new("view").long("view").value_name("NAME").default_value(OVERVIEW).help(
+            "View whose figures are compared; overview for a page of the main changes; or all",
+        ))
         .arg(unit_argument())
         .arg(
             Arg::new("limit")
@@ -77,7 +75,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("markdown")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["json", "view"])
-                .help("Print Markdown for a pull request: what changed, and the gates"),
+                .help("Print Markdown for a pull request: the changes, and the gates"),
         )
         .arg(json_argument())
         .after_help(format!("{AFTER_HELP}\n\n{}\n\n{EXAMPLES}", gates::HELP))
@@ -90,7 +88,7 @@ pub(super) fn unit_argument() -> Arg {
         .value_name("UNIT")
         .value_parser(WorkUnit::ALL.map(WorkUnit::name))
         .default_value(WorkUnit::default().name())
-        .help("What cycles and executions of two reports are compared per")
+        .help("Unit of work for cycles and executions")
 }
 
 /// The unit selected by the user.

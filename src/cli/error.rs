@@ -166,9 +166,9 @@ pub(crate) enum UsageError {
     /// An unknown name, with suggestions.
     #[error("unknown {what} {name:?}{hint}")]
     Unknown { what: &'static str, name: String, hint: String },
-    #[error("samples have no {name:?}; they have {known}")]
+    #[error("unknown name {name:?} of samples; known: {known}")]
     UnknownGrouping { name: String, known: String },
-    #[error("{given:?}: expected a dimension of the file and a number; it has {known}")]
+    #[error("{given:?}: expected a dimension of the file and a number; known: {known}")]
     NoDimension { given: String, known: String },
     #[error("{0} is a file, not a bundled spec")]
     NotBundled(String),
@@ -182,7 +182,7 @@ pub(crate) enum UsageError {
     NotForAnswers(&'static str),
     #[error("--{option} cannot be used with --format {format}; it applies to {takers}")]
     OtherFormat { option: &'static str, format: &'static str, takers: String },
-    #[error("--format {0} needs --view; `tilescope export --list-views` lists them")]
+    #[error("--format {0} requires --view; `tilescope export --list-views` lists the views")]
     NoView(&'static str),
     #[error("{0} is both free and fixed")]
     FreeAndFixed(String),
@@ -236,7 +236,7 @@ impl UsageError {
 /// A job that failed: exit code 1.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
-    #[error("step {0} is on no lane of the trace")]
+    #[error("the trace has no lane with step {0}")]
     StepOnNoLane(StepId),
     #[error("{name} is not recorded in this report: it has no {missing}")]
     QuestionNotRecorded { name: &'static str, missing: String },

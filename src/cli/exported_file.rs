@@ -45,8 +45,8 @@ impl OutputBudget {
             let most = self.most >> 20;
             let rows = grouped(self.rows);
             io::Error::other(format!(
-                "it takes more than {most} MiB, far more than the report and its {rows} rows: names \
-                 in the report are too long; export a part of it"
+                "the export exceeds {most} MiB, far more than the report and its {rows} rows: \
+                 names in the report are too long; export a part of it"
             ))
         })?;
         Ok(())

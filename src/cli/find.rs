@@ -33,7 +33,7 @@ fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("Find steps, operations, programs, variables, tensors and vertices in a report")
         .arg(report_argument())
-        .arg(Arg::new("query").value_name("QUERY").required(true).help("What to find, see below"))
+        .arg(Arg::new("query").value_name("QUERY").required(true).help("Query, see below"))
         .arg(json_argument())
         .arg(limit)
         .after_help(QUERIES)

@@ -30,16 +30,18 @@ KiB, -1 k). A figure that a report lacks violates its gate. Exit code 3 always m
 /// The arguments of gates.
 pub(super) fn arguments() -> [Arg; 3] {
     [
-        Arg::new("fail-if")
-            .long("fail-if")
-            .value_name("GATE")
-            .action(ArgAction::Append)
-            .help("Fail with exit code 3 if this is true, as in 'execution.total_cycles > +2%'; may be given several times"),
+        Arg::new("fail-if").long("fail-if").value_name("GATE").action(ArgAction::Append).help(
+            "Fail with exit code 3 if this condition is true, for example \
+                   'execution.total_cycles > +2%'; can be repeated",
+        ),
         Arg::new("fail-over")
             .long("fail-over")
             .value_name("PERCENT")
             .value_parser(value_parser!(f64))
-            .help("Fail with exit code 3 if cycles, memory or the fullest tile grew by more than this, or the target no longer runs"),
+            .help(
+                "Fail with exit code 3 if cycles, memory or the fullest tile grew by more than \
+                   this percentage, or if the target no longer runs",
+            ),
         Arg::new("junit")
             .long("junit")
             .value_name("FILE.xml")

@@ -58,7 +58,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("N")
                 .value_parser(value_parser!(NonZeroUsize))
                 .requires("prove")
-                .help("Simulations at once (default: one for each core)"),
+                .help("Number of parallel simulations (default: one per core)"),
         )
         .arg(simulate::set_argument())
         .arg(json_argument())
@@ -75,7 +75,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let spec = report.spec().ok_or(UsageError::NoSpec)?;
         let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
         let found = insights(&report, NumberFormat::default())?;
-        let reporter = ProgressReporter::new("trying proposals");
+        let reporter = ProgressReporter::new("testing proposals");
         let progress = &|share| reporter.at(share);
         let so_far = FoundReporter::new();
         let tried = &|found: &[InsightFinding]| so_far.tell(|| TrialsSoFar::of(found));

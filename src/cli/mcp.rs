@@ -48,7 +48,8 @@ Examples:
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Answer questions of agents about reports and specs, over standard input and output")
+        .about("Serve reports and specs to agents over the Model Context Protocol, on standard \
+                input and output")
         .arg(
             Arg::new("root")
                 .long("root")

@@ -61,13 +61,13 @@ Examples:
 fn arguments(command: clap::Command) -> clap::Command {
     let lists = ["list", "tables"];
     command
-        .about("Ask a report in SQL, at any size; nothing can be changed that way")
+        .about("Query a report of any size in SQL, read-only")
         .arg(report_argument().required(false).required_unless_present("list"))
         .arg(
             Arg::new("sql")
                 .value_name("SQL")
                 .required_unless_present_any(["file", lists[0], lists[1]])
-                .help("A SELECT, the name of a ready question (--list), or - for one on standard input"),
+                .help("A SELECT, the name of a ready query (--list), or - for standard input"),
         )
         .arg(
             Arg::new("file")
@@ -76,14 +76,14 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with("sql")
-                .help("File with the question"),
+                .help("File with the query"),
         )
         .arg(
             Arg::new("list")
                 .long("list")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["sql", "file"])
-                .help("List ready questions, with their SQL"),
+                .help("List ready queries, with their SQL"),
         )
         .arg(
             Arg::new("tables")
@@ -114,7 +114,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("SECONDS")
                 .value_parser(seconds)
                 .default_value("60")
-                .help("How long the answer may take"),
+                .help("Time limit of the query"),
         )
         .after_help(AFTER_HELP)
 }
@@ -193,7 +193,7 @@ impl Asked {
             return Ok(Self::Ready(ready));
         }
         if text.trim().is_empty() {
-            return Err(UsageError::Request("the question is empty").into());
+            return Err(UsageError::Request("the query is empty").into());
         }
         // No SELECT is a single word.
         if text.trim().contains(char::is_whitespace) {
@@ -204,8 +204,8 @@ impl Asked {
         let best = READY_QUERIES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let near = best.filter(|best| likeness(best) >= 0.5);
         let near = near.map_or(String::new(), |near| format!("; did you mean {}?", near.name));
-        let hint = format!("{near} (--list has all of them)");
-        Err(UsageError::unknown("ready question", text, hint).into())
+        let hint = format!("{near} (--list lists them)");
+        Err(UsageError::unknown("ready query", text, hint).into())
     }
 
     /// The SQL for a report, if that has all the data of a prepared query.
@@ -242,9 +242,9 @@ fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
 fn read_sql(from: impl Read) -> Result<String, CliError> {
     let mut sql = String::new();
     let read = from.take(MAX_SQL_BYTES + 1).read_to_string(&mut sql);
-    read.map_err(|error| JobError::Read { what: "the question cannot be read", error })?;
+    read.map_err(|error| JobError::Read { what: "the query cannot be read", error })?;
     if sql.len() as u64 > MAX_SQL_BYTES {
-        return Err(UsageError::Request("the question is larger than 1 MiB").into());
+        return Err(UsageError::Request("the query is larger than 1 MiB").into());
     }
     Ok(sql)
 }

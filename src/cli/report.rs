@@ -38,7 +38,8 @@ fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("Write a report, or two compared, as one self-contained HTML page")
         .arg(make_argument("report", "REPORT|SPEC", "Report: a directory that contains profile.pop, or a .pop file; or a spec, which is simulated first").required(true))
-        .arg(make_argument("target", "TARGET", "Second report or spec: the page says what changed from the first to this one"))
+        .arg(make_argument("target", "TARGET", "Second report or spec: the page compares it with \
+                                                the first"))
         .arg(
             Arg::new("output")
                 .short('o')

@@ -194,7 +194,7 @@ fn compared_figure<'a>(
 ) -> Result<ComparedFigure<'a>, CliError> {
     let to_error = |problem: String| JobError::Published { of: figure.id.clone(), problem };
     let pairs = figure.pairs().ok_or_else(|| {
-        to_error("give one published run for each program, or one for all".to_string())
+        to_error("expected one published run per program, or one for all".to_string())
     })?;
     let mut publication = "";
     let mut conditions = Vec::new();
@@ -245,7 +245,7 @@ fn row<'a>(
     let runs: Vec<&SimulatedProgram> =
         figure.programs.iter().filter_map(|program| simulated.get(program)).collect();
     let value = figure.measured(&runs).ok_or_else(|| {
-        let problem = "the simulation does not show this figure".to_owned();
+        let problem = "the simulation does not compute this figure".to_owned();
         JobError::Published { of: figure.id.clone(), problem }
     })?;
     Ok(PublishedFigureRow::new(compared, value, &runs))

@@ -64,7 +64,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 fn keep_original(report: &Path, directory: &Path) -> Result<(), CliError> {
     let target = directory.join(tilescope_report::REPORT_FILE).canonicalize().ok();
     if target.is_some() && target == report.canonicalize().ok() {
-        let is = "is the report that is to be sliced; choose another directory";
+        let is = "is the report to slice; choose another directory";
         return Err(UsageError::WrongFile { file: directory.to_owned(), is }.into());
     }
     Ok(())

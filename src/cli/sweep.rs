@@ -62,7 +62,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("KEY=VALUES")
                 .action(ArgAction::Append)
                 .required_unless_present("merge")
-                .help("A key of the spec and the values that it takes; several --vary are combined"),
+                .help("A key of the spec and its values; several --vary are combined"),
         )
         .arg(
             Arg::new("where")
@@ -78,7 +78,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("shard")
                 .value_name("I/N")
                 .requires("results")
-                .help("Simulate part I of N, counted from 1: all parts together are the whole"),
+                .help("Simulate part I of N, counted from 1"),
         )
         .arg(search::results_argument())
         .arg(
@@ -89,7 +89,10 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .action(ArgAction::Append)
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["spec", "vary", "set", "jobs", "shard"])
-                .help("Show the points of several files of results together; with --results, write them to one"),
+                .help(
+                    "Show the points of several files of results together; with --results, write \
+                       them to that file",
+                ),
         )
         .arg(
             Arg::new("format")
@@ -99,12 +102,10 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .default_value("table")
                 .help("Output format of the points"),
         )
-        .arg(
-            Arg::new("plot")
-                .long("plot")
-                .value_name("FILE")
-                .help("Draw time over the first key, time beside memory, and keys beside figures into a picture, .png or .svg"),
-        )
+        .arg(Arg::new("plot").long("plot").value_name("FILE").help(
+            "Draw time over the first key, time over memory, and keys beside figures into \
+                       a picture, .png or .svg",
+        ))
         .after_help(AFTER_HELP)
 }
 
@@ -130,9 +131,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let died = found.points.iter().filter(|point| point.point.died()).count();
     if died > 0 {
         let again = if matches.contains_id("results") {
-            "the same command tries them again"
+            "run the same command to repeat them"
         } else {
-            "with --results, the others are kept while these are tried again"
+            "use --results to keep the others and repeat only these"
         };
         return Err(JobError::Died { died, points: found.points.len(), again }.into());
     }

@@ -77,7 +77,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                        the fullest tile, IPUs, or energy or cost of a sample",
                 ),
         )
-        .arg(list("where", "CONDITION", "Constraint on the result"))
+        .arg(list("where", "CONDITION", "Condition on the result; can be repeated"))
         .arg(list(
             "free",
             "KEY",
@@ -102,7 +102,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("output")
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
-                .help("Write the spec that was found"),
+                .help("File to write the best spec to"),
         )
         .arg(Arg::new("plot").long("plot").value_name("FILE").help(
             "Draw the path and the tested changes beside it into a picture, .png or \

@@ -210,7 +210,7 @@ impl StepAnswer {
 fn state_words(state: &StepOnPath, cycles: Cycles) -> String {
     let slack = match state.slack {
         Some(slack) => format!("slack {slack} cycles"),
-        None => "slack not known".to_owned(),
+        None => "slack unknown".to_owned(),
     };
     let path = if state.is_on_path { "on the critical path" } else { "not on the critical path" };
     format!("{cycles} cycles, {path}, {slack}")

@@ -526,7 +526,7 @@ fn unused_options_are_refused() {
         (&["--format", "chrome-trace", "--table", "steps"], "it applies to csv, parquet, arrow"),
         (&["--format", "csv", "--view", "memory", "--range", "0..9"], "parquet, arrow, perfetto"),
         (&["--format", "perfetto", "--size", "100x100"], "it applies to png, svg"),
-        (&["--format", "csv"], "needs --view"),
+        (&["--format", "csv"], "requires --view"),
         (&["--format", "perfetto", "--range", "5"], "half-open range"),
         (&["--format", "perfetto", "--range", "7..7"], "is empty"),
         (&["--format", "perfetto", "--range", "99999999999..999999999999"], "outside the run"),

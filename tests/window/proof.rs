@@ -1,4 +1,4 @@
-//! Tests of trying proposals in the Insights view, with the real program as the child.
+//! Tests of testing proposals in the Insights view, with the real program as the child.
 
 use crate::common;
 use crate::gui_support::{Window, opened_window, says, settle, simulator, until};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The longest text in an answer. Names come from untrusted files.
 const MAX_TEXT: usize = 8_000;
 
-const TOO_LONG: &str = "the answer is too long even without its lists: ask for less of it";
+const TOO_LONG: &str = "the answer is too long even without its lists: request a smaller part";
 
 /// Shortest length that texts are cut to.
 const MIN_TEXT: usize = 60;

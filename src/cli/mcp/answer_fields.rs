@@ -45,13 +45,18 @@ pub(super) struct AnswerField {
 
 /// Further fields of answers about reports.
 const OF_REPORTS: [AnswerField; 3] = [
-    AnswerField::sometimes("link", AnswerKind::Text, "What opens the place: tilescope LINK"),
+    AnswerField::sometimes("link", AnswerKind::Text, "Link to the place: tilescope LINK opens it"),
     AnswerField::sometimes(
         "note",
         AnswerKind::Text,
-        "That the report was simulated for the answer",
+        "A note if the report was simulated for this answer",
     ),
-    AnswerField::sometimes("warnings", AnswerKind::Texts, "What is missing or odd in the report"),
+    AnswerField::sometimes(
+        "warnings",
+        AnswerKind::Texts,
+        "Warnings about missing or inconsistent \
+                                                           parts of the report",
+    ),
 ];
 
 impl AnswerField {

@@ -79,7 +79,7 @@ pub(super) fn too_long(most: u64) -> Value {
 /// The reply to what is none.
 pub(super) fn read(line: &[u8]) -> Result<Value, Value> {
     serde_json::from_slice(line).map_err(|error| {
-        let problem = format!("a message is one line of JSON: {error}");
+        let problem = format!("a message must be one line of JSON: {error}");
         RpcError::new(PARSE_ERROR, problem).reply(&Value::Null)
     })
 }
@@ -105,7 +105,7 @@ pub(super) fn reply(message: &Value, session: &McpSession) -> Option<Value> {
 /// The reply to a message whose answer cannot be given, through no fault of the client.
 pub(super) fn broken(message: &Value) -> Value {
     let id = message.get("id").unwrap_or(&Value::Null);
-    RpcError::new(INTERNAL_ERROR, "this question cannot be answered: tilescope has a bug").reply(id)
+    RpcError::new(INTERNAL_ERROR, "internal error: this is a bug in tilescope").reply(id)
 }
 
 fn reply_to(message: &Value, session: &McpSession) -> Option<Value> {
@@ -113,7 +113,7 @@ fn reply_to(message: &Value, session: &McpSession) -> Option<Value> {
     let is_answer = message.get("result").or(message.get("error")).is_some();
     let Some(method) = message["method"].as_str() else {
         // The server sends no requests, so an answer from the client is an error.
-        let problem = "a message is an object with a method";
+        let problem = "a message must be an object with a method";
         return (!is_answer)
             .then(|| RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null)));
     };

@@ -76,8 +76,8 @@ impl McpSession {
     pub(super) fn check_name(&self, name: &str) -> Result<(), CliError> {
         let path = Path::new(name);
         if is_remote(path) {
-            let is = "is on another machine, and mcp does not start ssh; let the agent start tilescope \
-                      mcp there, as in `ssh HOST tilescope mcp`";
+            let is = "is on another machine, and mcp does not start ssh; start tilescope mcp \
+                      there, for example with `ssh HOST tilescope mcp`";
             return Err(UsageError::WrongFile { file: name.into(), is }.into());
         }
         // A bundled spec has a name and no path.
@@ -98,7 +98,7 @@ impl McpSession {
         if path.canonicalize().is_ok_and(|whole| whole.starts_with(root)) {
             return Ok(());
         }
-        let is = "is not in the directory that --root names";
+        let is = "is outside the directory of --root";
         Err(UsageError::WrongFile { file: path.to_owned(), is }.into())
     }
 

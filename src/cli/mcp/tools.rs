@@ -77,23 +77,23 @@ pub(super) static TOOLS: &[McpTool] = &[
 const REPORT: ToolArgument = ToolArgument::required(
     "report",
     ArgumentKind::Text,
-    "A report (a directory with a profile.pop, a .pop file, or a profile of another tool), or a spec \
-     (a TOML or ONNX file, or the name of a bundled spec), which is simulated",
+    "A report (a directory that contains profile.pop, a .pop file, or a profile of another tool), \
+     or a spec (a TOML or ONNX file, or the name of a bundled spec), which is simulated",
 );
 
 /// Changes of a spec before it is simulated.
 const CHANGES: ToolArgument = ToolArgument::optional(
     "changes",
     ArgumentKind::Changes,
-    "Keys of the spec to set first, as in {\"options.num_io_tiles\": 32}: the spec, or that of the \
-     report, is simulated with them",
+    "Keys of the spec to change before it is simulated, for example {\"options.num_io_tiles\": \
+     32}; of a report, its spec is simulated",
 );
 
 /// The number of listed entries.
 const LIMIT: ToolArgument = ToolArgument::optional(
     "limit",
     ArgumentKind::Limit,
-    "Maximum entries of each list; the rest is counted",
+    "Maximum number of entries of each list; the others are counted",
 );
 
 /// The unit of work that cycles are given per.
@@ -107,12 +107,12 @@ const PER: ToolArgument = ToolArgument::optional(
 const BUDGET: ToolArgument = ToolArgument::optional(
     "budget",
     ArgumentKind::Whole { least: 2, most: 500, default: 30 },
-    "Simulations to search for",
+    "Number of simulations",
 );
 
 /// The field of answers about one report.
 const OF_REPORT: AnswerField =
-    AnswerField::always("report", AnswerKind::Text, "The report or spec as it was named");
+    AnswerField::always("report", AnswerKind::Text, "The name of the report or spec, as given");
 
 impl McpTool {
     /// Its description for clients.

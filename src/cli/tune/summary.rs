@@ -38,7 +38,7 @@ impl TuneSummary<'_> {
         let best = text(&answer.best);
         if !answer.base.fits() {
             let words = objective.words();
-            return format!("{}, tuned: it fits in memory, with {words} {best}", self.name);
+            return format!("{}, tuned: now fits in memory, {words} {best}", self.name);
         }
         let gain = answer.gain.map_or_else(String::new, |gain| format!(", {}", change(gain)));
         let words = objective.words();
@@ -247,7 +247,7 @@ fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliErro
     let fixed: Vec<&Untried> =
         answer.untried.iter().filter(|untried| !untried.forbidden.is_empty()).collect();
     if !fixed.is_empty() {
-        writeln!(output, "\nLeft alone")?;
+        writeln!(output, "\nNot tested")?;
     }
     for Untried { moved, forbidden } in fixed {
         let bound = moved.bound();
@@ -261,7 +261,7 @@ fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliErro
     }
     for point in front.iter().take(PRINTED) {
         let changes = match changes_words(&point.changes) {
-            none if none.is_empty() => "the spec as it is".to_owned(),
+            none if none.is_empty() => "the unchanged spec".to_owned(),
             changes => changes,
         };
         writeln!(output, "  {}: {changes}", point.figures_text())?;
