@@ -37,10 +37,10 @@ const AFTER_HELP: &str = "\
 Operations are aligned as by compare. Their cycles are totals over all steps and IPUs; simulated
 cycles are scaled to the executions of the measurement. Constants are fitted within the bounds that
 docs/calibration.md lists. A constant that no measured operation depends on, or only together with
-others, keeps its value. The error is that of operations left out of the fit. With --set nothing is
-fitted: the cycles of the changed program are predicted as measured x changed / unchanged simulation for
-each operation; operations that the simulation lacks stay as measured. --changed does the same with
-another spec in place of changes.
+others, keeps its value. The error is that of operations held out of the fit. --set fits nothing. It
+predicts the cycles of the changed program, for each operation, as measured x changed / unchanged
+simulation; operations that the simulation lacks stay as measured. --changed does the same with another
+spec in place of changes.
 
 Examples:
   tilescope calibrate measured mnist_pipeline

@@ -33,7 +33,7 @@ const AFTER_HELP: &str = "\
 Percentages are relative to the source. The largest difference comes first. Cycles and executions are
 per sample, so that twice the work is not slower, or per run if a report does not record its samples.
 JSON also has the figures of the whole run (source_run, target_run). If all gates pass, the text has
-the result and the changed settings only; --view, or a violated gate, adds what explains the difference.";
+only the result and the changed settings; --view, or a violated gate, adds the causes.";
 
 const EXAMPLES: &str = "\
 Examples:

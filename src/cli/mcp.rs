@@ -38,9 +38,9 @@ const MAX_RUNNING: usize = 4;
 const STACK: usize = 8 << 20;
 
 const AFTER_HELP: &str = "\
-For agents that speak the Model Context Protocol and start this command themselves; docs/agents.md
-describes it. It reads the requested reports and specs, simulates on request, writes only to temporary
-directories that it removes, and ends when its input ends.
+Agents that use the Model Context Protocol start this command; docs/agents.md describes it. It reads
+the requested reports and specs, simulates on request, writes only to temporary directories that it
+removes, and ends when its input ends.
 
 Examples:
   claude mcp add tilescope -- tilescope mcp --root reports

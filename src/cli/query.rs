@@ -34,20 +34,22 @@ const FORMATS: [&str; 4] = ["table", "csv", "json", PARQUET];
 const PARQUET: &str = "parquet";
 
 const AFTER_HELP: &str = "\
-Tables are those of the file (--tables, docs/format.md). On reports of any size, steps, steps_by_ipu,
-marks and tile_samples answer as tables, and three functions have what would take long to add up:
+--tables lists the tables of the file; docs/format.md describes them. In reports of any size, steps,
+steps_by_ipu, marks and tile_samples are tables. Three table functions return sums that would take
+long to compute:
   program_cycles(first_cycle, end_cycle)    steps, cycles and bytes by program and IPU
   activity_cycles(first_cycle, end_cycle)   cycles by activity and IPU
   steps_between(first_cycle, end_cycle)     executed steps in a window
-Without arguments they are of the whole run. Bounds on step_id, ipu and cycles read only that part.
+Without arguments they cover the whole run. Conditions on step_id, ipu and cycles limit the part that
+is read.
 
---format parquet needs a file. A column has the type that the report declares, or that of its values;
-docs/exports.md has the rule. Files are written as rows come, and are there once they are whole: Ctrl-C
-removes what there is. They are compressed if they end in .gz.
+--format parquet requires a file. A column has the type that the report declares, or that of its
+values; docs/exports.md has the rule. A file appears when it is complete; Ctrl-C removes an incomplete
+one. A file whose name ends in .gz is compressed.
 
-Nothing can be changed that way. Rows are sorted and grouped in temporary files where the memory does
-not hold them (on Linux; TMPDIR says where). An answer that takes longer than --timeout, more than
-288 MiB of memory or more than 4 GiB of such files on the way is an error.
+Queries are read-only. Sorting and grouping use temporary files if the memory is too small (on Linux,
+in TMPDIR). A query that takes longer than --timeout, more than 288 MiB of memory or more than 4 GiB of
+temporary files fails.
 
 Examples:
   tilescope query out slowest-programs

@@ -20,8 +20,8 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "report", arguments, r
 const AFTER_HELP: &str = "\
 The page is one self-contained file that can be sent, archived, and attached to a job. It has the
 summary, insights (with measured gains if `tilescope insights REPORT --prove` ran before), execution
-trace, critical path, limits, memory, liveness and operations. Missing data is named in its place. With
-a second report, the page begins with the changes; the rest describes the second report.
+trace, critical path, limits, memory, liveness and operations. Sections without data say so. With a
+second report, the page begins with the changes; the rest describes the second report.
 
 Examples:
   tilescope report out -o report.html

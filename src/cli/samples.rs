@@ -15,7 +15,7 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "samples", arguments, 
 
 const EXAMPLES: &str = "\
 Names are kind, kernel, operation, phase, epoch, tile, and those of the metadata. Cycles are those of
-all samples of a group; phases of each epoch count.
+all samples of a group; the phases of each epoch count separately.
 
 Examples:
   tilescope samples profile.capnp --by kernel

@@ -34,8 +34,8 @@ const MAX_SPECS: usize = 200;
 
 const AFTER_HELP: &str = "\
 A directory stands for every report in it and up to two directories below. A spec is simulated first.
---git simulates each revision of a spec in a range; git reads the files without a checkout. Reports that
-cannot be read are listed with the reason and left out.
+--git simulates each revision of a spec in a range, without a checkout. Reports that cannot be read are
+left out and listed with the reason.
 
 Figures are dotted paths of `tilescope summary --json` (* stands for any one part), or cycles,
 throughput, memory and max_tile. Text, Markdown and HTML show the main figures, JSON all of

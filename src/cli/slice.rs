@@ -13,9 +13,9 @@ use tilescope_report::SliceSelection;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "slice", arguments, run };
 
 const AFTER_HELP: &str = "\
-The slice has the whole compiled program, and the steps that share a cycle with A..B, each of them \
-whole. Its cycles count from the first of these steps; a note records the original cycle. Marks are \
-cut to its steps. A slice that cuts a host call has no figures of samples.
+The slice has the whole compiled program, and the complete steps that share a cycle with A..B. Its \
+cycles count from the first of these steps; a note records the original cycle. Marks are cut to its \
+steps. A slice that cuts a host call has no figures of samples.
 
 Examples:
   tilescope slice out --range 1000000..2000000 -o part

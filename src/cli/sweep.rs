@@ -34,11 +34,11 @@ const AFTER_HELP: &str = "\
 VALUES are a list (32,64,128), a range (8..64:8 adds 8, 8..64:x2 doubles) or words (loops,none).
 A CONDITION compares a varied key, or a figure: seconds_per_sample, samples_per_second, cycles,
 seconds, samples, memory (of the fullest tile), ipus. The condition fits takes no value. Points whose
-keys violate a condition are not simulated; points whose figures violate one are not shown.
+keys violate a condition are not simulated; points whose figures violate a condition are not shown.
 
-A separate process simulates each point and writes it to --results as it ends, so the same command
-continues a stopped sweep. Points that are refused, fail or do not fit are rows with a reason; failed
-points are repeated. Exit code 1 if a point failed.
+A separate process simulates each point and saves it to --results when it ends, so the same command
+continues a stopped sweep. Points that are refused, fail or do not fit have a row with the reason;
+failed points are repeated. Exit code 1 if a point failed.
 
 Examples:
   tilescope sweep mnist_pipeline --vary options.num_io_tiles=32,64 --vary options.overlap_io=none,loops
