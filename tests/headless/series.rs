@@ -255,7 +255,7 @@ fn a_series_is_a_page() {
     let many = [&["--html", text(&file)], &many[..]].concat();
     let output = tilescope(&[&["series", SAMPLES[1]], &many[..]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("choose some of them"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("choose fewer with --figure"), "{}", stderr(&output));
     assert_eq!(
         fs::read_dir(directory.path()).expect("a directory").count(),
         4,

@@ -202,7 +202,7 @@ impl QueryParser {
                 last = self.index(what)?;
             }
             if last < first {
-                return self.error(at, format!("{first}..{last} runs backwards"));
+                return self.error(at, format!("{first}..{last} ends before it starts"));
             }
             spans.push(NumberRange { first, last });
             match self.peek() {

@@ -31,7 +31,7 @@ pub(crate) enum ChildProgramError {
     /// No thread can be started to wait for the end of the new window.
     #[error("{0}")]
     WindowThread(io::Error),
-    #[error("The simulator cannot be asked: {0}")]
+    #[error("The simulator cannot be queried: {0}")]
     Question(io::Error),
     /// The message of a child that gave no answer.
     #[error("{0}")]

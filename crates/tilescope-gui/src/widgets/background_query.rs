@@ -117,10 +117,10 @@ pub(crate) enum BackgroundQueryError {
     #[error("{0}")]
     Failed(Arc<dyn std::error::Error + Send + Sync>),
     /// The answer is no longer needed.
-    #[error("This was cancelled.")]
+    #[error("Cancelled.")]
     Cancelled,
     /// The work panicked, which is a bug of ours.
-    #[error("Something in this program broke down here; please report this.")]
+    #[error("Internal error. Please report this bug.")]
     Panicked,
 }
 

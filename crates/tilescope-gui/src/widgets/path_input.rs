@@ -100,9 +100,9 @@ impl ListedFiles {
     /// The text if nothing is found.
     pub(crate) fn nothing(self) -> &'static str {
         match self {
-            Self::Reports => "No report and no directory is called that.",
-            Self::Models => "No model and no directory is called that.",
-            Self::ReportsAndModels => "No report, model, spec or directory is called that.",
+            Self::Reports => "No report or directory has this name.",
+            Self::Models => "No model or directory has this name.",
+            Self::ReportsAndModels => "No report, model, spec or directory has this name.",
         }
     }
 }

@@ -204,7 +204,7 @@ const APP_ACTIONS: &[AppAction] = &[
             if page.tab.history.can_undo() { Some(AppCommand::Undo) } else { None }
         }),
     AppAction::new(ActionGroup::Navigation, "redo", "Redo")
-        .help("Restore what was undone.")
+        .help("Redo the last undone change.")
         .keys(&[
             KeyShortcut::ctrl(Key::Z).shift(),
             KeyShortcut::ctrl(Key::Y),
@@ -267,7 +267,7 @@ const APP_ACTIONS: &[AppAction] = &[
         })
         .runs(|session| session.page().map(|_| AppCommand::ToggleMenu)),
     AppAction::new(ActionGroup::Window, "dismiss-messages", "Dismiss all messages")
-        .help("Close all messages above the view.")
+        .help("Close all messages.")
         .runs(|session| (!session.messages().is_empty()).then_some(AppCommand::DismissMessages)),
 ];
 

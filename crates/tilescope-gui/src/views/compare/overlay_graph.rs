@@ -152,7 +152,7 @@ impl OverlayGraphPanel {
         let graph = self.graph.ask(ui.ctx(), context.workers, &key, read_graph).fresh_only();
         let toggled_tiles = graph.show(ui, texts, |ui, graph| {
             if graph.stack.places() == 0 {
-                empty_state_ui(ui, "Nothing to draw", "Neither report records this.");
+                empty_state_ui(ui, "Nothing to draw", "Neither report records this data.");
                 return None;
             }
             if self.shown.view != Some(view) {

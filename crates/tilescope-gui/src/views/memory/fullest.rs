@@ -78,7 +78,7 @@ fn line_ui(ui: &mut Ui, context: &ViewContext<'_>, tile: TileId, bytes: Bytes) {
             TileFullness::Fits => format!("{free} free"),
             TileFullness::NearlyFull => format!("nearly full: {free} free"),
             TileFullness::Exceeds => {
-                format!("{} too much", numbers.bytes(bytes.saturating_sub(capacity).0))
+                format!("{} over capacity", numbers.bytes(bytes.saturating_sub(capacity).0))
             }
         };
         text = format!("{text} of {} ({share}), {rest}", numbers.bytes(capacity.0));
@@ -88,7 +88,7 @@ fn line_ui(ui: &mut Ui, context: &ViewContext<'_>, tile: TileId, bytes: Bytes) {
         ui.add_space(spacing::L);
         ui.weak("Fullest tile");
         let name = format!("Tile {}", grouped(tile.into()));
-        if ui.link(name).on_hover_text("Select it: the tables show what fills it").clicked() {
+        if ui.link(name).on_hover_text("Select it: the tables show its contents").clicked() {
             context.commands.push(AppCommand::SelectTiles(vec![tile]));
         }
         let hint = format!("{}, including gaps", exact_bytes(bytes.0));

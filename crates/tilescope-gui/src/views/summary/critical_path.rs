@@ -15,8 +15,8 @@ const MAX_LANES: usize = 16;
 
 /// The reason for an empty panel.
 const NOT_RUN: &str = "The program did not run, so it has no critical path.";
-const NOT_KNOWN: &str = "Open Execution trace once: it computes the critical path of this report \
-                         and stores it.";
+const NOT_KNOWN: &str = "Open Execution trace once to compute and store the critical path of this \
+                         report.";
 
 /// The title of a figure, and its meaning.
 type Head = (&'static str, &'static str);
@@ -83,7 +83,7 @@ impl PathCell {
 
 fn kind_cells(of: &ActivityExposure) -> Vec<PathCell> {
     let known = |cycles: Option<Cycles>| {
-        cycles.map_or_else(|| PathCell::words("not known"), PathCell::cycles)
+        cycles.map_or_else(|| PathCell::words("unknown"), PathCell::cycles)
     };
     let path = PathCell::on_path(of.on_path, of.path_share);
     vec![PathCell::words(of.kind.title()), path, known(of.exposed), known(of.hidden)]

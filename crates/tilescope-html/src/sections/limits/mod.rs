@@ -24,7 +24,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         ),
         (None, reason) => {
             let reason = reason.map_or("", UnknownUtilisation::sentence);
-            format!("The share of the peak is unknown. {reason}")
+            format!("The utilisation of the peak is unknown. {reason}")
         }
     };
     let mut blocks = vec![Block::note(prose(&words)), Block::Table { table: waterfall_table(run) }];
