@@ -58,7 +58,7 @@ impl TuneObjective {
             Self::Memory => "memory of the fullest tile",
             Self::Ipus => "IPUs",
             Self::Energy => "joules per million samples",
-            Self::Cost => "cost of a million samples",
+            Self::Cost => "cost per million samples",
         }
     }
 

@@ -44,7 +44,7 @@ pub enum AtomicFileError {
     },
     /// The name belongs to a report, or another file would get the name of one.
     #[error(
-        "{}: nothing but a report is written under the name of a report; choose another name",
+        "{}: only reports are written under the name of a report; choose another name",
         path.display()
     )]
     Report {
@@ -52,7 +52,7 @@ pub enum AtomicFileError {
         path: PathBuf,
     },
     /// An existing file could not be moved aside.
-    #[error("this file is in the way: {}", path.display())]
+    #[error("a file with this name exists: {}", path.display())]
     InTheWay {
         /// The file.
         path: PathBuf,
@@ -398,7 +398,10 @@ mod tests {
         fs::write(&other, "of somebody else").unwrap();
         std::os::unix::fs::symlink(&other, with_suffix(&path, ".part")).unwrap();
         let error = AtomicFile::create_exclusive(&path).unwrap_err().to_string();
-        assert!(error.contains("in the way") && error.contains("large.bin.part"), "{error}");
+        assert!(
+            error.contains("a file with this name exists") && error.contains("large.bin.part"),
+            "{error}"
+        );
         assert_eq!(fs::read(&other).unwrap(), b"of somebody else");
     }
 
@@ -514,6 +517,6 @@ mod tests {
             assert_eq!(fs::read_to_string(aside).unwrap(), format!("broken {number}"));
         }
         let error = move_aside(&path).unwrap_err().to_string();
-        assert_eq!(error, format!("this file is in the way: {}", path.display()));
+        assert_eq!(error, format!("a file with this name exists: {}", path.display()));
     }
 }

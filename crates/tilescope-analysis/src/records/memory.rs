@@ -114,7 +114,7 @@ fn variable_table(rows: &[(VariableId, Variable)]) -> DataTable {
         Id operation => of.operation, "operations.id";
         Words shape => &of.shape, "type and shape as text";
         Id first_live => of.lifetime.as_ref().map(|life| TableCell::id(life.start)),
-            "first liveness step it is live in; NULL: always live";
+            "first liveness step in which it is live; NULL: always live";
         Id end_live => of.lifetime.as_ref().map(|life| TableCell::id(life.end)),
             "first liveness step after those";
         Count tiles => u64::from(of.tiles.tile_count()), "tiles that hold a part of it";

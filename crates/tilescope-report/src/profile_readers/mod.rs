@@ -64,7 +64,7 @@ impl ProfileError {
         match self {
             Self::Damaged(problem) => ReportError::damaged(problem, path),
             Self::Other(what) => ReportError::NotAReport {
-                found: format!("this is no {} of {}: {what}", reader.file_name, reader.tool),
+                found: format!("this is not a {} of {}: {what}", reader.file_name, reader.tool),
                 path: path.to_owned(),
             },
         }

@@ -450,8 +450,8 @@ fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError>
     if db.application_id() != i64::from(schema::APPLICATION_ID) {
         if db.has("trace_lanes", "expectations") {
             db.warnings.add(
-                "written by tilescope, but copied by a tool that lost its application_id: read as \
-                 a foreign file, without the data that only tilescope records",
+                "written by tilescope, but a copy without its application_id: read as a foreign \
+                 file, without the data that only tilescope records",
             );
         }
         return Ok(ReportOrigin::Foreign);

@@ -242,7 +242,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
             _ => return Err(shell.not_understood(&line)),
         }
         if files.len() + names.len() > 2 * MAX_ENTRIES {
-            return Err(shell.not_understood("a list without end"));
+            return Err(shell.not_understood("an endless list"));
         }
     }
     let Some((path, name)) = path else {
@@ -250,7 +250,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
     };
     let at = files.iter().position(|file| file.name == name);
     let Some(report) = at.map(|at| files.remove(at)) else {
-        return Err(shell.not_understood("a report without its size"));
+        return Err(shell.not_understood("a report without a size"));
     };
     Ok(RemoteListing { path, report, beside: files })
 }

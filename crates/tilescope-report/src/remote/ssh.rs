@@ -134,7 +134,7 @@ pub(super) fn command_line(
 /// A word quoted for the remote shell; a path may begin in the home directory.
 pub(super) fn quoted(word: &str) -> Result<String, String> {
     if word.chars().any(char::is_control) {
-        return Err(format!("nothing on the far side can be called {word:?}"));
+        return Err(format!("{word:?} is not a valid name on the other machine"));
     }
     let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     Ok(match word.strip_prefix("~/") {
@@ -173,7 +173,7 @@ pub(super) fn explanation(
              compare the key"
         ),
         (_, Some(255)) if complaint.contains("Permission denied") => format!(
-            "{host} does not let you in: try `ssh {host}` in a terminal, and add your key to the agent"
+            "{host} denied access: try `ssh {host}` in a terminal, and add your key to the agent"
         ),
         (_, Some(255)) => format!("ssh could not connect to {host}"),
         (Some(program), Some(127)) => format!(

@@ -112,7 +112,7 @@ impl Report {
         let nothing =
             |problem: String| ReportError::EmptySlice { problem, path: self.path().into() };
         let Some(trace) = self.trace()? else {
-            return Err(nothing("the program was compiled, not run".to_owned()));
+            return Err(nothing("the program was only compiled".to_owned()));
         };
         let mut plan = SlicePlan {
             trace: trace.clone(),
