@@ -74,7 +74,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .default_value(TuneObjective::Throughput.name())
                 .help(
                     "The figure to improve: samples per second, time of a host call, memory of \
-                       the fullest tile, IPUs, or energy or cost of a sample",
+                       the fullest tile, IPUs, or energy or cost per sample",
                 ),
         )
         .arg(list("where", "CONDITION", "Condition on the result; can be repeated"))

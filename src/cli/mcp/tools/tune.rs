@@ -13,7 +13,7 @@ const OBJECTIVE: ToolArgument = ToolArgument::optional(
     "objective",
     ArgumentKind::Word(&OBJECTIVES),
     "The figure to improve: samples per second, time of a host call, memory of the fullest tile, \
-     IPUs, or energy or cost of a sample; throughput by default",
+     IPUs, or energy or cost per sample; throughput by default",
 );
 const WHERE: ToolArgument = ToolArgument::optional(
     "where",
