@@ -1,4 +1,4 @@
-"""The program that comes with this package, as a child process."""
+"""Runs the program of this package as a child process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class SpecError(ValueError):
-    """A spec was refused. The message is the program's."""
+    """The program refused a spec; the message is its own."""
 
     #: Dotted path of the key, `options.stages`; empty where the spec as a whole is meant.
     key: str
@@ -46,8 +46,8 @@ class SimulationError(RuntimeError):
 
 
 def executable() -> str:
-    """Path of the program: `TILESCOPE_EXECUTABLE`, the one in this package, or one on the search
-    path."""
+    """Path of the program: `TILESCOPE_EXECUTABLE`, the program in this package, or one in
+    `PATH`."""
     chosen = os.environ.get("TILESCOPE_EXECUTABLE")
     if chosen:
         return chosen
@@ -69,7 +69,7 @@ def executable() -> str:
 
 
 class Running:
-    """Programs that were started together, so that all can be ended."""
+    """A group of started programs that can be ended together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -95,12 +95,12 @@ def run(
     running: Running | None = None,
     codes: Sequence[int] = (0,),
 ) -> tuple[str, list[str]]:
-    """Runs a command of the program. Gives what it printed, and its warnings. `codes` are the exit
-    codes of an answer.
+    """Runs a command of the program. Returns its output and its warnings.
 
-    `progress` is told the percentage that is done. Whatever interrupts this kills the program.
+    `codes` are the exit codes that count as success. `progress` is called with the percentage. An
+    interrupt kills the program.
 
-    Raises `SpecError` for a wrong spec or command, and `SimulationError` for everything else.
+    Raises `SpecError` for an invalid spec or command, and `SimulationError` for other failures.
     """
     environment = dict(os.environ)
     if progress is not None:

@@ -1,4 +1,4 @@
-"""Specs and values as TOML; Python's standard library only reads it."""
+"""Writes specs and values as TOML, which Python's standard library only reads."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ last_used = None
 
 
 class DataLoader(torch.utils.data.DataLoader):
-    """Loads what a call takes: ``batch_size`` x device iterations x accumulation x replicas."""
+    """Loads the samples of a call: ``batch_size`` x device iterations x accumulation x replicas."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class DataLoader(torch.utils.data.DataLoader):
 
     @property
     def options(self) -> Options:
-        """The options it was made with."""
+        """The options of the loader."""
         return self._options
 
     def terminate(self) -> None:
@@ -86,7 +86,7 @@ class DataLoader(torch.utils.data.DataLoader):
             yield batch
 
     def spec(self) -> dict:
-        """What it is as keys of a spec."""
+        """The loader as keys of a spec."""
         loaders = {
             enums.DataLoaderMode.Sync: "sync",
             enums.DataLoaderMode.Async: "async",
@@ -111,7 +111,7 @@ class DataLoader(torch.utils.data.DataLoader):
 
 
 class _CombinedBatches(torch.utils.data.Sampler):
-    """The batches of a sampler, as many together as a call takes."""
+    """The batches of a sampler, grouped by call."""
 
     def __init__(self, sampler, batches: int, drop_last: bool) -> None:
         self._sampler, self._batches, self._drop_last = sampler, batches, drop_last
@@ -133,7 +133,7 @@ class _CombinedBatches(torch.utils.data.Sampler):
 
 
 class AsynchronousDataAccessor:
-    """Reads a loader ahead, on hardware; here samples are ready when they are asked for."""
+    """Prefetches samples on hardware; in the simulator, samples are ready on request."""
 
     def __init__(self, dataset, *_, **__) -> None:
         self._dataset = dataset
@@ -145,7 +145,7 @@ class AsynchronousDataAccessor:
         return iter(self._dataset)
 
     def terminate(self) -> None:
-        """Ends it."""
+        """Ends the accessor."""
 
 
 def _cores() -> int:

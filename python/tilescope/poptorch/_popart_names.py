@@ -61,14 +61,14 @@ _NAMES = frozenset(
 
 
 def is_option(name: str) -> bool:
-    """Whether there is such an option, here or in PopTorch; parts of tables are not looked at."""
+    """True if the option exists, here or in PopTorch; parts of tables are not checked."""
     parts = name.split(".")
     whole = any(".".join(parts[:count]) in CONTAINERS for count in range(1, len(parts) + 1))
     return whole or name in _NAMES or _spec_keys.key_of(name) is not None
 
 
 def nearest(name: str):
-    """The option that is most like a name; none where none is."""
+    """The option most similar to a name; None if none is similar."""
     # Without regard to case: `gradientaccumulation`.
     known = {known.lower(): known for known in CONTAINERS | _NAMES}
     found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)

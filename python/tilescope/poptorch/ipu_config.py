@@ -61,7 +61,7 @@ _NO_EFFECT = (
 
 
 class IPUConfig:
-    """Options by the names of optimum; what it does not know is refused."""
+    """Options with the names of optimum; unknown names are refused."""
 
     def __init__(self, pod: str = "default", **values) -> None:
         known = {*_DEFAULTS, *_OF_MODELS, *_NO_EFFECT}
@@ -108,7 +108,7 @@ class IPUConfig:
         return self.ipus_per_replica or len(self.layers_per_ipu)
 
     def to_options(self, for_inference: bool = False) -> Options:
-        """Options of PopTorch, as optimum makes them."""
+        """Options of PopTorch, as optimum sets them."""
         options = Options()
         options.replicationFactor(self._value("replication_factor", for_inference))
         options.deviceIterations(self._value("device_iterations", for_inference))
@@ -146,7 +146,7 @@ class IPUConfig:
         return given
 
     def keys(self, for_inference: bool = False) -> dict:
-        """Keys of a spec, for models that say themselves what optimum does to models."""
+        """Keys of a spec, for models that already have the changes optimum makes."""
         options, ipus = self.to_options(for_inference), self.ipus(for_inference)
         left = [name for name in _OF_MODELS if self._values.get(name) not in (None, False, 0, 1, {})]
         if left:
@@ -161,7 +161,7 @@ class IPUConfig:
 
 
 def _of_pod(name: str, value, pod: str):
-    """The value for a system, where there is one for each."""
+    """The value for a system, if a table has one per system."""
     is_table = isinstance(value, dict) and "default" in value
     if not is_table:
         return value
