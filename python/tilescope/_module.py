@@ -44,7 +44,7 @@ def exported(
     prefix = ""
     if callable(wishes.loss):
         if len(arguments) < 2 or keywords:
-            raise TypeError("a loss reads the last of the inputs: give them as a tuple, labels last")
+            raise TypeError("a loss reads the last input: pass the inputs as a tuple, labels last")
         model, prefix = _WithLoss(model, wishes.loss), "model."
     strategy = _strategy(wishes)
     hooks, names = _begin_blocks(model, prefix, strategy)

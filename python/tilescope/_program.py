@@ -62,8 +62,8 @@ def executable() -> str:
     found = shutil.which("tilescope", path=others)
     if found is None:
         raise SimulationError(
-            "the program tilescope is not here: this package was built without it, and "
-            "TILESCOPE_EXECUTABLE names none"
+            "cannot find the program tilescope: this package was built without it, and "
+            "TILESCOPE_EXECUTABLE is not set"
         )
     return found
 
@@ -148,7 +148,7 @@ def _fail(code: int, said: list[str]) -> None:
     words = "\n".join(line for line in said if not line.startswith("warning: "))
     words = words.removeprefix("error: ")
     if code < 0:
-        problem = f"the simulation was ended by signal {-code}"
+        problem = f"the simulation was stopped by signal {-code}"
         if code == -9:
             problem += ", perhaps because memory ran out"
         raise SimulationError(f"{problem}. {words}".rstrip())

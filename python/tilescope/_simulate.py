@@ -64,7 +64,7 @@ def simulate(
         make = functools.partial(exported, spec, inputs, wishes)
     elif inputs is not None:
         raise TypeError(
-            "inputs are those of a module of torch; keys of a spec are overridden with set={…}"
+            "inputs are for torch modules; to override keys of a spec, use set={…}"
         )
     else:
         overrides = {**wishes.keys(), **(set or {})}
@@ -135,7 +135,7 @@ class Wishes:
     def keys(self) -> dict[str, Any]:
         """The arguments as keys of a spec."""
         if self.loss is not None and not isinstance(self.loss, str):
-            raise TypeError("a loss that is a function needs a module of torch; a spec names its loss")
+            raise TypeError("a loss function requires a torch module; pass the name of a loss")
         named = {
             "model.training": self.training,
             "model.loss": self.loss,
@@ -239,7 +239,7 @@ def _source(spec: Any, scratch: Path) -> str:
     """The argument of the command line for a spec."""
     if isinstance(spec, Report):
         if spec.spec is None:
-            raise ValueError(f"the report does not say from which spec it was made: {spec.path}")
+            raise ValueError(f"the report does not record its spec: {spec.path}")
         text = spec.spec
     elif isinstance(spec, Mapping):
         text = _toml.document(spec)

@@ -131,8 +131,8 @@ for _member in _ProgramType:
 def openTrace(file):  # libpva's spelling
     """Raises an error: tilescope does not read ``.pvti`` files of the PopVision System Analyser."""
     raise NotImplementedError(
-        f"{file}: tilescope reads no .pvti files of the System Analyser; what the host does for a "
-        "run is in the report itself, see `tilescope.open`"
+        f"{file}: tilescope does not read .pvti files of the System Analyser; the host activity "
+        "of a run is in the report itself, see `tilescope.open`"
     )
 
 

@@ -94,7 +94,7 @@ def ipuHardwareVersion() -> int:
 
 def load(filename, *_, **__):
     """Raises an error: a file of ``save`` has code for IPUs, which the simulator cannot run."""
-    raise Error(f"load: {filename} is code for IPUs, which nothing here can run")
+    raise Error(f"load: {filename} is code for IPUs, which the simulator cannot run")
 
 
 def setLogLevel(level) -> None:

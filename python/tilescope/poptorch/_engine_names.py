@@ -60,7 +60,7 @@ def environment() -> dict:
     try:
         options = json.loads(text or "{}")
     except ValueError as error:
-        raise Error(f"POPLAR_ENGINE_OPTIONS is no JSON: {error}") from error
+        raise Error(f"POPLAR_ENGINE_OPTIONS is not valid JSON: {error}") from error
     if not isinstance(options, dict):
-        raise Error(f"POPLAR_ENGINE_OPTIONS is an object of JSON, not {text}")
+        raise Error(f"POPLAR_ENGINE_OPTIONS must be a JSON object, not {text}")
     return check(options)

@@ -152,11 +152,11 @@ class PoplarExecutor:
     def getPerfCounters(self):
         """Raises an error: host counters are not simulated; the steps of the report replace
         them."""
-        raise Error("getPerfCounters is not modelled: open the report for when data are copied")
+        raise Error("getPerfCounters is not modelled: the report shows when data is copied")
 
     def getLatency(self):
         """Raises an error: latencies are not simulated; the marks of the report replace them."""
-        raise Error("latencies are not modelled: open the report for when data are copied")
+        raise Error("latencies are not modelled: the report shows when data is copied")
 
     getHostIpuLatency = getComputeLatency = getIpuHostLatency = getLatency
 
@@ -174,7 +174,7 @@ class PoplarExecutor:
         name = anchored[short_name]
         weight = dict(self._model.named_parameters()).get(name.removeprefix(_GRADIENT))
         if weight is None or (name.startswith(_GRADIENT) and weight.grad is None):
-            raise Error(f"tensor {name!r} is not known on the CPU: getTensorNames() lists all")
+            raise Error(f"tensor {name!r} is unknown on the CPU: getTensorNames() lists all")
         return (weight.grad if name.startswith(_GRADIENT) else weight).detach().clone()
 
     def setOptimizer(self, optimizer) -> None:
@@ -224,7 +224,7 @@ class PoplarExecutor:
 
     def loadExecutable(self, filename: str) -> None:
         """Raises an error: simulated programs have no executables."""
-        raise Error(f"loadExecutable: {filename} is code for IPUs, which nothing here can run")
+        raise Error(f"loadExecutable: {filename} is code for IPUs, which the simulator cannot run")
 
     # A call.
 
@@ -403,8 +403,8 @@ def _own_rate(own: float, micro_batches: int) -> str:
         return "results are zeros"
     if mode == "one" and micro_batches > 1:
         return (
-            f"one of the {micro_batches} micro-batches of a call runs on this CPU and stands for "
-            "all: TILESCOPE_EXECUTE=all runs them"
+            f"one of the {micro_batches} micro-batches of a call runs on this CPU and represents "
+            "all: TILESCOPE_EXECUTE=all runs all"
         )
     return f"{own:,.0f} on this CPU, which is what the script's own clock sees"
 
@@ -416,7 +416,7 @@ def _split(leaf, count: int, index: int) -> list:
     if leaf.dim() == 0 or leaf.shape[0] % count:
         size = "no dimension" if leaf.dim() == 0 else f"{leaf.shape[0]} samples"
         raise Error(
-            f"input {index} has {size}, which is no multiple of the {count} micro-batches of a "
+            f"input {index} has {size}, which is not a multiple of the {count} micro-batches of a "
             "call (deviceIterations x gradientAccumulation x replicationFactor)"
         )
     return list(leaf.chunk(count)) if count > 1 else [leaf]

@@ -181,8 +181,8 @@ def _loss_index(outputs: list):
         if found:
             return found[-1]
     raise Error(
-        "none of what the model returns is a loss: return the result of a loss of torch.nn, "
-        "or mark it with poptorch.identity_loss(x, reduction)"
+        "the model returns no loss: return the result of a loss of torch.nn, or mark one with "
+        "poptorch.identity_loss(x, reduction)"
     )
 
 

@@ -123,7 +123,7 @@ class Options(groups.Group):
     def setExecutionStrategy(self, strategy: ExecutionStrategy) -> "Options":
         """The execution strategy of the stages."""
         if not isinstance(strategy, ExecutionStrategy):
-            raise Error(f"an execution strategy is needed, not {strategy!r}")
+            raise Error(f"expected an execution strategy, not {strategy!r}")
         self._set()
         self._strategy = strategy
         return self

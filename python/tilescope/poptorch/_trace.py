@@ -34,7 +34,7 @@ def exporting(strategy):
     """Runs its body as the export of a model with this strategy."""
     global current
     if not hasattr(traceback, "annotate"):
-        raise Error(f"torch {torch.__version__} cannot keep blocks in exports: torch >= 2.9 can")
+        raise Error(f"torch {torch.__version__} cannot keep blocks in exports: use torch >= 2.9")
     if current is not None:
         raise Error("a model is exported inside the export of another")
     current = Trace(strategy)

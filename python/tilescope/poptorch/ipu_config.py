@@ -83,7 +83,7 @@ class IPUConfig:
         path = pathlib.Path(place)
         path = path / "ipu_config.json" if path.is_dir() else path
         if not path.is_file():
-            raise Error(f"{path} is no file: get it with huggingface_hub.hf_hub_download")
+            raise Error(f"{path} is not a file: get it with huggingface_hub.hf_hub_download")
         return cls(pod, **json.loads(path.read_text(encoding="utf-8")))
 
     def __getattr__(self, name: str):

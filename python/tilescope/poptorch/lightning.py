@@ -105,7 +105,7 @@ class _Precision:
     def clip_gradients(self, optimizer, clip_val=0.0, gradient_clip_algorithm=None) -> None:
         """Does nothing: gradients never reach the host."""
         if clip_val:
-            raise Error("IPUs clip no gradients: give the optimiser of poptorch max_grad_norm")
+            raise Error("IPUs do not clip gradients: set max_grad_norm of an optimiser of poptorch")
 
 
 class _Step(torch.nn.Module):
@@ -331,7 +331,7 @@ def _tell_differences(given: Options, of_trainer: Options) -> None:
         ),
     ]:
         if said not in (1, taken):
-            _log.warning(f"{name}: {taken}, as the options say; the trainer says {said}")
+            _log.warning(f"{name}: {taken} from the options, not from the trainer: {said}")
 
 
 _stand_ins = {}

@@ -64,7 +64,7 @@ def BeginBlock(layer_to_call, user_id=None, ipu_id=None):
     """Begins a block whenever ``layer_to_call``, a module or function, is called."""
     if not isinstance(layer_to_call, torch.nn.Module):
         if not callable(layer_to_call):
-            raise Error(f"a module or function is needed, not {layer_to_call!r}")
+            raise Error(f"expected a module or function, not {layer_to_call!r}")
 
         @functools.wraps(layer_to_call)
         def function(*args, **kwargs):
@@ -136,7 +136,7 @@ def serializedMatMul(lhs, rhs, mode, factor: int = 0, keep_precision: bool = Fal
 def set_available_memory(tensor: torch.Tensor, available_memory_proportion: float):
     """Share of a tile that temporaries of the operation that computes ``tensor`` may fill."""
     if not isinstance(tensor, torch.Tensor):
-        raise Error(f"a tensor is needed, not {type(tensor).__name__}")
+        raise Error(f"expected a tensor, not {type(tensor).__name__}")
     if not 0 <= available_memory_proportion <= 1:
         raise Error(f"a proportion is from 0 to 1, not {available_memory_proportion}")
     return _trace.identity(tensor, available_memory=float(available_memory_proportion))
@@ -210,7 +210,7 @@ def custom_op(inputs, name: str, domain: str, domain_version: int, example_outpu
     """A custom operator. Its cost is estimated as a pass over its operands, because its code is
     unknown; on the CPU its results are ``example_outputs``."""
     if _trace.current is not None:
-        _trace.current.missing.setdefault(f"custom_op {domain}.{name} (priced as unknown)")
+        _trace.current.missing.setdefault(f"custom_op {domain}.{name} (cost unknown)")
         return list(
             torch.onnx.ops.symbolic_multi_out(
                 f"{domain}::{name}",

@@ -233,7 +233,7 @@ class _Session:
         own = sorted({f"{node.domain}.{node.op_type}" for node in self._model.graph.node if node.domain})
         if own:
             keys["model.allow_unknown"] = True
-            engine._missing.setdefault(f"{', '.join(own)} (priced as unknown)")
+            engine._missing.setdefault(f"{', '.join(own)} (cost unknown)")
         keys.update(_simulation._engine_keys(engine))
         keys = _simulation.without_idle_sharding(keys)
         self.report = _simulation.run(_simulation.nested(keys), directory)
@@ -269,7 +269,7 @@ class _Session:
     def run(self, stepio: PyStepIO, *_) -> None:
         """A host call, which is already simulated."""
         if self.report is None:
-            raise Error("prepareDevice() comes before run(...)")
+            raise Error("call prepareDevice() before run(...)")
 
     def weightsFromHost(self) -> None:
         """Does nothing: weights are on the host."""
@@ -341,7 +341,7 @@ class _Session:
         local = self._local_replicas
         total = options.globalReplicationFactor if options.enableDistributedReplicatedGraphs else local
         if total % local or total < local:
-            raise Error(f"globalReplicationFactor {total} is no multiple of {local} local replicas")
+            raise Error(f"globalReplicationFactor {total} is not a multiple of {local} replicas")
         keys = {"options.replication_factor": total}
         if total > local:
             keys["options.num_instances"] = total // local

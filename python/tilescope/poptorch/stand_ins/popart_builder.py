@@ -112,7 +112,7 @@ class Builder:
         tensors = {tensors} if isinstance(tensors, str) else set(tensors)
         found = [node for node in self._nodes if tensors & set(node.output)]
         if not found:
-            raise Error(f"no node of the builder makes {', '.join(sorted(tensors))}")
+            raise Error(f"no node of the builder computes {', '.join(sorted(tensors))}")
         for node in found:
             node.attribute.append(self._onnx.make_attribute(mark, value))
         return None
