@@ -151,6 +151,7 @@ pub struct TuneAnswer {
     /// Number of proposals beside the path that could not beat it according to their bounds.
     pub hopeless: usize,
     /// Number of points with unknown proposals, because the process that computes them died.
+    #[serde(alias = "untold")]
     pub unknown_proposals: usize,
     pub pareto_front: Vec<Point>,
     /// The reason that the last point does not meet the request.

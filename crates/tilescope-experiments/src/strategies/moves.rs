@@ -27,6 +27,7 @@ pub struct MoveReason {
     pub rule: String,
     pub sentence: String,
     /// The cost of the change; empty if it is not known.
+    #[serde(alias = "price")]
     pub cost: String,
     /// Upper bound of its gain in time, as a share.
     pub bound: Option<f64>,
