@@ -680,7 +680,7 @@ mod tables {
         let out = out.to_str().unwrap();
         for (rest, part) in [
             (&["--table", "stepz"][..], "did you mean \"steps\"?"),
-            (&["--table", "liveness", "--ipus", "0"], "it is written whole"),
+            (&["--table", "liveness", "--ipus", "0"], "it is always written whole"),
             (&["--table", "variables", "--range", "0..9"], "it takes IPUs, tiles"),
             (&["--table", "steps_by_ipu"], "unknown table"),
             (&["--table", "tiles", "--tiles", "0..99999999"], "the report has tiles"),

@@ -87,7 +87,7 @@ fn known_names() -> String {
 fn known_filters(filters: &[RowFilter]) -> String {
     let names: Vec<&str> = filters.iter().map(|filter| filter.name()).collect();
     match names.as_slice() {
-        [] => "it is written whole".to_owned(),
+        [] => "it is always written whole".to_owned(),
         names => format!("it takes {}", names.join(", ")),
     }
 }

@@ -129,7 +129,7 @@ pub fn expected(figures: &TrialFigures) -> BTreeMap<&'static str, Banded> {
 }
 
 impl PointFigure {
-    /// The figure with a name.
+    /// Returns the figure with the given name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         FIGURES.iter().find(|figure| figure.name == name)

@@ -29,7 +29,7 @@ pub enum ReportError {
         names.len(), names_in_words(names), path.display()
     )]
     SeveralReports {
-        /// Directories and files in it, each of which can be opened.
+        /// Directories and files in it that can be opened.
         names: Vec<String>,
         path: PathBuf,
     },

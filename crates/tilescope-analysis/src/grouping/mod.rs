@@ -330,10 +330,11 @@ mod tests {
 pub mod laws {
     use super::{DataTable, GroupKey, TableCell};
 
-    /// Checks that groups have every row once, and add up to what all rows add up to.
+    /// Checks that every row is in exactly one group, and that groups add up to the sum of all
+    /// rows.
     ///
     /// # Panics
-    /// Where they do not.
+    /// If they do not.
     pub fn check(table: &DataTable, key: GroupKey) {
         let all: Vec<u32> = (0..).take(table.rows.len()).collect();
         let groups = table.groups(key, &all);

@@ -110,7 +110,7 @@ fn variable_table(rows: &[(VariableId, Variable)]) -> DataTable {
         []
         Id id => *id, "vars.id";
         Words name => &of.name, "its name";
-        Words category => of.category.name(), "memory category as libpva spells it";
+        Words category => of.category.name(), "memory category, in the spelling of libpva";
         Id operation => of.operation, "operations.id";
         Words shape => &of.shape, "type and shape as text";
         Id first_live => of.lifetime.as_ref().map(|life| TableCell::id(life.start)),

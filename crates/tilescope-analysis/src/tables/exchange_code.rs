@@ -110,7 +110,7 @@ cycle of the interface of the IPU";
 /// Cycles of exchanges in the run, and their lower bounds.
 pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
     const BALANCE: &str =
-        "Cycles that tiles of the IPU need at least on average / those of the busiest one";
+        "Mean of the minimum cycles of the tiles of the IPU / minimum cycles of the busiest tile";
     let rows = list.rows.iter().map(|row| {
         // An exchange that never ran has no means.
         let ran = row.run.as_ref().filter(|run| run.executions > 0);

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tilescope_report::remote::absolute_path;
 use tilescope_report::units::format_timestamp;
 
-/// The width from which cards are side by side.
+/// The minimum width for cards side by side.
 const TWO_COLUMNS: f32 = 820.0;
 /// The largest width of the content.
 const MAX_WIDTH: f32 = 1080.0;

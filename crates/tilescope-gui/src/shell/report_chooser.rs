@@ -27,7 +27,7 @@ const WIDTH: f32 = 780.0;
 /// The width of the preview. In a dialog less than twice as wide it is below the list.
 const PREVIEW: f32 = 250.0;
 
-/// The dialog, while it is open.
+/// The state of the open dialog.
 pub(crate) struct ReportChooser {
     pub purpose: ChooserPurpose,
     input: PathInput,
@@ -232,7 +232,7 @@ impl ReportChooser {
 
     /// The button of the system's dialog. Returns the directory chosen there, once.
     fn system_dialog_ui(&mut self, ui: &mut Ui) -> Option<PathBuf> {
-        let hint = "Choose a file in the dialog of your desktop";
+        let hint = "Choose a file with the file dialog of your system";
         let is_open = matches!(self.system_dialog, Some(Ok(_)));
         let button = ui.add_enabled(!is_open, Button::new("System dialog…"));
         if button.on_hover_text(hint).clicked() {

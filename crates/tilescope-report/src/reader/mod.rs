@@ -104,7 +104,7 @@ pub struct Report {
     source: PathBuf,
     /// The directory of the files beside `source`.
     directory: PathBuf,
-    /// Sizes and times of files on another machine, some of which are copied.
+    /// Sizes and times of files on another machine, including those that are not copied.
     elsewhere: Vec<RemoteFile>,
     /// Directories that are removed when the report is closed.
     _temporary: Vec<TempDir>,

@@ -318,8 +318,8 @@ fn category(cells: &RowCells, categories: &BTreeMap<i64, MemoryCategory>) -> Mem
     known.unwrap_or(MemoryCategory::Unknown)
 }
 
-/// Names of the variables of one list. A few long names may be shared by very many variables, each
-/// of which holds its own copy.
+/// Names of the variables of one list. Many variables may share a few long names, and each holds
+/// its own copy.
 struct SharedNames<'a> {
     strings: &'a [(i64, String)],
     bytes: usize,

@@ -210,7 +210,7 @@ mod tests {
         let cases = [
             (program, Some(127), "bash: tilescope: not found", "cannot find tilescope on pod16"),
             (None, Some(255), "Host key verification failed.", "does not trust the key"),
-            (None, Some(255), "me@pod16: Permission denied (publickey).", "let you in"),
+            (None, Some(255), "me@pod16: Permission denied (publickey).", "denied access"),
             (None, Some(255), "Connection refused", "could not connect to pod16"),
             (None, Some(1), "'exec' is not recognized", "no POSIX shell answers on pod16"),
             (program, None, "", "ended before it answered"),

@@ -85,7 +85,7 @@ pub(super) const BANDWIDTHS: SchemaTable = table(
              remote_buffer: data between those and an IPU; ladder_links, pair_links, gateways: \
              data one way up or down the ladder, to the other IPU of a pair, or between racks",
         ),
-        col("bytes_per_cycle", BYTES_PER_CYCLE, "most bytes per cycle"),
+        col("bytes_per_cycle", BYTES_PER_CYCLE, "maximum bytes per cycle"),
     ],
     "",
 );
@@ -134,7 +134,7 @@ pub(super) const SYNC_GROUPS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("sync_group", TEXT, "GS1: copies between IPUs; GS2: the host, streaming memory"),
-        col("part", NUMBER, "the part of GS2, each of which waits independently; 0 in GS1"),
+        col("part", NUMBER, "the part of GS2; parts wait independently. 0 in GS1"),
         col("ipu", NUMBER, "IPU of the replica"),
     ],
     "",

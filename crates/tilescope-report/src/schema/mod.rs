@@ -466,7 +466,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     table(
         "var_categories",
         "a memory category",
-        &[col("id", KEY, "its id"), col("name", TEXT, "as libpva spells it")],
+        &[col("id", KEY, "its id"), col("name", TEXT, "its name, in the spelling of libpva")],
         "",
     ),
     table(

@@ -148,7 +148,7 @@ struct ChunkColumnReader<'a> {
 }
 
 impl<'a> ChunkColumnReader<'a> {
-    /// The columns in `raw` and their start, if they have `count` steps.
+    /// Reads the columns in `raw` and their start. `None` if they do not have `count` steps.
     fn new(raw: &'a [u8], count: usize) -> Option<(Self, StepDeltaBase)> {
         let mut cursor = VarintReader::new(raw);
         // The caller knows the number of steps from the lane; a blob that disagrees is refused.
@@ -286,8 +286,8 @@ pub(super) fn decode(
     if reading.is_done() { Some(records) } else { None }
 }
 
-/// Counts the steps of chunks of a lane. Most are as expected: these are counted by expectation, and
-/// their facts are looked at once.
+/// Counts the steps of chunks of a lane. Most steps match an expectation; these are counted by
+/// expectation, and their facts are evaluated once.
 pub(super) struct StepTally<'a> {
     expected: &'a StepPredictor,
     /// By index of the expectation.

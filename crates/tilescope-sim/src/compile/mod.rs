@@ -99,7 +99,7 @@ pub struct CompiledProgram {
     pub system: SystemCosts,
     /// The file that the model was imported from, if any.
     pub imported: Option<Arc<ImportedModel>>,
-    /// Notes for the user about how the model was built.
+    /// Notes for the user about the construction of the model.
     pub model_notes: Vec<String>,
 }
 

@@ -270,7 +270,7 @@ fn whole_layers(spec: &Spec, serializes_a_layer: bool) -> Option<String> {
     }
     Some(format!(
         "Warning: options.serialize_matmul has no effect: options.serialize_matmul_factor = \
-         {parts} does not divide that dimension of any linear layer. Choose a factor that does"
+         {parts} does not divide that dimension of any linear layer. Choose a divisor"
     ))
 }
 

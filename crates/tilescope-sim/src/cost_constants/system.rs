@@ -141,7 +141,7 @@ cost_constants! { SYSTEM_CONSTANTS:
         serves: "the note on the number of I/O tiles",
     }
 
-    /// Bytes of an all-gather below which two-way rings are faster on a Barley twist; twice as many of a reduce-scatter
+    /// Size of an all-gather below which two-way rings are faster on a Barley twist; twice that for a reduce-scatter
     SMALL_BARLEY_TWIST_BYTES = 196_608.0, Bytes, Published {
         source: "poplibs lib/popops/ReplicatedCollectives.cpp",
         serves: "collectives",

@@ -50,7 +50,7 @@ pub struct LoweredOperation {
     pub work: OperationWork,
     /// The planner's choice as a JSON object, if the operation was planned.
     pub plan: Option<String>,
-    /// The times at which its operands and results exist.
+    /// Lifetimes of its operands and results.
     pub liveness: OperandLiveness,
     /// The values that replicas with shares of its operands add up in the middle of the work.
     pub replica_sum: Option<ReplicaSum>,

@@ -40,7 +40,7 @@ impl ReadPath {
 /// The result of opening a path.
 pub(crate) enum OpeningOutcome {
     Opened(Box<OpenedReports>),
-    /// A directory of several reports, one of which is to be chosen.
+    /// A directory of several reports; the user has to choose one.
     Several(ReportChoice),
     /// A directory with reports further below.
     Folder(PathBuf),

@@ -382,7 +382,7 @@ fn bytes_words(bytes: f64, known: f64) -> String {
     match (bytes.round(), known.round()) {
         (all, known) if all <= known => whole_bytes(bytes),
         (_, known) if known > 0.0 => {
-            format!("{}, of which {} known", whole_bytes(bytes), whole_bytes(known))
+            format!("{} ({} known)", whole_bytes(bytes), whole_bytes(known))
         }
         _ => format!("{}, assumed", whole_bytes(bytes)),
     }

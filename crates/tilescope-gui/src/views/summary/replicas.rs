@@ -71,8 +71,7 @@ fn joined_words(groups: &SyncGroupMembers) -> &'static str {
     }
 }
 
-/// Returns true for the two sides of a ladder, each of which copies between replicas join
-/// separately.
+/// Returns true for the two sides of a ladder, which copies between replicas join separately.
 fn joins_sides(groups: &SyncGroupMembers) -> bool {
     groups.gs2.len() == 2 && groups.gs2.iter().any(|part| part.len() > 1)
 }

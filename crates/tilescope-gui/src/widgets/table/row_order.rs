@@ -23,7 +23,7 @@ pub(crate) struct TableQuestion {
     pub open: BTreeSet<String>,
 }
 
-/// A group that is shown as a line.
+/// A visible group, which takes one line.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ShownGroup {
     /// Its label behind those of the groups that it is in.

@@ -229,7 +229,7 @@ impl Report {
         }
         drop(totals);
         let mut law = InvariantCheck::new("categories_add_up", found);
-        // In foreign files, categories are sums of variables, several of which may share bytes.
+        // In foreign files, categories are sums of variables, which may share bytes.
         if self.db.has_rows("category_bytes") && self.has(ReportPart::TileMemory) {
             for tile in changes(&memory, &categories) {
                 let owned = categories.get(tile).map_or(&[][..], Vec::as_slice);
