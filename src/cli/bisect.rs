@@ -1,5 +1,5 @@
-//! `bisect`: finds the option that makes the difference between two specs, and the operations in
-//! which it does.
+//! `bisect`: finds the options that explain the difference between two specs, and the operations
+//! that differ.
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::progress::ProgressReporter;

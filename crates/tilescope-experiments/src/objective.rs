@@ -8,16 +8,16 @@ use tilescope_analysis::insights::TriedProposal;
 /// A quantity that a search minimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TuneObjective {
-    /// Time of a sample.
+    /// Time per sample.
     Throughput,
     /// Time of a host call.
     Latency,
     /// Memory of the fullest tile.
     Memory,
     Ipus,
-    /// Energy of a million samples.
+    /// Energy per million samples.
     Energy,
-    /// Cost of a million samples.
+    /// Cost per million samples.
     Cost,
 }
 

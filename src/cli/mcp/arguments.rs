@@ -9,7 +9,7 @@ use tilescope_analysis::insights::SpecChanges;
 /// The default number of entries of a list.
 const DEFAULT_LIMIT: usize = 20;
 
-/// The most entries of a list; answers are bounded in addition.
+/// The maximum number of entries of a list; the size of answers is limited too.
 const MAX_LIMIT: usize = 1_000;
 
 /// The type of an argument.
@@ -22,7 +22,7 @@ pub(super) enum ArgumentKind {
     Changes,
     /// The number of entries of a list.
     Limit,
-    /// A whole number up to a largest.
+    /// A whole number in a range.
     Whole {
         least: u64,
         most: u64,
@@ -173,7 +173,7 @@ impl<'a> CheckedArguments<'a> {
         self.value(name).and_then(Value::as_str)
     }
 
-    /// A text that was checked to be present.
+    /// A required text, whose presence was checked.
     pub(super) fn required_text(&self, name: &str) -> &'a str {
         self.text(name).unwrap_or_default()
     }
@@ -195,7 +195,7 @@ impl<'a> CheckedArguments<'a> {
         fields.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// A whole number, or the one that its declaration names.
+    /// A whole number, or its declared default.
     pub(super) fn whole(&self, argument: &ToolArgument) -> u64 {
         let default = match argument.kind {
             ArgumentKind::Whole { default, .. } => default,
@@ -204,7 +204,7 @@ impl<'a> CheckedArguments<'a> {
         self.value(argument.name).and_then(Value::as_u64).unwrap_or(default)
     }
 
-    /// How many entries of a list are wanted.
+    /// The requested number of entries of a list.
     pub(super) fn limit(&self) -> usize {
         let limit = self.value("limit").and_then(Value::as_u64);
         limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT)

@@ -1,5 +1,5 @@
 //! Messages of the Model Context Protocol (modelcontextprotocol.io/specification): JSON-RPC 2.0
-//! (jsonrpc.org/specification), as far as a server of tools needs it.
+//! (jsonrpc.org/specification), limited to the parts that a server of tools needs.
 //!
 //! Up to 2025-11-25 a client begins with `initialize`; since 2026-07-28 each request names its
 //! version, and `server/discover` describes the server. Replies do not depend on earlier messages,
@@ -73,10 +73,10 @@ pub(super) fn too_long(most: u64) -> Value {
     RpcError::new(INVALID_REQUEST, problem).reply(&Value::Null)
 }
 
-/// The message in a line.
+/// Parses the message in a line.
 ///
 /// # Errors
-/// The reply to what is none.
+/// The reply to an invalid message.
 pub(super) fn read(line: &[u8]) -> Result<Value, Value> {
     serde_json::from_slice(line).map_err(|error| {
         let problem = format!("a message must be one line of JSON: {error}");
@@ -102,7 +102,7 @@ pub(super) fn reply(message: &Value, session: &McpSession) -> Option<Value> {
     }
 }
 
-/// The reply to a message whose answer cannot be given, through no fault of the client.
+/// The reply to a message that fails because of an internal error.
 pub(super) fn broken(message: &Value) -> Value {
     let id = message.get("id").unwrap_or(&Value::Null);
     RpcError::new(INTERNAL_ERROR, "internal error: this is a bug in tilescope").reply(id)
@@ -198,7 +198,7 @@ fn discovery() -> Value {
     }))
 }
 
-/// Runs a tool. What it cannot answer is a result too, so that the agent reads why.
+/// Runs a tool. Its errors are results too, so that the agent reads the reason.
 fn call(parameters: &Value, session: &McpSession) -> Result<Value, RpcError> {
     let name = parameters["name"].as_str().unwrap_or_default();
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {

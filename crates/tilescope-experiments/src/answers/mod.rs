@@ -156,8 +156,8 @@ pub struct TuneAnswer {
     pub pareto_front: Vec<Point>,
     /// The reason that the last point does not meet the request.
     pub shortfall: Option<String>,
-    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
-    /// else helps.
+    /// The smallest change that makes the spec fit, if it changes fixed keys and no other change
+    /// helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fits_if_free: Option<FitFound>,
 }

@@ -75,8 +75,8 @@ pub struct TunePath {
     pub steps: Vec<TuneStep>,
     pub dead_ends: Vec<DeadEnd>,
     pub untried: Vec<Untried>,
-    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
-    /// else helps.
+    /// The smallest change that makes the spec fit, if it changes fixed keys and no other change
+    /// helps.
     pub fits_if_free: Option<FitFound>,
     /// Places of the points, among those of the store, that were tried for it.
     pub beyond: Range<usize>,
@@ -163,8 +163,8 @@ impl<'a, 's> Tuner<'a, 's> {
         }
     }
 
-    /// Makes the smallest change with which the spec fits the first step, where it does not fit as it
-    /// is.
+    /// Makes the smallest change that makes the spec fit the first step, if the original spec does
+    /// not fit.
     fn fit(&mut self) -> Result<(), ExperimentError> {
         if self.score.class != ScoreClass::DoesNotFit {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A search for the option that makes the difference between two specs.
+//! A search for the options that explain the difference between two specs.
 
 use super::super::answer::limited;
 use super::super::answer_fields::{AnswerField, AnswerKind};

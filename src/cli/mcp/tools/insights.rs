@@ -1,4 +1,4 @@
-//! Proposals for improvements, with the results of trying them.
+//! Findings with proposals, and the results of testing these.
 
 use super::super::answer::first;
 use super::super::answer_fields::{AnswerField, AnswerKind};
@@ -82,7 +82,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     Ok(opened.answer(answer)?.into())
 }
 
-/// Findings whose proposals were tried now. The results are not kept.
+/// Tests the proposals of all findings. The results are not saved.
 fn proven(opened: &OpenedReport) -> Result<Vec<InsightFinding>, CliError> {
     let report = &opened.report;
     let spec = report.spec().ok_or(UsageError::NoSpec)?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use tilescope_experiments::trial::run_command;
 use tilescope_report::temporary_directory::TemporaryDirectory;
 
-/// Width and height: what models look at is scaled down to about that.
+/// Width and height: models scale larger pictures down to about this size.
 const SIZE: &str = "1400x900";
 
 const VIEW: ToolArgument = ToolArgument::required(
@@ -73,7 +73,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
         words.extend(["--compare".to_owned(), path_word(other.report.path())]);
     }
     words.extend(["--output".to_owned(), path_word(&file)]);
-    // Behind it nothing is taken for an option.
+    // Words after it are never options.
     words.extend(["--".to_owned(), path_word(opened.report.path())]);
     if let Some(failure) = run_command(&words)?.failure {
         return Err(failure.into());

@@ -90,13 +90,13 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
         figures.extend(FIRST_FIGURES);
     }
     words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
-    // Behind it nothing is taken for an option.
+    // Words after it are never options.
     words.push("--".to_owned());
     let mut is_empty = true;
     for name in arguments.texts(REPORTS.name) {
         session.check_name(name)?;
         if !is_report(Path::new(name)) {
-            // A spec names a model, which may lie elsewhere.
+            // A spec names a model, which may be outside the root.
             session.spec(name, &SpecChanges::new())?;
         }
         words.push(name.to_owned());

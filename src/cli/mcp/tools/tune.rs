@@ -94,7 +94,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let budget = arguments.whole(&BUDGET).to_string();
     words.extend(["--objective".to_owned(), objective, "--budget".to_owned(), budget]);
     for argument in [WHERE, FREE, FIX] {
-        // One word, so that no value is taken for an option.
+        // A single word, so that no value is parsed as an option.
         words.extend(
             arguments.texts(argument.name).map(|text| format!("--{}={text}", argument.name)),
         );
