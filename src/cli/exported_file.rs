@@ -53,7 +53,7 @@ impl OutputBudget {
     }
 }
 
-/// The content of a file, compressed if its name asks for that.
+/// The content of a file, compressed according to its name.
 enum Content {
     Plain(BufWriter<AtomicFile>),
     /// Writes are buffered first: each call of the encoder costs more than a short write.
@@ -83,7 +83,7 @@ impl ExportedFile {
         Ok(Self { content, path: path.to_owned(), budget: None, failed: None })
     }
 
-    /// Limits the file to what this number of rows, or steps, of a report can take.
+    /// Limits the file to the maximum size of the given number of rows, or steps, of a report.
     pub(super) fn within(self, report: &Report, rows: u64) -> Self {
         Self { budget: Some(OutputBudget::of(report, rows)), ..self }
     }

@@ -85,7 +85,7 @@ impl ManualPage<'_> {
             None => (help, String::new()),
         };
         section(&mut roff, "NOTES", &notes);
-        // The rest of the program's help after the examples has a section of its own.
+        // The rest of the program's help after the examples has a separate section.
         let examples = examples.split("\n\n").next().unwrap_or_default();
         section(&mut roff, "EXAMPLES", examples);
         if self.name == PROGRAM {

@@ -97,7 +97,7 @@ fn outcome_and_settings(
     differs.rows.retain(|row| seen.insert(setting(&row.name).to_owned()));
     let distinction = distinction((sides.source, sides.target), &normalization)?;
     let verdict = verdict(&result, distinction);
-    // Costs have a table of their own: its cells are text if the sides cannot be compared.
+    // Costs have a separate table: its cells are text if the sides cannot be compared.
     let tables = std::iter::once(result).chain(costs).collect();
     let sides = side_titles(sides.source, sides.target);
     Ok((ComparisonOverview { normalization, sides, verdict, distinction, tables }, differs))

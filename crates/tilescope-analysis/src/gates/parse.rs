@@ -18,7 +18,7 @@ pub struct GateSyntaxError {
     pub text: String,
     /// The characters in question, counted from 0.
     pub at: Range<usize>,
-    /// The problem and what was expected.
+    /// The problem and the expected input.
     pub problem: String,
 }
 

@@ -1,5 +1,5 @@
-//! Groups of rows: operations, exchanges, stretches of the critical path and whatever else is named
-//! after an operation, by block, layer, operator, pass, stage or IPU.
+//! Groups of rows that are named after an operation (operations, exchanges, stretches of the
+//! critical path, …) by block, layer, operator, pass, stage or IPU.
 //!
 //! A table says which of its columns name operations ([`ColumnSubject`]) and how each column
 //! aggregates ([`ColumnAggregate`]). [`DataTable::with_keys`] finds the label of each row once;

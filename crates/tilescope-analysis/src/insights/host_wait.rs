@@ -21,7 +21,7 @@ const MIN_SHARE: f64 = 0.02;
 /// The key of the number of micro-batches that the host prepares ahead.
 const DEPTH: &str = "options.prefetch_depth";
 
-/// The key of the number of host processes, each with a loader of its own.
+/// The key of the number of host processes, each with a separate loader.
 const INSTANCES: &str = "options.num_instances";
 
 /// True if a program waits for the host.

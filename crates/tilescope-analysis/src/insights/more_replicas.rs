@@ -74,7 +74,7 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
     }
     let tiles = fullest_by_ipu(facts);
     let is_trained = facts.spec("model.training") == Some("true");
-    // The fewest IPUs that hold what they hold together now.
+    // The fewest IPUs that hold all of their data.
     let fewest = (1..ipus).find(|count| {
         ipus.is_multiple_of(*count) && holds(&tiles, *count, facts.target.bytes_per_tile)
     })?;

@@ -74,7 +74,7 @@ struct StreamedRows {
     columns: &'static [VirtualColumn],
     /// Columns that the rows are sorted by.
     order: &'static [usize],
-    /// True if rows can come in groups of equal values of some columns, with what is wanted.
+    /// True if the selected rows can be returned in groups of equal values of some columns.
     groups: fn(&[usize], WantedColumns) -> bool,
     estimate: fn(&RecordReader, BoundColumns) -> RowEstimate,
     rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,

@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(version(1), first);
         let second = version(2);
         assert_ne!(second, first);
-        // A forgotten answer is computed anew.
+        // A forgotten answer is computed again.
         assert!(![first, second].contains(&version(1)));
     }
 

@@ -1,4 +1,4 @@
-//! Topics without a section of their own: facts, figures and tables, drawn generically.
+//! Topics without a separate section: facts, figures and tables, drawn generically.
 
 use super::PageFacts;
 use crate::block::{Block, Card};

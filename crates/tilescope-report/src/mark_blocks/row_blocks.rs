@@ -71,7 +71,7 @@ impl MarkRowBlocks {
             _ => return Vec::new(),
         };
         if mark.kind == MarkKind::Phase {
-            // Slots of a full pipeline get blocks of their own.
+            // Slots of a full pipeline get separate blocks.
             let slots = self.rows.get_mut(&MarkRowId::Common(MarkKind::Slot));
             slots.into_iter().for_each(|slots| slots.is_closed = true);
         }

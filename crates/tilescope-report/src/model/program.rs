@@ -206,7 +206,7 @@ pub struct ProgramNode {
 }
 
 /// The use of a program in a function that exists once and is called several times. The first use
-/// is the program of the function itself. Each further use is a program of its own without a
+/// is the program of the function itself. Each further use is a separate program without a
 /// parent, so that its steps belong to its own operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlinedCall {

@@ -39,7 +39,7 @@ pub(crate) fn open(
         let kept = directory.join(REPORT_FILE);
         let is_whole = open_file::check(&kept).is_ok();
         if !is_whole {
-            // A damaged report is made anew. Usually there is none.
+            // A damaged report is written again. Usually no report exists.
             let _ = fs::remove_dir_all(&directory);
         }
         if is_whole || keep(path, reader, &kept)? {

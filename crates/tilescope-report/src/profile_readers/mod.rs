@@ -1,4 +1,4 @@
-//! Profiles that other tools write in formats of their own. They are opened like a report, through
+//! Profiles in the formats of other tools. They are opened like a report, through
 //! a `profile.pop` converted from them.
 //!
 //! A reader is a file here and a line in [`PROFILE_READERS`]. It converts bytes to a

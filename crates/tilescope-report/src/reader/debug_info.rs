@@ -1,4 +1,4 @@
-//! Debug information of `debug.cbor` beside a report, for files without operations of their own.
+//! Debug information of `debug.cbor` beside a report, for files without operations.
 //!
 //! No public document describes how a `profile.pop` of Poplar refers to contexts, but its programs
 //! are named after them: a context's name, preceded by those of its ancestors. A program belongs to

@@ -233,7 +233,7 @@ impl Report {
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
         let strings = self.strings()?;
         let categories = self.categories()?;
-        // Any table without a key of its own has SQLite's row numbers.
+        // A table without a key has SQLite's row numbers.
         let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
         let columns =
             [id, FOREIGN_COLUMNS[1], FOREIGN_COLUMNS[2], FOREIGN_COLUMNS[3], FOREIGN_COLUMNS[4]];

@@ -21,7 +21,7 @@ pub struct RemoteSettings {
     pub without_terminal: bool,
     /// The directory of copies; `None` means the user's cache directory.
     pub copies: Option<PathBuf>,
-    /// Receives the progress of copies without an observer of their own, and an empty text at their
+    /// Receives the progress of copies without a separate observer, and an empty text at their
     /// end.
     pub progress: Option<fn(&str)>,
 }

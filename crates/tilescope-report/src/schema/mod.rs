@@ -13,7 +13,7 @@
 //! are replaced by views that fail with a hint on how to query them.
 //!
 //! All of it describes replica 0. If replicas differ, replicas with equal behaviour form a class.
-//! Steps and marks of the other classes are in tables of their own (`replica_lanes`,
+//! Steps and marks of the other classes are in separate tables (`replica_lanes`,
 //! `replica_mark_chunks`), always as compressed columns, so that scripts and older versions see one
 //! replica as before.
 //!

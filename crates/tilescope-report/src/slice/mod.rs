@@ -1,4 +1,4 @@
-//! A part of a run as a report of its own: steps and marks of some cycles, on some IPUs, with the
+//! A part of a run as a separate report: steps and marks of some cycles, on some IPUs, with the
 //! whole compiled program.
 //!
 //! A step that shares a cycle with the window is in the slice as a whole, as in every other query

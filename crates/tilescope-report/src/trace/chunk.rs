@@ -6,7 +6,7 @@
 //! for which of eight facts differ, and lists only the differences:
 //!
 //! ```text
-//!   program   ..  17  18  19  17  18  19  17  18   what follows 17 is expected to be 18
+//!   program   ..  17  18  19  17  18  19  17  18   the step after 17 is expected to be 18
 //!   facts     ..   0   0   0   0   0  16   0   0   bit 4: this 19 took longer or shorter
 //!   durations ..                      +7           the only number stored
 //! ```

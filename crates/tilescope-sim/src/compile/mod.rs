@@ -492,7 +492,7 @@ fn system_costs(spec: &Spec) -> SystemCosts {
 }
 
 /// Returns true if the error of predictions is known. The errors measured on real machines do not
-/// apply to a machine that nobody measured. The errors of the simulator's own constants do not
+/// apply to a machine that was never measured. The errors of the simulator's own constants do not
 /// apply to changed constants.
 fn errors_are_known(spec: &Spec) -> bool {
     spec.machine_changes.is_empty() && spec.calibration.is_empty()

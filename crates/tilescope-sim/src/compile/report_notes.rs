@@ -85,7 +85,7 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     ))
 }
 
-/// A note on a changed machine, which nobody can buy.
+/// A note on a changed machine, which does not exist.
 fn changed_machine(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.machine_changes.iter().map(|change| change.text_with_inherited()).collect();

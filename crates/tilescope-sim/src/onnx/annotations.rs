@@ -71,7 +71,7 @@ impl Annotations {
             if options == NodeOptions::default() {
                 continue;
             }
-            // `builder.checkpointOutput` adds a node of its own, whose result is its operand.
+            // `builder.checkpointOutput` adds a separate node, whose result is its operand.
             if node.op == "Identity" && options.recomputation.is_some() {
                 let made = node.inputs.iter().flatten().map(|input| file.value(*input).source);
                 for source in made {

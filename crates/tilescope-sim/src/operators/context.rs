@@ -28,7 +28,7 @@ pub struct LoweringContext<'a> {
     pub tiles: u32,
     /// True if the model is trained. Layouts of weights then suit three passes.
     pub training: bool,
-    /// The planning options of operations without options of their own.
+    /// The planning options of operations that have none themselves.
     pub planning: &'a PoplibsOptions,
     /// Shares of memory for temporaries, by block. Empty if all blocks have the share of
     /// `planning`.
@@ -264,7 +264,7 @@ impl<'a> LoweringContext<'a> {
     }
 
     /// Adds the exchange that sends each tile of `to` its elements. They are copies of elements of
-    /// a tensor with layout `from`, in an order of their own.
+    /// a tensor with layout `from`, in an independent order.
     pub(crate) fn exchange_copies(
         &self,
         work: &mut OperationWork,

@@ -202,7 +202,7 @@ fn overrides_win_and_are_checked_like_the_file() {
         SpecSource::find("mnist_pipeline", &["options.gradient_accumulation=20".to_string()])
             .expect("bundled");
     assert_eq!(Spec::build(&source).expect("valid").options.gradient_accumulation, 20);
-    // A value of a text key is text, whatever it looks like.
+    // A value of a text key is text, regardless of its form.
     for (written, meant) in [("19", "19"), ("\"19\"", "19"), ("007", "007"), ("1e3", "1e3")] {
         source.overrides = vec![format!("model.loss_output={written}")];
         let settings = source.settings().expect("read");

@@ -143,7 +143,7 @@ impl ReportOpening {
         self.link = link;
     }
 
-    /// Returns what was read since the last call, or the error.
+    /// Returns the report if it was read since the last call, or the error.
     pub(super) fn poll(&mut self) -> Option<OpeningOutcome> {
         self.poll_one().or_else(|| self.poll_two())
     }

@@ -135,7 +135,7 @@ impl OverlayGraphPanel {
         }
     }
 
-    /// Shows the graph of a view in all of `ui`. Returns what was selected, and on which side.
+    /// Shows the graph of a view in all of `ui`. Returns the selection and its side.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,

@@ -159,7 +159,7 @@ fn magnification_ui(
     changed.then(|| TraceEvent::ShowAxis(axis.with_visible_count(cycles, limits)))
 }
 
-/// The menu of what is set once: styles of lanes, the ruler, and what is drawn besides bars.
+/// The menu of settings that rarely change: styles of lanes, the ruler, and elements besides bars.
 fn view_menu(
     bar: &mut ToolbarBuilder<'_>,
     context: &ViewContext<'_>,

@@ -28,8 +28,8 @@ pub(super) enum FindingClick<'a> {
     Explain(MechanismPage),
 }
 
-/// Findings in so many columns, numbered from `first` on in rows from left to right; what was
-/// pressed.
+/// Shows findings in columns, numbered from `first` on in rows from left to right. Returns the
+/// clicked element.
 pub(super) fn findings_ui<'a>(
     ui: &mut Ui,
     findings: &[&'a InsightFinding],

@@ -8,8 +8,8 @@ use egui::{Color32, RichText, Ui};
 use tilescope_analysis::memory::fullest_tiles;
 use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, percent};
 
-/// Share of the memory of a tile below which what is free on the fullest one is worth a warning: the
-/// prediction of memory may be wrong by as much.
+/// Share of the memory of a tile below which the free memory of the fullest tile gets a warning:
+/// the error of the prediction can be as large.
 const LITTLE_FREE: f64 = 0.05;
 
 /// The state of the fullest tile.
@@ -59,7 +59,7 @@ pub(super) type FullestTileQuery = BackgroundQuery<(), Option<(TileId, Bytes)>>;
 pub(super) fn fullest_ui(ui: &mut Ui, context: &ViewContext<'_>, query: &mut FullestTileQuery) {
     let found = context
         .read(ui, query, |report| Ok(fullest_tiles(&*report.tile_memory()?, 1).first().copied()));
-    // The graph below is read from the same numbers and says what is wrong with them.
+    // The graph below reads the same numbers and reports errors.
     if let Some((tile, bytes)) = found.answer().and_then(|fullest| **fullest) {
         line_ui(ui, context, tile, bytes);
     }

@@ -125,7 +125,7 @@ impl OperationsView {
         }
     }
 
-    /// Does what was chosen in the menu of a row.
+    /// Runs the entry chosen in the menu of a row.
     fn enter(
         &mut self,
         context: &ViewContext<'_>,

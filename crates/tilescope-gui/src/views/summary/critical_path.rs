@@ -10,7 +10,7 @@ use tilescope_analysis::critical_path::{
 use tilescope_analysis::summary::ExecutionSummary;
 use tilescope_report::units::{Cycles, percent, short_count};
 
-/// The largest number of lanes with a line of their own; those with most of the path are shown.
+/// The largest number of lanes with a separate line; those with most of the path are shown.
 const MAX_LANES: usize = 16;
 
 /// The reason for an empty panel.
@@ -56,7 +56,7 @@ fn lanes(run: &ExecutionSummary) -> Vec<&IpuSlack> {
     places.into_iter().map(|at| &run.slack[at]).collect()
 }
 
-/// A cell as it is shown, and with all digits.
+/// A cell as displayed, and with all digits.
 struct PathCell {
     shown: String,
     exact: String,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tilescope_analysis::figures::FigureBar;
 use tilescope_report::units::grouped;
 
-/// The number of operations with a bar of their own; the others share one.
+/// The number of operations with a separate bar; the others share one.
 const MAX_BARS: usize = 40;
 
 /// A measured report, the spec of its program, and the changed spec.

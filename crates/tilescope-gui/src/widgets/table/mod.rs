@@ -492,7 +492,7 @@ fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
     ui.add(Label::new(text).truncate().selectable(false)).on_hover_text(hint);
 }
 
-/// A share as a bar, as long as it is beside the largest one, and a number.
+/// A share as a bar relative to the largest share, and as a number.
 fn share_ui(ui: &mut Ui, share: Option<f64>, largest: f64, is_group: bool) {
     let Some(share) = share else { return };
     let palette = ThemePalette::for_ui(ui);

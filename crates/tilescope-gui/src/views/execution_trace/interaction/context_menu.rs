@@ -1,5 +1,5 @@
-//! The menu of the lanes: what was clicked with the right button, copied, filtered to, or shown in
-//! another view.
+//! The context menu of the lanes: copies the clicked item, filters to it, or shows it in another
+//! view.
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;

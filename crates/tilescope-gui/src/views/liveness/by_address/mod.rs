@@ -149,7 +149,7 @@ impl AddressPanel {
         self.tile.latest().is_some_and(|answer| answer.as_ref().is_some_and(near))
     }
 
-    /// Shows the memory of a tile. Returns what was clicked.
+    /// Shows the memory of a tile. Returns the clicked element.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
