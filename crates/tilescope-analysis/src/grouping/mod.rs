@@ -102,7 +102,7 @@ impl GroupKey {
         }
     }
 
-    /// The key that tells most within one of its groups; `None` where rows follow.
+    /// The key that distinguishes most rows within one of its groups; `None` if rows follow.
     pub fn below(self) -> Option<Self> {
         match self {
             Self::Stage | Self::Ipu => Some(Self::Block),
@@ -142,7 +142,7 @@ pub struct RowGroup {
 }
 
 impl DataTable {
-    /// The same with the labels that its rows are grouped by; unchanged where no column names
+    /// The same with the labels that its rows are grouped by; unchanged if no column names
     /// operations.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ fn share_column(of: &TableColumn) -> TableColumn {
         .about("Sum of the group / sum of all rows of the table")
 }
 
-/// A part of a sum; `None` where there is nothing to be a part of.
+/// A part of a sum; `None` if the sum is zero.
 pub fn share_of(part: &TableCell, whole: Option<&TableCell>) -> Option<f64> {
     let whole = whole?.number().filter(|whole| *whole > 0.0)?;
     Some(part.number()? / whole)

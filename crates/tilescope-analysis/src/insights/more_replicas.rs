@@ -28,7 +28,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
 };
 
 /// Returns the changes that divide each replica into `parts` replicas, with as many samples per weight
-/// update, or per host call where nothing is trained. `number` reads a key of the spec.
+/// update, or per host call without training. `number` reads a key of the spec.
 ///
 /// `None` if the IPUs or the samples cannot be divided by `parts`, or if a pipeline would get fewer
 /// micro-batches than it needs.

@@ -419,7 +419,7 @@ impl RecordReader {
         self.report.trace()
     }
 
-    /// Numbers of (step, IPU) pairs and of lanes, as far as they are known without reading.
+    /// Numbers of (step, IPU) pairs and of lanes, if known without reading.
     fn size(&self) -> (f64, f64) {
         // An estimate must not read another tool's whole file.
         match self.report.trace_state() {

@@ -138,7 +138,7 @@ impl SimulationProcess {
         self.cancelled.store(true, Ordering::SeqCst);
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(child) = child.as_mut() {
-            // It may have ended by itself just now.
+            // It may have ended just now.
             let _ = child.kill();
         }
     }

@@ -48,7 +48,7 @@ pub struct ModelOperation {
     pub pass: TrainingPass,
     /// Block of the model according to its annotation, if any: `B1`.
     pub block: Option<String>,
-    /// IPU of the replica it runs on; `None` where that was not recorded.
+    /// IPU of the replica it runs on; `None` if that was not recorded.
     pub ipu: Option<IpuId>,
     /// Floating point operations that its result needs in one execution, without multiplications by
     /// padding.

@@ -52,7 +52,7 @@ impl TileFullness {
     }
 }
 
-/// The fullest tile of a report with its bytes; `None` where memory was not recorded.
+/// The fullest tile of a report with its bytes; `None` if memory was not recorded.
 pub(super) type FullestTileQuery = BackgroundQuery<(), Option<(TileId, Bytes)>>;
 
 /// Shows the fullest tile in a line. A click selects it.

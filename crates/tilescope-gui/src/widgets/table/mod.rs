@@ -134,7 +134,7 @@ impl ChosenGroups {
 
 /// The selectable and selected rows of a table, its open groups, and the line that a key moves to.
 struct TableRowSelection<'a> {
-    /// `None` where rows cannot be chosen.
+    /// `None` if rows cannot be chosen.
     chosen: Option<&'a [usize]>,
     focus: &'a mut Option<usize>,
     open: &'a mut BTreeSet<String>,

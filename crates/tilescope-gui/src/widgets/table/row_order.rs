@@ -38,7 +38,7 @@ pub(crate) struct ShownGroup {
 pub(crate) enum TableLine {
     /// A group by its place.
     Group(usize),
-    /// A row of the table, below so many groups.
+    /// A row of the table, with the number of groups above it.
     Row { row: usize, depth: usize },
 }
 
@@ -75,7 +75,7 @@ impl TableRowOrder {
         self.groups.iter().filter(|of| of.depth == 0).count()
     }
 
-    /// The share of a row or group; `None` where shares are of nothing.
+    /// The share of a row or group; `None` without a total.
     pub(crate) fn share(&self, cells: &[TableCell]) -> Option<f64> {
         let (column, whole) = self.shares.as_ref()?;
         share_of(cells.get(*column)?, Some(whole))

@@ -25,7 +25,7 @@ pub(crate) struct LaneMenuTarget {
 }
 
 impl LaneMenuTarget {
-    /// The mark or bar below the pointer; `None` where there is none.
+    /// The mark or bar below the pointer; `None` if there is none.
     pub(crate) fn of(input: &LanePointerInput<'_>) -> Option<Self> {
         if let Some(mark) = &input.mark {
             let shown = mark.bar.shown;
