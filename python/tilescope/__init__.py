@@ -42,7 +42,7 @@ __all__ = [
     "validate",
 ]
 
-# Starting programs takes modules that reading does not need: they are imported with their first use.
+# Modules for starting programs are imported on first use, because reading does not need them.
 _LAZY = {
     "Plot": "_plot",
     "SimulationError": "_program",

@@ -21,8 +21,8 @@ from ._program import run
 from ._report import Report, open as _open
 from ._simulate import _source
 
-#: Every command of the program, with what does the same here: the name of a function of this
-#: package, or of a method of `Report` or `Comparison`. Commands that only a terminal needs have none.
+#: Every command of the program, with its counterpart here: the name of a function of this package,
+#: or of a method of `Report` or `Comparison`. Commands for terminals only have none.
 COMMANDS: dict[str, str | None] = {
     "simulate": "simulate",
     "specs": "specs",
@@ -54,7 +54,7 @@ COMMANDS: dict[str, str | None] = {
     "help": None,
 }
 
-# Exit codes of commands that have an answer and a verdict: a finding of `verify`.
+# Exit codes of commands that have an answer and a verdict, such as an inconsistency for `verify`.
 _ANSWERS = {"verify": (0, 1)}
 
 

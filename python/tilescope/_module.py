@@ -23,7 +23,7 @@ class _WithLoss(torch.nn.Module):
     def __init__(self, model: torch.nn.Module, loss: Any) -> None:
         super().__init__()
         self.model = model
-        # A submodule where it is a module: its weights, if any, are the model's.
+        # A submodule, if it is a module: its weights belong to the model.
         self.loss = loss
 
     def forward(self, *inputs: Any) -> Any:

@@ -28,7 +28,7 @@ class Plot:
     def _repr_html_(self) -> str:
         from html import escape
 
-        # As wide as the page at most.
+        # At most as wide as the page.
         scroll = '<div style="overflow-x:auto">'
         return f"<figure>{scroll}{self.svg}</div><figcaption>{escape(self.about)}</figcaption></figure>"
 

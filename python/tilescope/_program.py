@@ -15,14 +15,14 @@ from pathlib import Path
 class SpecError(ValueError):
     """The program refused a spec; the message is its own."""
 
-    #: Dotted path of the key, `options.stages`; empty where the spec as a whole is meant.
+    #: Dotted path of the key, such as `options.stages`; empty for the whole spec.
     key: str
-    #: The file that says so, and its line counted from 1; None where it was not written in one.
+    #: The file, and its line counted from 1; None if the value is not from a file.
     file: str | None
     line: int | None
-    #: What is wrong, and what was expected.
+    #: The problem, and the expected value.
     problem: str
-    #: What was probably meant.
+    #: The nearest valid name.
     nearest: str | None
 
     def __init__(self, message: str) -> None:
@@ -55,7 +55,7 @@ def executable() -> str:
     bundled = Path(__file__).with_name("bin") / name
     if bundled.is_file():
         return str(bundled)
-    # The command of this package itself is a script that ends up here.
+    # The command of this package is a script that calls this function.
     own = Path(sys.executable).parent
     paths = os.environ.get("PATH", os.defpath).split(os.pathsep)
     others = os.pathsep.join(path for path in paths if not path or Path(path) != own)
@@ -117,7 +117,7 @@ def run(
     if running is not None:
         running.add(child)
     printed: list[str] = []
-    # A full pipe would hold the program up: both are emptied at the same time.
+    # A full pipe would block the program, so both are read at the same time.
     reader = threading.Thread(target=lambda: printed.append(child.stdout.read()), daemon=True)
     reader.start()
     said: list[str] = []

@@ -39,7 +39,7 @@ def open(path: str | os.PathLike[str]) -> Report:
 class Report:
     """An open report. Reading never changes the file."""
 
-    # A report that nobody asked to keep is removed with the object.
+    # A temporary report is deleted with the object.
     __slots__ = ("_core", "__weakref__")
 
     def __init__(self, core: _tilescope.Report) -> None:
@@ -166,7 +166,7 @@ class Report:
         try:
             del self._core
         except (AttributeError, ValueError):
-            # It was closed before.
+            # It is already closed.
             pass
 
     def __enter__(self) -> Report:
@@ -299,7 +299,7 @@ class Report:
         return f"<tilescope.Report {self.path}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What a process opens it opens by itself; temporary reports stay with who made them.
+        # The other process opens the file itself; a temporary report stays with its creator.
         return open, (self.path,)
 
     def _repr_html_(self) -> str:

@@ -14,10 +14,10 @@ from ._report import Report
 from ._simulate import _simulate
 from ._table import Table
 
-# Figures with what the model may be wrong: bounds of nine cases in ten, as columns `cycles_low` and
-# `cycles_high`; None where they are not known.
+# Figures with their 90 % interval in columns such as `cycles_low` and `cycles_high`, which are None if
+# unknown.
 BANDED = ("cycles", "seconds", "samples_per_second", "max_tile_bytes")
-# Figures of a point, behind the keys that vary.
+# Figures of a point, after the varied keys.
 FIGURES = (
     "fits",
     *(f"{name}{end}" for name in BANDED for end in ("", "_low", "_high")),

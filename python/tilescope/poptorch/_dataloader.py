@@ -8,7 +8,7 @@ from . import _log, enums
 from ._errors import Error
 from ._options import Options
 
-# The loader that last handed out a batch: a model that is called with it is fed by it.
+# The loader of the last batch, which feeds a model that is called with that batch.
 last_used = None
 
 
@@ -43,7 +43,7 @@ class DataLoader(torch.utils.data.DataLoader):
         groups = options.replication_factor // options.input_group_size
         self._batches = options.device_iterations * groups * options.Training.gradient_accumulation
         self._combined = None if batch_size is None else batch_size * self._batches
-        # More workers than cores make this machine slower, not the one that is simulated.
+        # More workers than cores slow down this machine, not the simulated one.
         workers = min(num_workers, _cores())
         persistent = workers > 0 if persistent_workers is None else persistent_workers
         common = dict(num_workers=workers, persistent_workers=persistent and workers > 0, **kwargs)

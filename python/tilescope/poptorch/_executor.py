@@ -58,7 +58,7 @@ class PoplarExecutor:
         if self._options.defaultOutputMode():
             mode = enums.OutputMode.Final if training else enums.OutputMode.All
             self._options._values["output_mode"] = mode
-        # Like PopTorch: weights and layers are shared, whether it trains is not.
+        # As in PopTorch, weights and layers are shared, but not the mode.
         self._user_model = model
         self._model = copy.copy(model)
         self._training = training
@@ -104,7 +104,7 @@ class PoplarExecutor:
         """Switches the mode of the model, as in torch."""
         return self.train(False)
 
-    # What PopTorch's executor can be asked.
+    # Methods of PopTorch's executor.
 
     def compile(self, *args, **kwargs) -> None:
         """Exports and simulates the model for these arguments."""
@@ -434,7 +434,7 @@ def _leaves(results) -> list:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-# Executors of models that have PopTorch's methods, and of those that had them.
+# Executors of models that have, or had, PopTorch's methods.
 _executors = weakref.WeakKeyDictionary()
 
 

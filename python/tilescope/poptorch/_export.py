@@ -41,7 +41,7 @@ _LOSSES = {
 }
 # Losses that the importer finds in the file itself.
 _ONNX_LOSSES = {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"}
-# Constants the importer may compute shapes from; larger ones are weights, which it never reads.
+# Constants from which the importer may compute shapes; larger ones are weights, which it never reads.
 _WHOLE_NUMBERS = 1 << 16
 _REAL_NUMBERS = 4
 
@@ -70,7 +70,7 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
             model.register_forward_pre_hook(trace.restart, prepend=True),
             model.register_forward_hook(_know_results),
         ]
-        # Says for each operator of torchvision that it is not installed.
+        # Prints a message for each operator of torchvision if that is not installed.
         registry = logging.getLogger("torch.onnx._internal.exporter._registration")
         level = registry.level
         registry.setLevel(logging.ERROR)
@@ -142,7 +142,7 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__
     text = str(error).strip()
     line = next(iter(text.splitlines()), type(error).__name__)
-    # Of an operation that was exported already, torch writes where it came from.
+    # For an exported operation, torch adds the line it came from.
     places = re.findall(r'File "([^"]+)", line (\d+), in', text)
     places += [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     inside = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))

@@ -21,7 +21,7 @@ _POPART_ENUMS = {
         "overlap_memory_optimized",
     ),
 }
-# Those whose PopTorch or PopART name is not one word of the key's description.
+# Options whose PopTorch or PopART name is not a single word in the description of a key.
 _POPART_NAMES = {
     "autoRecomputation": "options.recomputation",
     "accumulateOuterFragmentSettings.schedule": "options.accumulate_outer_schedule",
@@ -34,7 +34,7 @@ _POPART_NAMES = {
     "replicatedCollectivesSettings.mergeReduceScatterCollectives": "options.merge_collectives",
     "replicatedCollectivesSettings.mergeAllGatherCollectives": "options.merge_collectives",
 }
-# What has no effect on a program's time and memory: silence is no omission.
+# Options without an effect on time and memory, which need no message.
 _NO_EFFECT = {
     "instrumentWithHardwareCycleCounter",
     "rearrangeAnchorsOnHost",
@@ -265,12 +265,12 @@ class Popart(Group):
             return self.setEngineOptions(value)
         self._set(**{key: value})
         if key in _NO_EFFECT or value in (False, None):
-            # What is switched off is off here too, unless a key of a spec turns it off.
+            # Features that are switched off are off in the simulator, unless a key of a spec controls them.
             if key not in _NO_EFFECT:
                 self._owner._spec_quietly(key, value)
             return self
         if isinstance(value, dict):
-            # Options of libraries are texts.
+            # Options of libraries are strings.
             for name, item in value.items():
                 self.set(f"{key}.{name}", {"true": True, "false": False}.get(item, item))
             return self

@@ -51,7 +51,7 @@ class Options(groups.Group):
         self._distributed = groups.Distributed(self, num_processes=1, process_id=0)
         self._jit = groups.Jit(self, trace_model=False)
         self.from_json(os.environ.get("POPTORCH_DEFAULT_OPTIONS", "{}"))
-        # Wrong names are errors here, not when a model is compiled.
+        # Wrong names are errors now, not at compilation.
         _engine_names.environment()
 
     # The groups.
@@ -86,7 +86,7 @@ class Options(groups.Group):
         """PopART's session options."""
         return self._popart
 
-    # What becomes a key of a spec.
+    # Options with a key in specs.
 
     def deviceIterations(self, device_iterations: int) -> "Options":
         """Weight updates, or inference passes, per call."""
@@ -158,7 +158,7 @@ class Options(groups.Group):
         self._target = chips[ipu_version]
         return self
 
-    # What needs no key.
+    # Options that need no key.
 
     def autoRoundNumIPUs(self, auto_round_num_ipus: bool = True) -> "Options":
         """Rounds the number of IPUs up to that of a partition; reports note the reserved IPUs."""
@@ -224,7 +224,7 @@ class Options(groups.Group):
         """Source files that debug information leaves out."""
         return self
 
-    # What is not modelled.
+    # Options that are not modelled.
 
     def enableStableNorm(self, enabled: bool) -> "Options":
         """Norms with the slower, stable algorithm."""
@@ -258,7 +258,7 @@ class Options(groups.Group):
             self._not_modelled("updatableNamedBuffers")
         return self
 
-    # All of them.
+    # All options.
 
     def defaultOutputMode(self) -> bool:
         """True if no output mode was set."""

@@ -7,7 +7,7 @@ import difflib
 
 from . import _spec_keys
 
-# Those that are tables or lists: what is in them has names of its own.
+# Options that are tables or lists, whose entries have arbitrary names.
 CONTAINERS = frozenset(
     """
     accumulateOuterFragmentSettings.excludedVirtualGraphs convolutionOptions customCodelets
@@ -69,7 +69,7 @@ def is_option(name: str) -> bool:
 
 def nearest(name: str):
     """The option most similar to a name; None if none is similar."""
-    # Without regard to case: `gradientaccumulation`.
+    # Case-insensitive: `gradientaccumulation`.
     known = {known.lower(): known for known in CONTAINERS | _NAMES}
     found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
     return known[found[0]] if found else None

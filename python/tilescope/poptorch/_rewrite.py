@@ -32,7 +32,7 @@ def _rewrite(graph, node) -> None:
         num_outputs=len(sizes),
         name=node.name,
     )
-    # Marks of blocks and stages are found by the node of torch.
+    # Marks of blocks and stages are looked up by the node of torch.
     split.meta.update(node.meta)
     split.metadata_props.update(node.metadata_props)
     graph.insert_before(node, split)

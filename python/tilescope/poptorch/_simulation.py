@@ -10,9 +10,9 @@ from ._errors import Error
 from ._options import Options
 
 _DIRECTORY = "autoReport.directory"
-# Options about what Poplar writes down change no program.
+# Options of the output of Poplar change no program.
 _REPORTING = ("autoReport.", "debug.", "profiler.")
-# Of poplibs (ConvOptions.hpp), for IPUs that none is set for.
+# The default of poplibs (ConvOptions.hpp), for IPUs without a value.
 _DEFAULT_SHARE = 0.6
 _OVERLAPS = {
     enums.OverlapMode.OverlapAccumulationLoop: "inner_loop",

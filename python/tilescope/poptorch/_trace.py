@@ -87,7 +87,7 @@ def _marks() -> dict:
 
 
 def _replace(marks: dict) -> None:
-    # New dictionaries: the nodes made so far keep theirs.
+    # New dictionaries, because existing nodes keep theirs.
     custom = dict(traceback.current_meta.get("custom") or {})
     custom[MARK] = marks
     traceback.current_meta["custom"] = custom

@@ -31,7 +31,7 @@ _DEFAULTS = {
     "seed": None,
     "explicit_ir_inference": False,
 }
-# Those that inference can have values of its own of.
+# Options that can have separate values for inference.
 _OF_INFERENCE = (
     "replication_factor",
     "device_iterations",
@@ -39,7 +39,7 @@ _OF_INFERENCE = (
     "ipus_per_replica",
     "matmul_proportion",
 )
-# What optimum does to the model itself: a model that comes from elsewhere does not have it.
+# Changes that optimum makes to the model itself; models from elsewhere do not have them.
 _OF_MODELS = (
     "recompute_checkpoint_every_layer",
     "embedding_serialization_factor",

@@ -39,7 +39,7 @@ def _lightning():
     raise ImportError("tilescope.poptorch.lightning needs Lightning 2: pip install lightning")
 
 
-# Lightning's words for precisions, and those of specs.
+# Names of precisions in Lightning, and in specs.
 _PRECISIONS = {"32-true": "float32", "16-mixed": "mixed", "16-true": "float16"}
 # The step that a model runs, by the stage of the trainer.
 _STEPS = {
@@ -157,7 +157,7 @@ class _Strategy:
     """
 
     strategy_name = "ipu_strategy"
-    # The package's precision: set by `stand_in`.
+    # The class of the package for precision, set by `stand_in`.
     _precision_type = None
 
     def __init__(
@@ -185,7 +185,7 @@ class _Strategy:
             self.precision_plugin = precision_plugin
         self._profile_dir = str(autoreport_dir or ".") if autoreport or autoreport_dir else None
 
-    # Where it runs.
+    # Devices.
 
     @property
     def precision_plugin(self):
@@ -207,7 +207,7 @@ class _Strategy:
         """The mean over micro-batches, where a call returns several."""
         return tensor.mean() if isinstance(tensor, torch.Tensor) and tensor.dim() else tensor
 
-    # What it runs.
+    # Models and steps.
 
     def setup(self, trainer) -> None:
         """Leaves accumulation to the IPUs, which accumulate gradients during a call."""
@@ -264,7 +264,7 @@ class _Strategy:
             return DataLoader(options, dataloader.dataset, batch_sampler=sampler, **common)
         if not isinstance(dataloader.dataset, torch.utils.data.IterableDataset):
             common["sampler"] = dataloader.sampler
-        # Programs for IPUs have one shape: what does not fill a call is left out.
+        # Programs for IPUs have fixed shapes, so samples that do not fill a call are left out.
         return DataLoader(
             options, dataloader.dataset, batch_size=dataloader.batch_size, drop_last=True, **common
         )
@@ -295,7 +295,7 @@ class _Strategy:
         return self.reduce(results)
 
     def _make(self, step: str):
-        # What is told of it has the name of the user's class.
+        # Messages name the user's class.
         kind = type(type(self.lightning_module).__name__, (_Step,), {})
         model = kind(self.lightning_module, step)
         if step == "training_step":
@@ -359,7 +359,7 @@ def stand_in(package) -> types.SimpleNamespace:
 
     accelerators.IPUAccelerator = IPUAccelerator
     strategies.IPUStrategy = IPUStrategy
-    # What Lightning called it before version 1.7.
+    # Its name in Lightning before version 1.7.
     plugins.IPUPlugin = IPUStrategy
     accelerators.AcceleratorRegistry.register(
         "ipu", IPUAccelerator, description="Simulated IPUs", override=True
@@ -381,7 +381,7 @@ def _wrap_trainer(trainer, classes) -> None:
     def __init__(self, *args, ipus=None, **arguments):
         _translate(arguments, ipus, classes)
         begin(self, *args, **arguments)
-        # Another strategy would start processes on this CPU, and simulate nothing.
+        # Another strategy would start processes on this CPU and simulate nothing.
         on_ipus = isinstance(self.accelerator, classes.accelerator)
         if on_ipus != isinstance(self.strategy, classes.strategy):
             raise Error(

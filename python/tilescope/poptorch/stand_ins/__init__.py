@@ -9,7 +9,7 @@ import sys
 
 from .. import _executor, ops
 
-# Those of the SDK are answered here even where it is installed: what they do takes IPUs.
+# Modules of the SDK are replaced even if it is installed, because they need IPUs.
 _SDK = ("popart", "popdist", "popdist.poptorch", "libpvti")
 _OTHERS = ("examples_utils", "horovod", "horovod.torch")
 

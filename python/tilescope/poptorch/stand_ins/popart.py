@@ -32,14 +32,14 @@ from .popart_enums import (  # noqa: F401
 
 __getattr__ = refusal("popart")
 
-# Tensors whose place session options say, and their names in a spec.
+# Tensors whose location is a session option, and their names in a spec.
 _LOCATIONS = {
     "activationTensorLocationSettings": "activations",
     "weightTensorLocationSettings": "weights",
     "optimizerStateTensorLocationSettings": "optimizer_state",
     "accumulatorTensorLocationSettings": "accumulators",
 }
-# What `_spec_of` reads itself, or what changes nothing alone.
+# Options that `_spec_of` reads itself, or that have no effect alone.
 _OWN = {
     "enableReplicatedGraphs",
     "replicatedGraphCount",
@@ -94,7 +94,7 @@ class SessionOptions:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str):
-        # What was not set is off, and a table that was not begun is empty.
+        # Unset options are off, and unset tables are empty.
         if name in _popart_names.CONTAINERS and not name.startswith("_"):
             object.__setattr__(self, name, {})
             return self.__dict__[name]

@@ -36,7 +36,7 @@ class Builder:
         import onnx
 
         self._onnx = onnx.helper
-        # The losses of ONNX came with this version; attributes are those of PopART's 11.
+        # The first version with losses of ONNX; attributes are those of PopART's version 11.
         self._opset = 12
         self._nodes, self._inputs, self._outputs, self._weights = [], [], [], []
         self._domains = {"": self._opset}
@@ -140,7 +140,7 @@ class Builder:
         inferred = onnx.shape_inference.infer_shapes(model)
         known = {value.name: value for value in inferred.graph.value_info}
         for name in self._outputs:
-            # Shapes behind unknown operators are unknown.
+            # Shapes after unknown operators are unknown.
             model.graph.output.append(known.get(name) or self._onnx.make_empty_tensor_value_info(name))
         return model.SerializeToString()
 
