@@ -5,9 +5,9 @@
         my_model.toml --vary model.batch_size=1..64 --vary options.num_io_tiles=0,32,64
 
 The words after `--` are the arguments of `tilescope sweep`. The path of a spec is relative to the
-directory of the results, which all machines must share. Each shard is a separate process with its own
-file of results; a failed shard starts again and continues from its file. The files are merged and
-printed.
+directory of the results, which all machines must share. Each shard is a separate process with its
+own file of results; a failed shard starts again and continues from its file. The files are merged
+and printed.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from ._report import Report
 from ._simulate import _simulate
 from ._table import Table
 
-# Figures with their 90 % interval in columns such as `cycles_low` and `cycles_high`, which are None if
+# Figures with their 90 % interval in columns such as `cycles_low` and `cycles_high`; None if
 # unknown.
 BANDED = ("cycles", "seconds", "samples_per_second", "max_tile_bytes")
 # Figures of a point, after the varied keys.

@@ -41,7 +41,7 @@ _LOSSES = {
 }
 # Losses that the importer finds in the file itself.
 _ONNX_LOSSES = {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"}
-# Constants from which the importer may compute shapes; larger ones are weights, which it never reads.
+# Constants from which the importer may compute shapes; it never reads larger ones, the weights.
 _WHOLE_NUMBERS = 1 << 16
 _REAL_NUMBERS = 4
 

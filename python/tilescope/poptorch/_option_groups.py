@@ -265,7 +265,7 @@ class Popart(Group):
             return self.setEngineOptions(value)
         self._set(**{key: value})
         if key in _NO_EFFECT or value in (False, None):
-            # Features that are switched off are off in the simulator, unless a key of a spec controls them.
+            # Features that are off here are off in the simulator, unless a key of a spec sets them.
             if key not in _NO_EFFECT:
                 self._owner._spec_quietly(key, value)
             return self
