@@ -139,7 +139,7 @@ impl SearchPanel {
             self.ask_catalogue(ui, context);
             return examples_ui(ui, &mut self.text);
         }
-        let texts = QueryTexts { waiting: "Searching…", failed: "Nothing can be found" };
+        let texts = QueryTexts { waiting: "Searching…", failed: "The search failed" };
         if let Some(found) = self.ask(ui, context) {
             found.show(ui, texts, |ui, found| self.found_ui(ui, context, found));
         }

@@ -159,8 +159,8 @@ fn changed_file(spec: &Spec) -> Option<String> {
     let before = file.changed_from.as_ref()?;
     let ImportedModel { path, digest, .. } = &file.identity;
     Some(format!(
-        "Warning: The model file has changed: {path} has the digest {digest}; it had {before} when \
-         the report was made from which this spec was taken"
+        "Warning: The model file has changed: {path} has the digest {digest}; the report of this \
+         spec has {before}"
     ))
 }
 

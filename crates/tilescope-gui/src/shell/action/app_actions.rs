@@ -250,7 +250,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::key(Key::F1).shift()])
         .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::Help)))),
     AppAction::new(ActionGroup::Window, "preferences", "Preferences")
-        .help("Choose units, colours, text size, what dragging does, and keys.")
+        .help("Choose units, colours, text size, the effect of dragging, and keys.")
         .keys(&[KeyShortcut::ctrl(Key::Comma)])
         .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::Preferences)))),
     AppAction::new(ActionGroup::Window, "next-theme", "Change theme")

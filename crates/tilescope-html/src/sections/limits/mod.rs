@@ -36,7 +36,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         grouped(found.points.len() as u64)
     );
     blocks.push(block(&roofline_figure(&facts.limits, &found), &caption));
-    blocks.push(Block::heading("Operations and their bounds"));
+    blocks.push(Block::heading("Operations and their lower bounds"));
     let caption = "Lower bound of every operation, most wasted cycles first";
     let table = HtmlTable::new("limits/operations", caption, &operations(&facts.limits.rows));
     blocks.push(Block::Table { table });
