@@ -157,7 +157,7 @@ pub struct TracePrefs {
     pub tile_balance: bool,
     /// Shows lanes as shares of time per activity when zoomed far out.
     pub shares: bool,
-    /// Shows rows for runs, iterations and stages.
+    /// Shows rows for host calls, iterations and stages.
     pub marks: bool,
     /// Shows transfers between IPUs as arrows.
     pub arrows: bool,

@@ -45,7 +45,7 @@ pub struct SampleLabel {
     pub kind: SampleKind,
     /// The operation that the tile worked for; empty if it was not recorded.
     pub operation: String,
-    /// The codelet that it ran; empty if it ran none.
+    /// The vertex type that it ran; empty if it ran none.
     pub kernel: String,
     /// Metadata that users attached, as names and values.
     pub metadata: Vec<(String, String)>,

@@ -192,7 +192,7 @@ fn view_menu(
         },
     ];
     if !prepared.mark_kinds.is_empty() || prepared.host {
-        let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
+        let hint = "Rows for host calls, iterations, pipeline phases and stages, and the host.";
         switches.push(MenuSwitch { name: "Marks", value: &mut prefs.marks, hint });
     }
     if several {
