@@ -34,7 +34,7 @@ Each step of the path is a change that gains, with the reason for testing it. Th
 proposals of insights at the best point so far (the largest upper bound first), combinations of changes
 that gained, doubled and halved numbers, other values of options, and joined stages. A separate process
 simulates each test. Keys that affect the result change only if --free names them: keys of [model] and
-[target], batch per weight update, replicas, element types of partial sums and results.
+[target], samples per weight update, replicas, element types of partial sums and results.
 
 The same budget finds the same path, for any number of parallel simulations. With --results, a stopped
 search continues where it ended, and tilescope sweep --merge FILE lists all tests.
