@@ -137,7 +137,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         Some(execution) => print_execution(report, execution, &mut table)?,
     }
     if let Some(batching) = report.batching()? {
-        table.row("Samples per call", &samples_line(&batching))?;
+        table.row("Samples per host call", &samples_line(&batching))?;
     }
     if let Some(limits) = &figures.limits {
         print_limits(limits, &mut table)?;

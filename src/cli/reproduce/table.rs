@@ -112,7 +112,7 @@ fn print_counts(
     Ok(())
 }
 
-/// Prints the number of published times and rates inside their bands of nine in ten.
+/// Prints the number of published times and throughputs inside their bands of nine in ten.
 fn print_coverage(rows: &[PublishedFigureRow<'_>], output: &mut dyn Write) -> Result<(), CliError> {
     let bands = rows.iter().filter_map(|row| Some((row.published, row.band?)));
     let held: Vec<bool> = bands.map(|(published, band)| band.holds(published)).collect();

@@ -62,7 +62,7 @@ spec_table! {
         }
         /// Samples of one forward pass (the micro-batch)
         batch_size: u64 = 1, in COUNT => {
-            shows_in: "Summary: samples per call; Memory",
+            shows_in: "Summary: samples per host call; Memory",
             poptorch: "poptorch.DataLoader batch_size",
             popart: "micro-batch size",
         }
