@@ -250,7 +250,7 @@ impl<'a, 's> Tuner<'a, 's> {
             Some(findings) => {
                 let saves_memory = self.saves_memory();
                 let proposals = self.space.proposals(findings, saves_memory).into_iter();
-                moves.extend(proposals.filter(|by| !self.space.is_hopeless(by)));
+                moves.extend(proposals.filter(|proposal| !self.space.is_hopeless(proposal)));
                 let mut numbers = self.space.neighbours(at, &self.proposed).into_iter();
                 moves.extend(self.space.fewer_ipus(at));
                 moves.extend(self.space.more_replicas(at));
@@ -265,11 +265,11 @@ impl<'a, 's> Tuner<'a, 's> {
             }
         }
         let mut seen: Vec<SpecChanges> = Vec::new();
-        moves.retain(|by| {
-            let to = self.space.moved(at, by);
-            let is_new = self.store.point(&to).is_none() && !seen.contains(&to);
-            let is_wanted = is_new && self.space.allows(at, by);
-            seen.push(to);
+        moves.retain(|change| {
+            let point = self.space.moved(at, change);
+            let is_new = self.store.point(&point).is_none() && !seen.contains(&point);
+            let is_wanted = is_new && self.space.allows(at, change);
+            seen.push(point);
             is_wanted
         });
         moves
