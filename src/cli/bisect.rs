@@ -30,14 +30,16 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "bisect", arguments, r
 
 const AFTER_HELP: &str = "\
 The part of a key is the effect of changing only this key in GOOD or, if the changed spec is refused
-or does not fit in memory, of resetting only this key in BAD. Keys that cannot be separated are listed
-together. The rest is their interaction: parts and interaction add up to the difference exactly. If
-the budget is smaller than the number of keys, sets of keys are halved, the largest first.
+or does not fit in memory, of resetting only this key in BAD. Keys that cannot be separated are
+listed together. The rest is their interaction: parts and interaction add up to the difference
+exactly. If the budget is smaller than the number of keys, sets of keys are halved, the largest
+first.
 
 At the end, operations are compared without and with the largest part.
 
-Exit codes: 0 the difference is explained, or the figures are equal; 1 GOOD or BAD cannot be simulated
-or does not fit in memory (except with --figure memory); 2 a spec is refused, or a report has no spec.
+Exit codes: 0 the difference is explained, or the figures are equal; 1 GOOD or BAD cannot be
+simulated or does not fit in memory (except with --figure memory); 2 a spec is refused, or a report
+has no spec.
 
 Examples:
   tilescope bisect before.toml after.toml

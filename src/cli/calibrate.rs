@@ -39,8 +39,8 @@ cycles are scaled to the executions of the measurement. Constants are fitted wit
 docs/calibration.md lists. A constant that no measured operation depends on, or only together with
 others, keeps its value. The error is that of operations held out of the fit. --set fits nothing. It
 predicts the cycles of the changed program, for each operation, as measured x changed / unchanged
-simulation; operations that the simulation lacks stay as measured. --changed does the same with another
-spec in place of changes.
+simulation; operations that the simulation lacks stay as measured. --changed does the same with
+another spec in place of changes.
 
 Examples:
   tilescope calibrate measured mnist_pipeline

@@ -30,10 +30,10 @@ const OVERVIEW: &str = "overview";
 const DEFAULT_LIMIT: &str = "20";
 
 const AFTER_HELP: &str = "\
-Percentages are relative to the source. The largest difference comes first. Cycles and executions are
-per sample, so that twice the work is not slower, or per run if a report does not record its samples.
-JSON also has the figures of the whole run (source_run, target_run). If all gates pass, the text has
-only the result and the changed settings; --view, or a violated gate, adds the causes.";
+Percentages are relative to the source. The largest difference comes first. Cycles and executions
+are per sample, so that twice the work is not slower, or per run if a report does not record its
+samples. JSON also has the figures of the whole run (source_run, target_run). If all gates pass, the
+text has only the result and the changed settings; --view, or a violated gate, adds the causes.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -24,8 +24,9 @@ const GITHUB_VARIABLE: &str = "GITHUB_ACTIONS";
 pub(super) const HELP: &str = "\
 A gate is a condition that fails the command: FIGURE (> | >= | < | <= | ==) LIMIT. Figures are the
 dotted paths of `tilescope summary --json`, or cycles, throughput, memory and max_tile. A limit is a
-number with a unit (600 KiB, 1.2 ms, 5 %); with a sign it is a change relative to the source (+2%, +10
-KiB, -1 k). A figure that a report lacks violates its gate. Exit code 3 always means a violated gate.";
+number with a unit (600 KiB, 1.2 ms, 5 %); with a sign it is a change relative to the source (+2%,
++10 KiB, -1 k). A figure that a report lacks violates its gate. Exit code 3 always means a violated
+gate.";
 
 /// The arguments of gates.
 pub(super) fn arguments() -> [Arg; 3] {

@@ -24,12 +24,12 @@ use tilescope_report::units::NumberFormat;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
 
 const AFTER_HELP: &str = "\
-Gains are upper bounds. A gain of time is what a change removes from the critical path and from the IPU
-that works longest; a gain of memory is what it removes from the fullest tiles. --prove simulates the spec
-of the report without changes, with each proposal, and with the best three combined. It prints the
-measured gain of each, and whether a program that does not fit in memory then fits. Proposals without a
-gain are listed at the end. Results are saved beside the report, in tilescope-tried.json, and shown from
-then on.
+Gains are upper bounds. A gain of time is what a change removes from the critical path and from the
+IPU that works longest; a gain of memory is what it removes from the fullest tiles. --prove
+simulates the spec of the report without changes, with each proposal, and with the best three
+combined. It prints the measured gain of each, and whether a program that does not fit in memory
+then fits. Proposals without a gain are listed at the end. Results are saved beside the report, in
+tilescope-tried.json, and shown from then on.
 
 Examples:
   tilescope insights out

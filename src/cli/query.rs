@@ -40,16 +40,16 @@ long to compute:
   program_cycles(first_cycle, end_cycle)    steps, cycles and bytes by program and IPU
   activity_cycles(first_cycle, end_cycle)   cycles by activity and IPU
   steps_between(first_cycle, end_cycle)     executed steps in a window
-Without arguments they cover the whole run. Conditions on step_id, ipu and cycles limit the part that
-is read.
+Without arguments they cover the whole run. Conditions on step_id, ipu and cycles limit the part
+that is read.
 
 --format parquet requires a file. A column has the type that the report declares, or that of its
-values; docs/exports.md has the rule. A file appears when it is complete; Ctrl-C removes an incomplete
-one. A file whose name ends in .gz is compressed.
+values; docs/exports.md has the rule. A file appears when it is complete; Ctrl-C removes an
+incomplete one. A file whose name ends in .gz is compressed.
 
-Queries are read-only. Sorting and grouping use temporary files if the memory is too small (on Linux,
-in TMPDIR). A query that takes longer than --timeout, more than 288 MiB of memory or more than 4 GiB of
-temporary files fails.
+Queries are read-only. Sorting and grouping use temporary files if the memory is too small (on
+Linux, in TMPDIR). A query that takes longer than --timeout, more than 288 MiB of memory or more
+than 4 GiB of temporary files fails.
 
 Examples:
   tilescope query out slowest-programs

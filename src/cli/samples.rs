@@ -14,8 +14,8 @@ use tilescope_report::Report;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "samples", arguments, run };
 
 const EXAMPLES: &str = "\
-Names are kind, kernel, operation, phase, epoch, tile, and those of the metadata. Cycles are those of
-all samples of a group; the phases of each epoch count separately.
+Names are kind, kernel, operation, phase, epoch, tile, and those of the metadata. Cycles are those
+of all samples of a group; the phases of each epoch count separately.
 
 Examples:
   tilescope samples profile.capnp --by kernel

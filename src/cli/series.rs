@@ -33,15 +33,15 @@ const DEFAULT_LIMIT: &str = "20";
 const MAX_SPECS: usize = 200;
 
 const AFTER_HELP: &str = "\
-A directory stands for every report in it and up to two directories below. A spec is simulated first.
---git simulates each revision of a spec in a range, without a checkout. Reports that cannot be read are
-left out and listed with the reason.
+A directory stands for every report in it and up to two directories below. A spec is simulated
+first. --git simulates each revision of a spec in a range, without a checkout. Reports that cannot
+be read are left out and listed with the reason.
 
 Figures are dotted paths of `tilescope summary --json` (* stands for any one part), or cycles,
-throughput, memory and max_tile. Text, Markdown and HTML show the main figures, JSON all of
-them. Figures that grow with the work of a run are per sample. A change point is a permanent jump of a
-figure by at least --threshold; it is confirmed once two runs on each side show it. Outliers and slow
-drifts are listed separately. docs/series.md describes the method.
+throughput, memory and max_tile. Text, Markdown and HTML show the main figures, JSON all of them.
+Figures that grow with the work of a run are per sample. A change point is a permanent jump of a
+figure by at least --threshold; it is confirmed once two runs on each side show it. Outliers and
+slow drifts are listed separately. docs/series.md describes the method.
 
 --html writes one self-contained page with a plot for each figure and sortable tables. It can be
 combined with --json or --markdown.

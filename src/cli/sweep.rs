@@ -33,8 +33,9 @@ const MOST_POINTS: usize = 10_000_000;
 const AFTER_HELP: &str = "\
 VALUES are a list (32,64,128), a range (8..64:8 adds 8, 8..64:x2 doubles) or words (loops,none).
 A CONDITION compares a varied key, or a figure: seconds_per_sample, samples_per_second, cycles,
-seconds, samples, memory (of the fullest tile), ipus. The condition fits takes no value. Points whose
-keys violate a condition are not simulated; points whose figures violate a condition are not shown.
+seconds, samples, memory (of the fullest tile), ipus. The condition fits takes no value. Points
+whose keys violate a condition are not simulated; points whose figures violate a condition are not
+shown.
 
 A separate process simulates each point and saves it to --results when it ends, so the same command
 continues a stopped sweep. Points that are refused, fail or do not fit have a row with the reason;

@@ -31,19 +31,20 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "tune", arguments, run
 
 const AFTER_HELP: &str = "\
 Each step of the path is a change that gains, with the reason for testing it. The search tests the
-proposals of insights at the best point so far (the largest upper bound first), combinations of changes
-that gained, doubled and halved numbers, other values of options, and joined stages. A separate process
-simulates each test. Keys that affect the result change only if --free names them: keys of [model] and
-[target], samples per weight update, replicas, element types of partial sums and results.
+proposals of insights at the best point so far (the largest upper bound first), combinations of
+changes that gained, doubled and halved numbers, other values of options, and joined stages. A
+separate process simulates each test. Keys that affect the result change only if --free names them:
+keys of [model] and [target], samples per weight update, replicas, element types of partial sums and
+results.
 
-The same budget finds the same path, for any number of parallel simulations. With --results, a stopped
-search continues where it ended, and tilescope sweep --merge FILE lists all tests.
+The same budget finds the same path, for any number of parallel simulations. With --results, a
+stopped search continues where it ended, and tilescope sweep --merge FILE lists all tests.
 
-For a spec that does not fit in memory, the search begins with the smallest change that makes it fit:
-one lever, then two at once, then three. If only fixed keys would help, the result names them.
+For a spec that does not fit in memory, the search begins with the smallest change that makes it
+fit: one lever, then two at once, then three. If only fixed keys would help, the result names them.
 
-Conditions are those of tilescope sweep, on figures and on any key of the spec. Only programs that fit
-in memory count. Exit code 1 if no tested spec meets them.
+Conditions are those of tilescope sweep, on figures and on any key of the spec. Only programs that
+fit in memory count. Exit code 1 if no tested spec meets them.
 
 Examples:
   tilescope tune mnist_pipeline -o better.toml

@@ -23,9 +23,9 @@ pub(super) const CHAINS: usize = 3;
 
 const AFTER_HELP: &str = "\
 The critical path is the longest chain of steps that wait for one another, from the first cycle of
-the run to the last. Removing cycles from its steps shortens the run by at most that many; making other
-steps faster gains nothing. Slack is how much later a step could end without delaying the end of the
-run. Lead is the most that making one IPU faster can gain.
+the run to the last. Removing cycles from its steps shortens the run by at most that many; making
+other steps faster gains nothing. Slack is how much later a step could end without delaying the end
+of the run. Lead is the most that making one IPU faster can gain.
 
 Examples:
   tilescope why out
