@@ -34,7 +34,7 @@ pub(super) const RING_PROGRAMS: SchemaTable = table(
 pub(super) const CLASSES: SchemaTable = table(
     "replica_classes",
     "replicas with the same steps at the same cycles; this table and the others of replicas that \
-     differ are absent if all are equal; since version 2.4",
+     differ are absent if all are identical; since version 2.4",
     &[
         col(
             "id",

@@ -205,7 +205,7 @@ pub(super) const MARK_ROWS: SchemaTable = table(
      2.10",
     &[
         col("id", KEY, "position"),
-        col("class", NUMBER, "replica_classes.id; 0 if all replicas are equal"),
+        col("class", NUMBER, "replica_classes.id; 0 if all replicas are identical"),
         col("kind", TEXT, "marks.kind; NULL for stages and updates"),
         col("ipu", NUMBER, "marks.ipu; NULL for marks of all IPUs"),
         col("marks", COUNT, "number of marks"),
