@@ -167,8 +167,8 @@ struct ComparedFigure<'a> {
 ///
 /// # Errors
 ///
-/// If a program does not run under the conditions of the publication, because a comparison would be
-/// meaningless.
+/// Returns an error if a program does not run under the conditions of the publication: the
+/// comparison would be meaningless.
 fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, CliError> {
     let mut specs: BTreeMap<&str, Spec> = BTreeMap::new();
     for (name, program) in &published.programs {

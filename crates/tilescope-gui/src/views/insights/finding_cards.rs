@@ -167,7 +167,7 @@ fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
     });
 }
 
-/// `Tried: …`
+/// Returns the text with its first letter in upper case.
 fn capitalised(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
