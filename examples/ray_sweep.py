@@ -4,9 +4,10 @@
     python ray_sweep.py --shards 8 --results points.db -- \
         my_model.toml --vary model.batch_size=1..64 --vary options.num_io_tiles=0,32,64
 
-What stands behind `--` is what `tilescope sweep` takes; a spec is named from the directory of the
-results, which all machines see. Each shard is a process of its own with a file of results of its own;
-a shard that fails is begun again, and goes on where it was. The files merge to one, which is printed.
+The words after `--` are the arguments of `tilescope sweep`. The path of a spec is relative to the
+directory of the results, which all machines must share. Each shard is a separate process with its
+own file of results; a failed shard starts again and continues from its file. The files are merged
+and printed.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import ray
 
 @ray.remote(max_retries=3, retry_exceptions=True)
 def shard(program: str, sweep: list[str], number: int, shards: int, results: Path) -> str:
-    """Simulates one shard; its file of results stays whatever happens to it."""
+    """Simulates one shard. Its file of results stays if it fails."""
     options = ["--shard", f"{number}/{shards}", "--results", str(results), "--jobs", "1"]
     command = [program, "sweep", *sweep, *options, "--format", "csv"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=results.parent)

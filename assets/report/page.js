@@ -2,10 +2,10 @@
 (() => {
   const rowsOf = JSON.parse(document.getElementById("rows").textContent);
   const grouped = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
-  // A number with fewer figures than it has comes as what is shown, its value, and all its figures.
+  // A rounded number has its displayed text, its value, and all its digits.
   const text = (cell) => cell === null ? "—" : Array.isArray(cell) ? cell[0] : typeof cell === "number" ? grouped(cell) : cell;
 
-  // The number that a cell shows, for sorting: "12,345 B", "-3.20 %", "1.5e-9"; what is none comes last.
+  // The number in a cell, for sorting: "12,345 B", "-3.20 %", "1.5e-9"; cells without a number come last.
   const number = (cell) => {
     if (Array.isArray(cell)) return cell[1];
     if (typeof cell === "number") return cell;
@@ -31,7 +31,7 @@
       this.more = root.querySelector(".more");
       const lines = [...this.body.rows];
       const all = rowsOf[root.dataset.table];
-      // Rows in the text of the page stay the elements that they are; others are made when shown.
+      // Rows in the text of the page keep their elements; others are created when they are shown.
       this.rows = all
         ? all.map((cells, at) => ({ cells, line: lines[at] ?? null }))
         : lines.map((line) => ({ cells: [...line.cells].map(cellOf), line }));
@@ -118,7 +118,7 @@
   }
   document.querySelectorAll("[data-table]").forEach((root) => new SortableTable(root));
 
-  // What does not fit into a cell is told where a pointer rests on it.
+  // Shows text that does not fit into a cell as a tooltip.
   document.addEventListener("mouseover", (event) => {
     const cell = event.target.closest?.("tbody th, tbody td");
     if (cell && !cell.title && cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent;
@@ -142,7 +142,7 @@
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
 
-  // Paper has no way to open anything.
+  // Folded parts are opened for printing.
   let closed = [];
   addEventListener("beforeprint", () => {
     closed = [...document.querySelectorAll("details:not([open])")];

@@ -40,7 +40,7 @@ pub(crate) fn compare(
     let Some(unit) = unit.map(|unit| if per.is_some() { unit } else { WorkUnit::default() }) else {
         let known = WorkUnit::ALL.map(WorkUnit::name).join(", ");
         let per = per.unwrap_or_default();
-        return Err(unknown_name(format!("figures are not told per {per:?}; known: {known}")));
+        return Err(unknown_name(format!("unknown unit of work {per:?}; known: {known}")));
     };
     let source = source.report.clone();
     let target = target.report.clone();
@@ -124,5 +124,5 @@ impl Comparison {
 
 fn unknown_view(view: &str) -> PyErr {
     let known = Comparison::views().join(", ");
-    unknown_name(format!("there is no view {view:?} to compare; known: {known}"))
+    unknown_name(format!("unknown view {view:?}; views to compare: {known}"))
 }

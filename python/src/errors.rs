@@ -16,8 +16,7 @@ create_exception!(
     tilescope,
     QueryError,
     PyValueError,
-    "There is no such table, view or column, or a query cannot be understood; the message says what \
-     there is."
+    "An unknown table, view or column, or an invalid query; the message lists the known names."
 );
 
 /// The exception for an error of reading.

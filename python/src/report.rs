@@ -183,7 +183,7 @@ impl Report {
         let mut known = known.filter(|of| of_topic.is_none_or(|name| name == of.name));
         let Some(found) = known.next() else {
             let all: Vec<String> = Self::figures().into_iter().map(|(name, _)| name).collect();
-            let problem = format!("there is no figure {name:?}; there are: {}", all.join(", "));
+            let problem = format!("unknown figure {name:?}; known: {}", all.join(", "));
             return Err(unknown_name(problem));
         };
         let figure = self.read(py, |report| (found.read)(report))?;
@@ -207,7 +207,7 @@ impl Report {
             Some(key) => {
                 let key = group_key(key)?;
                 if selection != RowSelection::default() {
-                    let words = "rows are selected or grouped, not both";
+                    let words = "rows can be selected or grouped, not both";
                     return Err(PyValueError::new_err(words));
                 }
                 detached(py, || read_groups(&self.report, name, key))
@@ -221,6 +221,6 @@ impl Report {
 fn group_key(name: &str) -> PyResult<GroupKey> {
     GroupKey::of_name(name).ok_or_else(|| {
         let known = GroupKey::ALL.map(GroupKey::name).join(", ");
-        PyValueError::new_err(format!("rows are not grouped by {name:?}; known: {known}"))
+        PyValueError::new_err(format!("unknown group_by {name:?}; known: {known}"))
     })
 }

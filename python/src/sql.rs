@@ -74,7 +74,7 @@ pub(crate) fn ask(
     });
     let parameters = parameters.collect();
     let time_limit = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| unknown_name(format!("{seconds} is no time limit in seconds")))?;
+        .map_err(|_| unknown_name(format!("{seconds} is not a time limit in seconds")))?;
     let question = SqlQuestion { parameters, time_limit, ..SqlQuestion::new(sql) };
     let mut kept = KeptColumns::default();
     detached(py, || run(report, &question, &mut kept)).map_err(sql_error)?;

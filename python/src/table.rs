@@ -95,7 +95,7 @@ impl Table {
         let schema = self.schema();
         let Some((place, _)) = schema.column_with_name(name) else {
             let known = self.columns().join(", ");
-            return Err(unknown_name(format!("there is no column {name:?}; known: {known}")));
+            return Err(unknown_name(format!("unknown column {name:?}; known: {known}")));
         };
         let limit = limit.unwrap_or(usize::MAX);
         let list = PyList::empty(py);

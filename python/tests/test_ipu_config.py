@@ -93,7 +93,7 @@ class IPUConfigTest(unittest.TestCase):
             for place in (directory, path):
                 options = IPUConfig.from_pretrained(place).to_options()
                 self.assertEqual(options.Training.gradient_accumulation, 128)
-            with self.assertRaisesRegex(poptorch.Error, "is no file"):
+            with self.assertRaisesRegex(poptorch.Error, "is not a file"):
                 IPUConfig.from_pretrained("Graphcore/vit-base-ipu")
 
     def test_what_optimum_does_not_know_is_refused(self):

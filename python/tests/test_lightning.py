@@ -109,7 +109,7 @@ class Lightning(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as text:
             trainer(strategy, **arguments).fit(Guide(), loader())
         self.assertIn("replication_factor = 2", strategy.reports["training_step"].spec)
-        self.assertIn("replicas: 2, as the options say; the trainer says 4", text.getvalue())
+        self.assertIn("replicas: 2 from the options, not from the trainer: 4", text.getvalue())
         self.assertNotIn("accumulated", text.getvalue())
 
     def test_accelerators_of_ipus_have_their_strategy(self):
@@ -158,7 +158,7 @@ class Lightning(unittest.TestCase):
             trainer(IPUStrategy(), precision="64-true")
         with self.assertRaisesRegex(poptorch.Error, "number of replicas"):
             trainer(IPUStrategy(), devices="many")
-        with self.assertRaisesRegex(poptorch.Error, "clip no gradients"):
+        with self.assertRaisesRegex(poptorch.Error, "do not clip gradients"):
             clipped = dict(accumulate_grad_batches=4, max_steps=1, gradient_clip_val=1.0)
             trainer(IPUStrategy(), devices=1, **clipped).fit(Guide(), loader())
 

@@ -235,7 +235,7 @@ class OptionsTest(unittest.TestCase):
                 pathlib.Path("there/bert"),
             )
             os.environ["POPLAR_ENGINE_OPTIONS"] = "{"
-            with self.assertRaisesRegex(poptorch.Error, "no JSON"):
+            with self.assertRaisesRegex(poptorch.Error, "not valid JSON"):
                 _simulation.report_directory(options, False)
         finally:
             os.environ.pop("POPLAR_ENGINE_OPTIONS", None)
@@ -441,7 +441,7 @@ class MarksTest(unittest.TestCase):
 
         result = exported(Custom(), torch.ones(2, 4))
         self.assertIn("Cube", [op for op, _ in attributes(result.path)])
-        self.assertIn("custom_op com.acme.Cube (priced as unknown)", result.missing)
+        self.assertIn("custom_op com.acme.Cube (cost unknown)", result.missing)
 
     def test_weights_are_not_in_the_file(self):
         model = nn.Linear(1000, 1000)

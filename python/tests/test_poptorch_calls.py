@@ -144,7 +144,7 @@ class CallTest(unittest.TestCase):
 
     def test_samples_that_do_not_divide_are_told(self):
         model = poptorch.inferenceModel(Network(), poptorch.Options().deviceIterations(5))
-        with self.assertRaisesRegex(poptorch.Error, "no multiple of the 5 micro-batches"):
+        with self.assertRaisesRegex(poptorch.Error, "not a multiple of the 5 micro-batches"):
             model(torch.zeros(24, 6))
 
     def test_accumulation_is_for_training(self):

@@ -181,7 +181,7 @@ class SessionTest(unittest.TestCase):
         flow = popart.DataFlow(1, {y: popart.AnchorReturnType("FINAL")})
         device = popart.DeviceManager().createIpuModelDevice({})
         session = popart.InferenceSession(builder.getModelProto(), flow, device, patterns=[])
-        words = "not modelled: patterns, custom.ops.LeakyRelu (priced as unknown)"
+        words = "not modelled: patterns, custom.ops.LeakyRelu (cost unknown)"
         self.assertIn(words, said(session.prepareDevice))
         with self.assertRaisesRegex(poptorch.Error, "inputShapeInfo is not modelled"):
             popart.InferenceSession(builder.getModelProto(), flow, device, inputShapeInfo={})

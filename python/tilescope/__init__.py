@@ -1,12 +1,12 @@
-"""Reports of programs on Graphcore IPUs, and a simulator that makes them.
+"""Reports of programs on Graphcore IPUs, and a simulator that writes them.
 
 >>> import tilescope as ts
 >>> report = ts.simulate("mnist_pipeline")          # or a spec.toml, a dict, an ONNX file
 >>> report.summary()["execution"]["total_cycles"]
 >>> report.table("operations/operations").to_pandas()
 
-`open` reads a report; `simulate` and `sweep` start the program that comes with this package, so
-that interrupting them ends the simulation and its memory is not yours.
+`open` reads a report. `simulate` and `sweep` start the program of this package as a separate
+process: an interrupt ends the simulation, and its memory is released when it ends.
 """
 
 from ._report import Comparison, Picture, Report, Violation, open
@@ -42,7 +42,7 @@ __all__ = [
     "validate",
 ]
 
-# Starting programs takes modules that reading does not need: they are imported with their first use.
+# Modules for starting programs are imported on first use, because reading does not need them.
 _LAZY = {
     "Plot": "_plot",
     "SimulationError": "_program",

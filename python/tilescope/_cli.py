@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Becomes the program, with the arguments of this one."""
+    """Replaces this process by the program, with the same arguments."""
     from ._program import SimulationError, executable
 
     try:

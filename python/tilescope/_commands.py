@@ -1,10 +1,10 @@
 """Commands of the program as functions.
 
-A function takes what its command takes: subjects one after the other, options as keywords.
-`tune("mnist_pipeline", objective="memory", set={"options.num_io_tiles": 64}, jobs=2)` is
-`tilescope tune mnist_pipeline --objective memory --set options.num_io_tiles=64 --jobs 2`.
-`True` gives an option without a value, a list gives it several times, and `None` leaves it out. The
-program checks options, and names the nearest ones of what it does not know.
+A function takes the arguments of its command as positional arguments, and its options as
+keywords. `tune("mnist_pipeline", objective="memory", set={"options.num_io_tiles": 64}, jobs=2)`
+is `tilescope tune mnist_pipeline --objective memory --set options.num_io_tiles=64 --jobs 2`.
+`True` passes an option without a value, a list repeats it, and `None` leaves it out. The program
+checks the options, and suggests the nearest names for unknown ones.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ._program import run
 from ._report import Report, open as _open
 from ._simulate import _source
 
-#: Every command of the program, with what does the same here: the name of a function of this
-#: package, or of a method of `Report` or `Comparison`. Commands that only a terminal needs have none.
+#: Every command of the program, with its counterpart here: the name of a function of this package,
+#: or of a method of `Report` or `Comparison`. Commands for terminals only have none.
 COMMANDS: dict[str, str | None] = {
     "simulate": "simulate",
     "specs": "specs",
@@ -54,12 +54,12 @@ COMMANDS: dict[str, str | None] = {
     "help": None,
 }
 
-# Exit codes of commands that have an answer and a verdict: a finding of `verify`.
+# Exit codes of commands that have an answer and a verdict, such as an inconsistency for `verify`.
 _ANSWERS = {"verify": (0, 1)}
 
 
 def specs() -> dict[str, str]:
-    """Names of the bundled specs, each with what it is."""
+    """Names and descriptions of the bundled specs."""
     found = {}
     for line in run(["specs"])[0].splitlines():
         name, _, about = line.strip().partition("  ")
@@ -79,23 +79,23 @@ def tune(spec: Any, **options: Any) -> dict[str, Any]:
 
 
 def sensitivity(spec: Any, **options: Any) -> dict[str, Any]:
-    """What faster parts of the machine and faster operations gain (`tilescope sensitivity`)."""
+    """Gains of faster machine resources and faster operations (`tilescope sensitivity`)."""
     return _of_specs("sensitivity", [spec], options)
 
 
 def bisect(good: Any, bad: Any, **options: Any) -> dict[str, Any]:
-    """The options that make the difference between two specs (`tilescope bisect`)."""
+    """The options that explain the difference between two specs (`tilescope bisect`)."""
     return _of_specs("bisect", [good, bad], options)
 
 
 def series(*runs: Any, **options: Any) -> dict[str, Any]:
-    """Figures of many reports, and where they change (`tilescope series`)."""
+    """Figures of many reports, and their change points (`tilescope series`)."""
     words = [run.path if isinstance(run, Report) else os.fspath(run) for run in runs]
     return ask("series", *words, **options)
 
 
 def reproduce() -> list[dict[str, Any]]:
-    """Published figures of programs beside simulated ones (`tilescope reproduce`)."""
+    """Published and simulated figures of programs (`tilescope reproduce`)."""
     return ask("reproduce")
 
 
@@ -105,36 +105,36 @@ def validate(file: str | os.PathLike[str]) -> Any:
 
 
 def model(*specs: Any, **options: Any) -> Any:
-    """Numbers of the cost model that are on no data sheet (`tilescope model`)."""
+    """Constants of the cost model that are on no data sheet (`tilescope model`)."""
     return _of_specs("model", specs, options)
 
 
 def onnx(file: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
-    """What an ONNX file holds, and what becomes of each operator (`tilescope onnx`)."""
+    """The content of an ONNX file, and the treatment of each operator (`tilescope onnx`)."""
     return ask("onnx", os.fspath(file), **options)
 
 
 def convert(profile: str | os.PathLike[str], output: str | os.PathLike[str]) -> Report:
-    """The report of a profile that another tool wrote, kept in the directory `output`."""
+    """Converts a profile of another tool to a report in the directory `output`."""
     run(["convert", os.fspath(profile), "-o", os.fspath(output)])
     return _open(output)
 
 
 def calibrated(report: Report, spec: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """A measured report beside its simulation: see `Report.calibrate`."""
+    """Compares a measured report with its simulation: see `Report.calibrate`."""
     with tempfile.TemporaryDirectory(prefix="tilescope-") as scratch:
         words = [report.path, *([] if spec is None else [_source(spec, Path(scratch))])]
         return ask("calibrate", *words, **{"output": Path(scratch, "fit.toml"), **options})
 
 
 def ask(command: str, *subjects: str, **options: Any) -> Any:
-    """What a command answers in JSON."""
+    """The JSON output of a command."""
     words = [command, *flags(options), "--json", "--", *subjects]
     return json.loads(run(words, codes=_ANSWERS.get(command, (0,)))[0])
 
 
 def flags(options: Mapping[str, Any]) -> list[str]:
-    """Options as words of a command line."""
+    """Converts keyword arguments to options of a command line."""
     words: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-").strip("-")

@@ -18,12 +18,12 @@ from .poptorch._strategy import ExecutionStrategy
 
 
 class _WithLoss(torch.nn.Module):
-    """A model and a loss of its result and of the last input."""
+    """A model followed by a loss of its result and its last input."""
 
     def __init__(self, model: torch.nn.Module, loss: Any) -> None:
         super().__init__()
         self.model = model
-        # A submodule where it is a module: its weights, if any, are the model's.
+        # A submodule, if it is a module: its weights belong to the model.
         self.loss = loss
 
     def forward(self, *inputs: Any) -> Any:
@@ -34,7 +34,8 @@ class _WithLoss(torch.nn.Module):
 def exported(
     model: torch.nn.Module, inputs: Any, wishes: Wishes, directory: Path
 ) -> tuple[dict[str, Any], list[str]]:
-    """Writes a module as `model.onnx`; gives its spec, and what is not modelled."""
+    """Exports a module as `model.onnx`. Returns its spec, and the list of features that are not
+    modelled."""
     arguments, keywords = _arguments(inputs)
     training = bool(wishes.loss is not None if wishes.training is None else wishes.training)
     own_loss = not isinstance(wishes.loss, str)
@@ -43,7 +44,7 @@ def exported(
     prefix = ""
     if callable(wishes.loss):
         if len(arguments) < 2 or keywords:
-            raise TypeError("a loss reads the last of the inputs: give them as a tuple, labels last")
+            raise TypeError("a loss reads the last input: pass the inputs as a tuple, labels last")
         model, prefix = _WithLoss(model, wishes.loss), "model."
     strategy = _strategy(wishes)
     hooks, names = _begin_blocks(model, prefix, strategy)
@@ -89,7 +90,8 @@ def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _strategy(wishes: Wishes) -> ExecutionStrategy:
-    """Stages as PopTorch has them; without any the blocks in the model say where they are."""
+    """The stages in the form of PopTorch; without stages, the blocks of the model determine
+    them."""
     if wishes.stages is None or wishes.stages == "balanced":
         return poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)
     stages = [poptorch.Stage(*blocks).ipu(ipu) for blocks, ipu in wishes.stage_list()]
@@ -99,7 +101,7 @@ def _strategy(wishes: Wishes) -> ExecutionStrategy:
 def _begin_blocks(
     model: torch.nn.Module, prefix: str, strategy: ExecutionStrategy
 ) -> tuple[list[Any], list[str]]:
-    """Has submodules that are stages begin their blocks; gives the hooks, and all names."""
+    """Makes submodules that are stages begin their blocks. Returns the hooks and all names."""
     modules = {
         name.removeprefix(prefix): of for name, of in model.named_modules() if name not in ("", "model")
     }

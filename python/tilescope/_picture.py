@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Picture:
-    """A picture of a view; notebooks show it."""
+    """A picture of a view. Notebooks display it."""
 
     __slots__ = ("data", "format", "view")
 
@@ -44,7 +44,7 @@ def draw(
     theme: str,
     compare: Report | None,
 ) -> Picture:
-    """Has the program draw a view of a report."""
+    """Draws a view of a report with the program."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 

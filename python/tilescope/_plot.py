@@ -6,8 +6,8 @@ import os
 
 
 class Plot:
-    """A figure of a topic: its whole `name`, its `title`, what it is `about`, and the picture as
-    `svg`. Notebooks show it."""
+    """A figure of a topic: its full `name`, its `title`, a description (`about`), and the picture
+    as `svg`. Notebooks display it."""
 
     __slots__ = ("name", "title", "about", "svg")
 
@@ -18,7 +18,7 @@ class Plot:
         self.svg = svg
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the picture, as SVG."""
+        """Writes the picture to an SVG file."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.svg)
 
@@ -28,7 +28,7 @@ class Plot:
     def _repr_html_(self) -> str:
         from html import escape
 
-        # As wide as the page at most.
+        # At most as wide as the page.
         scroll = '<div style="overflow-x:auto">'
         return f"<figure>{scroll}{self.svg}</div><figcaption>{escape(self.about)}</figcaption></figure>"
 

@@ -1,4 +1,4 @@
-"""The program that comes with this package, as a child process."""
+"""Runs the program of this package as a child process."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 
 
 class SpecError(ValueError):
-    """A spec was refused. The message is the program's."""
+    """The program refused a spec; the message is its own."""
 
-    #: Dotted path of the key, `options.stages`; empty where the spec as a whole is meant.
+    #: Dotted path of the key, such as `options.stages`; empty for the whole spec.
     key: str
-    #: The file that says so, and its line counted from 1; None where it was not written in one.
+    #: The file, and its line counted from 1; None if the value is not from a file.
     file: str | None
     line: int | None
-    #: What is wrong, and what was expected.
+    #: The problem, and the expected value.
     problem: str
-    #: What was probably meant.
+    #: The nearest valid name.
     nearest: str | None
 
     def __init__(self, message: str) -> None:
@@ -46,8 +46,8 @@ class SimulationError(RuntimeError):
 
 
 def executable() -> str:
-    """Path of the program: `TILESCOPE_EXECUTABLE`, the one in this package, or one on the search
-    path."""
+    """Path of the program: `TILESCOPE_EXECUTABLE`, the program in this package, or one in
+    `PATH`."""
     chosen = os.environ.get("TILESCOPE_EXECUTABLE")
     if chosen:
         return chosen
@@ -55,21 +55,21 @@ def executable() -> str:
     bundled = Path(__file__).with_name("bin") / name
     if bundled.is_file():
         return str(bundled)
-    # The command of this package itself is a script that ends up here.
+    # The command of this package is a script that calls this function.
     own = Path(sys.executable).parent
     paths = os.environ.get("PATH", os.defpath).split(os.pathsep)
     others = os.pathsep.join(path for path in paths if not path or Path(path) != own)
     found = shutil.which("tilescope", path=others)
     if found is None:
         raise SimulationError(
-            "the program tilescope is not here: this package was built without it, and "
-            "TILESCOPE_EXECUTABLE names none"
+            "cannot find the program tilescope: this package was built without it, and "
+            "TILESCOPE_EXECUTABLE is not set"
         )
     return found
 
 
 class Running:
-    """Programs that were started together, so that all can be ended."""
+    """A group of started programs that can be ended together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -95,12 +95,12 @@ def run(
     running: Running | None = None,
     codes: Sequence[int] = (0,),
 ) -> tuple[str, list[str]]:
-    """Runs a command of the program. Gives what it printed, and its warnings. `codes` are the exit
-    codes of an answer.
+    """Runs a command of the program. Returns its output and its warnings.
 
-    `progress` is told the percentage that is done. Whatever interrupts this kills the program.
+    `codes` are the exit codes that count as success. `progress` is called with the percentage. An
+    interrupt kills the program.
 
-    Raises `SpecError` for a wrong spec or command, and `SimulationError` for everything else.
+    Raises `SpecError` for an invalid spec or command, and `SimulationError` for other failures.
     """
     environment = dict(os.environ)
     if progress is not None:
@@ -117,7 +117,7 @@ def run(
     if running is not None:
         running.add(child)
     printed: list[str] = []
-    # A full pipe would hold the program up: both are emptied at the same time.
+    # A full pipe would block the program, so both are read at the same time.
     reader = threading.Thread(target=lambda: printed.append(child.stdout.read()), daemon=True)
     reader.start()
     said: list[str] = []
@@ -148,7 +148,7 @@ def _fail(code: int, said: list[str]) -> None:
     words = "\n".join(line for line in said if not line.startswith("warning: "))
     words = words.removeprefix("error: ")
     if code < 0:
-        problem = f"the simulation was ended by signal {-code}"
+        problem = f"the simulation was stopped by signal {-code}"
         if code == -9:
             problem += ", perhaps because memory ran out"
         raise SimulationError(f"{problem}. {words}".rstrip())

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 def open(path: str | os.PathLike[str]) -> Report:
-    """Opens a directory that holds a `profile.pop`, or such a file under any name.
+    """Opens a directory that contains `profile.pop`, or such a file under any name.
 
-    Takes milliseconds at any size: every answer is read when it is first asked for.
+    Opening takes milliseconds at any size, because data is read on demand.
 
-    Raises `ReportError` with the path and what is wrong with the file.
+    Raises `ReportError` with the path and the problem.
     """
     return Report(_tilescope.open(path))
 
@@ -39,7 +39,7 @@ def open(path: str | os.PathLike[str]) -> Report:
 class Report:
     """An open report. Reading never changes the file."""
 
-    # A report that nobody asked to keep is removed with the object.
+    # A temporary report is deleted with the object.
     __slots__ = ("_core", "__weakref__")
 
     def __init__(self, core: _tilescope.Report) -> None:
@@ -52,13 +52,13 @@ class Report:
 
     @property
     def meta(self) -> dict[str, str]:
-        """Facts about the file itself, such as `format` and `generator`; empty for files that
-        other tools wrote."""
+        """Metadata of the file, such as `format` and `generator`; empty for files of other
+        tools."""
         return self._core.meta
 
     @property
     def spec(self) -> str | None:
-        """The spec the report was made from, as it was written."""
+        """The text of the spec that the report was made from."""
         return self.meta.get("spec")
 
     @property
@@ -73,7 +73,7 @@ class Report:
 
     @property
     def warnings(self) -> list[str]:
-        """What was odd about the file so far."""
+        """Warnings about the file so far."""
         return self._core.warnings
 
     @property
@@ -82,14 +82,13 @@ class Report:
         return self.summary()["target"]
 
     def summary(self) -> Summary:
-        """The key figures, as `tilescope summary --json` prints them. Bytes are of one replica."""
+        """The key figures, as in `tilescope summary --json`. Bytes are per replica."""
         return _json(self._core.summary_json())
 
     def insights(self, prove: bool = False, **options: Any) -> list[Finding]:
-        """What is worth improving, the most important first: `rule`, `sentence`, `advice`, `gain`,
-        …
+        """The findings, most important first: `rule`, `sentence`, `advice`, `gain`, …
 
-        With `prove` each proposal is simulated, and `measured` says what it gains.
+        With `prove`, each proposal is simulated, and `measured` is its gain.
         """
         if not prove and not options:
             return _json(self._core.insights_json())
@@ -98,20 +97,20 @@ class Report:
         return ask("insights", self.path, prove=prove, **options)
 
     def why(self, at: str | None = None, **options: Any) -> Why:
-        """What the run waits for: its critical path, and slack and lead of each lane. With `at`
-        (`"STEP:IPU:REPLICA"`) why a step takes as long as it does."""
+        """The critical path of the run, and slack and lead of each lane. With `at`
+        (`"STEP:IPU:REPLICA"`), the cause of the length of a step."""
         from ._commands import ask
 
         return ask("why", self.path, at=at, **options)
 
     def verify(self) -> list[dict[str, Any]]:
-        """Laws that the report breaks; none where it is consistent."""
+        """The inconsistencies of the report; empty if it is consistent."""
         from ._commands import ask
 
         return ask("verify", self.path)["findings"]
 
     def samples(self, by: str = "operation", **options: Any) -> list[dict[str, Any]]:
-        """What was measured of single tiles, put together `by` operation, tile, phase, …"""
+        """Measurements of single tiles, grouped `by` operation, tile, phase, …"""
         from ._commands import flags
         from ._program import run
 
@@ -119,15 +118,15 @@ class Report:
         return _json(run(words)[0])
 
     def calibrate(self, spec: Any = None, **options: Any) -> dict[str, Any]:
-        """This report of a measured run beside its simulation, with constants of the cost model
-        fitted to it. They are kept in the file `output`, if one is named."""
+        """Compares this measured run with its simulation, and fits constants of the cost model to
+        it. The constants are written to the file `output`, if given."""
         from ._commands import calibrated
 
         return calibrated(self, spec, options)
 
     def export(self, output: str | os.PathLike[str], view: str | None = None, **options: Any) -> str:
         """Writes a view as a picture, a table as CSV, Parquet or Arrow, or a trace for Perfetto or
-        Chrome, as `format` says or the name ends; gives the path of the file."""
+        Chrome, in the format `format` or that of the file name. Returns the path of the file."""
         from pathlib import Path
 
         from ._commands import flags
@@ -144,8 +143,8 @@ class Report:
         cycles: tuple[int, int],
         ipus: Sequence[int] | None = None,
     ) -> Report:
-        """A part of the run as a report of its own, in the directory `output`: what shares a cycle
-        with the window `cycles`, on all IPUs or some."""
+        """Writes a part of the run as a separate report to the directory `output`: the steps that
+        share a cycle with the window `cycles`, on all IPUs or some."""
         from ._program import run
 
         words = ["slice", self.path, f"--range={cycles[0]}..{cycles[1]}", "-o", os.fspath(output)]
@@ -154,19 +153,20 @@ class Report:
         return open(output)
 
     def html(self, output: str | os.PathLike[str], target: Report | None = None) -> str:
-        """Writes the report, or it and another one compared, as one self-contained page; gives the
-        path of the file."""
+        """Writes the report, or a comparison with another one, as one self-contained page. Returns
+        the path of the file."""
         from ._program import run
 
         run(["report", self.path, *([target.path] if target else []), "-o", os.fspath(output)])
         return os.fspath(output)
 
     def close(self) -> None:
-        """Gives the file and the memory of the report back. Nothing can be asked after that."""
+        """Closes the file and releases the memory of the report, which cannot be used
+        afterwards."""
         try:
             del self._core
         except (AttributeError, ValueError):
-            # It was closed before.
+            # It is already closed.
             pass
 
     def __enter__(self) -> Report:
@@ -182,15 +182,15 @@ class Report:
 
     @property
     def schema(self) -> dict[str, TableSchema]:
-        """The tables that `sql` asks, each with `about` (what a row is) and its `columns`: `name`,
-        `type` in SQL, `unit` and `about`. What `table` gives says the same of itself."""
+        """The tables for `sql`, each with `about` (the meaning of a row) and its `columns`: `name`,
+        `type` in SQL, `unit` and `about`. The result of `table` has the same description."""
         return _json(self._core.schema_json())
 
     def find(self, query: str, limit: int = 1000) -> Table:
-        """Steps, operations, programs, variables, tensors and vertices by name and by a small
-        filter, the dearest of each list first: `in:steps Convolve cycles>1k`.
+        """Finds steps, operations, programs, variables, tensors and vertices by name and filter,
+        the most expensive of each list first: `in:steps Convolve cycles>1k`.
 
-        Raises `QueryError` where the query cannot be understood.
+        Raises `QueryError` if the query is invalid.
         """
         hits = _json(self._core.find_json(query, limit))["hits"]
         names = ("list", "id", "name", "type", "ipu", "count", "cycles", "bytes")
@@ -199,21 +199,21 @@ class Report:
 
     @property
     def topics(self) -> dict[str, str]:
-        """Names of the topics, each with the question that it answers."""
+        """Names of the topics, with the question that each answers."""
         return dict(self._core.topics())
 
     def topic(self, name: str) -> TopicAnswer:
-        """Everything that a topic says: `facts`, `figures` (bars, points or lines with axes and
-        units) and `tables`, as `tilescope export --view NAME --format json` writes it.
+        """All data of a topic: `facts`, `figures` (bars, points or lines with axes and units) and
+        `tables`, as in `tilescope export --view NAME --format json`.
 
-        Raises `QueryError` where there is no such topic.
+        Raises `QueryError` if the topic is unknown.
         """
         return _json(self._core.topic_json(name))
 
     @property
     def tables(self) -> dict[str, str]:
-        """Names of the tables, each with what a row is. Those with a slash are what the views of
-        the window show."""
+        """Names of the tables, with the meaning of a row. Names with a slash are the tables of the
+        views."""
         return dict(self._core.tables())
 
     def table(
@@ -224,15 +224,15 @@ class Report:
         cycles: tuple[int, int] | None = None,
         group_by: str | None = None,
     ) -> Table:
-        """A table by name, see `tables`.
+        """A table by name; see `tables`.
 
-        `group_by` adds up the rows of a table that names operations: one row for each `block`,
-        `layer` (kind of layer, `layer*/ff2/wu`), `part`, `operator`, `pass`, `stage` or `ipu`.
+        `group_by` sums the rows of a table of operations: one row for each `block`, `layer` (kind
+        of layer, `layer*/ff2/wu`), `part`, `operator`, `pass`, `stage` or `ipu`.
 
         `ipus` and `cycles` (first, and first behind the last) select executed steps: those of
         `steps` that share a cycle with the window.
 
-        Raises `QueryError` where there is no such table.
+        Raises `QueryError` if the table is unknown.
         """
         selected = None if ipus is None else list(ipus)
         return Table(self._core.table(name, selected, cycles, group_by), name)
@@ -244,33 +244,32 @@ class Report:
         *,
         timeout: float = 60.0,
     ) -> Table:
-        """What the report says to a question in SQL; `docs/format.md` lists its tables.
+        """The result of a read-only SQL query; `docs/format.md` lists the tables.
 
-        Nothing can be changed. Raises `QueryError` with what is wrong with the question, and where
-        there is no answer within `timeout` seconds.
+        Raises `QueryError` if the query is invalid or takes longer than `timeout` seconds.
         """
         from ._sql import ask
 
         return ask(self._core, query, parameters, timeout)
 
     def compare(self, target: Report, per: str | None = None) -> Comparison:
-        """This report as the source, another one as the target.
+        """Compares this report, as the source, with another one, as the target.
 
-        Cycles are told per sample where both reports know theirs, else per run; `per` asks for
-        another unit (`sample`, `update`, `run`, …).
+        Cycles are per sample if both reports record their samples, otherwise per run; `per`
+        selects another unit of work (`sample`, `update`, `run`, …).
         """
         return Comparison(self, target, per)
 
     @property
     def figures(self) -> dict[str, str]:
-        """Names of the figures, `limits/roofline` for example, each with what it shows."""
+        """Names and descriptions of the figures, for example `limits/roofline`."""
         return dict(self._core.figures())
 
     def plot(self, name: str, *, theme: str = "light") -> Plot:
-        """A figure of a topic as SVG, from the same numbers as in the window and on pages; of
-        `limits` the first figure. Notebooks show it, and no library is needed.
+        """A figure of a topic as SVG, from the same numbers as in the window and on pages; for a
+        topic such as `limits`, its first figure. Notebooks display it without further libraries.
 
-        Raises `QueryError` where there is no such figure.
+        Raises `QueryError` if the figure is unknown.
         """
         from ._plot import Plot
 
@@ -288,9 +287,9 @@ class Report:
         theme: str = "light",
         compare: Report | None = None,
     ) -> Picture:
-        """A view, exactly as the window draws it; notebooks show it.
+        """A picture of a view, as the window draws it. Notebooks display it.
 
-        `format` is `png` or `svg`, `at` a link that was copied in the window.
+        `format` is `png` or `svg`; `at` is a link copied in the window.
         """
         from ._picture import draw
 
@@ -300,7 +299,7 @@ class Report:
         return f"<tilescope.Report {self.path}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What a process opens it opens by itself; temporary reports stay with who made them.
+        # The other process opens the file itself; a temporary report stays with its creator.
         return open, (self.path,)
 
     def _repr_html_(self) -> str:
@@ -315,8 +314,8 @@ class Report:
 
 
 class Comparison:
-    """Two reports, their figures as source, target and difference. A difference is target less
-    source, its percentage is of the source."""
+    """Two reports, with their figures as source, target and difference. A difference is target -
+    source; its percentage is relative to the source."""
 
     __slots__ = ("_core", "source", "target")
 
@@ -326,17 +325,17 @@ class Comparison:
         self.target = target
 
     def summary(self) -> ComparisonSummary:
-        """What it comes to: `verdict` in sentences, `distinction` (whether the difference is beyond
-        what the model may be wrong) and `normalization` (what figures of the run are told per)."""
+        """The result: `verdict` in sentences, `distinction` (whether the difference exceeds the
+        errors of the model) and `normalization` (the unit of work of the figures)."""
         return _json(self._core.overview_json())
 
     @property
     def views(self) -> list[str]:
-        """What can be compared: the overview, and every view."""
+        """Names of the comparisons: the overview, and every view."""
         return self._core.views()
 
     def tables(self, view: str = "overview") -> dict[str, str]:
-        """Names of the tables of a view, each with its title."""
+        """Names and titles of the tables of a view."""
         return {f"{view}/{name}": title for name, title in self._core.tables(view)}
 
     def table(self, name: str = "overview") -> Table:
@@ -344,20 +343,21 @@ class Comparison:
         return Table(self._core.table(name), name)
 
     def check(self, *gates: str) -> list[Violation]:
-        """Gates that the target does not pass, in their order: none where all is well.
+        """The violated gates, in order; empty if all pass.
 
-        A gate says what must not be: `cycles > +2%`, `memory.max_tile_including_gaps > 600 KiB`. It
-        is a figure (a dotted path of `summary()`, or `cycles`, `throughput`, `memory`, `max_tile`),
-        `>`, `>=`, `<`, `<=` or `==`, and a number with its unit. A number with a sign is a change
-        against the source. What a report does not have is a violation, too.
+        A gate is a condition that must not be true: `cycles > +2%`, `memory.max_tile_including_gaps
+        > 600 KiB`. It has a figure (a dotted path of `summary()`, or `cycles`, `throughput`,
+        `memory`, `max_tile`), `>`, `>=`, `<`, `<=` or `==`, and a number with its unit. A number
+        with a sign is a change relative to the source. A figure that a report lacks violates the
+        gate.
 
-        Raises `QueryError`, which marks the place, where a gate cannot be understood.
+        Raises `QueryError`, which marks the position, if a gate is invalid.
         """
         return [Violation(**of) for of in _json(self._core.check_json(list(gates)))]
 
     def markdown(self, limit: int = 10) -> str:
-        """What changed, on one page, for the text of a pull request: the verdict and tables of up
-        to `limit` rows."""
+        """The changes as Markdown for a pull request: the verdict and tables of up to `limit`
+        rows."""
         return self._core.markdown(limit)
 
     def __repr__(self) -> str:
@@ -370,9 +370,8 @@ class Comparison:
 
 
 class Violation:
-    """A gate that is not passed: `gate` as it was written, its `figure` as a path of `summary()`,
-    `source` and `target` (None where a report has no such figure), the work they are told `per`,
-    and a `sentence`."""
+    """A violated gate: `gate` as given, its `figure` as a path of `summary()`, `source` and
+    `target` (None if a report lacks the figure), their unit of work (`per`), and a `sentence`."""
 
     __slots__ = ("gate", "figure", "per", "source", "target", "sentence")
 
@@ -406,7 +405,7 @@ def _json(text: str) -> Any:
 
 
 def _lines(summary: Summary) -> list[tuple[str, str]]:
-    """The figures of a report in short, as the command line prints them after a simulation."""
+    """The main figures of a report, as the command line prints them after a simulation."""
     target, memory, run = summary["target"], summary["memory"], summary["execution"]
     kind = "IPU" if target["type"] == "ipu" else "IPU Model"
     lines = [("target", f"{target['num_ipus']} x {target['architecture']} ({kind})")]

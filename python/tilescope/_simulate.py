@@ -38,22 +38,22 @@ def simulate(
     """Simulates a spec or a model, and opens the report.
 
     `spec` is the name of a bundled spec, the path of a TOML or ONNX file, a dict of tables, a
-    report, whose spec is simulated again, an `onnx.ModelProto`, or a module of torch with the
-    `inputs` of one micro-batch: a tensor, a tuple, or a dict of keywords.
+    report (its spec is simulated again), an `onnx.ModelProto`, or a torch module with the `inputs`
+    of one micro-batch: a tensor, a tuple, or a dict of keywords.
 
     `training` runs backward passes and updates, with `optimizer` (a name, or one of torch's).
-    `loss` is one that a spec knows (`"cross_entropy"`, …), or for a module a function of its result
-    and of the last of the inputs; without one the model returns its own. `target` and `ipus` are the
-    machine. `stages` are a list of lists of blocks, a dict from blocks to IPUs, in order, or
-    `"balanced"`; blocks of a module are its submodules by path, or its `poptorch.Block`s. `options`
-    and `set` override keys: `options={"gradient_accumulation": 20}` is
+    `loss` is a loss of a spec (`"cross_entropy"`, …), or for a module a function of its result and
+    its last input; without `loss`, the model returns its own. `target` and `ipus` are the machine.
+    `stages` are a list of lists of blocks, a dict from blocks to IPUs, in order, or `"balanced"`;
+    blocks of a module are its submodules by path, or its `poptorch.Block`s. `options` and `set`
+    override keys: `options={"gradient_accumulation": 20}` is
     `set={"options.gradient_accumulation": 20}`.
 
-    The report is kept in the directory `output`; without one it goes with the object. `progress`
-    shows a bar, or is called with the percentage.
+    The report is written to the directory `output`; without `output`, it is deleted with the
+    object. `progress=True` shows a bar; a function is called with the percentage.
 
-    Raises `SpecError` with key, file, line and what was probably meant, and `SimulationError`
-    where the simulation fails. A program that does not fit in memory is a report without a run:
+    Raises `SpecError` with key, file, line and a suggestion, and `SimulationError` if the
+    simulation fails. A program that does not fit in memory is a report without a run:
     `report.summary()["memory"]["out_of_memory_tiles"]`.
     """
     show = _bar() if progress is True else (progress or None)
@@ -64,7 +64,7 @@ def simulate(
         make = functools.partial(exported, spec, inputs, wishes)
     elif inputs is not None:
         raise TypeError(
-            "inputs are those of a module of torch; keys of a spec are overridden with set={…}"
+            "inputs are for torch modules; to override keys of a spec, use set={…}"
         )
     else:
         overrides = {**wishes.keys(), **(set or {})}
@@ -87,7 +87,7 @@ def _model(
     overrides: Mapping[str, Any],
     progress: Callable[[int], None] | None,
 ) -> tuple[Report, list[str]]:
-    """Simulates a model whose file goes beside its report."""
+    """Simulates a model; its file is stored beside its report."""
     spec, said = make(Path(directory))
     report, more = _simulate(spec, overrides, directory, progress, None)
     return report, [*said, *more]
@@ -98,9 +98,9 @@ def _with_directory(
     name: str,
     fill: Callable[[str | os.PathLike[str]], tuple[Report, list[str]]],
 ) -> tuple[Report, list[str]]:
-    """Has a directory filled with a report; one that nobody asked for goes with the report.
+    """Fills a directory with a report; a temporary directory is deleted with the report.
 
-    Windows and pictures call a report by its directory: `name`.
+    Windows and pictures name a report after its directory, `name`.
     """
     if output is not None:
         return fill(output)
@@ -115,14 +115,14 @@ def _with_directory(
 
 
 def is_module(model: Any) -> bool:
-    """Whether something is a module of torch, which is not imported to find out."""
+    """True if an object is a torch module; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
 @dataclasses.dataclass
 class Wishes:
-    """What `simulate` is told beside the model."""
+    """The arguments of `simulate` other than the model."""
 
     training: bool | None
     loss: str | Callable[..., Any] | None
@@ -133,9 +133,9 @@ class Wishes:
     options: dict[str, Any]
 
     def keys(self) -> dict[str, Any]:
-        """The keys of a spec that they are."""
+        """The arguments as keys of a spec."""
         if self.loss is not None and not isinstance(self.loss, str):
-            raise TypeError("a loss that is a function needs a module of torch; a spec names its loss")
+            raise TypeError("a loss function requires a torch module; pass the name of a loss")
         named = {
             "model.training": self.training,
             "model.loss": self.loss,
@@ -155,7 +155,7 @@ class Wishes:
         return found
 
     def optimizer_name(self) -> str:
-        """The optimiser as a spec names it."""
+        """The name of the optimiser in a spec."""
         if isinstance(self.optimizer, str):
             return self.optimizer
         if "torch" in sys.modules:
@@ -220,7 +220,7 @@ def _simulate(
 
 
 def _name(spec: Any) -> str:
-    """What a report of a spec is called."""
+    """The name of the report of a spec."""
     if isinstance(spec, Mapping) and isinstance(spec.get("model"), Mapping):
         spec = spec["model"].get("name") or spec["model"].get("onnx")
     stem = Path(spec).stem if isinstance(spec, (str, os.PathLike)) and "\0" not in str(spec) else ""
@@ -228,7 +228,7 @@ def _name(spec: Any) -> str:
 
 
 def _written(model: Any, directory: Path) -> str:
-    """Writes an `onnx.ModelProto` where its report goes; gives the path of the file."""
+    """Writes an `onnx.ModelProto` beside its report. Returns the path of the file."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / "model.onnx"
     file.write_bytes(model.SerializeToString())
@@ -236,10 +236,10 @@ def _written(model: Any, directory: Path) -> str:
 
 
 def _source(spec: Any, scratch: Path) -> str:
-    """What the command line takes for a spec."""
+    """The argument of the command line for a spec."""
     if isinstance(spec, Report):
         if spec.spec is None:
-            raise ValueError(f"the report does not say from which spec it was made: {spec.path}")
+            raise ValueError(f"the report does not record its spec: {spec.path}")
         text = spec.spec
     elif isinstance(spec, Mapping):
         text = _toml.document(spec)
@@ -256,7 +256,7 @@ def _source(spec: Any, scratch: Path) -> str:
 
 
 def _bar() -> Callable[[int], None] | None:
-    """A line on stderr, where a person sees it."""
+    """A progress line on stderr, if that is a terminal."""
     if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None
 

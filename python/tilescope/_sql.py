@@ -1,4 +1,4 @@
-"""Questions to a report in SQL."""
+"""SQL queries of a report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._tilescope import QueryError, Report
 def ask(
     report: Report, query: str, parameters: Sequence[Any] | dict[str, Any], timeout: float
 ) -> Table:
-    """The rows of an answer, whose columns get one type each."""
+    """The rows of a result, with one type per column."""
     pairs = parameters.items() if isinstance(parameters, dict) else ((None, v) for v in parameters)
     values = [(name, _parameter(value)) for name, value in pairs]
     return Table.from_columns(dict(report.sql(query, values, timeout)), "sql")

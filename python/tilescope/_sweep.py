@@ -14,10 +14,10 @@ from ._report import Report
 from ._simulate import _simulate
 from ._table import Table
 
-# Figures with what the model may be wrong: bounds of nine cases in ten, as columns `cycles_low` and
-# `cycles_high`; None where they are not known.
+# Figures with their 90 % interval in columns such as `cycles_low` and `cycles_high`; None if
+# unknown.
 BANDED = ("cycles", "seconds", "samples_per_second", "max_tile_bytes")
-# Figures of a point, behind the keys that vary.
+# Figures of a point, after the varied keys.
 FIGURES = (
     "fits",
     *(f"{name}{end}" for name in BANDED for end in ("", "_low", "_high")),
@@ -38,11 +38,12 @@ def sweep(
 ) -> Table:
     """Simulates a spec with every combination of values: a row for each, in the order of `vary`.
 
-    `where="fits"` leaves out what does not fit in memory or is refused; without it such rows have no
-    cycles, and `error` says why. `jobs` is how many run at a time (two fewer than processors, at
-    least one), or an executor: anything with `submit(function, *arguments)` that gives futures with
-    `result()`, such as `concurrent.futures` or a Dask client. With `output`, reports are kept in
-    directories there, and `report` names them.
+    `where="fits"` leaves out points that are refused or do not fit in memory; without it, such rows
+    have no cycles, and `error` is the reason. `jobs` is the number of parallel simulations (by
+    default the number of processors - 2, at least one), or an executor: an object with
+    `submit(function, *arguments)` that returns futures with `result()`, such as those of
+    `concurrent.futures` or a Dask client. With `output`, reports are written to directories there,
+    and `report` has their names.
 
     >>> ts.sweep("mnist_pipeline", {"options.num_io_tiles": [32, 64]}, where="fits").to_pandas()
     """
@@ -75,7 +76,7 @@ def sweep(
 def point_figures(
     spec: Any, overrides: Mapping[str, Any], output: str | None, running: Running | None = None
 ) -> dict[str, Any]:
-    """Simulates one point. What an executor calls: everything it takes and gives can be pickled."""
+    """Simulates one point. Executors call it: its arguments and its result can be pickled."""
     try:
         report, _ = _simulate(spec, overrides, output, None, running)
     except (SpecError, SimulationError) as error:
@@ -102,7 +103,7 @@ def point_figures(
 
 
 def _run_here(calls: Sequence[tuple[Any, ...]], jobs: int | None) -> list[dict[str, Any]]:
-    """In processes of this machine; an interrupt ends all of them."""
+    """Simulates in processes on this machine; an interrupt ends all of them."""
     workers = jobs if jobs is not None else max(1, (os.cpu_count() or 1) - 2)
     if workers < 1:
         raise ValueError(f"jobs must be at least 1, not {workers}")
@@ -118,7 +119,7 @@ def _run_here(calls: Sequence[tuple[Any, ...]], jobs: int | None) -> list[dict[s
 
 
 def _portable(spec: Any) -> Any:
-    """A spec that other processes find, whichever directory they work in."""
+    """A spec that other processes find from any working directory."""
     if isinstance(spec, (str, os.PathLike)) and Path(spec).exists():
         return str(Path(spec).resolve())
     return spec

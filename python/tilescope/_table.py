@@ -25,10 +25,10 @@ _SHOWN = 20
 class Table:
     """Columns and rows.
 
-    Libraries take it as it is, through the Arrow PyCapsule interface and without copies:
+    Libraries read a table through the Arrow PyCapsule interface, without copies:
     `pyarrow.table(t)`, `polars.DataFrame(t)`, `pandas.DataFrame.from_arrow(t)`, and
-    `duckdb.sql("select … from t")`. Executed steps are read from the file while they are asked
-    for, batch by batch.
+    `duckdb.sql("select … from t")`. Executed steps are read from the file on demand, batch by
+    batch.
     """
 
     __slots__ = ("_core", "name")
@@ -68,7 +68,7 @@ class Table:
         return Table.from_columns({of: values[place] for of, values in rows.items()}, self.name)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows, a dict each."""
+        """The rows, as dicts."""
         columns = self.to_pydict()
         return (dict(zip(columns, row)) for row in zip(*columns.values()))
 
@@ -77,40 +77,40 @@ class Table:
         return self[: max(rows, 0)]
 
     def to_pydict(self, limit: int | None = None) -> dict[str, list[Any]]:
-        """The first `limit` rows (all without it) as lists, column by column."""
+        """The first `limit` rows (all by default) as a dict of columns."""
         return {name: self._core.values(name, limit) for name in self.columns}
 
     def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The first `limit` rows (all without it), a dict each."""
+        """The first `limit` rows (all by default), as dicts."""
         columns = self.to_pydict(limit)
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
     @property
     def schema(self) -> list[ColumnSchema]:
-        """`name`, `type` (of the values in Python), `unit` (of its numbers) and `about` of each
-        column; None where there is nothing to say."""
+        """`name`, `type` (of the values in Python), `unit` (of the numbers) and `about` of each
+        column; None if there is none."""
         keys = ("name", "type", "unit", "about")
         return [dict(zip(keys, row)) for row in self._core.schema_rows]  # type: ignore[misc]
 
     def to_arrow(self) -> pyarrow.Table:
-        """As a table of pyarrow, which must be installed."""
+        """Converts the table to a pyarrow table; requires pyarrow."""
         import pyarrow
 
         return pyarrow.table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a data frame of pandas, which must be installed, and pyarrow with it."""
+        """Converts the table to a pandas data frame; requires pandas and pyarrow."""
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
-        """As a data frame of polars, which must be installed."""
+        """Converts the table to a polars data frame; requires polars."""
         import polars
 
         return polars.DataFrame(self)
 
     def to_numpy(self) -> dict[str, numpy.ndarray]:
-        """As arrays of numpy, which must be installed, column by column. What is missing makes a
-        column of numbers one of floats with NaN, and texts are objects."""
+        """Converts the table to a dict of numpy arrays; requires numpy. A column of numbers with
+        missing values becomes floats with NaN; texts become objects."""
         import numpy
 
         def array(values: list[Any]) -> numpy.ndarray:

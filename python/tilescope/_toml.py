@@ -1,4 +1,4 @@
-"""Specs and values as TOML; Python's standard library only reads it."""
+"""Writes specs and values as TOML, which Python's standard library only reads."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def value(of: Any) -> str:
             return str(of)
         return repr(of)
     if isinstance(of, str):
-        # What JSON escapes TOML reads alike; surrogates are no text in either.
+        # TOML has the escapes of JSON; neither allows surrogates.
         return json.dumps(of, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(of, (list, tuple)):
         return f"[{', '.join(map(value, of))}]"
     if isinstance(of, Mapping):
         return f"{{{', '.join(f'{_key(k)} = {value(v)}' for k, v in of.items())}}}"
     if hasattr(of, "item"):
-        # Numbers of numpy, torch and the like.
+        # Numbers of numpy, torch and similar packages.
         return value(of.item())
     raise TypeError(f"a spec has numbers, texts, flags and lists, not {type(of).__name__}")
 
@@ -44,7 +44,7 @@ def document(spec: Mapping[str, Any]) -> str:
 
 def _key(name: Any) -> str:
     text = str(name)
-    # A dotted key stays one: `location.optimizer_state` is what specs call it.
+    # A dotted key stays dotted, as in specs: `location.optimizer_state`.
     parts = text.split(".")
     bare = all(part and part.replace("_", "").replace("-", "").isalnum() for part in parts)
     return text if bare and text.isascii() else value(text)

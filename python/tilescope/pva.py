@@ -1,8 +1,8 @@
 """libpva's object model over reports of tilescope.
 
-Scripts that say ``import pva`` run unchanged: ``python -m tilescope.pva SCRIPT [ARGUMENT ...]`` runs
-one with this module as its ``pva``, and :func:`install` does the same in a running interpreter. The
-package itself installs no ``pva``, so that one of a Poplar SDK stays what it is.
+Scripts with ``import pva`` run unchanged: ``python -m tilescope.pva SCRIPT [ARGUMENT ...]`` runs
+one with this module as its ``pva``, and :func:`install` does the same in a running interpreter.
+The package itself installs no ``pva`` and leaves that of a Poplar SDK alone.
 """
 
 import enum
@@ -89,7 +89,7 @@ class _Architecture(enum.Enum):
 
 
 class _InstrumentationLevel(enum.Enum):
-    """What cycles are known of. May be called, as in C++, where it is what a method returns."""
+    """The recorded cycles. A value returned by a method can also be called, as in C++."""
 
     Off = enum.auto()
     Vertex = enum.auto()
@@ -116,7 +116,7 @@ for _class, _name, _enum in (
 class ProgramVisitor:
     """Base of visitors: ``program.accept(visitor)`` calls the method for the program's type.
 
-    Only that program is visited, and none of those below it.
+    It visits only that program, not its children.
     """
 
 
@@ -129,15 +129,15 @@ for _member in _ProgramType:
 
 
 def openTrace(file):  # libpva's spelling
-    """Would open a ``.pvti`` file of the PopVision System Analyser, which tilescope does not read."""
+    """Raises an error: tilescope does not read ``.pvti`` files of the PopVision System Analyser."""
     raise NotImplementedError(
-        f"{file}: tilescope reads no .pvti files of the System Analyser; what the host does for a "
-        "run is in the report itself, see `tilescope.open`"
+        f"{file}: tilescope does not read .pvti files of the System Analyser; the host activity "
+        "of a run is in the report itself, see `tilescope.open`"
     )
 
 
 def install():
-    """Makes this module what ``import pva`` gives in this interpreter."""
+    """Makes ``import pva`` return this module in this interpreter."""
     sys.modules["pva"] = sys.modules[__name__]
     return sys.modules[__name__]
 

@@ -1,6 +1,6 @@
-"""Types of the answers that are dicts: what `summary()` and others give, key by key.
+"""Types of results that are dicts, such as that of `summary()`, key by key.
 
-Nothing here is made at run time: the answers are plain dicts. Import it for annotations.
+They exist only for annotations: at run time the results are plain dicts. Import it for annotations.
 
 >>> from tilescope.types import Summary
 """
@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional, TypedDict, Union
 
 
 class Band(TypedDict):
-    """A simulated figure with the bounds of nine cases in ten."""
+    """A simulated figure with its 90 % interval."""
 
     value: float
     low: float
@@ -19,7 +19,7 @@ class Band(TypedDict):
 
 
 class MachineChange(TypedDict):
-    """A constant of the machine that a spec or a calibration changed."""
+    """A machine constant changed by a spec or a calibration."""
 
     key: str
     unit: str
@@ -106,7 +106,7 @@ class ActivityExposure(TypedDict):
 
 
 class LaneSlack(TypedDict):
-    """How much later steps of a lane could end, and by how much it is waited for."""
+    """Slack and lead of a lane."""
 
     ipu: Union[int, ReplicaIpu]
     sub_lane: int
@@ -140,7 +140,7 @@ class Peak(TypedDict):
 
 
 class WaterfallStep(TypedDict):
-    """A step from the peak down to what the run achieves."""
+    """A step from the peak down to the achieved FLOPs."""
 
     step: str
     cycles: int
@@ -148,7 +148,7 @@ class WaterfallStep(TypedDict):
 
 
 class SummaryLimits(TypedDict):
-    """What the run achieves of the peak."""
+    """Utilisation of the peak by the run."""
 
     utilisation: Optional[float]
     unknown: Optional[str]
@@ -159,7 +159,7 @@ class SummaryLimits(TypedDict):
 
 
 class HostRate(TypedDict):
-    """Samples per second with a source of data."""
+    """Throughput with a source of data."""
 
     source: str
     samples_per_second: float
@@ -167,7 +167,7 @@ class HostRate(TypedDict):
 
 
 class HostCallPart(TypedDict):
-    """A part of a call of the host."""
+    """A part of a host call."""
 
     part: str
     seconds: float
@@ -195,7 +195,7 @@ class HostEpoch(TypedDict):
 
 
 class ReplicaWait(TypedDict):
-    """What replicas wait for."""
+    """Waits of replicas."""
 
     first_replica: int
     replicas: int
@@ -208,7 +208,7 @@ class ReplicaWait(TypedDict):
 
 
 class SummaryHost(TypedDict):
-    """What the host does for the run."""
+    """Host activity of the run."""
 
     bottleneck: Optional[str]
     rates: List[HostRate]
@@ -244,7 +244,7 @@ class RunningPart(TypedDict):
 
 
 class SummaryEnergy(TypedDict):
-    """What the run takes of energy."""
+    """Energy of the run."""
 
     watts: float
     joules: float
@@ -255,7 +255,7 @@ class SummaryEnergy(TypedDict):
 
 
 class SummaryCost(TypedDict):
-    """What the run costs."""
+    """Cost of the run."""
 
     currency: str
     per_hour: float
@@ -267,7 +267,7 @@ class SummaryCost(TypedDict):
 
 
 class ConfidenceShares(TypedDict):
-    """Shares of the run by what its figures rest on; they add up to 1."""
+    """Shares of the run by the basis of its figures; they add up to 1."""
 
     measured: float
     published_formulas: float
@@ -277,7 +277,7 @@ class ConfidenceShares(TypedDict):
 
 
 class SummaryConfidence(TypedDict):
-    """How sure the figures of a simulated run are."""
+    """Confidence in the figures of a simulated run."""
 
     shares: ConfidenceShares
     cycles: Optional[Band]
@@ -286,7 +286,7 @@ class SummaryConfidence(TypedDict):
 
 
 class Summary(TypedDict):
-    """What `report.summary()` gives; None for what the report does not say."""
+    """Result of `report.summary()`; None for data that the report does not record."""
 
     target: SummaryTarget
     graph: SummaryGraph
@@ -305,7 +305,7 @@ class _GainOf(TypedDict):
 
 
 class Gain(_GainOf, total=False):
-    """A bound on what a finding gains: a share of the time of the run, or of memory, where it is
+    """Upper bound of the gain of a finding: a share of the time of the run, or of memory, if
     known."""
 
     share: float
@@ -322,8 +322,8 @@ class _FoundAnyway(TypedDict):
 
 
 class Finding(_FoundAnyway, total=False):
-    """What `report.insights()` lists. Keys of the spec and their price are there where keys do it,
-    `measured` once it was tried."""
+    """An element of `report.insights()`. `changes` and `cost` are present if keys of the spec can
+    help, `measured` after a test."""
 
     changes: Dict[str, Any]
     cost: str
@@ -343,7 +343,7 @@ class PathRow(TypedDict):
 
 
 class WhyLink(TypedDict):
-    """A link of a chain: what waits, and for what."""
+    """A link of a chain: a wait and its cause."""
 
     text: str
     detail: str
@@ -353,14 +353,14 @@ class WhyLink(TypedDict):
 
 
 class WhyChain(TypedDict):
-    """From a part of the critical path down to the options that decide it."""
+    """A chain from a part of the critical path down to the options that decide it."""
 
     links: List[WhyLink]
     options: List[str]
 
 
 class Why(TypedDict):
-    """What `report.why()` gives."""
+    """Result of `report.why()`."""
 
     cycles: int
     path: List[PathRow]
@@ -369,7 +369,7 @@ class Why(TypedDict):
 
 
 class TopicAnswer(TypedDict):
-    """What `report.topic(name)` gives."""
+    """Result of `report.topic(name)`."""
 
     topic: str
     title: str
@@ -380,14 +380,14 @@ class TopicAnswer(TypedDict):
 
 
 class ChangeRange(TypedDict):
-    """Bounds of a change as a share."""
+    """90 % interval of a change, as a share."""
 
     low: float
     high: float
 
 
 class Distinction(TypedDict):
-    """Whether two runs differ by more than the model may be wrong."""
+    """Whether the difference of two runs exceeds the errors of the model."""
 
     one_program: bool
     distinguishable: bool
@@ -395,7 +395,7 @@ class Distinction(TypedDict):
 
 
 class RunWork(TypedDict):
-    """What a run works on."""
+    """The amount of work of a run."""
 
     runs: int
     updates: Optional[int]
@@ -403,7 +403,7 @@ class RunWork(TypedDict):
 
 
 class Normalization(TypedDict):
-    """What figures of two runs are told per."""
+    """The unit of work of compared figures."""
 
     asked: str
     unit: str
@@ -413,7 +413,7 @@ class Normalization(TypedDict):
 
 
 class ComparisonSummary(TypedDict):
-    """What `comparison.summary()` gives."""
+    """Result of `comparison.summary()`."""
 
     verdict: str
     distinction: Optional[Distinction]
@@ -421,7 +421,7 @@ class ComparisonSummary(TypedDict):
 
 
 class SchemaColumn(TypedDict):
-    """A column of a table that SQL asks."""
+    """A column of an SQL table."""
 
     name: str
     type: str
@@ -430,7 +430,7 @@ class SchemaColumn(TypedDict):
 
 
 class TableSchema(TypedDict):
-    """A table that SQL asks; `about` says what a row is."""
+    """An SQL table; `about` is the meaning of a row."""
 
     about: str
     columns: List[SchemaColumn]

@@ -1,5 +1,5 @@
-//! `bisect`: finds the option that makes the difference between two specs, and the operations in
-//! which it does.
+//! `bisect`: finds the options that explain the difference between two specs, and the operations
+//! that differ.
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::progress::ProgressReporter;
@@ -29,15 +29,17 @@ use tilescope_sim::specification::{Spec, SpecSource};
 pub(super) const COMMAND: CliCommand = CliCommand { name: "bisect", arguments, run };
 
 const AFTER_HELP: &str = "\
-The part of a key is the effect of changing it alone in GOOD or, if that spec is refused or does not
-fit in memory, of resetting it alone in BAD. Keys that cannot be separated are listed together. The
-rest is their interaction: parts and interaction add up to the difference exactly. If the budget has
-fewer simulations than there are keys, sets of keys are halved, the largest first.
+The part of a key is the effect of changing only this key in GOOD or, if the changed spec is refused
+or does not fit in memory, of resetting only this key in BAD. Keys that cannot be separated are
+listed together. The rest is their interaction: parts and interaction add up to the difference
+exactly. If the budget is smaller than the number of keys, sets of keys are halved, the largest
+first.
 
-Then the operations are compared, without and with the largest part.
+At the end, operations are compared without and with the largest part.
 
-Exit codes: 0 the difference is explained, or there is none; 1 GOOD or BAD cannot be simulated or does
-not fit in memory (--figure memory compares those too); 2 a spec is refused, or a report has none.
+Exit codes: 0 the difference is explained, or the figures are equal; 1 GOOD or BAD cannot be
+simulated or does not fit in memory (except with --figure memory); 2 a spec is refused, or a report
+has no spec.
 
 Examples:
   tilescope bisect before.toml after.toml
@@ -53,9 +55,12 @@ fn arguments(command: clap::Command) -> clap::Command {
             .help(help)
     };
     command
-        .about("Find which option makes the difference between two specs, by simulating in between")
-        .arg(make_argument("good", "GOOD", "A spec, or a report that has one"))
-        .arg(make_argument("bad", "BAD", "What differs from it: a spec, or a report that has one"))
+        .about(
+            "Find the options that explain the difference between two specs, by simulating specs \
+                in between",
+        )
+        .arg(make_argument("good", "GOOD", "The first spec, or a report that has one"))
+        .arg(make_argument("bad", "BAD", "The other spec, or a report that has one"))
         .arg(
             Arg::new("figure")
                 .long("figure")
@@ -93,7 +98,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let budget = matches.get_one::<SearchBudget>("budget").copied();
     let budget = budget.unwrap_or(SearchBudget::Simulations(2));
     if budget.left(0) < 2 {
-        let problem = "--budget: GOOD and BAD alone take two simulations";
+        let problem = "--budget: expected at least two simulations, one each for GOOD and BAD";
         return Err(UsageError::Request(problem).into());
     }
     let [good, bad] = [spec_text(path_of(matches, "good"))?, spec_text(path_of(matches, "bad"))?];
@@ -272,7 +277,7 @@ impl BisectAnswer {
             writeln!(output, "{end:5} {:>20} {}: {name}", figure.text(units), figure.words())?;
         }
         if self.difference.units.is_empty() {
-            return Ok(writeln!(output, "\nThe specs differ in no key.")?);
+            return Ok(writeln!(output, "\nThe specs have the same keys.")?);
         }
         writeln!(output, "\nExplained by")?;
         let mut lines: Vec<[String; 3]> = Vec::new();
@@ -295,7 +300,7 @@ impl BisectAnswer {
         }
         let are_known = found.parts.iter().all(|part| part.explains.is_ok());
         let rest = match (are_known, found.pairs.is_empty()) {
-            (false, _) => "parts that are not known, and interaction",
+            (false, _) => "unknown parts and interaction",
             (true, true) => "interaction of all",
             (true, false) => "other interaction",
         };
@@ -308,7 +313,7 @@ impl BisectAnswer {
             writeln!(output, "  {change:>0$}  {share:>1$}  {name}", widths[0], widths[1])?;
         }
         if found.is_cut_short {
-            writeln!(output, "\nThe budget is used up: keys in one line were not separated.")?;
+            writeln!(output, "\nThe budget is used up. Keys on one line were not separated.")?;
         }
         writeln!(output, "\n{} simulations", self.simulations)?;
         if let (Some(table), Some(part)) = (&self.operations, found.parts.first()) {

@@ -37,9 +37,9 @@ const AFTER_HELP: &str = "\
 Operations are aligned as by compare. Their cycles are totals over all steps and IPUs; simulated
 cycles are scaled to the executions of the measurement. Constants are fitted within the bounds that
 docs/calibration.md lists. A constant that no measured operation depends on, or only together with
-others, keeps its value. The error is that of operations left out of the fit. With --set nothing is
-fitted: the cycles of the changed program are predicted as measured x changed / unchanged simulation for
-each operation; operations that the simulation lacks stay as measured. --changed does the same with
+others, keeps its value. The error is that of operations held out of the fit. --set fits nothing. It
+predicts the cycles of the changed program, for each operation, as measured x changed / unchanged
+simulation; operations that the simulation lacks stay as measured. --changed does the same with
 another spec in place of changes.
 
 Examples:
@@ -62,7 +62,8 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(
             Arg::new("spec")
                 .value_name("SPEC")
-                .help("What it ran, as a spec: a TOML file or a bundled name (default: the spec in the report)"),
+                .help("Spec of the measured program: a TOML file or a bundled name (default: the \
+                       spec in the report)"),
         )
         .arg(
             Arg::new("output")
@@ -96,14 +97,14 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("N")
                 .default_value("20")
                 .value_parser(value_parser!(usize))
-                .help("Maximum number of operations that are printed; 0 for all"),
+                .help("Maximum number of printed operations; 0 for all"),
         )
         .arg(
             Arg::new("jobs")
                 .long("jobs")
                 .value_name("N")
                 .value_parser(value_parser!(NonZeroUsize))
-                .help("Simulations that run at once (default: as many as there are processors)"),
+                .help("Number of parallel simulations (default: one per core)"),
         )
         .arg(json_argument())
         .after_help(AFTER_HELP)
@@ -113,7 +114,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     output_file::check(path_of(matches, "output"), std::iter::once(path_of(matches, "measured")))?;
     let measured = open_path(path_of(matches, "measured"))?;
     if !measured.has(ReportPart::Execution) {
-        let problem = "no run was recorded in this report, so there is nothing to calibrate with";
+        let problem = "this report has no run; calibration needs the report of a run";
         let report = measured.path().to_owned();
         return Err(JobError::NotRecorded { problem, report }.into());
     }
@@ -135,8 +136,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let aligned = MeasuredBesideSimulated::read(&measured, base)?;
     // Syncs and stream copies have the same names in all programs.
     if !aligned.programs.iter().any(|program| program.kind == ProgramKind::OnTileExecute) {
-        let problem = "no compute set of the report has the name of one in the spec: is this the \
-                       spec of the measured program?";
+        let problem = "the report and the spec have no compute set in common: is this the spec of \
+                       the measured program?";
         return Err(JobError::Nothing(problem).into());
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
@@ -174,8 +175,8 @@ fn spec_name(
         return Ok(name.clone());
     }
     let Some(text) = measured.spec() else {
-        let problem = "the report does not record its spec: name the spec of the measured program, \
-                       tilescope calibrate MEASURED SPEC";
+        let problem = "the report does not record its spec: name the spec of the measured program \
+                       (tilescope calibrate MEASURED SPEC)";
         return Err(UsageError::Request(problem).into());
     };
     let path = directory.join("spec.toml");

@@ -30,10 +30,10 @@ const OVERVIEW: &str = "overview";
 const DEFAULT_LIMIT: &str = "20";
 
 const AFTER_HELP: &str = "\
-Percentages are relative to the source. The largest difference comes first. Cycles and executions are
-per sample, so that twice the work is not slower, or per run if a report does not record its samples.
-JSON also has the figures of the whole run (source_run, target_run). If all gates pass, the text has
-the result and the changed settings only; --view, or a violated gate, adds what explains the difference.";
+Percentages are relative to the source. The largest difference comes first. Cycles and executions
+are per sample, so that twice the work is not slower, or per run if a report does not record its
+samples. JSON also has the figures of the whole run (source_run, target_run). If all gates pass, the
+text has only the result and the changed settings; --view, or a violated gate, adds the causes.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,13 +55,11 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(make_argument(
             "target",
             "TARGET",
-            "What to compare with it: a report, or a spec, which is simulated",
+            "The report to compare with it, or a spec, which is simulated",
         ))
-        .arg(
-            Arg::new("view").long("view").value_name("NAME").default_value(OVERVIEW).help(
-                "View whose figures are compared; overview: what changed, on one page; or all",
-            ),
-        )
+        .arg(Arg::new("view").long("view").value_name("NAME").default_value(OVERVIEW).help(
+            "View whose figures are compared; overview for a page of the main changes; or all",
+        ))
         .arg(unit_argument())
         .arg(
             Arg::new("limit")
@@ -77,7 +75,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("markdown")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["json", "view"])
-                .help("Print Markdown for a pull request: what changed, and the gates"),
+                .help("Print Markdown for a pull request: the changes, and the gates"),
         )
         .arg(json_argument())
         .after_help(format!("{AFTER_HELP}\n\n{}\n\n{EXAMPLES}", gates::HELP))
@@ -90,7 +88,7 @@ pub(super) fn unit_argument() -> Arg {
         .value_name("UNIT")
         .value_parser(WorkUnit::ALL.map(WorkUnit::name))
         .default_value(WorkUnit::default().name())
-        .help("What cycles and executions of two reports are compared per")
+        .help("Unit of work for cycles and executions")
 }
 
 /// The unit selected by the user.
@@ -103,13 +101,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let view = matches.get_one::<String>("view").map_or("", String::as_str);
     if ![OVERVIEW, "all"].contains(&view) && comparison(view).is_none() {
         let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
-        let hint = format!(" to compare; known: {OVERVIEW}, {}, all", known.join(", "));
+        let hint = format!("; views to compare: {OVERVIEW}, {}, all", known.join(", "));
         return Err(UsageError::unknown("view", view, hint).into());
     }
     let gates = gates::asked(matches)?;
     let junit = matches.get_one::<PathBuf>("junit");
     if junit.is_some() && gates.is_empty() {
-        let problem = "--junit writes gates, and there are none: name them with --fail-if";
+        let problem = "--junit requires gates: name them with --fail-if";
         return Err(UsageError::Request(problem).into());
     }
     if let Some(path) = junit {

@@ -13,7 +13,8 @@ fn arguments(command: clap::Command) -> clap::Command {
     let known = PROFILE_READERS.iter().map(|of| format!("{} of {}", of.file_name, of.tool));
     let known = known.collect::<Vec<_>>().join(", ");
     command
-        .about("Write the report of a profile that another tool wrote; every command opens such profiles as they are, too")
+        .about("Convert a profile of another tool to a report; every command also opens such \
+                profiles directly")
         .arg(
             Arg::new("file")
                 .value_name("FILE")

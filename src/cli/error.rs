@@ -157,38 +157,38 @@ pub(crate) enum UsageError {
     NoRange { option: &'static str, text: String },
     #[error("{option} {text} is empty: the end is not part of a range")]
     EmptyRange { option: &'static str, text: String },
-    #[error("{option}: {text:?} is no number")]
+    #[error("{option}: {text:?} is not a number")]
     NoNumber { option: &'static str, text: String },
     #[error("--range {text} is outside the run, which is {run:?}")]
     OutsideRun { text: String, run: Range<u64> },
     #[error("{option} {text}: the report has {has}")]
     NotInReport { option: &'static str, text: String, has: String },
     /// An unknown name, with suggestions.
-    #[error("there is no {what} {name:?}{hint}")]
+    #[error("unknown {what} {name:?}{hint}")]
     Unknown { what: &'static str, name: String, hint: String },
-    #[error("samples have no {name:?}; they have {known}")]
+    #[error("unknown name {name:?} of samples; known: {known}")]
     UnknownGrouping { name: String, known: String },
-    #[error("{given:?}: expected a dimension of the file and a number; it has {known}")]
+    #[error("{given:?}: expected a dimension of the file and a number; known: {known}")]
     NoDimension { given: String, known: String },
     #[error("{0} is a file, not a bundled spec")]
     NotBundled(String),
-    #[error("{name} is missing: {about}")]
+    #[error("argument {name} is missing: {about}")]
     MissingArgument { name: &'static str, about: &'static str },
-    #[error("{0} is asked with sql")]
+    #[error("{0} is not available as a table: query it with sql")]
     AskedInSql(&'static str),
-    #[error("{argument} is for the topic {topic}")]
+    #[error("argument {argument} requires the topic {topic}")]
     OtherTopic { argument: &'static str, topic: &'static str },
-    #[error("{0} is for rows of a table")]
+    #[error("argument {0} cannot be used with sql or find")]
     NotForAnswers(&'static str),
-    #[error("--{option} means nothing to --format {format}; it is for {takers}")]
+    #[error("--{option} cannot be used with --format {format}; it applies to {takers}")]
     OtherFormat { option: &'static str, format: &'static str, takers: String },
-    #[error("--format {0} needs --view; `tilescope export --list-views` lists them")]
+    #[error("--format {0} requires --view; `tilescope export --list-views` lists the views")]
     NoView(&'static str),
     #[error("{0} is both free and fixed")]
     FreeAndFixed(String),
     #[error("a series simulates at most {0} specs")]
     TooManySpecs(usize),
-    #[error("{path} does not go with {other}: {difference}", path = .path.display(), other = .other.display())]
+    #[error("{path} does not match {other}: {difference}", path = .path.display(), other = .other.display())]
     OtherSpec { path: PathBuf, other: PathBuf, difference: String },
     /// A file of the wrong kind for the request.
     #[error("{file} {is}", file = .file.display())]
@@ -198,9 +198,9 @@ pub(crate) enum UsageError {
     FileProblem { file: PathBuf, problem: &'static str },
     #[error("this report has no spec to change: only reports that tilescope simulated have one")]
     NoSpec,
-    #[error("there is no step {step}: the report has {}", grouped(*.steps))]
+    #[error("step {step} does not exist: the report has {} steps", grouped(*.steps))]
     NoStep { step: StepId, steps: u64 },
-    #[error("there is no replica {replica}: the run has {replicas}")]
+    #[error("replica {replica} does not exist: the run has {replicas}, counted from 0")]
     NoReplica { replica: u32, replicas: u32 },
     #[error("step {step} did not run on that IPU: it ran on {places}")]
     StepElsewhere { step: StepId, places: String },
@@ -212,7 +212,7 @@ pub(crate) enum UsageError {
     /// specs.
     #[error("{place}: {error}")]
     Input { place: String, error: AnyError },
-    #[error("{0} (--yes simulates it all the same)")]
+    #[error("{0} (--yes simulates it anyway)")]
     TooLong(SimulateError),
     /// An unknown table, or a selection of rows that it does not support.
     #[error(transparent)]
@@ -236,11 +236,11 @@ impl UsageError {
 /// A job that failed: exit code 1.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
-    #[error("step {0} is on no lane of the trace")]
+    #[error("the trace has no lane with step {0}")]
     StepOnNoLane(StepId),
     #[error("{name} is not recorded in this report: it has no {missing}")]
     QuestionNotRecorded { name: &'static str, missing: String },
-    #[error("the spec as it is: {0}")]
+    #[error("unchanged spec: {0}")]
     UnchangedSpec(String),
     #[error("{0}")]
     Shortfall(String),
@@ -248,7 +248,7 @@ pub(crate) enum JobError {
     Died { died: usize, points: usize, again: &'static str },
     #[error("{end} has no {figure}: {reason}", end = .end.display())]
     NoFigure { end: PathBuf, figure: &'static str, reason: String },
-    #[error("the simulation of {0} does not fit in memory, so that it has no run")]
+    #[error("the simulation of {0} does not fit in memory, so it has no run")]
     DoesNotFit(String),
     #[error("--baseline: {name} could not be read: {problem}")]
     UnreadBaseline { name: String, problem: String },
@@ -269,10 +269,7 @@ pub(crate) enum JobError {
     /// A problem of a program or figure of `reproduce`.
     #[error("{of}: {problem}")]
     Published { of: String, problem: String },
-    #[error(
-        "unlike things are not compared: a publication ran on a real machine, and program {program} \
-         has {change}"
-    )]
+    #[error("a published run and program {program} are not comparable: the program has {change}")]
     ChangedMachine { program: String, change: String },
     #[error("{what}: {error}")]
     Read { what: &'static str, error: io::Error },

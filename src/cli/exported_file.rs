@@ -45,15 +45,15 @@ impl OutputBudget {
             let most = self.most >> 20;
             let rows = grouped(self.rows);
             io::Error::other(format!(
-                "it takes more than {most} MiB, far more than the report and its {rows} rows: names \
-                 in the report are too long; export a part of it"
+                "the export exceeds {most} MiB, far more than the report and its {rows} rows: \
+                 names in the report are too long; export a part of it"
             ))
         })?;
         Ok(())
     }
 }
 
-/// The content of a file, compressed if its name asks for that.
+/// The content of a file, compressed according to its name.
 enum Content {
     Plain(BufWriter<AtomicFile>),
     /// Writes are buffered first: each call of the encoder costs more than a short write.
@@ -83,7 +83,7 @@ impl ExportedFile {
         Ok(Self { content, path: path.to_owned(), budget: None, failed: None })
     }
 
-    /// Limits the file to what this number of rows, or steps, of a report can take.
+    /// Limits the file to the maximum size of the given number of rows, or steps, of a report.
     pub(super) fn within(self, report: &Report, rows: u64) -> Self {
         Self { budget: Some(OutputBudget::of(report, rows)), ..self }
     }

@@ -12,8 +12,8 @@ use tilescope_report::units::{Bytes, binary_bytes, grouped};
 pub(super) const COMMAND: CliCommand = CliCommand { name: "find", arguments, run };
 
 const QUERIES: &str = "\
-Every word must occur in the name (case-insensitive); /conv[0-9]+/ is a regular expression,
-\"two words\" is a phrase, and a leading minus excludes names. Filters:
+Every word must occur in the name, in any case; /conv[0-9]+/ is a regular expression, \"two words\"
+is a phrase, and a leading minus excludes names. Filters:
   type:StreamCopyMid  in:steps  name~attn  name=relu  ipu:0..3  tile:17
   cycles>10k  bytes>=64KiB  count<3
 Lists: steps, operations, programs, variables, tensors, vertices.
@@ -33,7 +33,7 @@ fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("Find steps, operations, programs, variables, tensors and vertices in a report")
         .arg(report_argument())
-        .arg(Arg::new("query").value_name("QUERY").required(true).help("What to find, see below"))
+        .arg(Arg::new("query").value_name("QUERY").required(true).help("Query, see below"))
         .arg(json_argument())
         .arg(limit)
         .after_help(QUERIES)

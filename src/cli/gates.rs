@@ -24,22 +24,25 @@ const GITHUB_VARIABLE: &str = "GITHUB_ACTIONS";
 pub(super) const HELP: &str = "\
 A gate is a condition that fails the command: FIGURE (> | >= | < | <= | ==) LIMIT. Figures are the
 dotted paths of `tilescope summary --json`, or cycles, throughput, memory and max_tile. A limit is a
-number with a unit (600 KiB, 1.2 ms, 5 %); with a sign it is a change relative to the source (+2%, +10
-KiB, -1 k). A figure that a report lacks violates its gate. Exit code 3 always means a violated gate.";
+number with a unit (600 KiB, 1.2 ms, 5 %); with a sign it is a change relative to the source (+2%,
++10 KiB, -1 k). A figure that a report lacks violates its gate. Exit code 3 always means a violated
+gate.";
 
 /// The arguments of gates.
 pub(super) fn arguments() -> [Arg; 3] {
     [
-        Arg::new("fail-if")
-            .long("fail-if")
-            .value_name("GATE")
-            .action(ArgAction::Append)
-            .help("Fail with exit code 3 if this is true, as in 'execution.total_cycles > +2%'; may be given several times"),
+        Arg::new("fail-if").long("fail-if").value_name("GATE").action(ArgAction::Append).help(
+            "Fail with exit code 3 if this condition is true, for example \
+                   'execution.total_cycles > +2%'; can be repeated",
+        ),
         Arg::new("fail-over")
             .long("fail-over")
             .value_name("PERCENT")
             .value_parser(value_parser!(f64))
-            .help("Fail with exit code 3 if cycles, memory or the fullest tile grew by more than this, or the target no longer runs"),
+            .help(
+                "Fail with exit code 3 if cycles, memory or the fullest tile grew by more than \
+                   this percentage, or if the target no longer runs",
+            ),
         Arg::new("junit")
             .long("junit")
             .value_name("FILE.xml")

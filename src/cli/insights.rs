@@ -24,12 +24,12 @@ use tilescope_report::units::NumberFormat;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
 
 const AFTER_HELP: &str = "\
-Gains are upper bounds. A gain of time is what a change removes from the critical path and from the IPU
-that works longest; a gain of memory is what it removes from the fullest tiles. --prove simulates the spec
-of the report without changes, with each proposal, and with the best three combined. It prints the
-measured gain of each, and whether a program that does not fit in memory then fits. Proposals without a
-gain are listed at the end. Results are saved beside the report, in tilescope-tried.json, and shown from
-then on.
+Gains are upper bounds. A gain of time is what a change removes from the critical path and from the
+IPU that works longest; a gain of memory is what it removes from the fullest tiles. --prove
+simulates the spec of the report without changes, with each proposal, and with the best three
+combined. It prints the measured gain of each, and whether a program that does not fit in memory
+then fits. Proposals without a gain are listed at the end. Results are saved beside the report, in
+tilescope-tried.json, and shown from then on.
 
 Examples:
   tilescope insights out
@@ -58,7 +58,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("N")
                 .value_parser(value_parser!(NonZeroUsize))
                 .requires("prove")
-                .help("Simulations at once (default: one for each core)"),
+                .help("Number of parallel simulations (default: one per core)"),
         )
         .arg(simulate::set_argument())
         .arg(json_argument())
@@ -75,7 +75,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let spec = report.spec().ok_or(UsageError::NoSpec)?;
         let jobs = matches.get_one::<NonZeroUsize>("jobs").copied();
         let found = insights(&report, NumberFormat::default())?;
-        let reporter = ProgressReporter::new("trying proposals");
+        let reporter = ProgressReporter::new("testing proposals");
         let progress = &|share| reporter.at(share);
         let so_far = FoundReporter::new();
         let tried = &|found: &[InsightFinding]| so_far.tell(|| TrialsSoFar::of(found));

@@ -17,7 +17,7 @@ const PROGRAM: &str = "tilescope";
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Write the pages of the manual: tilescope.1 and one for each command")
+        .about("Write the manual pages: tilescope.1 and one per command")
         .arg(
             Arg::new("output")
                 .short('o')
@@ -25,7 +25,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
                 .required(true)
-                .help("Directory to write them to"),
+                .help("Directory to write to"),
         )
         .after_help(
             "Examples:\n  tilescope man -o ~/.local/share/man/man1\n  \
@@ -85,7 +85,7 @@ impl ManualPage<'_> {
             None => (help, String::new()),
         };
         section(&mut roff, "NOTES", &notes);
-        // The rest of the program's help after the examples has a section of its own.
+        // The rest of the program's help after the examples has a separate section.
         let examples = examples.split("\n\n").next().unwrap_or_default();
         section(&mut roff, "EXAMPLES", examples);
         if self.name == PROGRAM {

@@ -1,9 +1,9 @@
 //! `mcp`: serves reports to agents, over the Model Context Protocol: messages on standard input and
 //! output, one per line. It reads reports and simulates specs, and leaves no file behind.
 //!
-//! Calls of tools are answered by threads, several at a time, and their answers are written as they
-//! come. The protocol is spoken here rather than by `rmcp`, its Rust SDK: four methods over pipes need
-//! no asynchronous runtime, which would be 43 crates more in a program that has 72.
+//! Threads answer several calls of tools at a time, and write answers in the order in which they
+//! finish. The protocol is implemented here instead of with `rmcp`, its Rust SDK: four methods over
+//! pipes need no asynchronous runtime, which would add 43 crates to the 72 of this program.
 
 mod answer;
 mod answer_fields;
@@ -28,19 +28,19 @@ use std::thread;
 /// `tilescope mcp`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "mcp", arguments, run };
 
-/// The longest message that is read.
+/// The maximum length of a message.
 const MAX_MESSAGE: u64 = 1 << 20;
 
-/// Calls of tools that are answered at a time; others wait. Simulations use all cores anyway.
+/// The maximum number of parallel calls of tools; others wait. Simulations use all cores anyway.
 const MAX_RUNNING: usize = 4;
 
 /// Stack of a thread that answers: that of the main thread elsewhere.
 const STACK: usize = 8 << 20;
 
 const AFTER_HELP: &str = "\
-For agents that speak the Model Context Protocol and start this command themselves; docs/agents.md
-describes it. It reads the requested reports and specs, simulates on request, writes only to temporary
-directories that it removes, and ends when its input ends.
+Agents that use the Model Context Protocol start this command; docs/agents.md describes it. It reads
+the requested reports and specs, simulates on request, writes only to temporary directories that it
+removes, and ends when its input ends.
 
 Examples:
   claude mcp add tilescope -- tilescope mcp --root reports
@@ -48,7 +48,8 @@ Examples:
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Answer questions of agents about reports and specs, over standard input and output")
+        .about("Serve reports and specs to agents over the Model Context Protocol, on standard \
+                input and output")
         .arg(
             Arg::new("root")
                 .long("root")
@@ -67,7 +68,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// An event while messages are answered.
 enum McpEvent {
     Line(Vec<u8>),
-    /// A line that is longer than a message may be.
+    /// A line that exceeds the maximum length of a message.
     LongLine,
     /// The reply to a call of a tool; notifications have none.
     Reply(Option<Value>),
@@ -87,7 +88,7 @@ fn serve(
     let mut calls =
         ToolCalls { session: Arc::new(session), sender, waiting: VecDeque::new(), running: 0 };
     let result = calls.serve(&events, output);
-    // Nothing that was simulated stays: what runs ends before the session does.
+    // Running calls end before the session, so that no simulated report stays.
     calls.waiting.clear();
     while calls.running > 0 {
         match events.recv() {
@@ -191,7 +192,7 @@ impl ToolCalls {
             let reply = answered.unwrap_or_else(|_| Some(messages::broken(&message)));
             // The session ends when the last call has been answered.
             drop(session);
-            // Nobody listens any more only where the program ends.
+            // The receiver is gone only when the program ends.
             let _ = sender.send(McpEvent::Reply(reply));
         })?;
         self.running += 1;

@@ -120,12 +120,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 pub(crate) fn arguments() -> clap::Command {
     let mut program = clap::Command::new("tilescope")
         .version(VERSION.as_str())
-        .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would \
-                help")
+        .about("Find out why a program is slow or does not fit on Graphcore IPUs, and how to \
+                improve it")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
-        .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("What to open: a report as a directory, .pop file, ssh://host/path or copied link, or an ONNX file to simulate"))
-        .arg(Arg::new("target").value_name("TARGET").value_parser(clap::value_parser!(PathBuf)).conflicts_with("compare").help("Second report: opens both, compared"))
+        .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Report to open: a directory, a .pop file, ssh://host/path or a copied link; or an ONNX file to simulate"))
+        .arg(Arg::new("target").value_name("TARGET").value_parser(clap::value_parser!(PathBuf)).conflicts_with("compare").help("Second report: open both and compare them"))
         .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Go to the place a copied link points to"))
         .arg(
             Arg::new("compare")
@@ -165,7 +165,7 @@ fn with_remote_program(command: clap::Command) -> clap::Command {
     }
     command.arg(
         Arg::new(REMOTE_PROGRAM).long(REMOTE_PROGRAM).value_name("PATH").help(
-            "Where tilescope is on the machine of a report ssh://host/path [default: tilescope]",
+            "Path of tilescope on the machine of a report ssh://host/path [default: tilescope]",
         ),
     )
 }
@@ -256,17 +256,14 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
         .iter()
         .max_by(|a, b| measure_likeness(a.name).total_cmp(&measure_likeness(b.name)))?;
     if measure_likeness(best.name) >= 0.6 {
-        let problem = format!("there is no command or report named {word:?}");
+        let problem = format!("no command or report named {word:?}");
         return Some(format!("{problem}; did you mean tilescope {}?", best.name));
     }
     // Reports are paths; a word followed by more than a second one is meant as a command.
     let is_word = word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
     if is_word && given.len() > 2 {
         let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        Some(format!(
-            "there is no command or report named {word:?}; commands: {}",
-            names.join(", ")
-        ))
+        Some(format!("no command or report named {word:?}; commands: {}", names.join(", ")))
     } else {
         None
     }

@@ -40,27 +40,29 @@ const BATCH_KEY: &str = "model.batch_size";
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("List what an ONNX file holds: inputs, dimensions, parameters, operators and what becomes of each")
+        .about("List the content of an ONNX file: inputs, dimensions, parameters, and operators \
+                with their treatment")
         .arg(
             Arg::new("file")
                 .value_name("FILE")
                 .required(true)
                 .value_parser(clap::value_parser!(PathBuf))
-                .help("The file; weights beside it are not needed"),
+                .help("The ONNX file; external weights are not needed"),
         )
         .arg(
             Arg::new("set")
                 .long("set")
                 .value_name("KEY=VALUE")
                 .action(ArgAction::Append)
-                .help("Set what the file leaves open, as in simulate: model.dim.sequence=128, \
-                       model.trips.NAME=8, model.branch.NAME=then, model.max_results=100"),
+                .help("Set values that the file leaves open, as for simulate: \
+                       model.dim.sequence=128, model.trips.NAME=8, model.branch.NAME=then, \
+                       model.max_results=100"),
         )
         .arg(
             Arg::new("no-fit")
                 .long("no-fit")
                 .action(ArgAction::SetTrue)
-                .help("Do not compile the model to find out whether it fits in memory"),
+                .help("Do not compile the model, which shows whether it fits in memory"),
         )
         .arg(json_argument())
         .after_help(
@@ -331,7 +333,8 @@ impl OnnxListing<'_> {
             }
             None => writeln!(
                 output,
-                "parameters, multiply-accumulates and what is folded: give each dimension a value with --set"
+                "for parameters, multiply-accumulates and folded nodes, give each dimension a \
+                 value with --set"
             )?,
         }
         let rows = self.ops();

@@ -17,7 +17,7 @@ pub(super) fn check<'a>(
     atomic_file::check_target(file)?;
     let whole = file.canonicalize().ok();
     if whole.is_some() && inputs.any(|input| input.canonicalize().ok() == whole) {
-        let is = "is what the result is made of; choose another name for it";
+        let is = "is an input of this command; choose another name for the output";
         return Err(UsageError::WrongFile { file: file.to_owned(), is }.into());
     }
     Ok(())

@@ -40,7 +40,7 @@ fn format(file: &str) -> Result<tilescope_gui::PictureFormat, CliError> {
         Some("png") => Ok(PictureFormat::Png),
         Some("svg") => Ok(PictureFormat::Svg),
         _ => {
-            let problem = "a picture is called .png or .svg";
+            let problem = "the name of a picture must end in .png or .svg";
             Err(UsageError::FileProblem { file: file.into(), problem }.into())
         }
     }

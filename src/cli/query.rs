@@ -34,20 +34,22 @@ const FORMATS: [&str; 4] = ["table", "csv", "json", PARQUET];
 const PARQUET: &str = "parquet";
 
 const AFTER_HELP: &str = "\
-Tables are those of the file (--tables, docs/format.md). On reports of any size, steps, steps_by_ipu,
-marks and tile_samples answer as tables, and three functions have what would take long to add up:
+--tables lists the tables of the file; docs/format.md describes them. In reports of any size, steps,
+steps_by_ipu, marks and tile_samples are tables. Three table functions return sums that would take
+long to compute:
   program_cycles(first_cycle, end_cycle)    steps, cycles and bytes by program and IPU
   activity_cycles(first_cycle, end_cycle)   cycles by activity and IPU
   steps_between(first_cycle, end_cycle)     executed steps in a window
-Without arguments they are of the whole run. Bounds on step_id, ipu and cycles read only that part.
+Without arguments they cover the whole run. Conditions on step_id, ipu and cycles limit the part
+that is read.
 
---format parquet needs a file. A column has the type that the report declares, or that of its values;
-docs/exports.md has the rule. Files are written as rows come, and are there once they are whole: Ctrl-C
-removes what there is. They are compressed if they end in .gz.
+--format parquet requires a file. A column has the type that the report declares, or that of its
+values; docs/exports.md has the rule. A file appears when it is complete; Ctrl-C removes an
+incomplete one. A file whose name ends in .gz is compressed.
 
-Nothing can be changed that way. Rows are sorted and grouped in temporary files where the memory does
-not hold them (on Linux; TMPDIR says where). An answer that takes longer than --timeout, more than
-288 MiB of memory or more than 4 GiB of such files on the way is an error.
+Queries are read-only. Sorting and grouping use temporary files if the memory is too small (on
+Linux, in TMPDIR). A query that takes longer than --timeout, more than 288 MiB of memory or more
+than 4 GiB of temporary files fails.
 
 Examples:
   tilescope query out slowest-programs
@@ -61,13 +63,13 @@ Examples:
 fn arguments(command: clap::Command) -> clap::Command {
     let lists = ["list", "tables"];
     command
-        .about("Ask a report in SQL, at any size; nothing can be changed that way")
+        .about("Query a report of any size in SQL, read-only")
         .arg(report_argument().required(false).required_unless_present("list"))
         .arg(
             Arg::new("sql")
                 .value_name("SQL")
                 .required_unless_present_any(["file", lists[0], lists[1]])
-                .help("A SELECT, the name of a ready question (--list), or - for one on standard input"),
+                .help("A SELECT, the name of a ready query (--list), or - for standard input"),
         )
         .arg(
             Arg::new("file")
@@ -76,14 +78,14 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with("sql")
-                .help("File with the question"),
+                .help("File with the query"),
         )
         .arg(
             Arg::new("list")
                 .long("list")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["sql", "file"])
-                .help("List ready questions, with their SQL"),
+                .help("List ready queries, with their SQL"),
         )
         .arg(
             Arg::new("tables")
@@ -114,7 +116,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("SECONDS")
                 .value_parser(seconds)
                 .default_value("60")
-                .help("How long the answer may take"),
+                .help("Time limit of the query"),
         )
         .after_help(AFTER_HELP)
 }
@@ -193,7 +195,7 @@ impl Asked {
             return Ok(Self::Ready(ready));
         }
         if text.trim().is_empty() {
-            return Err(UsageError::Request("the question is empty").into());
+            return Err(UsageError::Request("the query is empty").into());
         }
         // No SELECT is a single word.
         if text.trim().contains(char::is_whitespace) {
@@ -204,8 +206,8 @@ impl Asked {
         let best = READY_QUERIES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let near = best.filter(|best| likeness(best) >= 0.5);
         let near = near.map_or(String::new(), |near| format!("; did you mean {}?", near.name));
-        let hint = format!("{near} (--list has all of them)");
-        Err(UsageError::unknown("ready question", text, hint).into())
+        let hint = format!("{near} (--list lists them)");
+        Err(UsageError::unknown("ready query", text, hint).into())
     }
 
     /// The SQL for a report, if that has all the data of a prepared query.
@@ -242,9 +244,9 @@ fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
 fn read_sql(from: impl Read) -> Result<String, CliError> {
     let mut sql = String::new();
     let read = from.take(MAX_SQL_BYTES + 1).read_to_string(&mut sql);
-    read.map_err(|error| JobError::Read { what: "the question cannot be read", error })?;
+    read.map_err(|error| JobError::Read { what: "the query cannot be read", error })?;
     if sql.len() as u64 > MAX_SQL_BYTES {
-        return Err(UsageError::Request("the question is larger than 1 MiB").into());
+        return Err(UsageError::Request("the query is larger than 1 MiB").into());
     }
     Ok(sql)
 }

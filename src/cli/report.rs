@@ -20,8 +20,8 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "report", arguments, r
 const AFTER_HELP: &str = "\
 The page is one self-contained file that can be sent, archived, and attached to a job. It has the
 summary, insights (with measured gains if `tilescope insights REPORT --prove` ran before), execution
-trace, critical path, limits, memory, liveness and operations. Missing data is named in its place. With
-a second report, the page begins with the changes; the rest describes the second report.
+trace, critical path, limits, memory, liveness and operations. Sections without data say so. With a
+second report, the page begins with the changes; the rest describes the second report.
 
 Examples:
   tilescope report out -o report.html
@@ -38,7 +38,8 @@ fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("Write a report, or two compared, as one self-contained HTML page")
         .arg(make_argument("report", "REPORT|SPEC", "Report: a directory that contains profile.pop, or a .pop file; or a spec, which is simulated first").required(true))
-        .arg(make_argument("target", "TARGET", "Second report or spec: the page says what changed from the first to this one"))
+        .arg(make_argument("target", "TARGET", "Second report or spec: the page compares it with \
+                                                the first"))
         .arg(
             Arg::new("output")
                 .short('o')

@@ -28,7 +28,9 @@ pub(super) fn open_or_simulate(
     directory: &Path,
 ) -> Result<Report, CliError> {
     if is_report(path) && !overrides.is_empty() {
-        return Err(UsageError::Request("--set changes a spec, and a report was named").into());
+        return Err(
+            UsageError::Request("--set changes a spec and cannot be used with a report").into()
+        );
     }
     match path.to_str() {
         Some(name) if !is_report(path) => {

@@ -167,8 +167,8 @@ struct ComparedFigure<'a> {
 ///
 /// # Errors
 ///
-/// If a program does not run under the conditions of the publication, because a comparison would be
-/// meaningless.
+/// Returns an error if a program does not run under the conditions of the publication: the
+/// comparison would be meaningless.
 fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, CliError> {
     let mut specs: BTreeMap<&str, Spec> = BTreeMap::new();
     for (name, program) in &published.programs {
@@ -194,7 +194,7 @@ fn compared_figure<'a>(
 ) -> Result<ComparedFigure<'a>, CliError> {
     let to_error = |problem: String| JobError::Published { of: figure.id.clone(), problem };
     let pairs = figure.pairs().ok_or_else(|| {
-        to_error("give one published run for each program, or one for all".to_string())
+        to_error("expected one published run per program, or one for all".to_string())
     })?;
     let mut publication = "";
     let mut conditions = Vec::new();
@@ -209,8 +209,8 @@ fn compared_figure<'a>(
         if let Some(unlike) = beside.iter().find(|condition| !condition.alike) {
             let ComparedCondition { name, published, simulated, .. } = unlike;
             return Err(to_error(format!(
-                "unlike things are not compared: {name} of {run} is {published}, of program \
-                 {program} {simulated}"
+                "{run} and program {program} are not comparable: {name} is {published} in one and \
+                 {simulated} in the other"
             ))
             .into());
         }
@@ -245,7 +245,7 @@ fn row<'a>(
     let runs: Vec<&SimulatedProgram> =
         figure.programs.iter().filter_map(|program| simulated.get(program)).collect();
     let value = figure.measured(&runs).ok_or_else(|| {
-        let problem = "the simulation does not show this figure".to_owned();
+        let problem = "the simulation does not compute this figure".to_owned();
         JobError::Published { of: figure.id.clone(), problem }
     })?;
     Ok(PublishedFigureRow::new(compared, value, &runs))

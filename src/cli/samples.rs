@@ -14,8 +14,8 @@ use tilescope_report::Report;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "samples", arguments, run };
 
 const EXAMPLES: &str = "\
-Names are kind, kernel, operation, phase, epoch, tile, and those of the metadata. Cycles are those of
-all samples of a group; phases of each epoch count.
+Names are kind, kernel, operation, phase, epoch, tile, and those of the metadata. Cycles are those
+of all samples of a group; the phases of each epoch count separately.
 
 Examples:
   tilescope samples profile.capnp --by kernel
@@ -41,7 +41,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("where")
                 .value_name("NAME=VALUE")
                 .action(ArgAction::Append)
-                .help("Only samples with this value; may be repeated, all must hold"),
+                .help("Only samples with this value; can be repeated, all conditions apply"),
         )
         .arg(
             Arg::new("format")
@@ -49,7 +49,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("FORMAT")
                 .value_parser(["table", "csv", "json"])
                 .default_value("table")
-                .help("How to print it"),
+                .help("Output format"),
         )
         .after_help(EXAMPLES)
 }
@@ -61,8 +61,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         conditions.map(|of| condition(of)).collect::<Result<_, _>>()?;
     let report = open_report(matches)?;
     if !report.has_tile_samples() {
-        let problem = "its tiles were not measured one by one: profiles of other tools have samples \
-                       (tilescope convert --help)";
+        let problem = "this report has no samples of single tiles; profiles of other tools have \
+                       them (tilescope convert --help)";
         let report = report.path().to_owned();
         return Err(JobError::NotRecorded { problem, report }.into());
     }

@@ -21,7 +21,7 @@ pub(super) fn jobs_argument() -> Arg {
         .long("jobs")
         .value_name("N")
         .value_parser(value_parser!(NonZeroUsize))
-        .help("Simulations at once (default: one for each core)")
+        .help("Number of parallel simulations (default: one per core)")
 }
 
 /// The number of parallel simulations.
@@ -36,5 +36,8 @@ pub(super) fn results_argument() -> Arg {
         .long("results")
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
-        .help("Keep each simulation in this SQLite file as it ends; the same command goes on from there")
+        .help(
+            "Save each finished simulation to this SQLite file; the same command continues from \
+               it",
+        )
 }

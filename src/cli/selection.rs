@@ -13,7 +13,10 @@ use tilescope_report::{Report, Target};
 
 /// `--range`: cycles.
 pub(super) fn range_argument() -> Arg {
-    Arg::new("range").long("range").value_name("A..B").help("Only what shares a cycle with A..B")
+    Arg::new("range").long("range").value_name("A..B").help(
+        "Only steps and marks that share a \
+                                                             cycle with A..B",
+    )
 }
 
 /// `--ipus`: IPUs of the replica.

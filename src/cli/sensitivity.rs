@@ -21,8 +21,8 @@ const BAR: usize = 24;
 fn arguments(command: clap::Command) -> clap::Command {
     command
         .about(
-            "Simulate a spec on machines with more of one resource each, and with faster \
-                operations, and print the gain of each",
+            "Simulate a spec on machines with more of one resource, and with faster operations, \
+             and print each gain",
         )
         .arg(
             Arg::new("spec")
@@ -37,7 +37,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(factor)
                 .allow_negative_numbers(true)
                 .default_value("2")
-                .help("How many times as fast, or as large, each resource becomes"),
+                .help("Factor by which each resource becomes faster or larger"),
         )
         .arg(
             Arg::new("operations")
@@ -46,7 +46,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(clap::value_parser!(u16))
                 .allow_negative_numbers(true)
                 .default_value("8")
-                .help("How many operations are made faster: those with the most cycles"),
+                .help("Number of operations to make faster, those with the most cycles"),
         )
         .arg(simulate::set_argument())
         .arg(json_argument())
@@ -117,7 +117,7 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
         None => writeln!(output, "{spec} on {machine} does not fit in memory")?,
     }
     if let Some(shortened) = &answer.shortened {
-        writeln!(output, "Its run is shortened: {shortened}")?;
+        writeln!(output, "The run is shortened: {shortened}")?;
     }
     writeln!(output)?;
     let changes = resources.iter().map(|of| of.change);

@@ -33,15 +33,15 @@ const DEFAULT_LIMIT: &str = "20";
 const MAX_SPECS: usize = 200;
 
 const AFTER_HELP: &str = "\
-A directory stands for every report in it and up to two directories below. A spec is simulated first.
---git simulates each revision of a spec in a range; git reads the files without a checkout. Reports that
-cannot be read are listed with the reason and left out.
+A directory stands for every report in it and up to two directories below. A spec is simulated
+first. --git simulates each revision of a spec in a range, without a checkout. Reports that cannot
+be read are left out and listed with the reason.
 
 Figures are dotted paths of `tilescope summary --json` (* stands for any one part), or cycles,
-throughput, memory and max_tile. Text, Markdown and HTML show the main figures, JSON all of
-them. Figures that grow with the work of a run are per sample. A change point is a permanent jump of a
-figure by at least --threshold; it is confirmed once two runs on each side show it. Outliers and slow
-drifts are listed separately. docs/series.md describes the method.
+throughput, memory and max_tile. Text, Markdown and HTML show the main figures, JSON all of them.
+Figures that grow with the work of a run are per sample. A change point is a permanent jump of a
+figure by at least --threshold; it is confirmed once two runs on each side show it. Outliers and
+slow drifts are listed separately. docs/series.md describes the method.
 
 --html writes one self-contained page with a plot for each figure and sortable tables. It can be
 combined with --json or --markdown.
@@ -57,8 +57,10 @@ Examples:
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Show many reports as a series: figures of all runs, change points, and operations \
-                side by side")
+        .about(
+            "Show many reports as a series: figures of all runs, change points, and operations \
+                side by side",
+        )
         .arg(
             Arg::new("reports")
                 .value_name("DIR|REPORT|SPEC")
@@ -73,7 +75,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("git")
                 .value_name("REV..REV")
                 .requires("spec")
-                .help("Simulate --spec as each revision of this range that changes it has it"),
+                .help("Simulate --spec in each revision of this range that changes it"),
         )
         .arg(
             Arg::new("spec")
@@ -88,20 +90,23 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("ORDER")
                 .value_parser(SeriesOrder::ALL.map(SeriesOrder::name))
                 .conflicts_with("git")
-                .help("Order of runs: by name (v2 before v10), by the time their files were written, or as they are given (default: by name for one directory, else as given)"),
+                .help(
+                    "Order of runs: by name (v2 before v10), by the modification time of their \
+                       files, or as given (default: by name for one directory, else as given)",
+                ),
         )
         .arg(
             Arg::new("baseline")
                 .long("baseline")
                 .value_name("NAME")
-                .help("The run that the others are compared with (default: the first)"),
+                .help("The run to compare the others with (default: the first)"),
         )
         .arg(
             Arg::new("figure")
                 .long("figure")
                 .value_name("FIGURE")
                 .action(ArgAction::Append)
-                .help("A figure to show; may be given several times"),
+                .help("A figure to show; can be repeated"),
         )
         .arg(
             Arg::new("threshold")
@@ -110,7 +115,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(value_parser!(f64))
                 .allow_negative_numbers(true)
                 .default_value("1")
-                .help("Smallest change that is reported"),
+                .help("Smallest reported change"),
         )
         .arg(compare::unit_argument())
         .arg(
@@ -216,7 +221,7 @@ fn unknown_run(series: &ReportSeries, name: &str) -> CliError {
         let problem = unread.problem.clone();
         return JobError::UnreadBaseline { name: name.to_owned(), problem }.into();
     }
-    let problem = format!("there is no run {name:?}");
+    let problem = format!("unknown run {name:?}");
     let problem = match tilescope_sim::specification::nearest(name, &names) {
         Some(near) => format!("{problem}; did you mean {near:?}?"),
         None => format!("{problem}; the first is {:?}", names.first().copied().unwrap_or("")),

@@ -53,7 +53,7 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("calibration")
                 .long("calibration")
                 .value_name("FILE.toml")
-                .help("Take constants of the cost model from a file that tilescope calibrate wrote"),
+                .help("Read constants of the cost model from a file of tilescope calibrate"),
         )
         .arg(yes_argument())
         .arg(
@@ -61,21 +61,23 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("layout")
                 .value_name("LAYOUT")
                 .value_parser(LAYOUTS.map(|(name, _)| name))
-                .help("Keep steps and marks as rows, which any SQLite reads, or as chunks, which are smaller and answer in `tilescope query` [default: rows up to 65,536 records]"),
+                .help("Store steps and marks as rows, which any SQLite reads, or as chunks, which \
+                       are smaller and readable with `tilescope query` [default: rows up to 65,536 \
+                       records]"),
         )
         .arg(
             Arg::new("balance")
                 .long("balance")
                 .action(ArgAction::SetTrue)
-                .help("Test splits of the blocks over IPUs, print the one with the shortest run \
-                       that fits in memory, and simulate before and after"),
+                .help("Test splits of the blocks over IPUs, print the fastest that fits in memory, \
+                       and simulate before and after"),
         )
         .arg(
             Arg::new("check")
                 .long("check")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("balance")
-                .help("Compile the spec without simulating it: what cannot be simulated is refused"),
+                .help("Compile the spec without simulating it, and report errors"),
         )
         .arg(
             Arg::new("figures")
@@ -232,7 +234,7 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
     if found.is_written {
         writeln!(
             output,
-            "\nThe split of the spec is the best: none of the {} splits tested is faster and fits \
+            "\nThe split of the spec is the best: none of the {} tested splits is faster and fits \
              in memory.",
             found.tried
         )?;
@@ -294,7 +296,8 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     let directory = write_report(&simulation, matches, output)?;
     writeln!(
         output,
-        "\nNext: tilescope {directory}            open it\n      tilescope summary {directory}    print all figures"
+        "\nNext: tilescope {directory}            open the report\n      tilescope summary \
+         {directory}    print all figures"
     )?;
     Ok(())
 }

@@ -13,9 +13,9 @@ use tilescope_report::SliceSelection;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "slice", arguments, run };
 
 const AFTER_HELP: &str = "\
-The slice has the whole compiled program, and the steps that share a cycle with A..B, each of them \
-whole. Its cycles count from the first of these steps; a note records the original cycle. Marks are \
-cut to its steps. A slice that cuts a host call has no figures of samples.
+The slice has the whole compiled program, and the complete steps that share a cycle with A..B. Its \
+cycles count from the first of these steps; a note records the original cycle. Marks are cut to its \
+steps. A slice that cuts a host call has no figures of samples.
 
 Examples:
   tilescope slice out --range 1000000..2000000 -o part
@@ -64,7 +64,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 fn keep_original(report: &Path, directory: &Path) -> Result<(), CliError> {
     let target = directory.join(tilescope_report::REPORT_FILE).canonicalize().ok();
     if target.is_some() && target == report.canonicalize().ok() {
-        let is = "is the report that is to be sliced; choose another directory";
+        let is = "is the report to slice; choose another directory";
         return Err(UsageError::WrongFile { file: directory.to_owned(), is }.into());
     }
     Ok(())

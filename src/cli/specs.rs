@@ -37,7 +37,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("schema")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["name", "keys"])
-                .help("Print a JSON schema of specs, for editors that complete TOML by one"),
+                .help("Print a JSON schema of specs, for completion of TOML in editors"),
         )
         .after_help(
             "Examples:\n  tilescope specs\n  tilescope specs mnist_pipeline > my_model.toml\n  \

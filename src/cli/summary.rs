@@ -137,7 +137,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         Some(execution) => print_execution(report, execution, &mut table)?,
     }
     if let Some(batching) = report.batching()? {
-        table.row("Samples per call", &samples_line(&batching))?;
+        table.row("Samples per host call", &samples_line(&batching))?;
     }
     if let Some(limits) = &figures.limits {
         print_limits(limits, &mut table)?;
@@ -233,7 +233,7 @@ fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Resul
         return Ok(());
     }
     table.head("Critical path")?;
-    let known = |of: Option<Cycles>| of.map_or("not known".to_owned(), |of| short_count(of.0));
+    let known = |of: Option<Cycles>| of.map_or("unknown".to_owned(), |of| short_count(of.0));
     for of in &execution.critical_path {
         let text = format!(
             "{} of the path, {}; exposed {}, hidden {}",
@@ -267,7 +267,7 @@ fn print_limits(limits: &LimitsSummary, table: &mut TwoColumnTable) -> Result<()
         }
         (None, reason) => {
             let reason = reason.map_or("", UnknownUtilisation::sentence);
-            table.row("Utilisation of peak", &format!("not known: {reason}"))?;
+            table.row("Utilisation of peak", &format!("unknown: {reason}"))?;
         }
     }
     for peak in &limits.peaks {
@@ -317,7 +317,7 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
         table.row(&of.title(), &of.words())?;
     }
     if let Some(who) = held_up(&host.replicas) {
-        table.row("Held up by", &who)?;
+        table.row("Limited by", &who)?;
     }
     Ok(())
 }

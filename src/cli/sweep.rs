@@ -33,12 +33,13 @@ const MOST_POINTS: usize = 10_000_000;
 const AFTER_HELP: &str = "\
 VALUES are a list (32,64,128), a range (8..64:8 adds 8, 8..64:x2 doubles) or words (loops,none).
 A CONDITION compares a varied key, or a figure: seconds_per_sample, samples_per_second, cycles,
-seconds, samples, memory (of the fullest tile), ipus. The condition fits takes no value. Points whose
-keys violate a condition are not simulated; points whose figures violate one are not shown.
+seconds, samples, memory (of the fullest tile), ipus. The condition fits takes no value. Points
+whose keys violate a condition are not simulated; points whose figures violate a condition are not
+shown.
 
-A separate process simulates each point and writes it to --results as it ends, so the same command
-continues a stopped sweep. Points that are refused, fail or do not fit are rows with a reason; failed
-points are repeated. Exit code 1 if a point failed.
+A separate process simulates each point and saves it to --results when it ends, so the same command
+continues a stopped sweep. Points that are refused, fail or do not fit have a row with the reason;
+failed points are repeated. Exit code 1 if a point failed.
 
 Examples:
   tilescope sweep mnist_pipeline --vary options.num_io_tiles=32,64 --vary options.overlap_io=none,loops
@@ -62,7 +63,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("KEY=VALUES")
                 .action(ArgAction::Append)
                 .required_unless_present("merge")
-                .help("A key of the spec and the values that it takes; several --vary are combined"),
+                .help("A key of the spec and its values; several --vary are combined"),
         )
         .arg(
             Arg::new("where")
@@ -78,7 +79,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("shard")
                 .value_name("I/N")
                 .requires("results")
-                .help("Simulate part I of N, counted from 1: all parts together are the whole"),
+                .help("Simulate part I of N, counted from 1"),
         )
         .arg(search::results_argument())
         .arg(
@@ -89,7 +90,10 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .action(ArgAction::Append)
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["spec", "vary", "set", "jobs", "shard"])
-                .help("Show the points of several files of results together; with --results, write them to one"),
+                .help(
+                    "Show the points of several files of results together; with --results, write \
+                       them to that file",
+                ),
         )
         .arg(
             Arg::new("format")
@@ -99,12 +103,10 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .default_value("table")
                 .help("Output format of the points"),
         )
-        .arg(
-            Arg::new("plot")
-                .long("plot")
-                .value_name("FILE")
-                .help("Draw time over the first key, time beside memory, and keys beside figures into a picture, .png or .svg"),
-        )
+        .arg(Arg::new("plot").long("plot").value_name("FILE").help(
+            "Draw time over the first key, time over memory, and keys beside figures into \
+                       a picture, .png or .svg",
+        ))
         .after_help(AFTER_HELP)
 }
 
@@ -130,9 +132,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let died = found.points.iter().filter(|point| point.point.died()).count();
     if died > 0 {
         let again = if matches.contains_id("results") {
-            "the same command tries them again"
+            "run the same command to repeat them"
         } else {
-            "with --results, the others are kept while these are tried again"
+            "use --results to keep the others and repeat only these"
         };
         return Err(JobError::Died { died, points: found.points.len(), again }.into());
     }

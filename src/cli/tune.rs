@@ -31,19 +31,20 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "tune", arguments, run
 
 const AFTER_HELP: &str = "\
 Each step of the path is a change that gains, with the reason for testing it. The search tests the
-proposals of insights at the best point so far (the largest bound first), combinations of changes that
-gained, doubled and halved numbers, other values of options, and joined stages. A separate process
-simulates each test. Keys that affect the result change only if --free names them: keys of [model] and
-[target], batch per weight update, replicas, element types of partial sums and results.
+proposals of insights at the best point so far (the largest upper bound first), combinations of
+changes that gained, doubled and halved numbers, other values of options, and joined stages. A
+separate process simulates each test. Keys that affect the result change only if --free names them:
+keys of [model] and [target], samples per weight update, replicas, element types of partial sums and
+results.
 
-The same budget finds the same path, for any number of parallel simulations. With --results, a stopped
-search continues where it ended, and tilescope sweep --merge FILE lists all tests.
+The same budget finds the same path, for any number of parallel simulations. With --results, a
+stopped search continues where it ended, and tilescope sweep --merge FILE lists all tests.
 
-A spec that does not fit in memory is first given the smallest change that makes it fit: one lever,
-then two at once, then three. Where only keys that must stay would do, the result names them.
+For a spec that does not fit in memory, the search begins with the smallest change that makes it
+fit: one lever, then two at once, then three. If only fixed keys would help, the result names them.
 
-Conditions are those of tilescope sweep, on figures and on any key of the spec. Only programs that fit
-in memory count. Exit code 1 if no tested spec meets them.
+Conditions are those of tilescope sweep, on figures and on any key of the spec. Only programs that
+fit in memory count. Exit code 1 if no tested spec meets them.
 
 Examples:
   tilescope tune mnist_pipeline -o better.toml
@@ -74,10 +75,10 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .default_value(TuneObjective::Throughput.name())
                 .help(
                     "The figure to improve: samples per second, time of a host call, memory of \
-                       the fullest tile, IPUs, or energy or cost of a sample",
+                       the fullest tile, IPUs, or energy or cost per sample",
                 ),
         )
-        .arg(list("where", "CONDITION", "Constraint on the result"))
+        .arg(list("where", "CONDITION", "Condition on the result; can be repeated"))
         .arg(list(
             "free",
             "KEY",
@@ -102,7 +103,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("output")
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
-                .help("Write the spec that was found"),
+                .help("File to write the best spec to"),
         )
         .arg(Arg::new("plot").long("plot").value_name("FILE").help(
             "Draw the path and the tested changes beside it into a picture, .png or \

@@ -23,9 +23,9 @@ pub(super) const CHAINS: usize = 3;
 
 const AFTER_HELP: &str = "\
 The critical path is the longest chain of steps that wait for one another, from the first cycle of
-the run to the last. Removing cycles from its steps shortens the run by at most that many; other steps
-gain nothing. Slack is how much later a step could end without delaying the end of the run. Lead is
-the most that making one IPU faster can gain.
+the run to the last. Removing cycles from its steps shortens the run by at most that many; making
+other steps faster gains nothing. Slack is how much later a step could end without delaying the end
+of the run. Lead is the most that making one IPU faster can gain.
 
 Examples:
   tilescope why out
@@ -210,7 +210,7 @@ impl StepAnswer {
 fn state_words(state: &StepOnPath, cycles: Cycles) -> String {
     let slack = match state.slack {
         Some(slack) => format!("slack {slack} cycles"),
-        None => "slack not known".to_owned(),
+        None => "slack unknown".to_owned(),
     };
     let path = if state.is_on_path { "on the critical path" } else { "not on the critical path" };
     format!("{cycles} cycles, {path}, {slack}")

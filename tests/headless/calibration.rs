@@ -250,7 +250,7 @@ fn invalid_requests_are_refused() {
     );
     // Against its own simulation, there is nothing to fit.
     let nothing = calibrate(&measured, &spec, &["-o", &file, "--constant", "compute_start_cycles"]);
-    assert!(stdout(&nothing).contains("Nothing was written"), "{}", stdout(&nothing));
+    assert!(stdout(&nothing).contains("No file was written"), "{}", stdout(&nothing));
     assert!(!Path::new(&file).exists());
 
     let calibration = place.at("calibration.toml");

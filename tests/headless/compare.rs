@@ -406,7 +406,7 @@ fn explanations_add_up_to_the_difference() {
                 }
                 if std::ptr::eq(a, b) {
                     let titles = found.tables.iter().map(|table| table.title);
-                    let news = ["Set differently", "Insights gained", "Insights lost"];
+                    let news = ["Set differently", "New findings", "Resolved findings"];
                     assert!(titles.into_iter().all(|title| !news.contains(&title)), "{words}");
                 }
             }

@@ -306,9 +306,9 @@ fn why_prints_the_path_and_shares_add_up() {
     for (at, words) in [
         ("x", "expects the number"),
         ("0:0:0:0", "expects the number"),
-        ("99999999", "there is no step"),
+        ("99999999", "step 99999999 does not exist"),
         ("0:7", "did not run"),
-        ("0:0:9", "there is no replica 9"),
+        ("0:0:9", "replica 9 does not exist"),
     ] {
         let failed = tilescope(&["why", &path, "--at", at]);
         assert!(!failed.status.success() && stderr(&failed).contains(words), "{}", stderr(&failed));

@@ -521,12 +521,12 @@ fn unused_options_are_refused() {
     for (rest, part) in [
         (
             &["--format", "perfetto", "--tiles", "0..4"][..],
-            "--tiles means nothing to --format perfetto",
+            "--tiles cannot be used with --format perfetto",
         ),
-        (&["--format", "chrome-trace", "--table", "steps"], "it is for csv, parquet, arrow"),
+        (&["--format", "chrome-trace", "--table", "steps"], "it applies to csv, parquet, arrow"),
         (&["--format", "csv", "--view", "memory", "--range", "0..9"], "parquet, arrow, perfetto"),
-        (&["--format", "perfetto", "--size", "100x100"], "it is for png, svg"),
-        (&["--format", "csv"], "needs --view"),
+        (&["--format", "perfetto", "--size", "100x100"], "it applies to png, svg"),
+        (&["--format", "csv"], "requires --view"),
         (&["--format", "perfetto", "--range", "5"], "half-open range"),
         (&["--format", "perfetto", "--range", "7..7"], "is empty"),
         (&["--format", "perfetto", "--range", "99999999999..999999999999"], "outside the run"),
@@ -538,7 +538,7 @@ fn unused_options_are_refused() {
     assert!(!Path::new(file).exists());
     let nowhere = format!("{out}/nowhere/x");
     let (code, message) = refused(&["export", out, "--format", "perfetto", "-o", &nowhere]);
-    assert!(code == 1 && message.contains("there is no such directory"), "{message}");
+    assert!(code == 1 && message.contains("no such directory"), "{message}");
     let (code, message) = refused(&["slice", out, "--range", "0..9", "-o", out]);
     assert!(code == 2 && message.contains("choose another directory"), "{message}");
     if Path::new("/dev/full").exists() {
@@ -680,9 +680,9 @@ mod tables {
         let out = out.to_str().unwrap();
         for (rest, part) in [
             (&["--table", "stepz"][..], "did you mean \"steps\"?"),
-            (&["--table", "liveness", "--ipus", "0"], "it is written whole"),
+            (&["--table", "liveness", "--ipus", "0"], "it is always written whole"),
             (&["--table", "variables", "--range", "0..9"], "it takes IPUs, tiles"),
-            (&["--table", "steps_by_ipu"], "there is no table"),
+            (&["--table", "steps_by_ipu"], "unknown table"),
             (&["--table", "tiles", "--tiles", "0..99999999"], "the report has tiles"),
             (&["--view", "memory", "--table", "nothing"], "tiles"),
         ] {

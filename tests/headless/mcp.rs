@@ -303,7 +303,7 @@ fn every_tool_reports_errors_in_its_arguments() {
     for (tool, mut arguments) in questions(&workplace.report()) {
         arguments["nonsense"] = json!(1);
         let problem = workplace.error(tool, arguments);
-        assert!(problem.contains("\"nonsense\"") && problem.contains("there are: "), "{problem}");
+        assert!(problem.contains("\"nonsense\"") && problem.contains("known: "), "{problem}");
     }
     let report = workplace.report();
     let cases = [
@@ -324,7 +324,7 @@ fn every_tool_reports_errors_in_its_arguments() {
         ("table", json!({ "report": report, "find": "a", "sql": "b" }), "at a time"),
         ("table", json!({ "report": report, "find": "a", "sort": "b" }), "rows of a table"),
         ("table", json!({ "report": report, "table": "memory/x" }), "variables"),
-        ("table", json!({ "report": report, "table": "memory", "sort": "width" }), "there are: "),
+        ("table", json!({ "report": report, "table": "memory", "sort": "width" }), "known: "),
         ("table", json!({ "report": report, "sql": "SELECT x FROM programs" }), "no such column"),
         ("table", json!({ "report": report, "sql": "DELETE FROM programs" }), "read-only"),
         ("compare", json!({ "source": report, "target": report, "view": "x" }), "operations"),

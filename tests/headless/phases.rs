@@ -475,7 +475,7 @@ fn data_of_fullest_tile(compiled: &CompiledProgram) -> Bytes {
     tiles.map(|(_, of)| of.peak_not_always_live).max().expect("there are tiles")
 }
 
-/// Off-loading unused tensors makes no tile fuller, except by the code of the copies.
+/// Offloading unused tensors makes no tile fuller, except by the code of the copies.
 #[test]
 fn off_loading_makes_no_tile_fuller_than_its_code() {
     const LOCATIONS: [&str; 3] = ["weights", "accumulators", "optimizer_state"];

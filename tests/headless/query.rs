@@ -182,8 +182,8 @@ fn parquet_is_a_whole_file_or_none() {
     let late = format!("SELECT {late} {MANY}");
     let cases: [(&[&str], i32, &str); 8] = [
         (&["SELECT 1 AS a"], 2, "name it with -o FILE.parquet"),
-        (&["SELECT 1 AS a", "-o", "/dev/null"], 2, "this is a device or a pipe"),
-        (&["SELECT 1 AS a", "-o", "x.parquet.gz"], 2, "is compressed inside"),
+        (&["SELECT 1 AS a", "-o", "/dev/null"], 2, "to a device or a pipe"),
+        (&["SELECT 1 AS a", "-o", "x.parquet.gz"], 2, "is already compressed"),
         (&["SELECT 1 AS a", "-o", "other.pop"], 2, "under the name of a report"),
         (&["SELECT nothing FROM steps", "-o", &name], 2, "nothing"),
         (&["VALUES (1), ('x')", "-o", &name], 1, "whole numbers, and row 2 of the answer has text"),

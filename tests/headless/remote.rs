@@ -275,7 +275,7 @@ fn a_machine_that_falls_silent_is_given_up() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = stderr(&output);
-    assert!(text.contains("silent has sent nothing for 0.2 s and is given up"), "{text}");
+    assert!(text.contains("silent has sent nothing for 0.2 s, so the copy was stopped"), "{text}");
 }
 
 #[test]

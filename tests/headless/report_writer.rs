@@ -134,10 +134,10 @@ fn nonsense_is_refused() {
             r.layout = StepLayout::Columns;
             r.steps[1].ipus.clear();
         }),
-        ("child of program 0 (work) is 9, but there are 1", |r| {
+        ("child of program 0 (work) is 9, but the report has 1", |r| {
             r.parts.programs[0].children = vec![ProgramId(9)];
         }),
-        ("compute set of program 0 (work) is 5, but there are 1", |r| {
+        ("compute set of program 0 (work) is 5, but the report has 1", |r| {
             r.parts.programs[0].compute_set = Some(ComputeSetId(5));
         }),
         ("part of variable v lies on tiles 1..9 of a replica of 4", |r| {
@@ -146,7 +146,7 @@ fn nonsense_is_refused() {
         ("size of variable v is 18446744073709551615, above 68719476736", |r| {
             r.variable("v", MemoryCategory::Stack, 0..1, u64::MAX, None);
         }),
-        ("program of step 1 is 7, but there are 1", |r| r.steps[1].program = ProgramId(7)),
+        ("program of step 1 is 7, but the report has 1", |r| r.steps[1].program = ProgramId(7)),
         ("IPU of step 0 on IPU 3 is 3, above 1", |r| r.steps[0].ipus[1].ipu = IpuId(3)),
         ("IPUs of step 0 are not in order", |r| r.steps[0].ipus[1].ipu = IpuId(0)),
         ("start of step 1 is 5, before the last step's end 10", |r| {

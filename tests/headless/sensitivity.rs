@@ -170,7 +170,7 @@ fn nonsense_is_refused_with_a_remedy() {
         (&["mnist_pipeline", "--operations", "-1"], "--operations"),
         (&["mnist_pipeline", "--set", "target.machine.tile=64"], "target.machine.tiles"),
         (&["mnist_pipeline", "--json", "-o", "gains.svg"], "cannot be used with"),
-        (&["mnist_pipeline", "-o", "gains.pdf"], "a picture is called .png or .svg"),
+        (&["mnist_pipeline", "-o", "gains.pdf"], "the name of a picture must end in .png or .svg"),
     ];
     for (arguments, words) in cases {
         let output = tilescope(&[&["sensitivity"], *arguments].concat());

@@ -132,7 +132,7 @@ fn figures_are_those_of_the_summaries() {
     assert!(found["runs"][2]["not_executed"].as_str().is_some_and(|why| why.contains("memory")));
     let cycles = figures.iter().find(|figure| figure["path"] == "execution.total_cycles");
     let cycles = cycles.expect("is a figure");
-    assert!(cycles["values"][2].is_null() && cycles["told"][2].is_null(), "{cycles}");
+    assert!(cycles["values"][2].is_null() && cycles["values_per_unit"][2].is_null(), "{cycles}");
     assert!(cycles["share"][2].is_null() && cycles["change"][2].is_null());
     assert!(found["notes"].to_string().contains("different targets"), "{}", found["notes"]);
 }
@@ -189,7 +189,7 @@ fn operations_of_a_run_are_its_cycles() {
     }
     // They are the figures of the summary, per sample.
     let cycles = list(&found, "figures").iter().find(|of| of["path"] == "execution.total_cycles");
-    assert_eq!(cycles.expect("is a figure")["told"], found["operations_total"]);
+    assert_eq!(cycles.expect("is a figure")["values_per_unit"], found["operations_total"]);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_series_is_a_page() {
     let many = [&["--html", text(&file)], &many[..]].concat();
     let output = tilescope(&[&["series", SAMPLES[1]], &many[..]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("choose some of them"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("choose fewer with --figure"), "{}", stderr(&output));
     assert_eq!(
         fs::read_dir(directory.path()).expect("a directory").count(),
         4,

@@ -383,7 +383,7 @@ fn files_of_other_programs_are_refused() {
     assert!(of("io_overlap", &beside).status.success());
     let merged = sweep(&["--merge", text(&file), text(&beside)]);
     assert_eq!(merged.status.code(), Some(2));
-    assert!(stderr(&merged).contains("does not go with"), "{}", stderr(&merged));
+    assert!(stderr(&merged).contains("does not match"), "{}", stderr(&merged));
     // Another version may simulate differently.
     let connection = Connection::open(&beside).expect("opens");
     connection.execute("UPDATE spec SET program_version = '0.0.1'", []).expect("updated");

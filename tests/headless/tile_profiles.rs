@@ -362,11 +362,11 @@ fn bad_profiles_give_a_reason() {
         (bytes[..bytes.len() - 16].to_vec(), "its header promises"),
         ([&bytes[..], &[0; 8]].concat(), "its header promises"),
         (IpuStackProfile { version: 0, ..good.clone() }.bytes(), "schema version is 0"),
-        (sample(&|of| of.kind = 9), "kind 9, there are 0 to 3"),
-        (sample(&|of| of.activities = vec![(3, 0, 1)]), "kind 3, there are 0 to 2"),
+        (sample(&|of| of.kind = 9), "kind 9; kinds are 0 to 3"),
+        (sample(&|of| of.activities = vec![(3, 0, 1)]), "kind 3; kinds are 0 to 2"),
         (twice.bytes(), "is listed twice"),
         (far.bytes(), "beyond the last tile"),
-        (vec![255; 64], "segments, more than any writer makes"),
+        (vec![255; 64], "segments, more than any writer creates"),
     ];
     for (bytes, words) in cases {
         let (_directory, path) = file(&bytes);

@@ -220,7 +220,7 @@ fn the_spec_itself_is_never_written_over() {
     let bundled = stdout(&tilescope(&["specs", "prefetch"]));
     std::fs::write(&spec, bundled).expect("written");
     let over = tilescope(&["tune", text(&spec), "-o", text(&spec)]);
-    assert!(stderr(&over).contains("is what the result is made of"), "{}", stderr(&over));
+    assert!(stderr(&over).contains("is an input of this command"), "{}", stderr(&over));
 }
 
 /// A spec that does not fit is first given the smallest change that makes it fit. Where only keys that

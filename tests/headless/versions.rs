@@ -148,7 +148,7 @@ fn files_of_a_newer_tilescope_are_shown_as_far_as_they_are_known() {
     let cases = [
         ("PRAGMA user_version = 2011", "written in format 2.11 by a newer tilescope"),
         ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "have the layout quantum"),
-        ("PRAGMA application_id = 0", "lost its application_id"),
+        ("PRAGMA application_id = 0", "without its application_id"),
     ];
     for (sql, words) in cases {
         let (report, _directory) = small(StepLayout::Rows, sql);

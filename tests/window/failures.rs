@@ -154,7 +154,7 @@ fn a_full_disk_is_reported_and_the_file_stays() {
     let kept = directory.path().join("kept.png");
     std::fs::write(&kept, "old").unwrap();
     save(&mut window, &directory.path().join("no/such/place.png"));
-    assert!(messages(&window).contains("there is no such directory"));
+    assert!(messages(&window).contains("no such directory"));
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "old");
     assert!(says(&window, "Memory by tile"), "the view is still there");
 }

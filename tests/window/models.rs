@@ -525,7 +525,7 @@ fn a_moved_model_is_reported_and_found_again() {
     press(&mut window, Modifiers::COMMAND, Key::T);
     assert!(says(&window, "No such file"), "it is gone");
     click(&mut window, Role::Button, "Other file…");
-    let label = "Path of the model that the spec is about";
+    let label = "Path of the model of the spec";
     type_text(&mut window, label, &moved.to_string_lossy());
     press(&mut window, Modifiers::NONE, Key::Enter);
     assert!(says(&window, "Fits: the fullest tile needs"));

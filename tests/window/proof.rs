@@ -1,4 +1,4 @@
-//! Tests of trying proposals in the Insights view, with the real program as the child.
+//! Tests of testing proposals in the Insights view, with the real program as the child.
 
 use crate::common;
 use crate::gui_support::{Window, opened_window, says, settle, simulator, until};
@@ -114,7 +114,7 @@ fn cards_are_in_reading_order() {
     assert!((corners[0].y - corners[1].y).abs() < 2.0, "two columns: {corners:?}");
 }
 
-/// Cards fill while other trials run, and each shows the measured beside the claimed gain.
+/// Cards fill while other trials run, and each shows the measured gain beside its upper bound.
 #[test]
 fn cards_fill_while_trials_run() {
     if skipped_in_the_fast_tier() {
@@ -129,6 +129,6 @@ fn cards_fill_while_trials_run() {
     window.get_by_label(&label).click();
     // How many trials the window sees before the last one depends on the machine.
     until(&mut window, "some are tried", |window| {
-        says(window, "Tested: ") && says(window, "Measured ") && says(window, " claimed")
+        says(window, "Tested: ") && says(window, "Measured ") && says(window, ", upper bound ")
     });
 }

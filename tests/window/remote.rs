@@ -128,7 +128,7 @@ fn each_failure_is_reported_and_can_be_retried() {
     let nowhere = "/nowhere/at/all".to_owned();
     let cases = [
         ("stranger", sample(), "does not trust the key of stranger"),
-        ("closed", sample(), "does not let you in"),
+        ("closed", sample(), "denied access"),
         ("bare", sample(), "no POSIX shell answers on bare"),
         ("noise", sample(), "no POSIX shell answers on noise"),
         ("works", nowhere, "no such file or directory: ssh://works/nowhere/at/all"),

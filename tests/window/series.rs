@@ -183,5 +183,5 @@ fn a_folder_without_reports_is_reported() {
     window.event(egui::Event::Text(format!("{}/", directory.path().display())));
     settle(&mut window);
     window.get_by_label("Show this folder").click_accesskit();
-    until(&mut window, "a message", |window| says(window, "there is no report in"));
+    until(&mut window, "a message", |window| says(window, "no report in"));
 }

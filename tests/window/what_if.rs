@@ -139,7 +139,7 @@ fn what_if_starts_from_a_measurement() {
     set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Predict the measured run").click();
     until(&mut window, "predicted", |window| says(window, "cycles of all steps on all IPUs (+"));
-    assert!(says(&window, "of these cycles are measured and scaled by the simulation"));
+    assert!(says(&window, "are measured and scaled by the simulation"));
 
     // The spec is known when the report is opened again, until the user names another one.
     drop(window);

@@ -207,7 +207,7 @@ fn quitting_asks_only_when_edits_would_be_lost() {
     settle(&mut window);
     assert!(window.state().session().what_if().unwrap().text().contains("m = 128"));
     press(&mut window, Modifiers::COMMAND, Key::Q);
-    window.get_by_role_and_label(Role::Button, "Quit, and lose this").click();
+    window.get_by_role_and_label(Role::Button, "Quit without saving").click();
     let mut closes = false;
     for _ in 0..4 {
         window.step();

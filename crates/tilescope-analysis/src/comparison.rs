@@ -70,7 +70,7 @@ impl LimitComparison {
         }
     }
 
-    /// The result for a set of whole numbers from `least` to `most`, both of which occur: true if
+    /// The result for a set of whole numbers from `least` to `most`, where both occur: true if
     /// all of them satisfy the comparison with a limit, false if none does, `None` if some do or
     /// may.
     #[must_use]

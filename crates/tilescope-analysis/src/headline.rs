@@ -64,7 +64,7 @@ pub fn headline_figures(
         None => figures.push(HeadlineFigure {
             title: "Fullest tile",
             value: "not recorded".to_owned(),
-            about: "the report records no memory".to_owned(),
+            about: "the report does not record memory".to_owned(),
             exact: String::new(),
             formula: "",
             bad: false,
@@ -140,8 +140,8 @@ fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
     });
     let (value, about) = match (limits.utilisation, limits.unknown) {
         (Some(share), _) => (fine_percent(share), peak),
-        (None, Some(why)) => ("not known".to_owned(), why.sentence().to_owned()),
-        (None, None) => ("not known".to_owned(), String::new()),
+        (None, Some(why)) => ("unknown".to_owned(), why.sentence().to_owned()),
+        (None, None) => ("unknown".to_owned(), String::new()),
     };
     HeadlineFigure {
         title: "Utilisation of peak",
@@ -150,7 +150,7 @@ fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
         exact: String::new(),
         formula: "sum over operations of FLOPs their results need / (FLOPs per cycle of a tile's \
                   matrix engine for their data type x tiles of an IPU) / (cycles of the run x IPUs \
-                  of a replica); recomputation does not count. Limits shows where the rest goes",
+                  of a replica); recomputation does not count. Limits explains the rest",
         bad: false,
     }
 }

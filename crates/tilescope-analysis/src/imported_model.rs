@@ -29,7 +29,7 @@ impl ImportedModelSummary {
             ("File", path.clone()),
             ("Digest", digest.clone()),
             ("Opset", format!("{opset}, written by {producer}")),
-            ("Nodes", format!("{}, of which {} folded", grouped(*nodes), grouped(folded))),
+            ("Nodes", format!("{} ({} folded)", grouped(*nodes), grouped(folded))),
             ("Joined from several", joined),
         ];
         if !ignored.is_empty() {
@@ -83,7 +83,7 @@ fn listed(counts: &BTreeMap<String, u64>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Operators with the number of their nodes: `com.example.Custom@1 (2)`.
+/// Operators with their node counts: `com.example.Custom@1 (2)`.
 fn operator_list(unknown: &[UnknownOperator]) -> String {
     let words = unknown.iter().map(|of| format!("{} ({})", of.source, grouped(of.count)));
     words.collect::<Vec<_>>().join(", ")

@@ -235,14 +235,14 @@ pub(crate) fn live_at_of(
     for (id, variable) in variables {
         let Some(life) = variable.lifetime.clone() else { continue };
         if steps.iter().any(|step| life.contains(step)) {
-            let columns = |placed: &TileRuns<VariablePlacement>| {
+            let list_bytes = |placed: &TileRuns<VariablePlacement>| {
                 let bytes = bytes_on(placed, tiles);
                 steps
                     .iter()
                     .map(|step| if life.contains(step) { bytes } else { Bytes::ZERO })
                     .collect()
             };
-            found.push(live(id, variable, columns));
+            found.push(live(id, variable, list_bytes));
         }
     }
     found

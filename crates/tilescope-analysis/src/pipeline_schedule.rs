@@ -1,7 +1,7 @@
 //! The schedule of an iteration in the usual form of pipeline diagrams: the micro-batch of each
-//! stage in each slot, and the number of micro-batches in the stage's FIFO of activations.
+//! stage in each slot, and the number of micro-batches in the stage's stash.
 //!
-//! All data comes from the marks of the run; the depth of a FIFO comes from its stashes.
+//! All data comes from the marks of the run; the size of a stash comes from its variables.
 
 use crate::label_conventions::forward_program;
 use crate::trace::{marks, stage_name};
@@ -22,7 +22,7 @@ const SLOTS_BEFORE: (usize, usize) = (4, 16);
 /// The reason for a missing schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSchedule {
-    #[error("The report has no marks of stages, so there is no schedule.")]
+    #[error("The report has no schedule: it does not record marks of stages.")]
     NoStages,
     #[error("The report has no marks of slots: its program does not work in slots.")]
     NoSlots,
@@ -350,7 +350,7 @@ fn held_by<'a>(
 /// The micro-batches that have completed the forward but not the backward pass of a stage.
 #[derive(Default)]
 struct Fifo {
-    /// True if all marks so far are consistent with a FIFO.
+    /// True if all marks so far return micro-batches in order of arrival, as a stash does.
     known: bool,
     /// True if there were no earlier turns.
     begins: bool,

@@ -215,10 +215,10 @@ fn marked(assumed: bool) -> &'static str {
 fn unknown(name: &'static str, what: &str, key: &str) -> RunningCostRow {
     RunningCostRow {
         name,
-        value: "not known".to_owned(),
+        value: "unknown".to_owned(),
         explanation: format!(
-            "the report has no {what} of its machine: no figure is published, or the report was \
-             made without it. Set {key} in the spec"
+            "the report does not record the {what} of its machine, or no figure is published; set \
+             {key} in the spec"
         ),
     }
 }

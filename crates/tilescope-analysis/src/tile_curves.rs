@@ -293,10 +293,10 @@ pub enum TileListError {
     #[error("{0:?} is not a tile number")]
     NotANumber(String),
     /// The machine has fewer tiles.
-    #[error("there is no tile {0}")]
+    #[error("tile {0} does not exist")]
     NoSuchTile(TileId),
     /// A range that ends before its start.
-    #[error("{0:?} runs backwards")]
+    #[error("{0:?} ends before it starts")]
     Backwards(String),
     /// More tiles than can be shown.
     #[error("at most {MOST_LISTED_TILES} tiles can be shown side by side")]

@@ -182,7 +182,7 @@ impl<W: Write + Send> AnswerRows<W> {
     fn noted(&mut self, done: Result<(), AnswerFileError>) -> io::Result<()> {
         done.map_err(|problem| {
             self.problem = Some(problem);
-            io::Error::other("the answer is no file")
+            io::Error::other("the answer cannot be written to a file")
         })
     }
 

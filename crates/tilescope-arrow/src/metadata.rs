@@ -8,7 +8,7 @@ use tilescope_report::Report;
 /// Units that say no more than that a value is a number.
 const PLAIN: [&str; 4] = ["", "id", "number", "count"];
 
-/// A column with the unit of its numbers, and what it holds, as far as they are known.
+/// A column with the unit of its numbers and its description, if known.
 pub(crate) fn field(name: impl Into<String>, kind: DataType, unit: &str, about: &str) -> Field {
     let mut metadata = HashMap::new();
     if !PLAIN.contains(&unit) {

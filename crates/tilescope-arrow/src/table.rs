@@ -19,7 +19,7 @@ pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>
 #[non_exhaustive]
 pub enum TableError {
     /// There is no table with this name.
-    #[error("there is no table {name:?}{}; known: {}", nearest(name), known_names())]
+    #[error("unknown table {name:?}{}; known: {}", nearest(name), known_names())]
     Unknown {
         /// The requested name.
         name: String,
@@ -87,7 +87,7 @@ fn known_names() -> String {
 fn known_filters(filters: &[RowFilter]) -> String {
     let names: Vec<&str> = filters.iter().map(|filter| filter.name()).collect();
     match names.as_slice() {
-        [] => "it is written whole".to_owned(),
+        [] => "it is always written whole".to_owned(),
         names => format!("it takes {}", names.join(", ")),
     }
 }

@@ -18,7 +18,7 @@ pub enum ExperimentError {
     #[error("the path of this program is unknown: {0}")]
     OwnPath(io::Error),
     /// A child process cannot be started.
-    #[error("a simulation cannot be started: {0}")]
+    #[error("cannot start a simulation: {0}")]
     Start(io::Error),
     /// A path that a child process needs as an argument is not UTF-8.
     #[error("{}: the path is not UTF-8", .0.display())]
@@ -32,7 +32,7 @@ pub enum ExperimentError {
     BaseFailed(String),
     #[error("the spec of the report cannot be simulated: {0}")]
     ReportSpec(String),
-    #[error("nothing was simulated")]
+    #[error("no simulation ran")]
     NothingSimulated,
     #[error("{} is not a results file", .0.display())]
     NoResults(PathBuf),

@@ -8,16 +8,16 @@ use tilescope_analysis::insights::TriedProposal;
 /// A quantity that a search minimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TuneObjective {
-    /// Time of a sample.
+    /// Time per sample.
     Throughput,
     /// Time of a host call.
     Latency,
     /// Memory of the fullest tile.
     Memory,
     Ipus,
-    /// Energy of a million samples.
+    /// Energy per million samples.
     Energy,
-    /// Cost of a million samples.
+    /// Cost per million samples.
     Cost,
 }
 
@@ -58,7 +58,7 @@ impl TuneObjective {
             Self::Memory => "memory of the fullest tile",
             Self::Ipus => "IPUs",
             Self::Energy => "joules per million samples",
-            Self::Cost => "cost of a million samples",
+            Self::Cost => "cost per million samples",
         }
     }
 

@@ -129,7 +129,7 @@ pub fn expected(figures: &TrialFigures) -> BTreeMap<&'static str, Banded> {
 }
 
 impl PointFigure {
-    /// The figure with a name.
+    /// Returns the figure with the given name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         FIGURES.iter().find(|figure| figure.name == name)
@@ -253,7 +253,7 @@ impl Point {
         )
     }
 
-    /// The figures to minimise: time of a sample, memory of the fullest tile, IPUs.
+    /// The figures to minimise: time per sample, memory of the fullest tile, IPUs.
     fn costs(&self) -> Option<[f64; 3]> {
         let figures = self.figures()?;
         let memory = figures.fullest_tile_bytes.as_f64();

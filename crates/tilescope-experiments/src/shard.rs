@@ -25,9 +25,10 @@ impl Shard {
                 Err(format!("shards are counted from 1, not {text:?}: the first of 8 is 1/8"))
             }
             Some((part, parts)) => Err(format!("shard {part} of {parts} does not exist")),
-            None => {
-                Err(format!("expected a shard and the number of shards, as in 3/8, not {text:?}"))
-            }
+            None => Err(format!(
+                "expected a shard and the number of shards, for example 3/8, not \
+                             {text:?}"
+            )),
         }
     }
 
@@ -62,9 +63,9 @@ mod tests {
             ("0/8", "counted from 1"),
             ("9/8", "shard 9 of 8 does not exist"),
             ("1/0", "shard 1 of 0 does not exist"),
-            ("3", "as in 3/8"),
-            ("a/b", "as in 3/8"),
-            ("-1/8", "as in 3/8"),
+            ("3", "for example 3/8"),
+            ("a/b", "for example 3/8"),
+            ("-1/8", "for example 3/8"),
         ];
         for (text, words) in cases {
             let problem = Shard::parse(text).expect_err(text);

@@ -56,12 +56,12 @@ impl TrialFigures {
         self.seconds.map(|seconds| seconds / self.samples.max(1) as f64)
     }
 
-    /// Energy of a million samples.
+    /// Energy per million samples.
     pub fn joules(&self) -> Option<f64> {
         Some(self.seconds_per_sample()? * MANY_SAMPLES * self.watts?)
     }
 
-    /// Cost of a million samples.
+    /// Cost per million samples.
     pub fn cost(&self) -> Option<f64> {
         Some(self.seconds_per_sample()? * MANY_SAMPLES / 3600.0 * self.price_per_hour?)
     }

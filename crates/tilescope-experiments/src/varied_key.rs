@@ -69,7 +69,7 @@ impl VariedKey {
     fn read(text: &str, keys: &EffectiveKeys) -> Result<Self, Problem> {
         let whole = WrittenPart { letters: text.to_owned(), start: 0 };
         let Some((path, values)) = whole.split("=") else {
-            let problem = "expected KEY=VALUES, as in options.num_io_tiles=32,64,128";
+            let problem = "expected KEY=VALUES, for example options.num_io_tiles=32,64,128";
             return Err((problem.to_owned(), whole.range()));
         };
         let path = path.trimmed();

@@ -26,13 +26,14 @@ pub enum HtmlPageError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// The template of this program does not match its data.
-    #[error("the page cannot be made: {0}")]
+    #[error("cannot create the page: {0}")]
     Template(#[from] minijinja::Error),
-    #[error("the page cannot be made: {0}")]
+    #[error("cannot create the page: {0}")]
     Json(#[from] serde_json::Error),
     /// More figures than a page can show. None of them is left out silently.
     #[error(
-        "a page shows at most {most} figures over runs, and these are {count}: choose some of them"
+        "a page shows at most {most} figures over runs, but {count} are selected: choose fewer \
+         with --figure"
     )]
     TooManyFigures { count: usize, most: usize },
 }
@@ -184,7 +185,7 @@ fn subtitle(facts: &PageFacts<'_>) -> Result<Vec<String>, ReportError> {
     lines.extend(machine.map(|machine| format!("Not a real machine: {}", shown(&machine))));
     if facts.compared.is_some() {
         let name = shown(facts.name);
-        lines.push(format!("Everything below What changed is of the target, {name}."));
+        lines.push(format!("All sections below What changed describe the target, {name}."));
     }
     Ok(lines)
 }

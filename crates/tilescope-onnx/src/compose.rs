@@ -145,7 +145,7 @@ impl<'r> NodeComposition<'r, '_> {
     ) -> Result<ValueId, OnnxError> {
         let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
         let made = self.nodes(part, op, &inputs, attributes, 1)?;
-        made.first().copied().ok_or_else(|| self.error("a part of it has no result"))
+        made.first().copied().ok_or_else(|| self.error("one of its parts has no result"))
     }
 
     /// Adds a part with several results, and operands that may be absent.

@@ -30,7 +30,7 @@ pub enum OnnxError {
     )]
     OpenDimensions(Vec<String>),
     /// A value was given for a dimension that the file does not have.
-    #[error("there is no dimension {name:?}{}", hint(known, nearest.as_deref()))]
+    #[error("unknown dimension {name:?}{}", hint(known, nearest.as_deref()))]
     UnknownDimension { name: String, known: Vec<String>, nearest: Option<String> },
     /// A branch or a number of iterations was given for a node that did not need it.
     #[error(

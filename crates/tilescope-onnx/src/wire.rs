@@ -214,7 +214,8 @@ impl<R: Read + Seek> WireReader<R> {
         Ok(u64::from_le_bytes(self.fixed()?))
     }
 
-    /// The next field of a message that ends at `end`: its number and value.
+    /// Reads the next field of a message that ends at `end`. Returns its number and value, or
+    /// `None` at the end.
     pub(crate) fn field(&mut self, end: u64) -> Result<Option<(u64, FieldValue)>, OnnxError> {
         if self.at == end {
             return Ok(None);

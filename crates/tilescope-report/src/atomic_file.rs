@@ -44,7 +44,7 @@ pub enum AtomicFileError {
     },
     /// The name belongs to a report, or another file would get the name of one.
     #[error(
-        "{}: nothing but a report is written under the name of a report; choose another name",
+        "{}: only reports are written under the name of a report; choose another name",
         path.display()
     )]
     Report {
@@ -52,7 +52,7 @@ pub enum AtomicFileError {
         path: PathBuf,
     },
     /// An existing file could not be moved aside.
-    #[error("this file is in the way: {}", path.display())]
+    #[error("a file with this name exists: {}", path.display())]
     InTheWay {
         /// The file.
         path: PathBuf,
@@ -70,8 +70,8 @@ fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full; nothing was changed".to_owned(),
         io::ErrorKind::QuotaExceeded => "the quota is used up; nothing was changed".to_owned(),
-        io::ErrorKind::NotFound => "there is no such directory".to_owned(),
-        io::ErrorKind::PermissionDenied => "it is not allowed to be written".to_owned(),
+        io::ErrorKind::NotFound => "no such directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ => error.to_string(),
     }
@@ -398,7 +398,10 @@ mod tests {
         fs::write(&other, "of somebody else").unwrap();
         std::os::unix::fs::symlink(&other, with_suffix(&path, ".part")).unwrap();
         let error = AtomicFile::create_exclusive(&path).unwrap_err().to_string();
-        assert!(error.contains("in the way") && error.contains("large.bin.part"), "{error}");
+        assert!(
+            error.contains("a file with this name exists") && error.contains("large.bin.part"),
+            "{error}"
+        );
         assert_eq!(fs::read(&other).unwrap(), b"of somebody else");
     }
 
@@ -426,8 +429,8 @@ mod tests {
             let text = error.to_string();
             assert_eq!(text, format!("cannot write {}: {reason}", path.display()));
         };
-        says(write_whole(&nowhere, b"x").unwrap_err(), &nowhere, "there is no such directory");
-        says(AtomicFile::create(&nowhere).unwrap_err(), &nowhere, "there is no such directory");
+        says(write_whole(&nowhere, b"x").unwrap_err(), &nowhere, "no such directory");
+        says(AtomicFile::create(&nowhere).unwrap_err(), &nowhere, "no such directory");
         let occupied = write_whole(directory.path(), b"x").unwrap_err();
         says(occupied, directory.path(), "it is a directory");
         assert_eq!(names_in(directory.path()), Vec::<String>::new());
@@ -514,6 +517,6 @@ mod tests {
             assert_eq!(fs::read_to_string(aside).unwrap(), format!("broken {number}"));
         }
         let error = move_aside(&path).unwrap_err().to_string();
-        assert_eq!(error, format!("this file is in the way: {}", path.display()));
+        assert_eq!(error, format!("a file with this name exists: {}", path.display()));
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn apply_zigzag_difference(difference: u64, base: u64) -> u64 {
     base.wrapping_add(signed as u64)
 }
 
-/// Reads integers one after the other; gives `None` where the bytes end or are malformed.
+/// Reads integers one after the other; gives `None` if the bytes end or are malformed.
 #[derive(Clone, Copy)]
 pub(super) struct VarintReader<'a>(&'a [u8]);
 

@@ -25,11 +25,11 @@ pub enum ReportError {
     },
     /// A directory that holds several reports.
     #[error(
-        "{} reports in this directory, open one of them ({}): {}",
+        "{} reports in this directory; open one of them ({}): {}",
         names.len(), names_in_words(names), path.display()
     )]
     SeveralReports {
-        /// Directories and files in it, each of which can be opened.
+        /// Directories and files in it that can be opened.
         names: Vec<String>,
         path: PathBuf,
     },
@@ -42,7 +42,7 @@ pub enum ReportError {
     },
     /// The file is shorter than its own header says.
     #[error(
-        "cut off: the file has {size} B of {expected} B, copy or write it again: {}",
+        "cut off: the file has {size} B of {expected} B; copy or write it again: {}",
         path.display()
     )]
     Truncated {
@@ -76,7 +76,7 @@ pub enum ReportError {
     Replaced { path: PathBuf },
     /// The file was modified in place while it was open.
     #[error(
-        "written to while it was read, so that the answer may mix two versions of it; ask again: {}",
+        "written to while it was read, so the answer may mix two versions; repeat the query: {}",
         path.display()
     )]
     Rewritten { path: PathBuf },
@@ -96,7 +96,8 @@ pub enum ReportError {
     },
     /// The path is too long for SQLite.
     #[error(
-        "a path of {bytes} B is too long: open it from a directory nearer to it, or move it: {}",
+        "a path of {bytes} B is too long: open the report from a directory closer to it, or move \
+         it: {}",
         path.display()
     )]
     LongPath { bytes: usize, path: PathBuf },
@@ -142,7 +143,7 @@ impl From<AtomicFileError> for ReportError {
             AtomicFileError::Write { path, source } => return Self::writing(&source, &path),
             AtomicFileError::Directory { path } => ("it is a directory", path),
             AtomicFileError::Locked { path } => ("another process is writing a report there", path),
-            AtomicFileError::InTheWay { path } => ("a file is in the way", path),
+            AtomicFileError::InTheWay { path } => ("a file with this name exists", path),
             AtomicFileError::Report { path } => ("it is a report", path),
         };
         Self::Write { problem: problem.to_owned(), path }
@@ -222,7 +223,7 @@ impl ReportError {
                 return Self::OutOfMemory { what: what.to_owned(), path: path.to_owned() };
             }
             Some(rusqlite::ErrorCode::OperationInterrupted) => {
-                "reading takes more work than an intact file of this size can need".to_owned()
+                "reading takes more work than an intact file of this size needs".to_owned()
             }
             Some(rusqlite::ErrorCode::TooBig) => "a value is too large for a report".to_owned(),
             _ => source.to_string(),

@@ -107,8 +107,7 @@ pub fn convert_profile(path: &Path, directory: &Path) -> Result<PathBuf, ReportE
     match reader_of(&path) {
         Some(reader) => profile_readers::convert(&path, reader, directory),
         None => {
-            let found =
-                "this is no profile of another tool, there is nothing to convert".to_owned();
+            let found = "not a profile of another tool, so nothing to convert".to_owned();
             Err(ReportError::NotAReport { found, path })
         }
     }

@@ -144,7 +144,7 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), Repor
         connection
             .query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))
             .map_err(to_error)?;
-        let warning = "a write-ahead log lies beside the file: it may still be written to";
+        let warning = "the file has a write-ahead log: a program may still be writing to it";
         return Ok((connection, Some(warning.to_owned())));
     }
     let connection =
@@ -152,7 +152,7 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), Repor
     if !has_content(&with_suffix(path, "-journal")) {
         return Ok((connection, None));
     }
-    let warning = "a journal lies beside the file: it was not closed properly, parts may be wrong";
+    let warning = "the file has a journal: it was not closed properly, and parts may be wrong";
     Ok((connection, Some(warning.to_owned())))
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn no_report(names: &[String], reports: Vec<String>, path: &Path) -> 
         ([_, _, ..], _) => {
             return ReportError::SeveralReports { names: reports, path: path.to_owned() };
         }
-        ([name], _) => format!("{name} has one: open that"),
+        ([name], _) => format!("{name} has one: open it instead"),
         ([], 0) => "it is empty".to_owned(),
         ([], 1..=5) => format!("it holds {}", names.join(", ")),
         ([], count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),

@@ -135,7 +135,7 @@ pub(super) fn resolve(
 ) -> Result<u32, ReportError> {
     if id as usize >= count {
         return Err(ReportError::invalid_input(format!(
-            "{} is {id}, but there are {count}",
+            "{} is {id}, but the report has {count}",
             what()
         )));
     }
@@ -153,7 +153,7 @@ pub(super) fn check_tiles_exist(
     if first >= end || end > TileId(count) {
         let what = what();
         return Err(ReportError::invalid_input(format!(
-            "{what} lies on tiles {first}..{end} of a replica of {count}"
+            "{what} is on tiles {first}..{end} of a replica of {count}"
         )));
     }
     Ok(())

@@ -17,7 +17,7 @@ use std::fmt;
 
 /// The number of bits of the leading integer that rows of one checksum may differ in.
 const ROW_BITS: u32 = 16;
-/// The same for rows with a blob, each of which stands for thousands of steps.
+/// The same for rows with a blob. Each such row holds thousands of steps.
 const BLOB_BITS: u32 = 6;
 
 /// The property that the rows of one checksum share.

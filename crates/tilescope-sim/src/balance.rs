@@ -58,7 +58,7 @@ pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
     let spec = with_found(spec, |spec, _| Ok(fastest_program(&ProgramSource::new(spec)?)?.1))?;
     let source = ProgramSource::new(&spec)?;
     if source.graph.row_shards > 1 {
-        let problem = "the IPUs share rows, so there are no stages to balance; remove \
+        let problem = "a spec whose IPUs share rows has no stages to balance; remove \
         options.domain_sharding"
             .to_owned();
         return Err(spec.refuse("options.domain_sharding", problem).into());

@@ -113,7 +113,7 @@ pub(crate) struct Step {
 
 impl Step {
     fn details(&self) -> PyResult<&StepDetails> {
-        self.block.get(self.place).ok_or_else(|| PyIndexError::new_err("there is no such step"))
+        self.block.get(self.place).ok_or_else(|| PyIndexError::new_err("step index out of range"))
     }
 
     fn program_id(&self) -> PyResult<tilescope_report::units::ProgramId> {
@@ -206,7 +206,7 @@ impl Step {
         let place = self.place;
         List::new(self.data.target.ipus_per_replica as usize, move |py, at| {
             let step = block.get(place);
-            let step = step.ok_or_else(|| PyIndexError::new_err("there is no such step"))?;
+            let step = step.ok_or_else(|| PyIndexError::new_err("step index out of range"))?;
             object(py, StepOnIpu::new(&data, step, IpuId(at as u32)))
         })
     }

@@ -3,7 +3,7 @@
 ``python -m tilescope.poptorch script.py`` runs a script with ``import poptorch`` answered by this
 module; ``import tilescope.poptorch as poptorch`` does the same in new code. The first call of a
 model exports it with :mod:`torch.export`, simulates it, and leaves ``profile.pop`` where Poplar
-would. Then the model runs on the CPU, so that the script goes on with real numbers.
+would. Then the model runs on the CPU, so the script continues with real numbers.
 
 Environment variables:
 
@@ -83,22 +83,22 @@ __version__ = "3.4.0"  # The PopTorch whose interface this is.
 
 
 def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
-    """Whether a system with ``num_ipus`` IPUs can be had: simulated ones always can."""
+    """True: simulated IPUs are always available."""
     return num_ipus >= 0
 
 
 def ipuHardwareVersion() -> int:
-    """The IPU version that is simulated: 2 for Mk2."""
+    """The simulated IPU version: 2 for Mk2."""
     return 2
 
 
 def load(filename, *_, **__):
-    """A model from a file of ``save``: code for IPUs, which nothing here can run."""
-    raise Error(f"load: {filename} is code for IPUs, which nothing here can run")
+    """Raises an error: a file of ``save`` has code for IPUs, which the simulator cannot run."""
+    raise Error(f"load: {filename} is code for IPUs, which the simulator cannot run")
 
 
 def setLogLevel(level) -> None:
-    """Which messages are printed: TRACE, DEBUG, INFO, WARN, ERR, OFF or 0 to 6."""
+    """Sets the level of printed messages: TRACE, DEBUG, INFO, WARN, ERR, OFF or 0 to 6."""
     from ._log import set_level
 
     set_level(level)

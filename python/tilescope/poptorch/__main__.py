@@ -8,7 +8,7 @@ USAGE = "usage: python -m tilescope.poptorch SCRIPT [ARGUMENTS]   (or: -m MODULE
 
 
 def main() -> int:
-    """Runs the script that the command line names."""
+    """Runs the script named on the command line."""
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, file=sys.stdout if arguments else sys.stderr)

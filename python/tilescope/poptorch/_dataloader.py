@@ -8,12 +8,12 @@ from . import _log, enums
 from ._errors import Error
 from ._options import Options
 
-# The loader that last handed out a batch: a model that is called with it is fed by it.
+# The loader of the last batch, which feeds a model that is called with that batch.
 last_used = None
 
 
 class DataLoader(torch.utils.data.DataLoader):
-    """Loads what a call takes: ``batch_size`` x device iterations x accumulation x replicas."""
+    """Loads the samples of a call: ``batch_size`` x device iterations x accumulation x replicas."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class DataLoader(torch.utils.data.DataLoader):
         groups = options.replication_factor // options.input_group_size
         self._batches = options.device_iterations * groups * options.Training.gradient_accumulation
         self._combined = None if batch_size is None else batch_size * self._batches
-        # More workers than cores make this machine slower, not the one that is simulated.
+        # More workers than cores slow down this machine, not the simulated one.
         workers = min(num_workers, _cores())
         persistent = workers > 0 if persistent_workers is None else persistent_workers
         common = dict(num_workers=workers, persistent_workers=persistent and workers > 0, **kwargs)
@@ -74,7 +74,7 @@ class DataLoader(torch.utils.data.DataLoader):
 
     @property
     def options(self) -> Options:
-        """The options it was made with."""
+        """The options of the loader."""
         return self._options
 
     def terminate(self) -> None:
@@ -86,7 +86,7 @@ class DataLoader(torch.utils.data.DataLoader):
             yield batch
 
     def spec(self) -> dict:
-        """What it is as keys of a spec."""
+        """The loader as keys of a spec."""
         loaders = {
             enums.DataLoaderMode.Sync: "sync",
             enums.DataLoaderMode.Async: "async",
@@ -111,7 +111,7 @@ class DataLoader(torch.utils.data.DataLoader):
 
 
 class _CombinedBatches(torch.utils.data.Sampler):
-    """The batches of a sampler, as many together as a call takes."""
+    """The batches of a sampler, grouped by call."""
 
     def __init__(self, sampler, batches: int, drop_last: bool) -> None:
         self._sampler, self._batches, self._drop_last = sampler, batches, drop_last
@@ -133,7 +133,7 @@ class _CombinedBatches(torch.utils.data.Sampler):
 
 
 class AsynchronousDataAccessor:
-    """Reads a loader ahead, on hardware; here samples are ready when they are asked for."""
+    """Prefetches samples on hardware; in the simulator, samples are ready on request."""
 
     def __init__(self, dataset, *_, **__) -> None:
         self._dataset = dataset
@@ -145,7 +145,7 @@ class AsynchronousDataAccessor:
         return iter(self._dataset)
 
     def terminate(self) -> None:
-        """Ends it."""
+        """Ends the accessor."""
 
 
 def _cores() -> int:

@@ -1,8 +1,8 @@
 """Poplar's engine options by name.
 
-From the pages of ``poplar::Engine`` and ``poplar::RuntimeOptions`` in the Poplar API reference, and
-from graphcore/examples. Pages differ from release to release, so a name of a known group that is like
-none of these is taken, and told as not modelled.
+From the pages of ``poplar::Engine`` and ``poplar::RuntimeOptions`` in the Poplar API reference,
+and from graphcore/examples. Pages differ between releases, so an unknown name of a known group
+is accepted and reported as not modelled.
 """
 
 import difflib
@@ -41,7 +41,7 @@ _GROUPS = sorted({name.split(".")[0] for name in _NAMES})
 
 
 def check(options: dict) -> dict:
-    """The options; a name of no group of Poplar's, or one that is spelled wrong, is refused."""
+    """Returns the options. Refuses misspelled names, and names of unknown groups."""
     for name in options:
         if name in _NAMES:
             continue
@@ -60,7 +60,7 @@ def environment() -> dict:
     try:
         options = json.loads(text or "{}")
     except ValueError as error:
-        raise Error(f"POPLAR_ENGINE_OPTIONS is no JSON: {error}") from error
+        raise Error(f"POPLAR_ENGINE_OPTIONS is not valid JSON: {error}") from error
     if not isinstance(options, dict):
-        raise Error(f"POPLAR_ENGINE_OPTIONS is an object of JSON, not {text}")
+        raise Error(f"POPLAR_ENGINE_OPTIONS must be a JSON object, not {text}")
     return check(options)

@@ -1,4 +1,4 @@
-"""What goes wrong, under PopTorch's names."""
+"""Errors with PopTorch's names."""
 
 
 class Error(RuntimeError):
@@ -6,12 +6,12 @@ class Error(RuntimeError):
 
 
 class RecoverableError(Error):
-    """Kept for scripts that catch it; a simulator has nothing to recover from."""
+    """Exists for scripts that catch it; the simulator never raises it."""
 
 
 class UnrecoverableError(Error):
-    """Kept for scripts that catch it."""
+    """Exists for scripts that catch it."""
 
 
 class ConfigFileError(Error):
-    """A file of options has a line that is no option."""
+    """A line of an options file is not an option."""

@@ -24,22 +24,22 @@ _running = 0
 
 
 def running() -> bool:
-    """Whether a model's forward pass runs on the CPU in place of IPUs."""
+    """True while the forward pass of a model runs on the CPU instead of IPUs."""
     return _running > 0
 
 
 def trainingModel(model, options=None, optimizer=None) -> "PoplarExecutor":
-    """A model that is trained: each call runs forward and backward passes and weight updates."""
+    """Wraps a model for training: each call runs forward and backward passes and weight updates."""
     return PoplarExecutor(model, options, True, optimizer)
 
 
 def inferenceModel(model, options=None) -> "PoplarExecutor":
-    """A model that is only run forwards."""
+    """Wraps a model for inference: each call runs forward passes."""
     return PoplarExecutor(model, options, False, None)
 
 
 class PoplarExecutor:
-    """A model on simulated IPUs, whose results come from the CPU."""
+    """A model on simulated IPUs; the CPU computes its results."""
 
     def __init__(self, model, options, training: bool, optimizer) -> None:
         if isinstance(model, PoplarExecutor):
@@ -58,7 +58,7 @@ class PoplarExecutor:
         if self._options.defaultOutputMode():
             mode = enums.OutputMode.Final if training else enums.OutputMode.All
             self._options._values["output_mode"] = mode
-        # Like PopTorch: weights and layers are shared, whether it trains is not.
+        # As in PopTorch, weights and layers are shared, but not the mode.
         self._user_model = model
         self._model = copy.copy(model)
         self._training = training
@@ -89,22 +89,22 @@ class PoplarExecutor:
 
     @property
     def options(self) -> Options:
-        """Its options."""
+        """The options of the model."""
         return self._options
 
     def __repr__(self) -> str:
         return f"PoplarExecutor({self._model!r})"
 
     def train(self, mode: bool = True):
-        """Switches the model, as torch does."""
+        """Switches the mode of the model, as in torch."""
         self._model.train(mode)
         return self
 
     def eval(self):
-        """Switches the model, as torch does."""
+        """Switches the mode of the model, as in torch."""
         return self.train(False)
 
-    # What PopTorch's executor can be asked.
+    # Methods of PopTorch's executor.
 
     def compile(self, *args, **kwargs) -> None:
         """Exports and simulates the model for these arguments."""
@@ -112,27 +112,27 @@ class PoplarExecutor:
             self._compile(args, kwargs)
 
     def isCompiled(self) -> bool:
-        """Whether it was simulated."""
+        """True if the model was simulated."""
         return self._exported is not None
 
     @property
     def _executable(self):
-        """What scripts ask whether it was compiled."""
+        """Exists for scripts that check whether the model was compiled."""
         return self._exported
 
     @property
     def report(self):
-        """The simulation's :class:`tilescope.Report`; none before the first call."""
+        """The :class:`tilescope.Report` of the simulation; None before the first call."""
         return self._report
 
     @property
     def compilationTime(self):
-        """How long export and simulation took; none before the first call."""
+        """Duration of export and simulation; None before the first call."""
         return self._compilation_time
 
     @property
     def rng_state(self) -> list:
-        """State of the CPU's random numbers, which are those of the model."""
+        """State of the CPU's random number generator, which the model uses."""
         return torch.get_rng_state().tolist()
 
     @rng_state.setter
@@ -140,7 +140,7 @@ class PoplarExecutor:
         torch.set_rng_state(torch.tensor(state, dtype=torch.uint8))
 
     def cycleCount(self) -> int:
-        """Cycles of the program of a call, as simulated: without what the host takes around it."""
+        """Simulated cycles of the program of a call, without the time of the host around it."""
         self._need_report()
         cycles = self._summary.get("execution", {}).get("total_cycles")
         if cycles is None:
@@ -150,54 +150,55 @@ class PoplarExecutor:
         return round(cycles * (1.0 - around))
 
     def getPerfCounters(self):
-        """Host counters of every input and output: a report has steps in their place."""
-        raise Error("getPerfCounters is not modelled: open the report for when data are copied")
+        """Raises an error: host counters are not simulated; the steps of the report replace
+        them."""
+        raise Error("getPerfCounters is not modelled: the report shows when data is copied")
 
     def getLatency(self):
-        """Latency of micro-batches: a report has marks in its place."""
-        raise Error("latencies are not modelled: open the report for when data are copied")
+        """Raises an error: latencies are not simulated; the marks of the report replace them."""
+        raise Error("latencies are not modelled: the report shows when data is copied")
 
     getHostIpuLatency = getComputeLatency = getIpuHostLatency = getLatency
 
     def getTensorNames(self) -> list:
-        """Names that ``Options.anchorTensor`` takes: weights and their gradients."""
+        """Names for ``Options.anchorTensor``: weights and their gradients."""
         names = [name for name, _ in self._model.named_parameters()]
         gradients = [f"{_GRADIENT}{name}" for name in names] if self._training else []
         return [*names, *gradients]
 
     def getAnchoredTensor(self, short_name: str):
-        """A tensor chosen by ``Options.anchorTensor``, as the last call left it."""
+        """A tensor of ``Options.anchorTensor``, with its value after the last call."""
         anchored = self._options.anchored_tensors
         if short_name not in anchored:
             raise Error(f"{short_name!r} is not anchored: {', '.join(anchored) or 'nothing is'}")
         name = anchored[short_name]
         weight = dict(self._model.named_parameters()).get(name.removeprefix(_GRADIENT))
         if weight is None or (name.startswith(_GRADIENT) and weight.grad is None):
-            raise Error(f"tensor {name!r} is not known on the CPU: getTensorNames() lists all")
+            raise Error(f"tensor {name!r} is unknown on the CPU: getTensorNames() lists all")
         return (weight.grad if name.startswith(_GRADIENT) else weight).detach().clone()
 
     def setOptimizer(self, optimizer) -> None:
-        """Goes on with another optimiser; state that it lacks is taken over."""
+        """Replaces the optimiser; missing state is taken from the previous one."""
         if self._optimizer is not None and type(optimizer) is type(self._optimizer):
             for weight, state in self._optimizer.state.items():
                 optimizer.state.setdefault(weight, state)
         self._optimizer = optimizer
 
     def copyWeightsToHost(self) -> None:
-        """Weights are on the host."""
+        """Does nothing: weights are on the host."""
 
     def copyWeightsToDevice(self) -> None:
-        """Weights are on the host."""
+        """Does nothing: weights are on the host."""
 
     def copyWeightsToHostIfNeeded(self) -> bool:
-        """Weights are on the host."""
+        """Does nothing: weights are on the host."""
         return False
 
     def copyNamedBuffersToDevice(self) -> None:
-        """Buffers are on the host."""
+        """Does nothing: buffers are on the host."""
 
     def isAttachedToDevice(self) -> bool:
-        """Whether it ran since it was detached."""
+        """True if the model ran since it was detached."""
         return self._attached
 
     def attachToDevice(self) -> None:
@@ -205,7 +206,7 @@ class PoplarExecutor:
         self._attached = True
 
     def detachFromDevice(self) -> None:
-        """Leaves the simulated device."""
+        """Detaches from the simulated device."""
         self._attached = False
 
     def destroy(self) -> None:
@@ -214,16 +215,16 @@ class PoplarExecutor:
         unwrapModelIfNecessary(self._user_model)
 
     def compileAndExport(self, *_, **__) -> None:
-        """Executables: there is no code for IPUs to export."""
+        """Raises an error: the simulator has no code for IPUs to export."""
         raise Error("compileAndExport: a simulated program has no executable to export")
 
     def save(self, *_, **__) -> None:
-        """Executables: there is no code for IPUs to save."""
+        """Raises an error: the simulator has no code for IPUs to save."""
         raise Error("save: a simulated program has no executable to save")
 
     def loadExecutable(self, filename: str) -> None:
-        """Executables: simulated programs have none."""
-        raise Error(f"loadExecutable: {filename} is code for IPUs, which nothing here can run")
+        """Raises an error: simulated programs have no executables."""
+        raise Error(f"loadExecutable: {filename} is code for IPUs, which the simulator cannot run")
 
     # A call.
 
@@ -272,8 +273,8 @@ class PoplarExecutor:
         )
 
     def _add_replica_grouping(self) -> None:
-        """Gives weights PopTorch's ``replicaGrouping``: that replicas hold other values of a
-        weight costs them nothing, the smaller all-reduce is not modelled."""
+        """Adds PopTorch's ``replicaGrouping`` to weights. Different values per replica cost
+        nothing; the smaller all-reduce is not modelled."""
 
         def grouping(*_) -> None:
             self._options._missing.setdefault("replicaGrouping")
@@ -289,7 +290,7 @@ class PoplarExecutor:
             raise Error("the model was not compiled: call it once before")
 
     def _micro_batches(self, args, kwargs) -> tuple:
-        """The arguments of each micro-batch, and how many there are of a weight update."""
+        """The arguments of each micro-batch, and the number of micro-batches per weight update."""
         options = self._options
         update = options.replication_factor // options.input_group_size
         if self._training:
@@ -303,7 +304,7 @@ class PoplarExecutor:
         return batches, update
 
     def _execute(self, batches: list, update: int):
-        """Runs the micro-batches; returns what the output mode promises."""
+        """Runs the micro-batches. Returns the results selected by the output mode."""
         mode = _execution()
         if mode == "none":
             results = [self._zeros()] * len(batches)
@@ -318,7 +319,7 @@ class PoplarExecutor:
         return [torch.zeros(value.shape, dtype=value.dtype) for value in self._exported.outputs]
 
     def _run(self, batches: list, update: int) -> list:
-        """Leaves of the results of each micro-batch."""
+        """Runs each micro-batch. Returns the leaves of the results."""
         global _running
         _running += 1
         try:
@@ -352,7 +353,7 @@ class PoplarExecutor:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), limit)
 
     def _combine(self, column: tuple):
-        """One output over all micro-batches, as the output mode says."""
+        """Combines an output of all micro-batches according to the output mode."""
         options = self._options
         mode, period = options.output_mode, options.output_return_period
         if mode == enums.OutputMode.Sum:
@@ -366,7 +367,8 @@ class PoplarExecutor:
         return torch.cat(column)
 
     def _tell_rates(self, own: float, micro_batches: int) -> None:
-        """Prints the simulated rate and ``own``, the samples per second of this call, once."""
+        """Prints the simulated throughput and ``own``, the throughput of this call on the CPU,
+        once."""
         if self._told:
             return
         self._told = True
@@ -387,7 +389,7 @@ class PoplarExecutor:
 
 
 def _execution() -> str:
-    """What runs on the CPU: ``one`` micro-batch of a call, ``all`` or ``none``."""
+    """The micro-batches that run on the CPU: ``one`` of a call, ``all`` or ``none``."""
     mode = os.environ.get("TILESCOPE_EXECUTE", "one")
     if mode not in ("all", "one", "none"):
         raise Error(f"TILESCOPE_EXECUTE is all, one or none, not {mode!r}")
@@ -395,33 +397,33 @@ def _execution() -> str:
 
 
 def _own_rate(own: float, micro_batches: int) -> str:
-    """How the results of a call come about on this CPU."""
+    """A text on how the CPU computes the results of a call."""
     mode = _execution()
     if mode == "none":
         return "results are zeros"
     if mode == "one" and micro_batches > 1:
         return (
-            f"one of the {micro_batches} micro-batches of a call runs on this CPU and stands for "
-            "all: TILESCOPE_EXECUTE=all runs them"
+            f"one of the {micro_batches} micro-batches of a call runs on this CPU and represents "
+            "all: TILESCOPE_EXECUTE=all runs all"
         )
     return f"{own:,.0f} on this CPU, which is what the script's own clock sees"
 
 
 def _split(leaf, count: int, index: int) -> list:
-    """A tensor's share of each micro-batch; anything else is the same for all."""
+    """Splits a tensor by micro-batch; other values are the same for all."""
     if not isinstance(leaf, torch.Tensor):
         return [leaf] * count
     if leaf.dim() == 0 or leaf.shape[0] % count:
         size = "no dimension" if leaf.dim() == 0 else f"{leaf.shape[0]} samples"
         raise Error(
-            f"input {index} has {size}, which is no multiple of the {count} micro-batches of a "
+            f"input {index} has {size}, which is not a multiple of the {count} micro-batches of a "
             "call (deviceIterations x gradientAccumulation x replicationFactor)"
         )
     return list(leaf.chunk(count)) if count > 1 else [leaf]
 
 
 def first_dimension(args, kwargs) -> int:
-    """Samples of a micro-batch: the first dimension of the first tensor that has one."""
+    """Samples of a micro-batch: the first dimension of the first tensor with dimensions."""
     leaves, _ = pytree.tree_flatten((args, kwargs))
     sizes = [leaf.shape[0] for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.dim()]
     return sizes[0] if sizes else 1
@@ -432,12 +434,12 @@ def _leaves(results) -> list:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-# Executors of models that have PopTorch's methods, and of those that had them.
+# Executors of models that have, or had, PopTorch's methods.
 _executors = weakref.WeakKeyDictionary()
 
 
 def _wrap(model, executor: PoplarExecutor) -> None:
-    """Gives the user's model the methods that PopTorch gives it."""
+    """Adds PopTorch's methods to the user's model."""
     parent = _executors[model] = weakref.ref(executor)
 
     def destroy() -> None:
@@ -449,13 +451,13 @@ def _wrap(model, executor: PoplarExecutor) -> None:
 
 
 def unwrapModelIfNecessary(model) -> None:
-    """Takes PopTorch's methods from a model, so that it can be pickled."""
+    """Removes PopTorch's methods from a model, so that it can be pickled."""
     for name in ("copyWeightsToHostIfNeeded", "destroy"):
         model.__dict__.pop(name, None)
 
 
 def rewrapModelIfNecessary(model) -> None:
-    """Gives a model its methods back."""
+    """Adds PopTorch's methods to a model again."""
     executor = _executors[model]() if model in _executors else None
     if executor is not None:
         _wrap(model, executor)

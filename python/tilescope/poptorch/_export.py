@@ -1,4 +1,4 @@
-"""From a module to an ONNX file without weights, with PopART's attributes on its nodes."""
+"""Exports a module to an ONNX file without weights, with PopART's attributes on its nodes."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _LOSSES = {
 }
 # Losses that the importer finds in the file itself.
 _ONNX_LOSSES = {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"}
-# Constants the importer may compute shapes from; larger ones are weights, which it never reads.
+# Constants from which the importer may compute shapes; it never reads larger ones, the weights.
 _WHOLE_NUMBERS = 1 << 16
 _REAL_NUMBERS = 4
 
 
 @dataclasses.dataclass
 class Exported:
-    """A model on disk, and what its forward pass said."""
+    """An exported model, and the record of its forward pass."""
 
     path: pathlib.Path
     blocks: dict
@@ -63,14 +63,14 @@ class Exported:
 def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Path) -> Exported:
     """Exports one micro-batch of a model.
 
-    Raises :class:`Error` where torch cannot export the model, with torch's reason.
+    Raises :class:`Error` with torch's reason if torch cannot export the model.
     """
     with _trace.exporting(strategy) as trace:
         hooks = [
             model.register_forward_pre_hook(trace.restart, prepend=True),
             model.register_forward_hook(_know_results),
         ]
-        # Says for each operator of torchvision that it is not installed.
+        # Prints a message for each operator of torchvision if that is not installed.
         registry = logging.getLogger("torch.onnx._internal.exporter._registration")
         level = registry.level
         registry.setLevel(logging.ERROR)
@@ -117,8 +117,8 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
 
 
 def _know_results(_, __, results) -> None:
-    """Tells torch how to take results apart that are tables or dataclasses, such as the
-    ``ModelOutput`` of transformers."""
+    """Registers result types that are tables or dataclasses with torch, such as ``ModelOutput`` of
+    transformers."""
     kind = type(results)
     is_table = isinstance(results, Mapping) or dataclasses.is_dataclass(results)
     if not is_table or kind in pytree.SUPPORTED_NODES:
@@ -137,12 +137,12 @@ def _know_results(_, __, results) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what an error goes back to, and the line of the model it came from."""
+    """The first line of the cause of an error, and the line of the model."""
     while error.__cause__ is not None:
         error = error.__cause__
     text = str(error).strip()
     line = next(iter(text.splitlines()), type(error).__name__)
-    # Of an operation that was exported already, torch writes where it came from.
+    # For an exported operation, torch adds the line it came from.
     places = re.findall(r'File "([^"]+)", line (\d+), in', text)
     places += [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     inside = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))
@@ -151,7 +151,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _output_nodes(program) -> list:
-    """The nodes behind what the model returns, without updated buffers."""
+    """The nodes of the model's results, without updated buffers."""
     names = {
         spec.arg.name
         for spec in program.graph_signature.output_specs
@@ -163,8 +163,8 @@ def _output_nodes(program) -> list:
 
 
 def _loss_index(outputs: list):
-    """Which output is the loss: one that is marked or comes from a loss of torch, else the last
-    number."""
+    """The index of the loss among the outputs: a marked one or that of a torch loss, otherwise the
+    last scalar."""
 
     def is_loss(node) -> bool:
         if _trace.marks_of(node).get("loss"):
@@ -181,13 +181,13 @@ def _loss_index(outputs: list):
         if found:
             return found[-1]
     raise Error(
-        "none of what the model returns is a loss: return the result of a loss of torch.nn, "
-        "or mark it with poptorch.identity_loss(x, reduction)"
+        "the model returns no loss: return the result of a loss of torch.nn, or mark one with "
+        "poptorch.identity_loss(x, reduction)"
     )
 
 
 def _annotate(model, trace) -> dict:
-    """Writes blocks and marks as PopART's attributes; returns the blocks: name to stage, IPU."""
+    """Writes blocks and marks as PopART's attributes. Returns the blocks: name to stage, IPU."""
     stages = {}
     nodes = list(model.graph)
     for node in nodes:
@@ -205,7 +205,7 @@ def _annotate(model, trace) -> dict:
 
 
 def _order(marks: dict) -> tuple:
-    """What stages are numbered by: stages of one phase are side by side."""
+    """The sort key of stages: stages of one phase run side by side."""
     return (marks["phase"], marks["stage"] if marks["phase"] < 0 else 0)
 
 
@@ -236,8 +236,8 @@ def _write_marks(node, marks: dict, rank: dict) -> None:
 
 
 def _save_without_weights(model, path: pathlib.Path, parameters: set) -> None:
-    """Writes the graph; weights are names, types and shapes that point at no file. Of single numbers
-    that tells the `parameters` from literals."""
+    """Writes the graph. Weights are names, types and shapes without a file, which also
+    distinguishes scalar `parameters` from literals."""
     import onnx_ir as ir
 
     for value in model.graph.initializers.values():

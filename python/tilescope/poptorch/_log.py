@@ -1,4 +1,4 @@
-"""Messages on stderr, as PopTorch's log levels choose them."""
+"""Messages on stderr, filtered by PopTorch's log levels."""
 
 import os
 import sys
@@ -18,17 +18,17 @@ def set_level(level) -> None:
 
 
 def debug(text: str) -> None:
-    """A message for those who look for a mistake."""
+    """Logs a message for debugging."""
     _print("DEBUG", text)
 
 
 def warning(text: str) -> None:
-    """A message about something the user may not expect."""
+    """Logs a warning."""
     _print("WARN", text)
 
 
 def say(text: str) -> None:
-    """What every user wants to know: printed unless the log is off."""
+    """Prints a message for every user, unless the log is off."""
     if _level < _LEVELS["OFF"]:
         print(f"[tilescope] {text}", file=sys.stderr, flush=True)
 

@@ -21,7 +21,7 @@ _POPART_ENUMS = {
         "overlap_memory_optimized",
     ),
 }
-# Those whose PopTorch or PopART name is not one word of the key's description.
+# Options whose PopTorch or PopART name is not a single word in the description of a key.
 _POPART_NAMES = {
     "autoRecomputation": "options.recomputation",
     "accumulateOuterFragmentSettings.schedule": "options.accumulate_outer_schedule",
@@ -34,7 +34,7 @@ _POPART_NAMES = {
     "replicatedCollectivesSettings.mergeReduceScatterCollectives": "options.merge_collectives",
     "replicatedCollectivesSettings.mergeAllGatherCollectives": "options.merge_collectives",
 }
-# What has no effect on a program's time and memory: silence is no omission.
+# Options without an effect on time and memory, which need no message.
 _NO_EFFECT = {
     "instrumentWithHardwareCycleCounter",
     "rearrangeAnchorsOnHost",
@@ -81,7 +81,7 @@ class Group:
         root._missing.setdefault(name)
 
     def exists(self, option: str) -> bool:
-        """Whether there is an option of that name."""
+        """True if an option has this name."""
         return option in self._values
 
     def toDict(self) -> dict:
@@ -92,7 +92,7 @@ class Group:
 class Attribute:
     """Attributes of the operations made in its scope: ``Attribute(__outline=...)``.
 
-    They change how PopART compiles, not what is computed; none of them is modelled.
+    They affect PopART's compilation, not the results; none of them is modelled.
     """
 
     def __init__(self, **kwargs) -> None:
@@ -107,7 +107,7 @@ class Attribute:
 
 
 class TensorLocationSettings(Group):
-    """Where tensors of a kind live: tile memory or streaming memory, whole or split."""
+    """Location of tensors of a kind: tile memory or streaming memory, whole or sharded."""
 
     def __init__(self, **kwargs) -> None:
         super().__init__(None)
@@ -115,19 +115,19 @@ class TensorLocationSettings(Group):
             getattr(self, name)(value)
 
     def useOnChipStorage(self, use: bool = True):
-        """Keep them in tile memory."""
+        """Keeps the tensors in tile memory."""
         return self._set(on_chip=use)
 
     def useReplicatedTensorSharding(self, use: bool = True):
-        """Split them over the replicas."""
+        """Shards the tensors over the replicas."""
         return self._set(replicated_tensor_sharding=use)
 
     def useIOTilesToLoad(self, use: bool = True):
-        """Let I/O tiles load them."""
+        """Makes I/O tiles load the tensors."""
         return self._set(use_io_tiles=use or self._values.get("use_io_tiles", False))
 
     def useIOTilesToStore(self, use: bool = True):
-        """Let I/O tiles store them."""
+        """Makes I/O tiles store the tensors."""
         return self._set(use_io_tiles=use or self._values.get("use_io_tiles", False))
 
     def minElementsForOffChip(self, min_elements: int):
@@ -135,7 +135,7 @@ class TensorLocationSettings(Group):
         return self._set(min_elements_for_off_chip=min_elements)
 
     def minElementsForReplicatedTensorSharding(self, min_elements: int):
-        """Fewest elements of a tensor that is split."""
+        """Minimum number of elements for a tensor to be sharded."""
         return self._set(min_elements_for_rts=min_elements)
 
 
@@ -143,25 +143,25 @@ class TensorLocations(Group):
     """``Options.TensorLocations``."""
 
     def numIOTiles(self, num_tiles: int):
-        """Tiles of each IPU that are set aside for input and output."""
+        """Tiles of each IPU that are reserved for input and output."""
         self._set(num_io_tiles=num_tiles)
         self._owner._spec("poptorch.Options.TensorLocations.numIOTiles", num_tiles)
         return self
 
     def setActivationLocation(self, location: TensorLocationSettings):
-        """Where stashed activations live."""
+        """Location of stashed activations."""
         return self._place("activations", location)
 
     def setWeightLocation(self, location: TensorLocationSettings):
-        """Where weights live."""
+        """Location of weights."""
         return self._place("weights", location)
 
     def setOptimizerLocation(self, location: TensorLocationSettings):
-        """Where optimiser state lives."""
+        """Location of optimiser state."""
         return self._place("optimizer_state", location)
 
     def setAccumulatorLocation(self, location: TensorLocationSettings):
-        """Where gradient accumulators live."""
+        """Location of gradient accumulators."""
         return self._place("accumulators", location)
 
     def _place(self, kind: str, location: TensorLocationSettings):
@@ -177,7 +177,7 @@ class Precision(Group):
     """``Options.Precision``."""
 
     def enableStochasticRounding(self, enabled: bool):
-        """Round to half at random."""
+        """Rounds to half stochastically."""
         self._owner._spec("enableStochasticRounding", enabled)
         return self._set(stochastic_rounding=enabled)
 
@@ -189,28 +189,28 @@ class Precision(Group):
         return self._set(partials_type=dtype)
 
     def enableFloatingPointExceptions(self, enabled: bool):
-        """Checks that cost no cycles."""
+        """Enables exceptions, which cost no cycles."""
         return self._set(floating_point_exceptions=enabled)
 
     def halfFloatCasting(self, behaviour):
-        """How half and single precision meet: as the exported model says."""
+        """Casts between half and single precision; the exported model determines them."""
         return self._set(half_float_casting=behaviour)
 
     def runningStatisticsAlwaysFloat(self, value: bool):
-        """Running statistics in single precision: as the exported model says."""
+        """Running statistics in single precision; the exported model determines them."""
         return self._set(running_statistics_always_float=value)
 
     @property
     def autocast(self):
-        """Kept for scripts that switch it off."""
+        """Exists for scripts that switch it off."""
         return self
 
     def autocastEnabled(self, enabled: bool):
-        """Automatic casts; the exported model has those that torch makes."""
+        """Automatic casts; the exported model has the casts that torch inserts."""
         return self._set(autocast_enabled=enabled)
 
     def autocastPolicy(self, policy: Policy):
-        """Which operations are cast to what: the exported model has the casts that are in it."""
+        """Policy of automatic casts; the exported model determines them."""
         if not isinstance(policy, Policy):
             raise Error(f"a policy is a poptorch.autocasting.Policy, not {type(policy).__name__}")
         self._not_modelled("Precision.autocastPolicy")
@@ -221,18 +221,18 @@ class Training(Group):
     """``Options.Training``."""
 
     def gradientAccumulation(self, gradient_accumulation: int):
-        """Micro-batches of a weight update."""
+        """Number of micro-batches per weight update."""
         self._owner._spec("poptorch.Options.Training.gradientAccumulation", gradient_accumulation)
         return self._set(gradient_accumulation=int(gradient_accumulation))
 
     def accumulationAndReplicationReductionType(self, reduction_type):
-        """Whether gradients are added up or averaged."""
+        """Sum or mean of gradients."""
         if reduction_type not in (enums.ReductionType.Mean, enums.ReductionType.Sum):
             raise ValueError("the reduction is poptorch.ReductionType.Mean or .Sum")
         return self._set(accumulation_and_replication_reduction_type=reduction_type)
 
     def setMeanAccumulationAndReplicationReductionStrategy(self, strategy):
-        """When gradients are divided."""
+        """Time at which gradients are divided."""
         return self._set(mean_reduction_strategy=strategy)
 
     def setAutomaticLossScaling(self, enabled: bool):
@@ -242,7 +242,7 @@ class Training(Group):
         return self._set(automatic_loss_scaling=enabled)
 
     def setConvolutionDithering(self, enabled: bool):
-        """Let each convolution begin at a tile of its own."""
+        """Starts each convolution on a different tile."""
         self._owner._spec("enableConvDithering", enabled)
         return self._set(convolution_dithering=enabled)
 
@@ -252,11 +252,11 @@ class Popart(Group):
 
     @property
     def options(self) -> dict:
-        """What was set."""
+        """The options that were set."""
         return self._values
 
     def set(self, key: str, value):
-        """Sets PopART's session option ``key``; one that PopART does not have is refused at once."""
+        """Sets PopART's session option ``key``. Refuses an unknown option."""
         if key not in _POPART_NAMES and not _popart_names.is_option(key):
             near = _popart_names.nearest(key)
             hint = f"; did you mean {near!r}?" if near else ""
@@ -265,12 +265,12 @@ class Popart(Group):
             return self.setEngineOptions(value)
         self._set(**{key: value})
         if key in _NO_EFFECT or value in (False, None):
-            # What is switched off is off here too, unless a key of a spec turns it off.
+            # Features that are off here are off in the simulator, unless a key of a spec sets them.
             if key not in _NO_EFFECT:
                 self._owner._spec_quietly(key, value)
             return self
         if isinstance(value, dict):
-            # Options of libraries are texts.
+            # Options of libraries are strings.
             for name, item in value.items():
                 self.set(f"{key}.{name}", {"true": True, "false": False}.get(item, item))
             return self
@@ -289,27 +289,27 @@ class Popart(Group):
         return self
 
     def setEngineOptions(self, engine_options: dict):
-        """Poplar's engine options; ``autoReport.directory`` is where reports go."""
+        """Poplar's engine options; ``autoReport.directory`` is the directory of reports."""
         merged = dict(self._values.get("engineOptions", {}))
         merged.update(_engine_names.check(engine_options))
         return self._set(engineOptions=merged)
 
     def setPatterns(self, patterns: dict, level: int = 2):
-        """PopART's patterns; which of them run is not modelled."""
+        """PopART's patterns, which are not modelled."""
         if patterns:
             self._not_modelled("_Popart.setPatterns")
         return self._set(patterns=patterns, patterns_level=level)
 
 
 class Distributed(Group):
-    """``Options.Distributed``: one process here stands for all of ``poprun``'s."""
+    """``Options.Distributed``: this process simulates all processes of ``poprun``."""
 
     def disable(self):
         """One process."""
         return self._set(num_processes=1, process_id=0)
 
     def configureProcessId(self, process_id: int, num_processes: int):
-        """Which of how many processes this is."""
+        """Index of this process, and the number of processes."""
         self._owner._spec_path("options.num_instances", num_processes)
         return self._set(num_processes=num_processes, process_id=process_id)
 
@@ -320,12 +320,12 @@ class Distributed(Group):
 
     @property
     def processId(self) -> int:
-        """Which process this is."""
+        """Index of this process."""
         return self._values["process_id"]
 
     @property
     def numProcesses(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
         return self._values["num_processes"]
 
 
@@ -333,5 +333,5 @@ class Jit(Group):
     """``Options.Jit``."""
 
     def traceModel(self, trace_model: bool):
-        """Whether PopTorch traces or dispatches; models are exported here either way."""
+        """Tracing or dispatching in PopTorch; the simulator exports models either way."""
         return self._set(trace_model=trace_model)

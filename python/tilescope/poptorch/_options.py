@@ -1,4 +1,4 @@
-"""``poptorch.Options``: what scripts set, kept as PopTorch keeps it, and as keys of a spec."""
+"""``poptorch.Options``: the options of a script, in the form of PopTorch and as keys of a spec."""
 
 import copy
 import json
@@ -51,7 +51,7 @@ class Options(groups.Group):
         self._distributed = groups.Distributed(self, num_processes=1, process_id=0)
         self._jit = groups.Jit(self, trace_model=False)
         self.from_json(os.environ.get("POPTORCH_DEFAULT_OPTIONS", "{}"))
-        # Wrong names are errors here, not when a model is compiled.
+        # Wrong names are errors now, not at compilation.
         _engine_names.environment()
 
     # The groups.
@@ -68,7 +68,7 @@ class Options(groups.Group):
 
     @property
     def TensorLocations(self) -> groups.TensorLocations:
-        """Where tensors live."""
+        """Locations of tensors."""
         return self._tensor_locations
 
     @property
@@ -86,25 +86,25 @@ class Options(groups.Group):
         """PopART's session options."""
         return self._popart
 
-    # What becomes a key of a spec.
+    # Options with a key in specs.
 
     def deviceIterations(self, device_iterations: int) -> "Options":
-        """Weight updates, or passes, of one call."""
+        """Weight updates, or inference passes, per call."""
         self._spec("poptorch.Options.deviceIterations", device_iterations)
         return self._set(device_iterations=int(device_iterations))
 
     def replicationFactor(self, replication_factor: int) -> "Options":
-        """Copies of the program that work side by side."""
+        """Number of replicas."""
         self._spec("poptorch.Options.replicationFactor", replication_factor)
         return self._set(replication_factor=int(replication_factor))
 
     def syncPattern(self, sync_pattern) -> "Options":
-        """Which IPUs a sync stops."""
+        """The IPUs that a sync stops."""
         self._spec("poptorch.Options.syncPattern", sync_pattern)
         return self._set(sync_pattern=sync_pattern)
 
     def outputMode(self, output_mode, output_return_period=None) -> "Options":
-        """Which micro-batches return their results."""
+        """The micro-batches that return their results."""
         if not isinstance(output_mode, enums.OutputMode):
             raise Error(f"an output mode is a poptorch.OutputMode, not {output_mode!r}")
         period = output_return_period or 1
@@ -117,13 +117,13 @@ class Options(groups.Group):
         return self._set(output_mode=output_mode, output_return_period=period)
 
     def anchorMode(self, anchor_mode, anchor_return_period=None) -> "Options":
-        """What ``outputMode`` was called before PopTorch 2.3."""
+        """The name of ``outputMode`` before PopTorch 2.3."""
         return self.outputMode(anchor_mode, anchor_return_period)
 
     def setExecutionStrategy(self, strategy: ExecutionStrategy) -> "Options":
-        """How stages share the IPUs."""
+        """The execution strategy of the stages."""
         if not isinstance(strategy, ExecutionStrategy):
-            raise Error(f"an execution strategy is needed, not {strategy!r}")
+            raise Error(f"expected an execution strategy, not {strategy!r}")
         self._set()
         self._strategy = strategy
         return self
@@ -138,7 +138,7 @@ class Options(groups.Group):
         return self._set(available_memory_proportion=by_ipu)
 
     def enableSyntheticData(self, enabled: bool) -> "Options":
-        """Make samples on the IPU instead of copying them from the host."""
+        """Generates samples on the IPU instead of copying them from the host."""
         if enabled:
             self._spec_path("options.host.loader", "synthetic")
         else:
@@ -146,26 +146,26 @@ class Options(groups.Group):
         return self
 
     def useIpuModel(self, use_model: bool) -> "Options":
-        """Simulate Poplar's IPU Model in place of hardware."""
+        """Simulates Poplar's IPU Model instead of hardware."""
         self._target_type = "ipu_model" if use_model else "ipu"
         return self
 
     def useOfflineIpuTarget(self, ipu_version: int = 2) -> "Options":
-        """The IPU version that is simulated: 1, 2, or 21 for Bow."""
+        """The simulated IPU version: 1, 2, or 21 for Bow."""
         chips = {1: "mk1", 2: "mk2", 21: "bow"}
         if ipu_version not in chips:
             raise Error(f"IPU version {ipu_version} is unknown: it is 1, 2 or 21")
         self._target = chips[ipu_version]
         return self
 
-    # What needs no key.
+    # Options that need no key.
 
     def autoRoundNumIPUs(self, auto_round_num_ipus: bool = True) -> "Options":
-        """Rounds IPUs up to what a partition has; reports say what is reserved."""
+        """Rounds the number of IPUs up to that of a partition; reports note the reserved IPUs."""
         return self._set(auto_round_num_ipus=auto_round_num_ipus)
 
     def connectionType(self, connection_type) -> "Options":
-        """When the device is attached to."""
+        """Time at which the device is attached."""
         return self._set(connection_type=connection_type)
 
     def randomSeed(self, random_seed: int) -> "Options":
@@ -178,14 +178,14 @@ class Options(groups.Group):
         return self._set(model_name=name)
 
     def enableProfiling(self, profile_dir=None) -> "Options":
-        """Writes reports to ``profile_dir``, or where ``POPLAR_ENGINE_OPTIONS`` says."""
+        """Writes reports to ``profile_dir``, or to the directory in ``POPLAR_ENGINE_OPTIONS``."""
         self._popart.setEngineOptions(
             {"autoReport.directory": profile_dir or ".", "autoReport.all": "true"}
         )
         return self
 
     def logDir(self, log_dir: str) -> "Options":
-        """Directory of logs: none are written."""
+        """Directory of logs; the simulator writes none."""
         return self._set(log_dir=log_dir)
 
     def enableExecutableCaching(self, path) -> "Options":
@@ -201,7 +201,7 @@ class Options(groups.Group):
         return self
 
     def logCycleCount(self, log_cycle_count: bool) -> "Options":
-        """Cycles are known either way: :meth:`PoplarExecutor.cycleCount`."""
+        """Logs cycle counts; :meth:`PoplarExecutor.cycleCount` always has them."""
         return self
 
     def maxRepeatLogs(self, max_lines) -> "Options":
@@ -209,11 +209,11 @@ class Options(groups.Group):
         return self
 
     def useIpuId(self, ipu_id: int) -> "Options":
-        """The device that is attached to: simulated ones are alike."""
+        """The device to attach to; simulated devices are identical."""
         return self
 
     def disableModuleNamescope(self) -> "Options":
-        """Names of modules in operations: torch's export keeps them."""
+        """Module names in operations; torch's export keeps them."""
         return self
 
     def sourceLocationExcludes(self, excludes) -> "Options":
@@ -224,16 +224,16 @@ class Options(groups.Group):
         """Source files that debug information leaves out."""
         return self
 
-    # What is not modelled.
+    # Options that are not modelled.
 
     def enableStableNorm(self, enabled: bool) -> "Options":
-        """Norms computed the slower, stable way."""
+        """Norms with the slower, stable algorithm."""
         if enabled:
             self._not_modelled("enableStableNorm")
         return self
 
     def broadcastBuffers(self, broadcast_buffers: bool = True) -> "Options":
-        """Whether replicas share buffers."""
+        """Sharing of buffers between replicas."""
         if broadcast_buffers:
             self._not_modelled("broadcastBuffers")
         return self
@@ -258,14 +258,14 @@ class Options(groups.Group):
             self._not_modelled("updatableNamedBuffers")
         return self
 
-    # All of them.
+    # All options.
 
     def defaultOutputMode(self) -> bool:
-        """Whether no output mode was chosen."""
+        """True if no output mode was set."""
         return self.output_mode == enums.OutputMode.Default
 
     def loadFromFile(self, filepath: str) -> "Options":
-        """Reads options from a file with a setter a line: ``deviceIterations(10)``."""
+        """Reads options from a file with one setter per line: ``deviceIterations(10)``."""
         with open(filepath, encoding="utf-8") as file:
             lines = [line.split("#")[0].strip() for line in file]
         for number, line in enumerate(lines, 1):
@@ -279,11 +279,11 @@ class Options(groups.Group):
         return self
 
     def clone(self) -> "Options":
-        """A copy that can be changed."""
+        """Returns an independent copy."""
         return copy.deepcopy(self)
 
     def toDict(self) -> dict:
-        """All options, and the keys of a spec they stand for."""
+        """All options, and the corresponding keys of a spec."""
         return {**self._values, **self._training.toDict(), "spec": dict(self._spec_keys)}
 
     def __deepcopy__(self, memo):
@@ -302,7 +302,7 @@ class Options(groups.Group):
         object.__setattr__(self, "_frozen", True)
 
     def _spec(self, name: str, value) -> None:
-        """Sets the key that is known elsewhere as ``name``."""
+        """Sets the key of a spec that is known elsewhere as ``name``."""
         key = _spec_keys.key_of(name)
         found = None if key is None else _spec_keys.value_for(key, value)
         if found is None:
@@ -311,7 +311,7 @@ class Options(groups.Group):
             self._spec_keys[key["path"]] = found
 
     def _spec_quietly(self, name: str, value) -> None:
-        """The same, for what need not be told where there is no such key."""
+        """The same, without a message if no key corresponds to ``name``."""
         key = _spec_keys.key_of(name)
         found = None if key is None else _spec_keys.value_for(key, value)
         if found is not None:
@@ -342,11 +342,11 @@ class Options(groups.Group):
             elif callable(member):
                 member(_enum_value(value))
             else:
-                raise Error(f"POPTORCH_DEFAULT_OPTIONS: there is no option {name!r}")
+                raise Error(f"POPTORCH_DEFAULT_OPTIONS: unknown option {name!r}")
 
 
 def _enum_value(value):
-    """``"poptorch.OutputMode.All"`` as the value it names."""
+    """The value of a name such as ``"poptorch.OutputMode.All"``."""
     if isinstance(value, str) and value.startswith("poptorch."):
         kind, _, name = value.removeprefix("poptorch.").partition(".")
         return getattr(getattr(enums, kind), name)

@@ -7,7 +7,7 @@ import difflib
 
 from . import _spec_keys
 
-# Those that are tables or lists: what is in them has names of its own.
+# Options that are tables or lists, whose entries have arbitrary names.
 CONTAINERS = frozenset(
     """
     accumulateOuterFragmentSettings.excludedVirtualGraphs convolutionOptions customCodelets
@@ -61,15 +61,15 @@ _NAMES = frozenset(
 
 
 def is_option(name: str) -> bool:
-    """Whether there is such an option, here or in PopTorch; parts of tables are not looked at."""
+    """True if the option exists, here or in PopTorch; parts of tables are not checked."""
     parts = name.split(".")
     whole = any(".".join(parts[:count]) in CONTAINERS for count in range(1, len(parts) + 1))
     return whole or name in _NAMES or _spec_keys.key_of(name) is not None
 
 
 def nearest(name: str):
-    """The option that is most like a name; none where none is."""
-    # Without regard to case: `gradientaccumulation`.
+    """The option most similar to a name; None if none is similar."""
+    # Case-insensitive: `gradientaccumulation`.
     known = {known.lower(): known for known in CONTAINERS | _NAMES}
     found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
     return known[found[0]] if found else None

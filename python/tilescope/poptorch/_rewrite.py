@@ -1,11 +1,11 @@
-"""What torch exports in a form that no importer wants: sequences of the parts of a tensor."""
+"""Rewrites sequences of tensors in models exported by torch, which importers do not support."""
 
 import math
 
 
 def split_without_sequences(model) -> None:
-    """Turns ``SplitToSequence`` and the ``SequenceAt`` behind it, which torch writes for ``split``,
-    ``chunk`` and the like, into ``Split``."""
+    """Replaces ``SplitToSequence`` and the ``SequenceAt`` after it, which torch exports for
+    ``split``, ``chunk`` and similar functions, by ``Split``."""
     for node in list(model.graph):
         if node.op_type == "SplitToSequence" and node.domain == "":
             _rewrite(model.graph, node)
@@ -32,7 +32,7 @@ def _rewrite(graph, node) -> None:
         num_outputs=len(sizes),
         name=node.name,
     )
-    # Marks of blocks and stages are found by the node of torch.
+    # Marks of blocks and stages are looked up by the node of torch.
     split.meta.update(node.meta)
     split.metadata_props.update(node.metadata_props)
     graph.insert_before(node, split)
@@ -58,7 +58,7 @@ def _replace(graph, old, new) -> None:
 
 
 def _constant(value):
-    """The whole number, or list of them, that a value is; none where it is computed."""
+    """The constant integer or list of integers of a value; None if it is computed."""
     producer = value.producer() if value is not None else None
     tensor = value.const_value if value is not None else None
     if producer is not None and producer.op_type == "Constant" and "value" in producer.attributes:
@@ -67,7 +67,7 @@ def _constant(value):
 
 
 def _sizes(node):
-    """Lengths of the parts; none where they are not known."""
+    """Lengths of the parts; None if unknown."""
     shape = node.inputs[0].shape
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
     if shape is None or not isinstance(shape[axis], int) or len(node.inputs) < 2:

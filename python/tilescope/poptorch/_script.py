@@ -1,4 +1,4 @@
-"""Puts this module where ``import poptorch`` finds it, for one process."""
+"""Makes ``import poptorch`` return this module, in one process."""
 
 import importlib
 import importlib.machinery
@@ -13,7 +13,7 @@ _PARTS = ("autocasting", "enums", "ops", "optim", "profiling")
 
 
 def install() -> None:
-    """Answers ``import poptorch`` with this module, in this process."""
+    """Makes ``import poptorch`` return this module, in this process."""
     package = importlib.import_module("tilescope.poptorch")
     sys.modules[_NAME] = package
     for part in _PARTS:
@@ -26,12 +26,12 @@ def install() -> None:
 
 
 class _LightningFinder:
-    """Finds Lightning's packages as Python does, and has their IPU classes put in once they are
+    """Finds Lightning's packages as Python does, and adds their IPU classes when they are
     imported."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        """The module as Python finds it, with a loader that puts classes in."""
+        """The module as Python finds it, with a loader that adds classes."""
         if name not in LIGHTNING:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
@@ -48,7 +48,7 @@ class _LightningFinder:
 
 
 def watch_lightning() -> None:
-    """Gives Lightning's packages their IPU classes, now or when they are imported."""
+    """Adds the IPU classes to Lightning's packages, now or when they are imported."""
     if _LightningFinder not in sys.meta_path:
         sys.meta_path.insert(0, _LightningFinder)
     for name in LIGHTNING:

@@ -10,9 +10,9 @@ from ._errors import Error
 from ._options import Options
 
 _DIRECTORY = "autoReport.directory"
-# Options about what Poplar writes down change no program.
+# Options of the output of Poplar change no program.
 _REPORTING = ("autoReport.", "debug.", "profiler.")
-# Of poplibs (ConvOptions.hpp), for IPUs that none is set for.
+# The default of poplibs (ConvOptions.hpp), for IPUs without a value.
 _DEFAULT_SHARE = 0.6
 _OVERLAPS = {
     enums.OverlapMode.OverlapAccumulationLoop: "inner_loop",
@@ -21,10 +21,10 @@ _OVERLAPS = {
 
 
 def report_directory(options: Options, training: bool) -> pathlib.Path | None:
-    """Where Poplar would write the report of a model; none where it would write none.
+    """The directory in which Poplar would write the report of a model; None if it would write none.
 
-    ``POPLAR_ENGINE_OPTIONS`` comes before what the script set; below the directory is one for
-    each model, named ``training`` or ``inference`` unless the options name it.
+    ``POPLAR_ENGINE_OPTIONS`` overrides the options of the script. Each model has a subdirectory,
+    named ``training`` or ``inference`` unless the options name it.
     """
     engine = _engine_options(options)
     wanted = any(
@@ -39,12 +39,12 @@ def report_directory(options: Options, training: bool) -> pathlib.Path | None:
 
 
 def _engine_options(options: Options) -> dict:
-    """Poplar's options: ``POPLAR_ENGINE_OPTIONS`` over what the script set."""
+    """Poplar's options: those of the script, overridden by ``POPLAR_ENGINE_OPTIONS``."""
     return {**options._Popart.options.get("engineOptions", {}), **_engine_names.environment()}
 
 
 def _engine_keys(options: Options) -> dict:
-    """Keys of a spec that Poplar's options stand for; what none stands for is told."""
+    """Keys of a spec for Poplar's options; options without a key are reported."""
     keys = {}
     for name, value in _engine_options(options).items():
         if name.startswith(_REPORTING):
@@ -97,7 +97,7 @@ def without_idle_sharding(keys: dict) -> dict:
 
 
 def run(spec: dict, directory: pathlib.Path):
-    """Simulates a spec; returns the report.
+    """Simulates a spec. Returns the report.
 
     Raises :class:`Error` with the simulator's message.
     """

@@ -1,7 +1,7 @@
-"""Which key of a spec a PopTorch or PopART name stands for.
+"""The key of a spec for a name of PopTorch or PopART.
 
 The table is tilescope's own list of keys, whose column *known elsewhere as* names them; it is
-asked of the bundled command once, so the two cannot disagree.
+read from the bundled command once, so the two cannot disagree.
 """
 
 import functools
@@ -19,18 +19,18 @@ def _keys() -> list:
 
 @functools.cache
 def key_of(name: str):
-    """The declaration of the key that is known elsewhere as ``name``; none if there is none."""
+    """The declaration of the key that is known elsewhere as ``name``; None if none is."""
     pattern = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
     return next((key for key in _keys() if pattern.search(key["also"])), None)
 
 
 def declaration(path: str):
-    """The declaration of the key at ``path``, such as ``options.sync_pattern``; none without one."""
+    """The declaration of the key at ``path``, such as ``options.sync_pattern``; None if unknown."""
     return next((key for key in _keys() if key["path"] == path), None)
 
 
 def value_for(key: dict, value):
-    """``value`` as a spec writes it under ``key``; none where the key has no such value.
+    """``value`` as written in a spec under ``key``; None if the key has no such value.
 
     Enumerations become words in snake case, types of torch their names, numbers of PopART flags.
     """

@@ -22,7 +22,7 @@ class Stage:
         return self._blocks
 
     def ipu(self, ipu: int) -> "Stage":
-        """The IPU it runs on."""
+        """The IPU of the stage."""
         self._ipu = int(ipu)
         return self
 
@@ -47,7 +47,7 @@ class Phase:
 
 
 class ExecutionStrategy:
-    """Which block is in which stage; blocks ask as they are met in the forward pass."""
+    """The stage of each block; blocks query it during the forward pass."""
 
     execution = "pipelined"
 
@@ -58,7 +58,7 @@ class ExecutionStrategy:
         self.restart()
 
     def restart(self) -> None:
-        """Forgets the blocks that were met: a forward pass begins."""
+        """Clears the recorded blocks at the start of a forward pass."""
         self._met = {}
         self._next_auto_block = 0
         self._next_stage = 1
@@ -157,7 +157,7 @@ class PhasedExecution(ExecutionStrategy):
             if isinstance(phases[0][0], (Phase, list, tuple)):
                 phases = tuple(phases[0])
         if not phases:
-            raise Error("phased execution needs its phases: there is no automatic choice")
+            raise Error("phased execution requires phases; none are chosen automatically")
         for number, arg in enumerate(phases):
             members = arg if isinstance(arg, (list, tuple)) else [arg]
             phase = arg if isinstance(arg, Phase) else Phase(*members)
@@ -172,7 +172,7 @@ class PhasedExecution(ExecutionStrategy):
         return self._phases[phase]
 
     def useSeparateBackwardPhase(self, use: bool = True):
-        """Kept for scripts; the last phase is followed by its backward pass either way."""
+        """Exists for scripts; the backward pass of the last phase always follows it."""
         return self
 
 
@@ -180,7 +180,7 @@ class ParallelPhasedExecution(PhasedExecution):
     """Phases alternate between two sets of IPUs."""
 
     def sendTensorsOffChipAfterFwd(self, off_chip: bool = True):
-        """Kept for scripts: tensors of phases are in streaming memory."""
+        """Exists for scripts; tensors of phases are in streaming memory."""
         return self
 
 
@@ -188,5 +188,5 @@ class SerialPhasedExecution(PhasedExecution):
     """Phases run on one set of IPUs."""
 
     def setTensorsLiveness(self, liveness):
-        """Kept for scripts: tensors of phases are in streaming memory."""
+        """Exists for scripts; tensors of phases are in streaming memory."""
         return self

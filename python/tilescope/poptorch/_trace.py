@@ -1,4 +1,4 @@
-"""What the forward pass that is exported says about itself: blocks and marks of operations.
+"""Record of an exported forward pass: blocks, and marks of operations.
 
 Operations are marked through :func:`torch.fx.traceback.annotate`'s dictionary, which export keeps
 with every node. That needs torch 2.9.
@@ -24,7 +24,7 @@ class Trace:
         self.missing = {}
 
     def restart(self, *_) -> None:
-        """A forward pass begins."""
+        """Resets the record at the start of a forward pass."""
         self.strategy.restart()
         _replace({})
 
@@ -34,7 +34,7 @@ def exporting(strategy):
     """Runs its body as the export of a model with this strategy."""
     global current
     if not hasattr(traceback, "annotate"):
-        raise Error(f"torch {torch.__version__} cannot keep blocks in exports: torch >= 2.9 can")
+        raise Error(f"torch {torch.__version__} cannot keep blocks in exports: use torch >= 2.9")
     if current is not None:
         raise Error("a model is exported inside the export of another")
     current = Trace(strategy)
@@ -46,7 +46,7 @@ def exporting(strategy):
 
 
 def begin_block(user_id, ipu_id) -> dict:
-    """Puts what follows into a block; returns the marks that held before."""
+    """Begins a block. Returns the marks that were active before."""
     name = user_id if user_id is not None else current.strategy.auto_block()
     before = _marks()
     _replace({**before, **current.strategy.place(name, ipu_id)})
@@ -54,7 +54,7 @@ def begin_block(user_id, ipu_id) -> dict:
 
 
 def end_block(before: dict) -> None:
-    """Goes back to the marks of before."""
+    """Restores the marks that were active before."""
     _replace(before)
 
 
@@ -70,7 +70,7 @@ def marked(**marks):
 
 
 def identity(tensor: torch.Tensor, **marks) -> torch.Tensor:
-    """``tensor`` through an operation that only carries marks, where a model is exported."""
+    """Returns ``tensor``; in an exported model, an operation that only carries marks."""
     if current is None:
         return tensor
     with marked(**marks):
@@ -87,7 +87,7 @@ def _marks() -> dict:
 
 
 def _replace(marks: dict) -> None:
-    # New dictionaries: the nodes made so far keep theirs.
+    # New dictionaries, because existing nodes keep theirs.
     custom = dict(traceback.current_meta.get("custom") or {})
     custom[MARK] = marks
     traceback.current_meta["custom"] = custom

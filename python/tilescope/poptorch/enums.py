@@ -4,7 +4,7 @@ import enum
 
 
 class MeanReductionStrategy(enum.IntEnum):
-    """When gradients are divided where they are averaged."""
+    """Time at which averaged gradients are divided."""
 
     Running = 0
     Post = 1
@@ -12,7 +12,7 @@ class MeanReductionStrategy(enum.IntEnum):
 
 
 class DataLoaderMode(enum.IntEnum):
-    """Where the loader prepares samples."""
+    """Place where the loader prepares samples."""
 
     Sync = 0
     Async = 1
@@ -20,7 +20,7 @@ class DataLoaderMode(enum.IntEnum):
 
 
 class SharingStrategy(enum.IntEnum):
-    """How an asynchronous loader hands its data set to its worker."""
+    """Transfer of the data set of an asynchronous loader to its worker."""
 
     SharedMemory = 0
     FileSystem = 1
@@ -29,7 +29,7 @@ class SharingStrategy(enum.IntEnum):
 
 
 class OutputMode(enum.IntEnum):
-    """Which micro-batches return their results."""
+    """The micro-batches that return their results."""
 
     Final = 0
     EveryN = 1
@@ -43,7 +43,7 @@ AnchorMode = OutputMode
 
 
 class ConnectionType(enum.IntEnum):
-    """When the device is attached to."""
+    """Time at which the device is attached."""
 
     Always = 0
     OnDemand = 1
@@ -51,7 +51,7 @@ class ConnectionType(enum.IntEnum):
 
 
 class HalfFloatCastingBehavior(enum.IntEnum):
-    """How half and single precision meet."""
+    """Casts between half and single precision."""
 
     FloatDowncastToHalf = 0
     HalfUpcastToFloat = 1
@@ -59,7 +59,7 @@ class HalfFloatCastingBehavior(enum.IntEnum):
 
 
 class ReductionType(enum.IntEnum):
-    """How losses and gradients are reduced."""
+    """Reduction of losses and gradients."""
 
     Sum = 0
     Mean = 1
@@ -67,7 +67,7 @@ class ReductionType(enum.IntEnum):
 
 
 class SyncPattern(enum.IntEnum):
-    """Which IPUs a sync stops."""
+    """The IPUs that a sync stops."""
 
     Full = 0
     SinglePipeline = 1
@@ -84,7 +84,7 @@ class MatMulSerializationMode(enum.Enum):
 
 
 class Liveness(enum.IntEnum):
-    """When tensors leave the chip in phased execution."""
+    """Time at which tensors leave the chip in phased execution."""
 
     AlwaysLive = 0
     OffChipAfterFwd = 1
@@ -93,7 +93,7 @@ class Liveness(enum.IntEnum):
 
 
 class OverlapMode(enum.Enum):
-    """Whether a host copy runs beside compute."""
+    """Overlap of host copies with compute."""
 
     NoOverlap = "no_overlap"
     OverlapAccumulationLoop = "overlap_accumulation_loop"
@@ -101,21 +101,21 @@ class OverlapMode(enum.Enum):
 
 
 class AutoStage(enum.IntEnum):
-    """How blocks become stages where none are written."""
+    """Assignment of blocks to stages without explicit stages."""
 
     SameAsIpu = 0
     AutoIncrement = 1
 
 
 class MultiConvPlanType(enum.IntEnum):
-    """Whether several convolutions run side by side."""
+    """Plan of several convolutions: side by side or sequential."""
 
     Parallel = 0
     Serial = 1
 
 
 class CommGroupType(enum.IntEnum):
-    """Which replicas share a tensor."""
+    """The replicas that share a tensor."""
 
     All = 0
     Consecutive = 1
@@ -124,7 +124,7 @@ class CommGroupType(enum.IntEnum):
 
 
 class VariableRetrievalMode(enum.IntEnum):
-    """Which replicas a variable is read from."""
+    """The replicas that a variable is read from."""
 
     OnePerGroup = 0
     AllReplicas = 2

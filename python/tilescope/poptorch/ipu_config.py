@@ -31,7 +31,7 @@ _DEFAULTS = {
     "seed": None,
     "explicit_ir_inference": False,
 }
-# Those that inference can have values of its own of.
+# Options that can have separate values for inference.
 _OF_INFERENCE = (
     "replication_factor",
     "device_iterations",
@@ -39,7 +39,7 @@ _OF_INFERENCE = (
     "ipus_per_replica",
     "matmul_proportion",
 )
-# What optimum does to the model itself: a model that comes from elsewhere does not have it.
+# Changes that optimum makes to the model itself; models from elsewhere do not have them.
 _OF_MODELS = (
     "recompute_checkpoint_every_layer",
     "embedding_serialization_factor",
@@ -61,7 +61,7 @@ _NO_EFFECT = (
 
 
 class IPUConfig:
-    """Options by the names of optimum; what it does not know is refused."""
+    """Options with the names of optimum; unknown names are refused."""
 
     def __init__(self, pod: str = "default", **values) -> None:
         known = {*_DEFAULTS, *_OF_MODELS, *_NO_EFFECT}
@@ -83,7 +83,7 @@ class IPUConfig:
         path = pathlib.Path(place)
         path = path / "ipu_config.json" if path.is_dir() else path
         if not path.is_file():
-            raise Error(f"{path} is no file: get it with huggingface_hub.hf_hub_download")
+            raise Error(f"{path} is not a file: get it with huggingface_hub.hf_hub_download")
         return cls(pod, **json.loads(path.read_text(encoding="utf-8")))
 
     def __getattr__(self, name: str):
@@ -108,7 +108,7 @@ class IPUConfig:
         return self.ipus_per_replica or len(self.layers_per_ipu)
 
     def to_options(self, for_inference: bool = False) -> Options:
-        """Options of PopTorch, as optimum makes them."""
+        """Options of PopTorch, as optimum sets them."""
         options = Options()
         options.replicationFactor(self._value("replication_factor", for_inference))
         options.deviceIterations(self._value("device_iterations", for_inference))
@@ -146,7 +146,7 @@ class IPUConfig:
         return given
 
     def keys(self, for_inference: bool = False) -> dict:
-        """Keys of a spec, for models that say themselves what optimum does to models."""
+        """Keys of a spec, for models that already have the changes optimum makes."""
         options, ipus = self.to_options(for_inference), self.ipus(for_inference)
         left = [name for name in _OF_MODELS if self._values.get(name) not in (None, False, 0, 1, {})]
         if left:
@@ -161,7 +161,7 @@ class IPUConfig:
 
 
 def _of_pod(name: str, value, pod: str):
-    """The value for a system, where there is one for each."""
+    """The value for a system, if a table has one per system."""
     is_table = isinstance(value, dict) and "default" in value
     if not is_table:
         return value

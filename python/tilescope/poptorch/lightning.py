@@ -5,11 +5,11 @@
 >>> trainer = Trainer(ipus=8, plugins=IPUPlugin(device_iterations=32))  # as it was written once
 
 Works with Lightning 2, as ``lightning`` or as ``pytorch_lightning``: ``IPUAccelerator``,
-``IPUStrategy`` and ``IPUPlugin`` stand in the modules of each where Lightning had them. Those of
-this module are for the package that is imported already, else for one that is installed.
-``devices`` are replicas; ``accumulate_grad_batches`` and ``precision`` of the trainer become keys of
-a spec. As on IPUs, ``self.log`` does nothing in the steps, there is one optimiser, and gradients are
-not clipped.
+``IPUStrategy`` and ``IPUPlugin`` stand in the modules of each where Lightning had them. The
+classes of this module are for the package that is already imported, otherwise for an installed
+one. ``devices`` are replicas; ``accumulate_grad_batches`` and ``precision`` of the trainer
+become keys of a spec. As on IPUs, ``self.log`` does nothing in the steps, there is one
+optimiser, and gradients are not clipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ._errors import Error
 
 
 def _lightning():
-    """Lightning's package: the one that was imported, else one that is installed."""
+    """Lightning's package: the imported one, otherwise an installed one."""
     for name in _script.LIGHTNING:
         if name in sys.modules:
             return sys.modules[name]
@@ -39,7 +39,7 @@ def _lightning():
     raise ImportError("tilescope.poptorch.lightning needs Lightning 2: pip install lightning")
 
 
-# Lightning's words for precisions, and those of specs.
+# Names of precisions in Lightning, and in specs.
 _PRECISIONS = {"32-true": "float32", "16-mixed": "mixed", "16-true": "float16"}
 # The step that a model runs, by the stage of the trainer.
 _STEPS = {
@@ -55,14 +55,14 @@ class _Accelerator:
     """``Trainer(accelerator="ipu", devices=8)``: eight replicas of simulated IPUs."""
 
     def setup_device(self, device: torch.device) -> None:
-        """Results come from the CPU."""
+        """Does nothing: results come from the CPU."""
 
     def teardown(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no device is held."""
 
     @staticmethod
     def parse_devices(devices) -> int:
-        """How many replicas are asked for."""
+        """The requested number of replicas."""
         if isinstance(devices, bool) or not str(devices).isdigit() or int(devices) < 1:
             raise Error(f"devices are a number of replicas from 1, not {devices!r}")
         return int(devices)
@@ -74,17 +74,17 @@ class _Accelerator:
 
     @staticmethod
     def auto_device_count() -> int:
-        """One replica where none are asked for."""
+        """One replica by default."""
         return 1
 
     @staticmethod
     def is_available() -> bool:
-        """Simulated IPUs always are."""
+        """True: simulated IPUs are always available."""
         return True
 
     @staticmethod
     def name() -> str:
-        """What ``accelerator=`` calls it."""
+        """The name for ``accelerator=``."""
         return "ipu"
 
 
@@ -96,16 +96,16 @@ class _Precision:
         self.precision = precision
 
     def backward(self, tensor, model, optimizer, *args, **kwargs) -> None:
-        """The call of the model has run it."""
+        """Does nothing: the call of the model has run it."""
 
     def optimizer_step(self, optimizer, model, closure, **kwargs):
-        """The call of the model has run it."""
+        """Does nothing: the call of the model has run it."""
         return self._wrap_closure(model, optimizer, closure)
 
     def clip_gradients(self, optimizer, clip_val=0.0, gradient_clip_algorithm=None) -> None:
-        """Gradients never reach the host."""
+        """Does nothing: gradients never reach the host."""
         if clip_val:
-            raise Error("IPUs clip no gradients: give the optimiser of poptorch max_grad_norm")
+            raise Error("IPUs do not clip gradients: set max_grad_norm of an optimiser of poptorch")
 
 
 class _Step(torch.nn.Module):
@@ -124,13 +124,13 @@ class _Step(torch.nn.Module):
 
 
 def _is_half(module) -> bool:
-    """Whether a module was made ``half()``."""
+    """True if a module was converted with ``half()``."""
     types = {weight.dtype for weight in module.parameters() if weight.is_floating_point()}
     return types == {torch.float16}
 
 
 def _to_half(value):
-    """Samples in half precision, as Lightning gave them to IPUs with ``precision=16``."""
+    """Casts samples to half precision, as Lightning did for IPUs with ``precision=16``."""
     is_real = isinstance(value, torch.Tensor) and value.is_floating_point()
     return value.half() if is_real else value
 
@@ -151,13 +151,13 @@ def _unlogged(module):
 class _Strategy:
     """Trains and runs on simulated IPUs.
 
-    ``training_opts`` and ``inference_opts`` are ``poptorch.Options`` in place of those that the
-    trainer's arguments make. ``autoreport_dir`` is where reports go, below it ``training`` and
-    ``inference``.
+    ``training_opts`` and ``inference_opts`` are ``poptorch.Options`` that replace those from the
+    trainer's arguments. ``autoreport_dir`` is the directory of reports, with ``training`` and
+    ``inference`` below it.
     """
 
     strategy_name = "ipu_strategy"
-    # The package's precision: set by `stand_in`.
+    # The class of the package for precision, set by `stand_in`.
     _precision_type = None
 
     def __init__(
@@ -185,11 +185,12 @@ class _Strategy:
             self.precision_plugin = precision_plugin
         self._profile_dir = str(autoreport_dir or ".") if autoreport or autoreport_dir else None
 
-    # Where it runs.
+    # Devices.
 
     @property
     def precision_plugin(self):
-        """The trainer's precision: the simulation's, since the CPU computes as the model says."""
+        """The trainer's precision, for the simulation; the CPU computes in the types of the
+        model."""
         return self._own_precision
 
     @precision_plugin.setter
@@ -206,10 +207,10 @@ class _Strategy:
         """The mean over micro-batches, where a call returns several."""
         return tensor.mean() if isinstance(tensor, torch.Tensor) and tensor.dim() else tensor
 
-    # What it runs.
+    # Models and steps.
 
     def setup(self, trainer) -> None:
-        """Leaves accumulation to the IPUs, which add up gradients inside a call."""
+        """Leaves accumulation to the IPUs, which accumulate gradients during a call."""
         self._accumulation = trainer.accumulate_grad_batches
         trainer.accumulate_grad_batches = 1
         self._models = {}
@@ -218,7 +219,7 @@ class _Strategy:
             raise Error("IPUs support one optimiser")
 
     def options(self, training: bool) -> Options:
-        """Options of PopTorch for a stage: those that were given, else what the trainer says."""
+        """Options of PopTorch for a stage: the given ones, otherwise those of the trainer."""
         if training not in self._made:
             options = self._options_of_trainer(training)
             given = self._given[training]
@@ -243,7 +244,7 @@ class _Strategy:
         return options
 
     def process_dataloader(self, dataloader):
-        """A loader of torch as one of PopTorch, for the samples of a call."""
+        """Converts a loader of torch to one of PopTorch, for the samples of a call."""
         if isinstance(dataloader, DataLoader) or not isinstance(
             dataloader, torch.utils.data.DataLoader
         ):
@@ -263,7 +264,7 @@ class _Strategy:
             return DataLoader(options, dataloader.dataset, batch_sampler=sampler, **common)
         if not isinstance(dataloader.dataset, torch.utils.data.IterableDataset):
             common["sampler"] = dataloader.sampler
-        # Programs for IPUs have one shape: what does not fill a call is left out.
+        # Programs for IPUs have fixed shapes, so samples that do not fill a call are left out.
         return DataLoader(
             options, dataloader.dataset, batch_size=dataloader.batch_size, drop_last=True, **common
         )
@@ -294,7 +295,7 @@ class _Strategy:
         return self.reduce(results)
 
     def _make(self, step: str):
-        # What is told of it has the name of the user's class.
+        # Messages name the user's class.
         kind = type(type(self.lightning_module).__name__, (_Step,), {})
         model = kind(self.lightning_module, step)
         if step == "training_step":
@@ -310,7 +311,7 @@ class _Strategy:
         return {step: model.report for step, model in self._models.items() if model.isCompiled()}
 
     def teardown(self) -> None:
-        """Gives the trainer its own settings back."""
+        """Restores the settings of the trainer."""
         module = self.lightning_module
         if module is not None and self._accumulation is not None:
             module.trainer.accumulate_grad_batches = self._accumulation
@@ -320,7 +321,7 @@ class _Strategy:
 
 
 def _tell_differences(given: Options, of_trainer: Options) -> None:
-    """Warns of what a trainer was told and options take back."""
+    """Warns about settings of the trainer that options override."""
     for name, taken, said in [
         ("replicas", given.replication_factor, of_trainer.replication_factor),
         (
@@ -330,15 +331,15 @@ def _tell_differences(given: Options, of_trainer: Options) -> None:
         ),
     ]:
         if said not in (1, taken):
-            _log.warning(f"{name}: {taken}, as the options say; the trainer says {said}")
+            _log.warning(f"{name}: {taken} from the options, not from the trainer: {said}")
 
 
 _stand_ins = {}
 
 
 def stand_in(package) -> types.SimpleNamespace:
-    """Puts the IPU classes into the modules of one of Lightning's packages, and lets its ``Trainer``
-    take what it took before version 2; returns the classes."""
+    """Adds the IPU classes to the modules of a Lightning package, and makes its ``Trainer`` accept
+    the arguments of versions before 2. Returns the classes."""
     name = package.__name__
     if name in _stand_ins:
         return _stand_ins[name]
@@ -358,7 +359,7 @@ def stand_in(package) -> types.SimpleNamespace:
 
     accelerators.IPUAccelerator = IPUAccelerator
     strategies.IPUStrategy = IPUStrategy
-    # What Lightning called it before version 1.7.
+    # Its name in Lightning before version 1.7.
     plugins.IPUPlugin = IPUStrategy
     accelerators.AcceleratorRegistry.register(
         "ipu", IPUAccelerator, description="Simulated IPUs", override=True
@@ -380,7 +381,7 @@ def _wrap_trainer(trainer, classes) -> None:
     def __init__(self, *args, ipus=None, **arguments):
         _translate(arguments, ipus, classes)
         begin(self, *args, **arguments)
-        # Another strategy would start processes on this CPU, and simulate nothing.
+        # Another strategy would start processes on this CPU and simulate nothing.
         on_ipus = isinstance(self.accelerator, classes.accelerator)
         if on_ipus != isinstance(self.strategy, classes.strategy):
             raise Error(
@@ -392,8 +393,8 @@ def _wrap_trainer(trainer, classes) -> None:
 
 
 def _translate(arguments: dict, ipus, classes) -> None:
-    """Writes what Lightning called ``ipus=`` and ``plugins=IPUPlugin(...)`` as it is called now, and
-    chooses the strategy of IPUs for them."""
+    """Translates the former arguments ``ipus=`` and ``plugins=IPUPlugin(...)`` to the current ones,
+    and selects the strategy for IPUs."""
     plugins = arguments.get("plugins") or []
     plugins = list(plugins) if isinstance(plugins, (list, tuple)) else [plugins]
     for plugin in plugins:

@@ -9,7 +9,7 @@ from ._errors import Error
 
 
 def isRunningOnIpu() -> bool:
-    """Whether the forward pass is that of a model for IPUs."""
+    """True in the forward pass of a model for IPUs."""
     from ._executor import running
 
     return _trace.current is not None or running()
@@ -64,7 +64,7 @@ def BeginBlock(layer_to_call, user_id=None, ipu_id=None):
     """Begins a block whenever ``layer_to_call``, a module or function, is called."""
     if not isinstance(layer_to_call, torch.nn.Module):
         if not callable(layer_to_call):
-            raise Error(f"a module or function is needed, not {layer_to_call!r}")
+            raise Error(f"expected a module or function, not {layer_to_call!r}")
 
         @functools.wraps(layer_to_call)
         def function(*args, **kwargs):
@@ -79,7 +79,7 @@ def BeginBlock(layer_to_call, user_id=None, ipu_id=None):
 
 
 def removeBlocks(module: torch.nn.Module) -> None:
-    """Takes all :func:`BeginBlock` out of a module and those in it."""
+    """Removes all :func:`BeginBlock` from a module and its submodules."""
     for part in module.modules():
         for name, hook in list(part._forward_pre_hooks.items()):
             if isinstance(hook, _BlockHook):
@@ -87,7 +87,7 @@ def removeBlocks(module: torch.nn.Module) -> None:
 
 
 def BlockFunction(user_id=None, ipu_id=None):
-    """A decorator: the function's operations are a block."""
+    """A decorator that makes the operations of a function a block."""
 
     def decorator(function):
         @functools.wraps(function)
@@ -124,7 +124,7 @@ def recomputationCheckpoint(*tensors):
 
 
 def serializedMatMul(lhs, rhs, mode, factor: int = 0, keep_precision: bool = False):
-    """A product computed in ``factor`` parts along one dimension."""
+    """A product that is computed in ``factor`` parts along one dimension."""
     if not isinstance(mode, enums.MatMulSerializationMode):
         raise Error(f"a mode is a poptorch.MatMulSerializationMode, not {mode!r}")
     if _trace.current is None:
@@ -134,9 +134,9 @@ def serializedMatMul(lhs, rhs, mode, factor: int = 0, keep_precision: bool = Fal
 
 
 def set_available_memory(tensor: torch.Tensor, available_memory_proportion: float):
-    """Share of a tile that temporaries of the operation behind ``tensor`` may fill."""
+    """Share of a tile that temporaries of the operation that computes ``tensor`` may fill."""
     if not isinstance(tensor, torch.Tensor):
-        raise Error(f"a tensor is needed, not {type(tensor).__name__}")
+        raise Error(f"expected a tensor, not {type(tensor).__name__}")
     if not 0 <= available_memory_proportion <= 1:
         raise Error(f"a proportion is from 0 to 1, not {available_memory_proportion}")
     return _trace.identity(tensor, available_memory=float(available_memory_proportion))
@@ -173,7 +173,7 @@ def ipu_print_tensor(tensor, title: str = "", *_, **__):
 
 
 def for_loop(count: int, body, inputs: list) -> list:
-    """Runs ``body`` on its own results ``count`` times; exported as that many copies of it."""
+    """Runs ``body`` on its own results ``count`` times; exported as ``count`` copies."""
     if not isinstance(inputs, list):
         raise ValueError("poptorch.for_loop expects a list of tensors")
     values = [tensor.clone() for tensor in inputs]
@@ -184,7 +184,7 @@ def for_loop(count: int, body, inputs: list) -> list:
 
 
 def cond(condition, then_body, then_inps: list, else_body, else_inps: list) -> list:
-    """Runs one of two bodies; a program for IPUs has both, and they are exported both."""
+    """Runs one of two bodies; both are exported, because a program for IPUs has both."""
     if _trace.current is None:
         out = then_body(*then_inps) if bool(condition) else else_body(*else_inps)
         return list(out) if isinstance(out, (list, tuple)) else [out]
@@ -207,10 +207,10 @@ def dynamic_update(input, src, dim: int, start, size: int):
 
 
 def custom_op(inputs, name: str, domain: str, domain_version: int, example_outputs, attributes=None):
-    """An operator of the user's own: priced as a pass over its operands, since nothing is known
-    of its code; on the CPU its results are ``example_outputs``."""
+    """A custom operator. Its cost is estimated as a pass over its operands, because its code is
+    unknown; on the CPU its results are ``example_outputs``."""
     if _trace.current is not None:
-        _trace.current.missing.setdefault(f"custom_op {domain}.{name} (priced as unknown)")
+        _trace.current.missing.setdefault(f"custom_op {domain}.{name} (cost unknown)")
         return list(
             torch.onnx.ops.symbolic_multi_out(
                 f"{domain}::{name}",
@@ -238,7 +238,7 @@ class CPU:
 
 
 class MultiConv:
-    """Convolutions that could run side by side; here they run one after the other."""
+    """Convolutions that could run side by side; the simulator runs them sequentially."""
 
     def __getattr__(self, name: str):
         if name.startswith("__"):
@@ -273,12 +273,12 @@ class TorchOperations:
 
     @staticmethod
     def push_name_scope(name: str) -> None:
-        """Begins a name of operations; modules name them in exports."""
+        """Begins a name scope of operations; in exports, modules name operations."""
         _log.debug(f"name scope {name}")
 
     @staticmethod
     def pop_name_scope() -> None:
-        """Ends a name of operations."""
+        """Ends a name scope of operations."""
 
     @staticmethod
     def internal_cast(tensor: torch.Tensor, dtype: str) -> torch.Tensor:

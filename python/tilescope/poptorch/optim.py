@@ -9,13 +9,13 @@ import torch
 
 
 class VariableAttributes:
-    """Which arguments may change after compilation; on the CPU all may."""
+    """The arguments that may change after compilation; on the CPU all may."""
 
     def __init__(self) -> None:
         self._constant = set()
 
     def isConstant(self, attr: str) -> bool:
-        """Whether an argument was marked as constant."""
+        """True if an argument was marked as constant."""
         return attr in self._constant
 
     def markAsConstant(self, attr: str) -> None:
@@ -23,12 +23,12 @@ class VariableAttributes:
         self._constant.add(attr)
 
     def markAsVariable(self, attr: str) -> None:
-        """Marks an argument as one that may change."""
+        """Marks an argument as variable."""
         self._constant.discard(attr)
 
 
 class Optimizer:
-    """What PopTorch's optimisers share."""
+    """Common part of PopTorch's optimisers."""
 
     loss_scaling = 1.0
     max_grad_norm = math.inf
@@ -40,7 +40,7 @@ class Optimizer:
 
 
 def _given(**arguments) -> dict:
-    """The arguments that were given; torch's own defaults stand for the others."""
+    """The given arguments; torch's defaults apply to the others."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
@@ -232,7 +232,7 @@ class LAMB(Optimizer, torch.optim.Optimizer):
 
 
 def kind_of(optimizer) -> str | None:
-    """The ``model.optimizer`` of a spec that stands for an optimiser; none where none does."""
+    """The ``model.optimizer`` of a spec for an optimiser; None if none corresponds."""
     if isinstance(optimizer, LAMB):
         return "lamb"
     if isinstance(optimizer, torch.optim.AdamW):

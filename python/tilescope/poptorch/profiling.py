@@ -1,5 +1,5 @@
-"""PopTorch's ``profiling.Channel``: measurements of the host that scripts add. They go nowhere
-here, since a report is of the IPUs."""
+"""PopTorch's ``profiling.Channel``: measurements of the host that scripts add. They are ignored,
+because a report describes the IPUs."""
 
 import contextlib
 

@@ -41,8 +41,8 @@ pub(super) fn chosen(spec: &Spec, names: &[&str]) -> Result<Vec<FitConstant>, Cl
         if !known.iter().any(|of| of == name) {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let hint = match nearest(name, &known) {
-                Some(near) => format!(" that can be fitted; did you mean {near}?"),
-                None => format!(" that can be fitted; known: {}", known.join(", ")),
+                Some(near) => format!("; did you mean {near}?"),
+                None => format!("; constants to fit: {}", known.join(", ")),
             };
             return Err(UsageError::unknown("constant", name, hint).into());
         }

@@ -103,8 +103,8 @@ impl Listing<'_> {
             )?,
             None => writeln!(
                 output,
-                "\nNothing was written: no constant improves predictions of operations left out \
-                 of the fit."
+                "\nNo file was written: no constant improves the predictions of held-out \
+                 operations."
             )?,
         }
         Ok(())
@@ -201,12 +201,12 @@ impl Listing<'_> {
         match fitted.first.held_out {
             Some(held_out) => writeln!(
                 output,
-                "Held out: {} of the operations that each of {} fits left out, {} before",
+                "Held out: {} of operations that {} fits left out in turn, {} before",
                 percent(held_out.after),
                 held_out.folds,
                 percent(held_out.before)
             )?,
-            None => writeln!(output, "Held out: unknown, there are too few operations")?,
+            None => writeln!(output, "Held out: unknown, too few operations")?,
         }
         Ok(())
     }
@@ -304,10 +304,9 @@ impl Listing<'_> {
         let format_cycles = |basis: PredictionBasis| cycles(prediction.cycles_by(basis));
         writeln!(
             output,
-            "\nOf the predicted cycles {} are measured ones scaled by the simulation, {} are as \
-             measured because the simulation does not have them, and {} are simulated because only the \
-             change brings them. Cycles are those of all steps on all IPUs: how they overlap is not \
-             predicted.",
+            "\nOf the predicted cycles, {} are measured and scaled by the simulation, {} are \
+             measured and not in the simulation, and {} are simulated because only the change adds \
+             them. Cycles are those of all steps on all IPUs; their overlap is not predicted.",
             format_cycles(PredictionBasis::Scaled),
             format_cycles(PredictionBasis::AsMeasured),
             format_cycles(PredictionBasis::Simulated)
@@ -322,11 +321,11 @@ fn state_sentence(start: &FitConstant, state: &ConstantState) -> Option<String> 
     let value = number(start.value);
     match state {
         ConstantState::Fitted { instead_of, .. } if !instead_of.is_empty() => Some(format!(
-            "{title}: only together with {}, which stays as it is",
+            "{title}: identifiable only together with {}, which stays unchanged",
             instead_of.join(", ")
         )),
         ConstantState::Fitted { at_bound: true, .. } => {
-            Some(format!("{title}: the fit stops at its bound, something else may be wrong"))
+            Some(format!("{title}: the fit stops at its bound; another cause is likely"))
         }
         ConstantState::Fitted { .. } => None,
         ConstantState::WithoutEffect => Some(format!(

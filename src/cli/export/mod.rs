@@ -51,7 +51,8 @@ fn arguments(command: clap::Command) -> clap::Command {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
     command
-        .about("Write a view of a report as a picture, exactly as the window draws it, a table of it as CSV, Parquet or Arrow, or its trace for Perfetto or Chrome")
+        .about("Export a view as a picture, a table as CSV, Parquet or Arrow, or the trace for \
+                Perfetto or Chrome")
         .arg(
             Arg::new("report")
                 .value_name("REPORT")
@@ -60,12 +61,13 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("Report: a directory that contains profile.pop, or a .pop file"),
         )
         .arg(list("list-views", "List the views"))
-        .arg(list("list-tables", "List the tables: those of views, and those of Parquet and Arrow files alone"))
+        .arg(list("list-tables", "List the tables of views, and the tables that only Parquet and \
+                                  Arrow files have"))
         .arg(
             Arg::new("view")
                 .long("view")
                 .value_name("NAME")
-                .help("View to write; what pictures and CSV files are of"),
+                .help("View to export; required for pictures and CSV files"),
         )
         .arg(
             Arg::new("format")
@@ -75,7 +77,9 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .default_value("png")
                 .help("File format"),
         )
-        .arg(Arg::new("table").long("table").value_name("NAME").help("Table to write [default: the first of the view; without a view, steps]"))
+        .arg(Arg::new("table").long("table").value_name("NAME").help("Table to export [default: the \
+                                                                      first of the view; without a \
+                                                                      view, steps]"))
         .arg(
             Arg::new("group-by")
                 .long("group-by")
@@ -118,7 +122,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("PERCENT")
                 .value_parser(clap::value_parser!(u16).range(50..=300))
                 .default_value("100")
-                .help("Scale of text and everything else in the picture"),
+                .help("Scale of text and all other elements of the picture"),
         )
         .arg(selection::range_argument())
         .arg(selection::ipus_argument())

@@ -36,8 +36,8 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
         _ => ArrowFileFormat::Parquet,
     };
     if file.extension().is_some_and(|ending| ending == "gz") {
-        let problem = "a file of tables is compressed inside; choose a name that ends in .parquet or \
-                       .arrow";
+        let problem = "Parquet and Arrow files are already compressed; choose a name that ends in \
+                       .parquet or .arrow";
         return Err(UsageError::FileProblem { file: file.to_owned(), problem }.into());
     }
     let report = Arc::new(open_report(matches)?);
@@ -54,7 +54,7 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let all = table.rows();
     let mut output = ExportedFile::create(file)?.within(&report, all);
     if all == 0 {
-        let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
+        let _ = writeln!(stderr(), "note: the table {name:?} has no matching rows in this report");
     }
     let schema = table.schema();
     let batches = table.batches();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The longest text in an answer. Names come from untrusted files.
 const MAX_TEXT: usize = 8_000;
 
-const TOO_LONG: &str = "the answer is too long even without its lists: ask for less of it";
+const TOO_LONG: &str = "the answer is too long even without its lists: request a smaller part";
 
 /// Shortest length that texts are cut to.
 const MIN_TEXT: usize = 60;
@@ -32,16 +32,16 @@ fn left_off(entries: usize) -> Value {
     json!({ "left_off": entries })
 }
 
-/// The same value, with shorter lists and texts where it would be too long. The last entry of a list
-/// that was cut says how many are left off; no figure is changed.
+/// Shortens the lists and texts of a value that is too long. The last entry of a shortened list is
+/// the number of missing entries; figures do not change.
 ///
 /// # Errors
-/// It is too long even without its lists.
+/// A value that is too long even without its lists.
 pub(super) fn bounded(value: Value) -> Result<Value, CliError> {
     Ok(bounded_to(value, MAX_ANSWER).ok_or(UsageError::Request(TOO_LONG))?)
 }
 
-/// The same value, with this many entries of each list.
+/// The same value, with the given number of entries of each list.
 pub(super) fn limited(mut value: Value, entries: usize) -> Value {
     cut(&mut value, entries, usize::MAX);
     value

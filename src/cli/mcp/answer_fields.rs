@@ -1,5 +1,5 @@
-//! The fields of the answers of tools, declared once beside their arguments, for the schema that
-//! clients read.
+//! The fields of answers of tools, declared beside their arguments, for the schema that clients
+//! read.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ pub(super) enum AnswerKind {
     Text,
     Texts,
     Number,
-    /// Null where one is not known.
+    /// Null if unknown.
     Numbers,
     Whole,
     Flag,
@@ -17,11 +17,11 @@ pub(super) enum AnswerKind {
     Any,
     /// An object whose fields are not declared, such as the figures of a report.
     Object,
-    /// An object with these fields, all of them there.
+    /// An object with all of these fields.
     Fields(&'static [AnswerField]),
-    /// Objects with these fields, as far as they have them. The last may say how many are left off.
+    /// Objects with some of these fields. The last may be the number of missing objects.
     Rows(&'static [AnswerField]),
-    /// Rows that are lists of cells, or objects. The last may say how many are left off.
+    /// Rows that are lists of cells, or objects. The last may be the number of missing rows.
     Cells,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum AnswerKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Presence {
     Always,
-    /// There, and null where it is not known.
+    /// Always present, and null if unknown.
     OrNull,
     Sometimes,
 }
@@ -45,27 +45,32 @@ pub(super) struct AnswerField {
 
 /// Further fields of answers about reports.
 const OF_REPORTS: [AnswerField; 3] = [
-    AnswerField::sometimes("link", AnswerKind::Text, "What opens the place: tilescope LINK"),
+    AnswerField::sometimes("link", AnswerKind::Text, "Link to the place: tilescope LINK opens it"),
     AnswerField::sometimes(
         "note",
         AnswerKind::Text,
-        "That the report was simulated for the answer",
+        "A note if the report was simulated for this answer",
     ),
-    AnswerField::sometimes("warnings", AnswerKind::Texts, "What is missing or odd in the report"),
+    AnswerField::sometimes(
+        "warnings",
+        AnswerKind::Texts,
+        "Warnings about missing or inconsistent \
+                                                           parts of the report",
+    ),
 ];
 
 impl AnswerField {
-    /// One that is always there.
+    /// A field that is always present.
     pub(super) const fn always(name: &'static str, kind: AnswerKind, about: &'static str) -> Self {
         Self { name, kind, presence: Presence::Always, about }
     }
 
-    /// One that is null where it is not known.
+    /// A field that is null if unknown.
     pub(super) const fn or_null(name: &'static str, kind: AnswerKind, about: &'static str) -> Self {
         Self { name, kind, presence: Presence::OrNull, about }
     }
 
-    /// One that only some answers have.
+    /// A field that only some answers have.
     pub(super) const fn sometimes(
         name: &'static str,
         kind: AnswerKind,

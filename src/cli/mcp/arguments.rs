@@ -9,7 +9,7 @@ use tilescope_analysis::insights::SpecChanges;
 /// The default number of entries of a list.
 const DEFAULT_LIMIT: usize = 20;
 
-/// The most entries of a list; answers are bounded in addition.
+/// The maximum number of entries of a list; the size of answers is limited too.
 const MAX_LIMIT: usize = 1_000;
 
 /// The type of an argument.
@@ -22,7 +22,7 @@ pub(super) enum ArgumentKind {
     Changes,
     /// The number of entries of a list.
     Limit,
-    /// A whole number up to a largest.
+    /// A whole number in a range.
     Whole {
         least: u64,
         most: u64,
@@ -139,14 +139,14 @@ impl<'a> CheckedArguments<'a> {
             Value::Null => None,
             Value::Object(fields) => Some(fields),
             _ => {
-                let problem = "arguments are an object of names and values";
+                let problem = "arguments must be an object of names and values";
                 return Err(UsageError::Request(problem).into());
             }
         };
         for (name, value) in fields.into_iter().flatten() {
             let Some(argument) = declared.iter().find(|argument| argument.name == name) else {
                 let known: Vec<&str> = declared.iter().map(|argument| argument.name).collect();
-                let hint = format!("; there are: {}", known.join(", "));
+                let hint = format!("; known: {}", known.join(", "));
                 return Err(UsageError::unknown("argument", name, hint).into());
             };
             if !argument.kind.accepts(value) {
@@ -173,7 +173,7 @@ impl<'a> CheckedArguments<'a> {
         self.value(name).and_then(Value::as_str)
     }
 
-    /// A text that was checked to be present.
+    /// A required text, whose presence was checked.
     pub(super) fn required_text(&self, name: &str) -> &'a str {
         self.text(name).unwrap_or_default()
     }
@@ -195,7 +195,7 @@ impl<'a> CheckedArguments<'a> {
         fields.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// A whole number, or the one that its declaration names.
+    /// A whole number, or its declared default.
     pub(super) fn whole(&self, argument: &ToolArgument) -> u64 {
         let default = match argument.kind {
             ArgumentKind::Whole { default, .. } => default,
@@ -204,7 +204,7 @@ impl<'a> CheckedArguments<'a> {
         self.value(argument.name).and_then(Value::as_u64).unwrap_or(default)
     }
 
-    /// How many entries of a list are wanted.
+    /// The requested number of entries of a list.
     pub(super) fn limit(&self) -> usize {
         let limit = self.value("limit").and_then(Value::as_u64);
         limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT)
@@ -240,7 +240,7 @@ mod tests {
             (json!({ "report": "a", "limit": 0 }), "limit expects a whole number from 1 to 1000"),
             (json!({ "report": "a", "limit": 2.5 }), "not 2.5"),
             (json!({ "report": "a", "per": "day" }), "per expects one of run, sample"),
-            (json!({ "report": "a", "repot": 1 }), "no argument \"repot\"; there are: report,"),
+            (json!({ "report": "a", "repot": 1 }), "unknown argument \"repot\"; known: report,"),
         ];
         for (sent, expected) in cases {
             let problem = CheckedArguments::of(&DECLARED, &sent).expect_err("refused").to_string();

@@ -1,5 +1,5 @@
 //! Messages of the Model Context Protocol (modelcontextprotocol.io/specification): JSON-RPC 2.0
-//! (jsonrpc.org/specification), as far as a server of tools needs it.
+//! (jsonrpc.org/specification), limited to the parts that a server of tools needs.
 //!
 //! Up to 2025-11-25 a client begins with `initialize`; since 2026-07-28 each request names its
 //! version, and `server/discover` describes the server. Replies do not depend on earlier messages,
@@ -38,13 +38,13 @@ const INTERNAL_ERROR: i32 = -32_603;
 const UNSUPPORTED_VERSION: i32 = -32_022;
 
 const INSTRUCTIONS: &str = "\
-Reports of programs for Graphcore IPUs. A report is a directory that holds a profile.pop, or such a \
-file; a spec is a TOML file or the name of a bundled one, and is simulated. Begin with facts, then \
-facts of execution-trace (what the run waits for) and insights (what would help, with a bound on the \
-gain); table has the rows of everything else. A gain is a bound unless it was measured: prove it \
-(insights with prove) or try it (try_change) before you recommend it. Cycles are of the clock of an \
-IPU; figures are of one replica. Lists are cut to limit, and say what they leave off. A link opens the \
-place it stands at: tilescope LINK.";
+Reads reports of programs for Graphcore IPUs. A report is a directory that contains profile.pop, \
+or a .pop file. A spec is a TOML file or the name of a bundled spec; it is simulated first. \
+Begin with facts, then facts of execution-trace (what the run waits for) and insights (possible \
+improvements, each with an upper bound of its gain); table has all other rows. A gain is an \
+upper bound unless it was measured: prove it (insights with prove) or test it (try_change) \
+before you recommend it. Cycles are cycles of the IPU clock; figures are per replica. Lists have \
+at most `limit` entries, and give the number of the others. tilescope LINK opens a link.";
 
 /// An error in the form of JSON-RPC.
 struct RpcError {
@@ -73,13 +73,13 @@ pub(super) fn too_long(most: u64) -> Value {
     RpcError::new(INVALID_REQUEST, problem).reply(&Value::Null)
 }
 
-/// The message in a line.
+/// Parses the message in a line.
 ///
 /// # Errors
-/// The reply to what is none.
+/// The reply to an invalid message.
 pub(super) fn read(line: &[u8]) -> Result<Value, Value> {
     serde_json::from_slice(line).map_err(|error| {
-        let problem = format!("a message is one line of JSON: {error}");
+        let problem = format!("a message must be one line of JSON: {error}");
         RpcError::new(PARSE_ERROR, problem).reply(&Value::Null)
     })
 }
@@ -102,10 +102,10 @@ pub(super) fn reply(message: &Value, session: &McpSession) -> Option<Value> {
     }
 }
 
-/// The reply to a message whose answer cannot be given, through no fault of the client.
+/// The reply to a message that fails because of an internal error.
 pub(super) fn broken(message: &Value) -> Value {
     let id = message.get("id").unwrap_or(&Value::Null);
-    RpcError::new(INTERNAL_ERROR, "this question cannot be answered: tilescope has a bug").reply(id)
+    RpcError::new(INTERNAL_ERROR, "internal error: this is a bug in tilescope").reply(id)
 }
 
 fn reply_to(message: &Value, session: &McpSession) -> Option<Value> {
@@ -113,7 +113,7 @@ fn reply_to(message: &Value, session: &McpSession) -> Option<Value> {
     let is_answer = message.get("result").or(message.get("error")).is_some();
     let Some(method) = message["method"].as_str() else {
         // The server sends no requests, so an answer from the client is an error.
-        let problem = "a message is an object with a method";
+        let problem = "a message must be an object with a method";
         return (!is_answer)
             .then(|| RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null)));
     };
@@ -144,8 +144,8 @@ fn result(method: &str, parameters: &Value, session: &McpSession) -> Result<Valu
         other => Err(RpcError::new(
             METHOD_NOT_FOUND,
             format!(
-                "there is no method {other:?}; there are: initialize, server/discover, ping, \
-                 tools/list, tools/call"
+                "unknown method {other:?}; known: initialize, server/discover, ping, tools/list, \
+                 tools/call"
             ),
         )),
     }
@@ -158,7 +158,7 @@ fn check_version(parameters: &Value) -> Result<(), RpcError> {
         return Ok(());
     }
     let supported: Vec<&str> = versions().collect();
-    let problem = format!("version {version} is not spoken; there are: {}", supported.join(", "));
+    let problem = format!("version {version} is not supported; known: {}", supported.join(", "));
     let data = json!({ "supported": supported, "requested": version });
     Err(RpcError { data: Some(data), ..RpcError::new(UNSUPPORTED_VERSION, problem) })
 }
@@ -198,12 +198,12 @@ fn discovery() -> Value {
     }))
 }
 
-/// Runs a tool. What it cannot answer is a result too, so that the agent reads why.
+/// Runs a tool. Its errors are results too, so that the agent reads the reason.
 fn call(parameters: &Value, session: &McpSession) -> Result<Value, RpcError> {
     let name = parameters["name"].as_str().unwrap_or_default();
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-        let problem = format!("there is no tool {name:?}; there are: {}", known.join(", "));
+        let problem = format!("unknown tool {name:?}; known: {}", known.join(", "));
         return Err(RpcError::new(INVALID_PARAMS, problem));
     };
     let answer = CheckedArguments::of(tool.arguments, &parameters["arguments"])

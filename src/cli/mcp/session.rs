@@ -1,5 +1,5 @@
-//! The state of an agent's session: reports that it names, and specs that are simulated for it, in
-//! child processes and into a directory that is deleted with the session.
+//! The state of an agent's session: its reports, and its specs, which are simulated in child
+//! processes into a directory that is deleted with the session.
 
 use crate::cli::command::CliError;
 use crate::cli::error::{JobError, UsageError};
@@ -18,30 +18,30 @@ use tilescope_report::remote::is_remote;
 use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_sim::specification::{Spec, SpecSource};
 
-/// Number of simulated specs that are kept for later questions.
+/// Number of simulated specs that are kept for later requests.
 const MAX_SIMULATED: usize = 4;
 
-/// Everything that outlives a question. Several questions are answered at the same time.
+/// Data that outlives a request. Several requests are answered at the same time.
 #[derive(Default)]
 pub(super) struct McpSession {
     /// The directory that contains all accessible files; without one, any file is accessible.
     root: Option<PathBuf>,
-    /// Nothing is simulated while this is locked.
+    /// Its lock is not held during simulations.
     kept: Mutex<KeptReports>,
 }
 
 /// Reports of specs that were simulated before.
 #[derive(Default)]
 struct KeptReports {
-    /// Made when it is first needed.
+    /// Created when it is first needed.
     directory: Option<TemporaryDirectory>,
-    /// The last ones at the end.
+    /// The most recent ones are at the end.
     simulated: Vec<Arc<SimulatedSpec>>,
-    /// Specs that were simulated, for names of directories.
+    /// Number of simulated specs, for names of directories.
     count: usize,
 }
 
-/// A spec and the report that it gives.
+/// A spec and its report.
 struct SimulatedSpec {
     text: String,
     directory: PathBuf,
@@ -50,17 +50,18 @@ struct SimulatedSpec {
     is_there: Mutex<bool>,
 }
 
-/// The report for a question.
+/// The report for a request.
 pub(super) struct OpenedReport {
     pub report: Report,
     /// Its name in the agent's request.
     name: String,
-    /// Where it was simulated for this session only; held so that it stays as long as it is open.
+    /// The directory of a report simulated for this session only, kept as long as the report is
+    /// open.
     simulated: Option<Arc<SimulatedSpec>>,
 }
 
 impl McpSession {
-    /// A session that only reads inside a directory.
+    /// Creates a session that reads only inside a directory.
     ///
     /// # Errors
     /// The directory does not exist.
@@ -71,13 +72,13 @@ impl McpSession {
         Ok(Self { root: Some(whole), kept: Mutex::default() })
     }
 
-    /// Refuses reports of other machines, and files outside of the root. Whatever an agent asks for,
-    /// no other program is started.
+    /// Refuses reports of other machines, and files outside the root. No request of an agent starts
+    /// another program.
     pub(super) fn check_name(&self, name: &str) -> Result<(), CliError> {
         let path = Path::new(name);
         if is_remote(path) {
-            let is = "is on another machine, and mcp does not start ssh; let the agent start tilescope \
-                      mcp there, as in `ssh HOST tilescope mcp`";
+            let is = "is on another machine, and mcp does not start ssh; start tilescope mcp \
+                      there, for example with `ssh HOST tilescope mcp`";
             return Err(UsageError::WrongFile { file: name.into(), is }.into());
         }
         // A bundled spec has a name and no path.
@@ -85,7 +86,7 @@ impl McpSession {
         if is_path { self.check_path(path) } else { Ok(()) }
     }
 
-    /// Refuses models outside of the root.
+    /// Refuses models outside the root.
     fn check_model(&self, spec: &Spec) -> Result<(), CliError> {
         let text: Option<toml::Table> = toml::from_str(&spec.text).ok();
         let file = text.as_ref().and_then(|text| text.get("model")?.get("onnx")?.as_str());
@@ -98,14 +99,14 @@ impl McpSession {
         if path.canonicalize().is_ok_and(|whole| whole.starts_with(root)) {
             return Ok(());
         }
-        let is = "is not in the directory that --root names";
+        let is = "is outside the directory of --root";
         Err(UsageError::WrongFile { file: path.to_owned(), is }.into())
     }
 
-    /// Opens a report. Or simulates a spec, or the spec of a report, with `changes`.
+    /// Opens a report, or simulates a spec, or the spec of a report with `changes`.
     ///
     /// # Errors
-    /// Reports that cannot be read, specs that are refused, simulations that do not end well.
+    /// Reports that cannot be read, specs that are refused, simulations that fail.
     pub(super) fn open(&self, name: &str, changes: &SpecChanges) -> Result<OpenedReport, CliError> {
         self.check_name(name)?;
         if is_report(Path::new(name)) && changes.is_empty() {
@@ -156,7 +157,7 @@ impl McpSession {
         Ok(SpecFile { copy, _directory: directory })
     }
 
-    /// The report of a spec, simulated now unless that was done before.
+    /// The report of a spec, which is simulated unless it already was.
     fn simulated(&self, name: &str, spec: &Spec) -> Result<Arc<SimulatedSpec>, CliError> {
         let kept = self.place_of(spec)?;
         let mut is_there = locked(&kept.is_there);
@@ -171,7 +172,7 @@ impl McpSession {
         Ok(kept)
     }
 
-    /// The entry of a spec among those that are kept: a new one unless it has one.
+    /// The entry of a spec, which is created if it does not exist.
     fn place_of(&self, spec: &Spec) -> Result<Arc<SimulatedSpec>, CliError> {
         let mut kept = locked(&self.kept);
         if let Some(at) = kept.simulated.iter().position(|known| known.text == spec.text) {
@@ -180,10 +181,10 @@ impl McpSession {
             return Ok(known);
         }
         while kept.simulated.len() >= MAX_SIMULATED {
-            // Those that others are asking about stay.
+            // Entries that other requests use stay.
             let unused = kept.simulated.iter().position(|known| Arc::strong_count(known) == 1);
             let Some(unused) = unused else { break };
-            // What cannot be removed now is removed with the session.
+            // Files that cannot be removed now are removed with the session.
             let _ = std::fs::remove_dir_all(&kept.simulated.remove(unused).directory);
         }
         kept.count += 1;
@@ -201,7 +202,7 @@ impl McpSession {
     }
 }
 
-/// A spec in a file that is gone with it.
+/// A spec in a temporary file, which is deleted when this is dropped.
 pub(super) struct SpecFile {
     copy: SpecCopy,
     _directory: TemporaryDirectory,
@@ -214,11 +215,11 @@ impl SpecFile {
     }
 }
 
-/// Runs a command of this program that prints JSON, in which specs have their own names. The JSON is
-/// the answer also where the command says that it did not find what it was asked for.
+/// Runs a command of this program that prints JSON, with the original names of specs. If the
+/// command fails but prints JSON, that is the answer.
 ///
 /// # Errors
-/// The reason that the command gives.
+/// The error of the command.
 pub(super) fn command_json(words: &[String], specs: &[SpecFile]) -> Result<Value, CliError> {
     let end = run_command(words)?;
     let parsed: Result<Value, _> = serde_json::from_slice(&end.stdout);
@@ -231,12 +232,12 @@ pub(super) fn command_json(words: &[String], specs: &[SpecFile]) -> Result<Value
     }
 }
 
-/// A text with specs as they were named in place of the files that a command read.
+/// Replaces the temporary files of specs in a text by the names of the specs.
 fn named(text: String, specs: &[SpecFile]) -> String {
     specs.iter().fold(text, |text, spec| spec.copy.named(&text))
 }
 
-/// The same of all texts of a value.
+/// The same for all texts of a value.
 fn renamed(value: Value, specs: &[SpecFile]) -> Value {
     match value {
         Value::String(text) => named(text, specs).into(),
@@ -281,7 +282,7 @@ impl OpenedReport {
         value
     }
 
-    /// An answer, with what it is about.
+    /// An answer, with the name of its report.
     ///
     /// # Errors
     /// The file was written to in the meantime.

@@ -1,5 +1,5 @@
-//! The tools that an agent has, a file and a line in [`TOOLS`] each: those that show what reports
-//! say, and those that run something.
+//! The tools for agents: each has a file and a line in [`TOOLS`]. Some read reports, others run
+//! simulations.
 
 mod bisect;
 mod compare;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 /// A tool.
 pub(super) struct McpTool {
     pub name: &'static str,
-    /// Its description, by which the agent chooses.
+    /// Its description; the agent chooses tools by it.
     pub about: &'static str,
     pub arguments: &'static [ToolArgument],
     /// The fields of the answer.
@@ -33,9 +33,9 @@ pub(super) struct McpTool {
 
 /// The answer of a tool.
 pub(super) struct ToolAnswer {
-    /// Everything, as the schema of the tool says.
+    /// The data, in the form of the tool's schema.
     pub value: Value,
-    /// A picture beside it.
+    /// A picture in addition to the data.
     pub picture: Option<ToolPicture>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct ToolPicture {
 }
 
 impl ToolPicture {
-    /// As the protocol sends it.
+    /// The picture in the form of the protocol.
     pub(super) fn content(&self) -> Value {
         let data = STANDARD.encode(&self.png);
         json!({ "type": "image", "data": data, "mimeType": "image/png" })
@@ -77,42 +77,42 @@ pub(super) static TOOLS: &[McpTool] = &[
 const REPORT: ToolArgument = ToolArgument::required(
     "report",
     ArgumentKind::Text,
-    "A report (a directory with a profile.pop, a .pop file, or a profile of another tool), or a spec \
-     (a TOML or ONNX file, or the name of a bundled spec), which is simulated",
+    "A report (a directory that contains profile.pop, a .pop file, or a profile of another tool), \
+     or a spec (a TOML or ONNX file, or the name of a bundled spec), which is simulated",
 );
 
 /// Changes of a spec before it is simulated.
 const CHANGES: ToolArgument = ToolArgument::optional(
     "changes",
     ArgumentKind::Changes,
-    "Keys of the spec to set first, as in {\"options.num_io_tiles\": 32}: the spec, or that of the \
-     report, is simulated with them",
+    "Keys of the spec to change before it is simulated, for example {\"options.num_io_tiles\": \
+     32}; of a report, its spec is simulated",
 );
 
 /// The number of listed entries.
 const LIMIT: ToolArgument = ToolArgument::optional(
     "limit",
     ArgumentKind::Limit,
-    "Maximum entries of each list; the rest is counted",
+    "Maximum number of entries of each list; the others are counted",
 );
 
-/// The unit of work that cycles are given per.
+/// The unit of work for cycles.
 const PER: ToolArgument = ToolArgument::optional(
     "per",
     ArgumentKind::Word(&["sample", "update", "run"]),
     "Unit of work for cycles and executions; sample by default",
 );
 
-/// How many specs a search simulates.
+/// The number of specs that a search simulates.
 const BUDGET: ToolArgument = ToolArgument::optional(
     "budget",
     ArgumentKind::Whole { least: 2, most: 500, default: 30 },
-    "Simulations to search for",
+    "Number of simulations",
 );
 
 /// The field of answers about one report.
 const OF_REPORT: AnswerField =
-    AnswerField::always("report", AnswerKind::Text, "The report or spec as it was named");
+    AnswerField::always("report", AnswerKind::Text, "The name of the report or spec, as given");
 
 impl McpTool {
     /// Its description for clients.

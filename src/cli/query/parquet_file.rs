@@ -22,10 +22,10 @@ pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
     };
     let is_stream = fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir());
     let problem = if file.extension().is_some_and(|ending| ending == "gz") {
-        "a Parquet file is compressed inside; choose a name that ends in .parquet"
+        "a Parquet file is already compressed; choose a name that ends in .parquet"
     } else if is_stream {
-        "a Parquet file is begun again where types of columns turn out late, and this is a device \
-         or a pipe; name a file"
+        "cannot write Parquet to a device or a pipe, because the file starts again if the type of \
+         a column changes; name a file"
     } else {
         return Ok(());
     };

@@ -88,7 +88,7 @@ impl<T: fmt::Display + PartialEq> PublishedCondition<T> {
     fn beside(&self, name: &'static str, simulated: &T) -> ComparedCondition {
         let (published, alike) = match self {
             Self::Any => ("any".to_string(), true),
-            Self::NotSaid => ("not said".to_string(), true),
+            Self::NotSaid => ("not stated".to_string(), true),
             Self::Said(said) => (said.to_string(), said == simulated),
         };
         ComparedCondition { name, published, simulated: simulated.to_string(), alike }

@@ -97,7 +97,8 @@ fn print_counts(
     };
     writeln!(
         output,
-        "\nOf the predicted figures {} are met, {} are missed for known reasons, {} are missed; {} were used for fitting and prove nothing, {} are inputs, {} are of programs that are not named",
+        "\nPredicted figures: {} met, {} missed for known reasons, {} missed. Not counted: {} used \
+         for fitting, {} inputs, {} of unnamed programs",
         predicted(|v| matches!(v, FigureVerdict::Pass | FigureVerdict::PassListedAsMiss)),
         predicted(|v| matches!(v, FigureVerdict::KnownMiss(_))),
         predicted(|v| *v == FigureVerdict::Miss),
@@ -111,7 +112,7 @@ fn print_counts(
     Ok(())
 }
 
-/// Prints the number of published times and rates inside their bands of nine in ten.
+/// Prints the number of published times and throughputs inside their bands of nine in ten.
 fn print_coverage(rows: &[PublishedFigureRow<'_>], output: &mut dyn Write) -> Result<(), CliError> {
     let bands = rows.iter().filter_map(|row| Some((row.published, row.band?)));
     let held: Vec<bool> = bands.map(|(published, band)| band.holds(published)).collect();
@@ -119,8 +120,8 @@ fn print_coverage(rows: &[PublishedFigureRow<'_>], output: &mut dyn Write) -> Re
     let count = |held: &[bool]| held.iter().filter(|held| **held).count();
     writeln!(
         output,
-        "90 % intervals hold {} of {} predicted times and rates, and {} of {} that were not used \
-         to make the intervals",
+        "90 % intervals contain {} of {} predicted times and throughputs, and {} of {} that were \
+         not used to determine the intervals",
         count(&held),
         held.len(),
         count(&left_out),

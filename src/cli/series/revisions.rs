@@ -51,7 +51,7 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
         commits(&first).into_iter().chain(commits(&changed)).collect();
     if revisions.len() > most {
         let problem = format!(
-            "{} revisions of {range} change {path}, and a series simulates at most {most} specs",
+            "{} revisions of {range} change {path}, but a series simulates at most {most} specs",
             revisions.len()
         );
         return Err(UsageError::Option { option: "--git", problem }.into());
@@ -68,7 +68,8 @@ pub(super) fn specs(range: &str, path: &str, most: usize) -> Result<SeriesInputs
         let subject: String = subject.chars().take(SUBJECT_LETTERS).collect();
         let name = format!("{short} {subject}").trim_end().to_owned();
         if names_a_file(&text) {
-            let problem = "it names an ONNX file, which is not read from revisions".to_owned();
+            let problem =
+                "it names an ONNX file, and ONNX files of revisions are not read".to_owned();
             refused.push(UnreadReport { name, problem });
             continue;
         }
@@ -127,7 +128,7 @@ fn git(arguments: &[&str]) -> Result<String, CliError> {
         let _ = child.kill();
         let _ = child.wait();
         return Err(
-            failed(format!("it has more than {MAX_BYTES} bytes, too many for a spec")).into()
+            failed(format!("it has more than {MAX_BYTES} bytes, the limit of a spec")).into()
         );
     }
     let ended = child.wait_with_output().map_err(|error| failed(error.to_string()))?;

@@ -38,7 +38,7 @@ impl TuneSummary<'_> {
         let best = text(&answer.best);
         if !answer.base.fits() {
             let words = objective.words();
-            return format!("{}, tuned: it fits in memory, with {words} {best}", self.name);
+            return format!("{}, tuned: now fits in memory, {words} {best}", self.name);
         }
         let gain = answer.gain.map_or_else(String::new, |gain| format!(", {}", change(gain)));
         let words = objective.words();
@@ -136,7 +136,7 @@ impl TuneSummary<'_> {
             dead_ends: path.dead_ends.clone(),
             untried: path.untried.clone(),
             hopeless: path.hopeless,
-            untold: store.unknown_proposals(),
+            unknown_proposals: store.unknown_proposals(),
             pareto_front: self.front(path, store).into_iter().cloned().collect(),
             shortfall: self.shortfall(path.best()).map(str::to_owned),
             fits_if_free: path.fits_if_free.clone(),
@@ -187,16 +187,16 @@ impl TuneSummary<'_> {
         if hopeless > 0 {
             writeln!(
                 output,
-                "{hopeless} proposals beside the path were skipped: their bounds cannot beat it"
+                "{hopeless} proposals beside the path were skipped: they cannot beat it"
             )?;
         }
-        if answer.untold > 0 {
-            let points = answer.untold;
+        if answer.unknown_proposals > 0 {
+            let points = answer.unknown_proposals;
             let verb = if points == 1 { "is" } else { "are" };
             let plural = if points == 1 { "" } else { "s" };
             writeln!(
                 output,
-                "Proposals at {points} point{plural} {verb} not known: the process asked for them died"
+                "Proposals at {points} point{plural} {verb} unknown: their process died"
             )?;
         }
         if let Some(file) = self.file.filter(|_| answer.shortfall.is_none()) {
@@ -222,13 +222,12 @@ impl TuneSummary<'_> {
         writeln!(output, "\n{number:2}. {}", step.moved.text())?;
         for reason in &step.moved.reasons {
             writeln!(output, "    {}", reason.sentence)?;
-            if !reason.price.is_empty() {
-                writeln!(output, "    cost: {}", reason.price)?;
+            if !reason.cost.is_empty() {
+                writeln!(output, "    cost: {}", reason.cost)?;
             }
         }
         let bound = step.moved.bound().filter(|_| self.space.objective.is_time());
-        let bound =
-            bound.map_or_else(String::new, |bound| format!(" (at most {})", percent(bound)));
+        let bound = bound.map_or_else(String::new, |bound| format!(" (up to {})", percent(bound)));
         let gain = step.gain.map_or_else(|| "now meets the request".to_owned(), change);
         writeln!(output, "    {gain}{bound}: {}", step.point.figures_text())?;
         Ok(())
@@ -248,7 +247,7 @@ fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliErro
     let fixed: Vec<&Untried> =
         answer.untried.iter().filter(|untried| !untried.forbidden.is_empty()).collect();
     if !fixed.is_empty() {
-        writeln!(output, "\nLeft alone")?;
+        writeln!(output, "\nNot tested")?;
     }
     for Untried { moved, forbidden } in fixed {
         let bound = moved.bound();
@@ -262,7 +261,7 @@ fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliErro
     }
     for point in front.iter().take(PRINTED) {
         let changes = match changes_words(&point.changes) {
-            none if none.is_empty() => "the spec as it is".to_owned(),
+            none if none.is_empty() => "the unchanged spec".to_owned(),
             changes => changes,
         };
         writeln!(output, "  {}: {changes}", point.figures_text())?;

@@ -151,8 +151,8 @@ impl ComparisonRow {
         matches!(self.source.as_ref().or(self.target.as_ref()), Some(TableCell::Share(_)))
     }
 
-    /// As a row of a table: name, both sides, the change and its share of the source; then both
-    /// sides of the whole run, where `whole_run` asks for them.
+    /// As a row of a table: name, both sides, the change and its share of the source, and both
+    /// sides of the whole run if `whole_run` is true.
     fn cells(&self, whole_run: bool) -> Vec<TableCell> {
         let (source, target) = self.values();
         let mut cells = vec![

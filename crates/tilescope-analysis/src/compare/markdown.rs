@@ -7,8 +7,8 @@ use crate::gates::GateViolation;
 use crate::markdown::escaped;
 use std::fmt::Write;
 
-/// The page that says what changed, as GitHub's Markdown: what it comes to in a sentence and the gates,
-/// then tables that are folded. They have up to `limit` rows, and say how many more there are.
+/// The page of changes as GitHub's Markdown: the verdict in a sentence and the gates, then folded
+/// tables. Tables have up to `limit` rows, and state the number of other rows.
 pub fn markdown<'a>(
     page: &ComparisonOverview,
     gates: impl Iterator<Item = (&'a str, Option<&'a GateViolation>)>,

@@ -53,8 +53,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     page.tables.push(differs);
     for table in insights::tables(sides)? {
         let title = match table.title {
-            "New" => "Insights gained",
-            "Resolved" => "Insights lost",
+            "New" => "New findings",
+            "Resolved" => "Resolved findings",
             _ => continue,
         };
         page.tables.push(ComparisonTable { title, ..table });
@@ -97,7 +97,7 @@ fn outcome_and_settings(
     differs.rows.retain(|row| seen.insert(setting(&row.name).to_owned()));
     let distinction = distinction((sides.source, sides.target), &normalization)?;
     let verdict = verdict(&result, distinction);
-    // Costs have a table of their own: its cells are text if the sides cannot be compared.
+    // Costs have a separate table: its cells are text if the sides cannot be compared.
     let tables = std::iter::once(result).chain(costs).collect();
     let sides = side_titles(sides.source, sides.target);
     Ok((ComparisonOverview { normalization, sides, verdict, distinction, tables }, differs))
@@ -126,9 +126,9 @@ fn setting(key: &str) -> &str {
 /// States whether the target became faster or slower, and whether it takes more memory.
 fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String {
     let time = match row_named(result, "Cycles") {
-        None => "Neither program was run.".to_owned(),
-        Some(row) if row.source.is_none() => "Only the target was run.".to_owned(),
-        Some(row) if row.target.is_none() => "Only the source was run.".to_owned(),
+        None => "Neither program ran.".to_owned(),
+        Some(row) if row.source.is_none() => "Only the target ran.".to_owned(),
+        Some(row) if row.target.is_none() => "Only the source ran.".to_owned(),
         Some(row) => {
             let per = row.per.map_or(String::new(), |per| format!(" {}", per.words()));
             comparison_words(row, "The target takes", &format!("cycles{per}"))

@@ -139,7 +139,7 @@ fn like_costs(table: ComparisonTable) -> ComparisonTable {
 }
 
 fn as_text(cell: Option<TableCell>) -> Option<TableCell> {
-    let text = cell.map_or_else(|| "not known".to_owned(), |cell| cell.text());
+    let text = cell.map_or_else(|| "unknown".to_owned(), |cell| cell.text());
     Some(TableCell::Text(text))
 }
 

@@ -236,7 +236,7 @@ impl TableColumn {
         Self::number(title).aggregating(ColumnAggregate::Max)
     }
 
-    /// A column of cycles of a run, which grow with what it works on.
+    /// A column of cycles of a run, which grow with the work of the run.
     pub fn cycles(title: impl Into<String>) -> Self {
         Self { quantity: ColumnQuantity::Cycles, ..Self::number(title) }
     }

@@ -50,7 +50,7 @@ impl Marker {
         }
     }
 
-    /// The marker of points of a shade.
+    /// The marker for points of a shade.
     #[must_use]
     pub fn of(shade: Shade) -> Self {
         match shade {

@@ -202,7 +202,7 @@ impl QueryParser {
                 last = self.index(what)?;
             }
             if last < first {
-                return self.error(at, format!("{first}..{last} runs backwards"));
+                return self.error(at, format!("{first}..{last} ends before it starts"));
             }
             spans.push(NumberRange { first, last });
             match self.peek() {
@@ -227,7 +227,7 @@ impl QueryParser {
             Err(_) if digits.is_empty() => {
                 self.error(at, format!("expected the number of a{} {what}", vowel(what)))
             }
-            Err(_) => self.error(at, format!("there is no {what} {digits}")),
+            Err(_) => self.error(at, format!("{what} {digits} does not exist")),
         }
     }
 

@@ -130,7 +130,7 @@ impl QueryAmount {
 pub struct SearchQueryError {
     /// Index of the character, from 0.
     pub at: usize,
-    /// The problem and what was expected.
+    /// The problem and the expected input.
     pub problem: String,
 }
 

@@ -70,7 +70,7 @@ impl GateQuantity {
             Self::Cycles => "in cycles",
             Self::Seconds => "in seconds",
             Self::Hertz => "in hertz",
-            Self::PerSecond => "a rate",
+            Self::PerSecond => "per second",
             Self::Share => "a share of one",
             Self::Count => "a number",
         };

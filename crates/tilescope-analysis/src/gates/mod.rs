@@ -45,19 +45,19 @@ pub(crate) fn summary_values(of: &ReportSummary) -> Vec<(String, serde_json::Num
 }
 
 /// The numbers of a value with their dotted paths, which begin with `path`.
-fn numbers(of: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number)> {
+fn numbers(json: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number)> {
     let mut values = Vec::new();
-    let mut open = vec![(path.to_owned(), of)];
+    let mut open = vec![(path.to_owned(), json)];
     while let Some((path, value)) = open.pop() {
         let dotted = if path.is_empty() { String::new() } else { format!("{path}.") };
         match value {
-            serde_json::Value::Object(of) => {
-                for (name, value) in of {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
                     open.push((format!("{dotted}{name}"), value));
                 }
             }
-            serde_json::Value::Array(of) => {
-                for (at, value) in of.into_iter().enumerate() {
+            serde_json::Value::Array(items) => {
+                for (at, value) in items.into_iter().enumerate() {
                     open.push((format!("{dotted}{at}"), value));
                 }
             }

@@ -18,7 +18,7 @@ pub struct GateSyntaxError {
     pub text: String,
     /// The characters in question, counted from 0.
     pub at: Range<usize>,
-    /// The problem and what was expected.
+    /// The problem and the expected input.
     pub problem: String,
 }
 
@@ -34,7 +34,7 @@ impl FromStr for Gate {
     fn from_str(text: &str) -> Result<Self, GateSyntaxError> {
         if text.chars().nth(MAX_LENGTH).is_some() {
             let text: String = text.chars().take(MAX_LENGTH).collect();
-            let problem = format!("a gate has at most {MAX_LENGTH} letters");
+            let problem = format!("a gate has at most {MAX_LENGTH} characters");
             return Err(GateSyntaxError { text, at: MAX_LENGTH - 1..MAX_LENGTH, problem });
         }
         GateReader { words: WordReader::new(text) }.gate()
@@ -50,7 +50,8 @@ impl GateReader {
         let (name, place) =
             self.words.word(|letter| letter.is_alphanumeric() || "._".contains(letter));
         if name.is_empty() {
-            return self.error(place, "expected a figure, as in execution.total_cycles > +2%");
+            return self
+                .error(place, "expected a figure, for example execution.total_cycles > +2%");
         }
         let Some(figure) = figures::named_figure(&name) else {
             let near = figures::nearest_figure(&name);

@@ -1,5 +1,5 @@
-//! Groups of rows: operations, exchanges, stretches of the critical path and whatever else is named
-//! after an operation, by block, layer, operator, pass, stage or IPU.
+//! Groups of rows that are named after an operation (operations, exchanges, stretches of the
+//! critical path, …) by block, layer, operator, pass, stage or IPU.
 //!
 //! A table says which of its columns name operations ([`ColumnSubject`]) and how each column
 //! aggregates ([`ColumnAggregate`]). [`DataTable::with_keys`] finds the label of each row once;
@@ -102,7 +102,7 @@ impl GroupKey {
         }
     }
 
-    /// The key that tells most within one of its groups; `None` where rows follow.
+    /// The key that distinguishes most rows within one of its groups; `None` if rows follow.
     pub fn below(self) -> Option<Self> {
         match self {
             Self::Stage | Self::Ipu => Some(Self::Block),
@@ -142,7 +142,7 @@ pub struct RowGroup {
 }
 
 impl DataTable {
-    /// The same with the labels that its rows are grouped by; unchanged where no column names
+    /// The same with the labels that its rows are grouped by; unchanged if no column names
     /// operations.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ fn share_column(of: &TableColumn) -> TableColumn {
         .about("Sum of the group / sum of all rows of the table")
 }
 
-/// A part of a sum; `None` where there is nothing to be a part of.
+/// A part of a sum; `None` if the sum is zero.
 pub fn share_of(part: &TableCell, whole: Option<&TableCell>) -> Option<f64> {
     let whole = whole?.number().filter(|whole| *whole > 0.0)?;
     Some(part.number()? / whole)
@@ -330,10 +330,11 @@ mod tests {
 pub mod laws {
     use super::{DataTable, GroupKey, TableCell};
 
-    /// Checks that groups have every row once, and add up to what all rows add up to.
+    /// Checks that every row is in exactly one group, and that groups add up to the sum of all
+    /// rows.
     ///
     /// # Panics
-    /// Where they do not.
+    /// If they do not.
     pub fn check(table: &DataTable, key: GroupKey) {
         let all: Vec<u32> = (0..).take(table.rows.len()).collect();
         let groups = table.groups(key, &all);

@@ -96,7 +96,7 @@ impl OperationIndex {
         Ok(())
     }
 
-    /// The label of an operation or a program by its name alone; `None` where it has none.
+    /// The label of an operation or a program by its name alone; `None` if it has none.
     pub fn label_of_name(&self, key: GroupKey, name: &str) -> Option<String> {
         let row = self.resolve(RowSubject { name, ..RowSubject::default() });
         self.label(key, &row).map(Cow::into_owned)
@@ -110,7 +110,7 @@ impl OperationIndex {
         ResolvedRow { operation, name, ipu }
     }
 
-    /// The label of a row for a key; `None` where it has none.
+    /// The label of a row for a key; `None` if it has none.
     pub(super) fn label<'a>(
         &'a self,
         key: GroupKey,

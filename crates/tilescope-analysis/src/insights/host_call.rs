@@ -45,7 +45,7 @@ fn loader(facts: &InsightFacts) -> Option<InsightFinding> {
     let words = FindingWords {
         sentence: format!("All IPUs wait for the data loader for {} of the run.", saved.share),
         advice: "Load asynchronously, use more workers if the host has cores left, or make \
-                 preprocessing cheaper. Summary shows the rate of the loader alone."
+                 preprocessing cheaper. Summary shows the throughput of the loader alone."
             .to_owned(),
         formula: "cycles of this wait on the critical path / cycles of the run",
     };

@@ -21,7 +21,7 @@ const MIN_SHARE: f64 = 0.02;
 /// The key of the number of micro-batches that the host prepares ahead.
 const DEPTH: &str = "options.prefetch_depth";
 
-/// The key of the number of host processes, each with a loader of its own.
+/// The key of the number of host processes, each with a separate loader.
 const INSTANCES: &str = "options.num_instances";
 
 /// True if a program waits for the host.
@@ -94,9 +94,7 @@ fn more_instances(facts: &InsightFacts, gain: RunShare, ipu: IpuId) -> Option<In
             "{instances} host process{plural} {verb} the samples of {replicas} replicas, and IPU {ipu} \
              waits for them."
         ),
-        advice: format!(
-            "{more} processes (poprun --num-instances) each have a loader of their own."
-        ),
+        advice: format!("{more} processes (poprun --num-instances) each have a separate loader."),
         formula: "the waits of host_wait on the critical path / cycles of the run",
         gain: InsightGain::Time(gain),
         proposal: facts.proposal([(INSTANCES, json!(more))], "Host cores and memory"),

@@ -28,7 +28,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
 };
 
 /// Returns the changes that divide each replica into `parts` replicas, with as many samples per weight
-/// update, or per host call where nothing is trained. `number` reads a key of the spec.
+/// update, or per host call without training. `number` reads a key of the spec.
 ///
 /// `None` if the IPUs or the samples cannot be divided by `parts`, or if a pipeline would get fewer
 /// micro-batches than it needs.
@@ -74,7 +74,7 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
     }
     let tiles = fullest_by_ipu(facts);
     let is_trained = facts.spec("model.training") == Some("true");
-    // The fewest IPUs that hold what they hold together now.
+    // The fewest IPUs that hold all of their data.
     let fewest = (1..ipus).find(|count| {
         ipus.is_multiple_of(*count) && holds(&tiles, *count, facts.target.bytes_per_tile)
     })?;

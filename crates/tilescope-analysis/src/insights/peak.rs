@@ -35,7 +35,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share),
             facts.numbers.bytes(bytes.0),
         ),
-        advice: "The variables live at this step limit the batch size.".to_owned(),
+        advice: "The variables live at this step limit the micro-batch.".to_owned(),
         formula: "always-live bytes of the tile + the most other bytes live on it at one step",
         gain: InsightGain::Memory(share),
         place: ViewLocation {

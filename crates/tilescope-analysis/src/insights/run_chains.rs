@@ -174,7 +174,7 @@ impl RunChains {
     }
 
     /// The gain if each IPU does an even share of the work by itself: nothing waits for another IPU,
-    /// and nothing is exchanged between them. `None` where nothing is known of single IPUs.
+    /// and nothing is exchanged between them. `None` if single IPUs are not recorded.
     pub(crate) fn gain_of_whole_batches(&self, programs: &ProgramNodeTable) -> Option<RunShare> {
         let is_exchange = |part: ChainPart<'_>| match part.kind {
             ProgramKind::GlobalExchange => part.cycles.as_f64(),

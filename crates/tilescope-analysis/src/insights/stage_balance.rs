@@ -113,7 +113,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         gain: InsightGain::Time(gain),
         proposal: facts.proposal(
             [("options.auto_stage", json!("balanced")), ("options.stages", json!([]))],
-            "Different tensors cross between IPUs",
+            "Other tensors are exchanged between IPUs",
         ),
         place: ViewLocation {
             ipu: slowest.ipu,

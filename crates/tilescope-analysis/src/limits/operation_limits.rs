@@ -153,7 +153,7 @@ impl OperationLimits {
             used(sums.remote_bytes, CycleClass::RemoteBuffers, MachineInterface::RemoteBuffer);
     }
 
-    /// Computes FLOPs, engine and the parts of compute cycles, as far as known.
+    /// Computes FLOPs, engine and the parts of compute cycles, if known.
     fn add_compute(&mut self, sums: &ProgramLimits, known: KnownFlops, machine: &Machine) {
         self.flops = match known {
             KnownFlops::Of(operation) => run_flops(operation, sums.executions),

@@ -191,8 +191,11 @@ impl UnknownUtilisation {
                 "The report does not record how often operations run in loops, so FLOPs are \
                  unknown. tilescope records this since format 2.6."
             }
-            Self::NotCounted => "FLOPs were not counted, so the achieved rate is unknown.",
-            Self::UnknownChip => "The chip is unknown, and so is its peak.",
+            Self::NotCounted => {
+                "FLOPs were not counted, so the achieved FLOPs per second are \
+                                 unknown."
+            }
+            Self::UnknownChip => "The peak is unknown because the chip is.",
         }
     }
 }

@@ -62,7 +62,7 @@ pub struct OpRow {
     pub programs: Vec<ProgramId>,
     /// Exchange code of its programs over all tiles.
     pub exchange_code: Bytes,
-    /// Code of its codelets, once per tile and codelet, possibly shared with other operations.
+    /// Code of its vertex types, once per tile and type, possibly shared with other operations.
     pub vertex_code: Bytes,
     /// Cycles of one execution summed over tiles.
     pub cycles_all_tiles: Cycles,
@@ -79,7 +79,7 @@ pub struct OpRow {
     /// Bytes of its variables over all tiles.
     pub memory: Bytes,
     pub vertices: u64,
-    /// Code of its exchanges and codelets on the tile with most of it.
+    /// Code of its exchanges and vertex types on the tile with most of it.
     pub code_most: Bytes,
     /// Bytes of its variables on the tile with most of them.
     pub memory_most: Bytes,
@@ -105,8 +105,8 @@ pub const PASSES: [TrainingPass; 3] =
 /// Totals of all operations of a layer, limited to meaningful sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationTotals {
-    /// Exchange code, and each codelet once per tile, regardless of the number of operations that
-    /// share it.
+    /// Exchange code, and each vertex type once per tile, regardless of the number of operations
+    /// that share it.
     pub code: Bytes,
     /// Cycles of all tiles in one execution of each.
     pub cycles_all_tiles: Cycles,

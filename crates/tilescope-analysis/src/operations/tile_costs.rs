@@ -9,7 +9,7 @@ use tilescope_report::{Report, ReportError, TileTraffic, code_owners};
 pub struct OperationTileCosts {
     /// Cycles of one execution, by name of the compute set.
     pub cycles: Vec<(String, Vec<Cycles>)>,
-    /// Code of its codelets.
+    /// Code of its vertex types.
     pub vertex_code: Vec<Bytes>,
     /// Code of its exchanges.
     pub exchange_code: Vec<Bytes>,

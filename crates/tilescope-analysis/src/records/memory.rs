@@ -110,23 +110,23 @@ fn variable_table(rows: &[(VariableId, Variable)]) -> DataTable {
         []
         Id id => *id, "vars.id";
         Words name => &of.name, "its name";
-        Words category => of.category.name(), "memory category as libpva spells it";
+        Words category => of.category.name(), "memory category, in the spelling of libpva";
         Id operation => of.operation, "operations.id";
-        Words shape => &of.shape, "type and shape in words";
+        Words shape => &of.shape, "type and shape as text";
         Id first_live => of.lifetime.as_ref().map(|life| TableCell::id(life.start)),
-            "first liveness step it is live in; NULL: always live";
+            "first liveness step in which it is live; NULL: always live";
         Id end_live => of.lifetime.as_ref().map(|life| TableCell::id(life.end)),
             "first liveness step after those";
         Count tiles => u64::from(of.tiles.tile_count()), "tiles that hold a part of it";
         Bytes bytes => bytes.total(), "bytes on all of them";
-        Bytes max_tile_bytes => bytes.max(), "bytes on the tile that has most";
+        Bytes max_tile_bytes => bytes.max(), "bytes on the tile with most of them";
     }
 }
 
 /// The table `liveness_steps`.
 pub(crate) const LIVENESS_STEPS: RecordTable = RecordTable::whole(
     "liveness_steps",
-    "a step of the walk over the compiled program, with the bytes live at it",
+    "a step of the compiled program, with the bytes live at it",
     || liveness_table(Vec::new(), &LivenessCurve::default()),
     |report, _| {
         let programs = report.programs()?;
@@ -147,6 +147,6 @@ fn liveness_table(
     record! { "liveness_steps", rows, |(id, step, name)|
         [TableCell::Id(id as u64), step.program, step.bytes]
         Words name => name, "debug name of the program";
-        Bytes live => curve.total(id), "bytes live over all tiles, always live ones among them";
+        Bytes live => curve.total(id), "bytes live over all tiles, including always live ones";
     }
 }

@@ -74,7 +74,7 @@ struct StreamedRows {
     columns: &'static [VirtualColumn],
     /// Columns that the rows are sorted by.
     order: &'static [usize],
-    /// True if rows can come in groups of equal values of some columns, with what is wanted.
+    /// True if the selected rows can be returned in groups of equal values of some columns.
     groups: fn(&[usize], WantedColumns) -> bool,
     estimate: fn(&RecordReader, BoundColumns) -> RowEstimate,
     rows: fn(&Arc<RecordReader>, &RowBounds, WantedColumns) -> FoundRows,
@@ -419,7 +419,7 @@ impl RecordReader {
         self.report.trace()
     }
 
-    /// Numbers of (step, IPU) pairs and of lanes, as far as they are known without reading.
+    /// Numbers of (step, IPU) pairs and of lanes, if known without reading.
     fn size(&self) -> (f64, f64) {
         // An estimate must not read another tool's whole file.
         match self.report.trace_state() {

@@ -1,4 +1,4 @@
-//! Steps that are asked for one by one, as joins do.
+//! Steps that are requested one by one, as joins do.
 //!
 //! Reading a step decodes all those around it. They are kept, so that a join in the order of steps
 //! decodes each part of a lane once.
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use tilescope_report::trace::Trace;
 use tilescope_report::units::StepId;
 
-/// The steps around those that were asked for last.
+/// The steps around the most recently requested ones.
 #[derive(Default)]
 pub(super) struct StepLookup {
     /// Those of each lane, with and without the data of rows.

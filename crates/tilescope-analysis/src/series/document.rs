@@ -48,13 +48,13 @@ pub struct FigureEntry<'a> {
     pub path: &'a str,
     /// Values as in `summary --json`; `None` for runs without one.
     pub values: &'a [Option<Number>],
-    /// The unit of `told`; `None` for figures that do not grow with the work of a run.
+    /// The unit of `values_per_unit`; `None` for figures that do not grow with the work of a run.
     pub per: Option<&'static str>,
     /// The values per unit of work, if they grow with it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub told: Option<Vec<Option<f64>>>,
-    /// Values with the error bands of the model, per unit of work if `told` is; absent if no run
-    /// has bands.
+    pub values_per_unit: Option<Vec<Option<f64>>>,
+    /// Values with the error bands of the model, per unit of work if the figure grows with it;
+    /// absent if no run has bands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<Vec<Option<Banded>>>,
     /// Difference of each run from the baseline, per unit of work if figures are.
@@ -111,7 +111,7 @@ impl ReportSeries {
             } else {
                 None
             },
-            told: if grows_with_work {
+            values_per_unit: if grows_with_work {
                 Some(self.of_runs(|run| self.value_of_run(of, run, unit)))
             } else {
                 None

@@ -339,6 +339,6 @@ impl ReportSeries {
             let plural = if count == 1 { "" } else { "s" };
             words.push(format!("{target} ({count} run{plural})"));
         }
-        Some(format!("Runs are of different targets: {}.", words.join(", ")))
+        Some(format!("Runs have different targets: {}.", words.join(", ")))
     }
 }

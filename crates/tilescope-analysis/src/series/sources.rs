@@ -72,8 +72,8 @@ pub enum SeriesError {
     Unreachable { path: PathBuf, source: io::Error },
     /// Directories without a report.
     #[error(
-        "there is no report in {}: {found}; reports are files named *.pop, or profiles of \
-         other tools, at most {DEPTH} directories below",
+        "no report in {}: {found}; a report is a file named *.pop or a profile of another tool, at \
+         most {DEPTH} directories below",
         path.display()
     )]
     Empty {
@@ -82,7 +82,7 @@ pub enum SeriesError {
         found: String,
     },
     /// More reports than a series may have.
-    #[error("there are more than {MAX_REPORTS} reports: name a directory with fewer")]
+    #[error("too many reports, more than {MAX_REPORTS}: name a directory with fewer")]
     TooManyReports,
     /// A directory with too many entries to search.
     #[error(

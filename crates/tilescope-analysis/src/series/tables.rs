@@ -205,8 +205,7 @@ impl ReportSeries {
     pub fn runs_table(&self, telling: SeriesTelling) -> DataTable {
         let change = TableColumn::number("Change")
             .about("The difference from the baseline as a percentage of it");
-        let between = TableColumn::text("Between")
-            .about("Bounds of nine cases in ten; empty where they are not known");
+        let between = TableColumn::text("Between").about("90 % interval; empty if unknown");
         let mut columns = vec![TableColumn::text("Run"), TableColumn::text("Target")];
         for of in &self.figures {
             columns.push(of.column(self, telling));

@@ -77,7 +77,7 @@ fn prepare(
     // An unknown name in double quotes is an error, not a string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    // Sorting more rows than the cache holds goes on in files, where their space is limited.
+    // Sorting more rows than the cache holds uses files, if their space is limited.
     let temporary = if spill::is_limited() { "FILE" } else { "MEMORY" };
     connection.execute_batch(&format!(
         "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -16384;

@@ -1,4 +1,4 @@
-//! Functions that give what an operation or program is grouped by, from its name:
+//! Functions that return the group of an operation or program from its name:
 //! `SELECT layer_of(name), sum(cycles) … GROUP BY 1`.
 
 use crate::grouping::{GroupKey, OperationIndex};
@@ -14,7 +14,7 @@ pub(super) fn register(connection: &Connection, report: &Arc<Report>) -> rusqlit
         let report = report.clone();
         connection.create_scalar_function(key.sql_function(), 1, flags, move |call| {
             let Some(name) = call.get_raw(0).as_str_or_null()? else { return Ok(None) };
-            // Made when it is first asked for: most questions name no group.
+            // Created on first use: most queries name no group.
             let index = OperationIndex::of(&report)
                 .map_err(|error| rusqlite::Error::UserFunctionError(error.into()))?;
             Ok(index.label_of_name(key, name))

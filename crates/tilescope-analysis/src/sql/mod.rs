@@ -144,15 +144,15 @@ pub enum SqlError {
     TooMuchMemory,
     /// The limit of temporary files was exceeded.
     #[error(
-        "the answer takes more than {} MiB of temporary files on the way: ask for fewer rows, or \
-         sort and group fewer of them",
+        "the query needs more than {} MiB of temporary files: select fewer rows, or sort and group \
+         fewer of them",
         limit >> 20
     )]
     TooMuchDisk { limit: u64 },
     /// There is no place for temporary files.
     #[error(
-        "the answer needs temporary files, and there is no space for them: {0}; TMPDIR names \
-         another place"
+        "the query needs temporary files, but the disk has no space for them: {0}; set TMPDIR to \
+         another directory"
     )]
     NoDisk(String),
     /// A value is too large.
@@ -279,7 +279,9 @@ impl Answer {
         };
         let mut statement = connection.prepare(&question.sql).map_err(failed)?;
         if !statement.readonly() {
-            return Err(SqlError::Question(problem::denied("this would change the file")));
+            return Err(SqlError::Question(problem::denied(
+                "this statement would change the file",
+            )));
         }
         if statement.column_count() == 0 {
             let problem = "a query must be a SELECT statement";

@@ -21,14 +21,14 @@ pub struct ReadyQuery {
 pub const READY_QUERIES: &[ReadyQuery] = &[
     ReadyQuery {
         name: "slowest-programs",
-        about: "the ten names of programs with most cycles over all IPUs",
+        about: "the ten program names with the most cycles over all IPUs",
         tables: &[],
         sql: "SELECT name, type, sum(steps) AS steps, sum(cycles) AS cycles, max(cycles) AS most_on_an_ipu
 FROM program_cycles GROUP BY name, type ORDER BY cycles DESC LIMIT 10",
     },
     ReadyQuery {
         name: "slowest-operations",
-        about: "the ten operations with most cycles over all IPUs",
+        about: "the ten operations with the most cycles over all IPUs",
         tables: &["operations"],
         sql: "SELECT o.name, o.kind, o.pass, o.ipu, sum(c.steps) AS steps, sum(c.cycles) AS cycles
 FROM program_cycles c JOIN operations o ON o.id = c.operation
@@ -36,7 +36,7 @@ GROUP BY o.id ORDER BY cycles DESC LIMIT 10",
     },
     ReadyQuery {
         name: "activities",
-        about: "what each IPU spends its cycles on",
+        about: "cycles of each IPU by activity",
         tables: &[],
         sql: "SELECT ipu, sub_lane, activity, cycles,
   1.0 * cycles / sum(cycles) OVER (PARTITION BY ipu, sub_lane) AS share, tile_balance
@@ -59,7 +59,7 @@ FROM marks WHERE kind = 'iteration' ORDER BY first_cycle LIMIT 100",
     },
     ReadyQuery {
         name: "slowest-programs-of-an-iteration",
-        about: "the ten names of programs with most cycles in the first iteration",
+        about: "the ten program names with the most cycles in the first iteration",
         tables: &["marks"],
         sql: "SELECT c.name, c.type, sum(c.steps) AS steps, sum(c.cycles) AS cycles
 FROM (SELECT first_cycle, end_cycle FROM marks WHERE kind = 'iteration'
@@ -68,13 +68,13 @@ GROUP BY c.name, c.type ORDER BY cycles DESC LIMIT 10",
     },
     ReadyQuery {
         name: "marks",
-        about: "how many marks of each kind there are, and how long the longest is",
+        about: "number of marks of each kind, and cycles of the longest",
         tables: &["mark_kinds"],
         sql: "SELECT kind, count, longest_cycles FROM mark_kinds ORDER BY kind",
     },
     ReadyQuery {
         name: "fullest-tiles",
-        about: "the ten tiles with most memory in use",
+        about: "the ten tiles with the most memory in use",
         tables: &["memory_by_tile"],
         sql: "SELECT tile, total AS bytes FROM memory_by_tile ORDER BY total DESC, tile LIMIT 10",
     },
@@ -88,7 +88,7 @@ GROUP BY c.id ORDER BY bytes DESC",
     },
     ReadyQuery {
         name: "largest-variables",
-        about: "the ten variables with most bytes over all tiles",
+        about: "the ten variables with the most bytes over all tiles",
         tables: &["vars", "var_tiles", "vars_string_table", "var_categories"],
         sql: "SELECT s.string AS name, c.name AS category,
   sum(t.bytes * (t.end_tile - t.first_tile) * t.times) AS bytes
@@ -98,14 +98,14 @@ GROUP BY v.id ORDER BY bytes DESC LIMIT 10",
     },
     ReadyQuery {
         name: "operations-by-kind",
-        about: "operations of each kind: how many, and how many floating point operations",
+        about: "number of operations of each kind, and their floating point operations",
         tables: &["operations"],
         sql: "SELECT kind, pass, count(*) AS operations, sum(flops) AS flops
 FROM operations GROUP BY kind, pass ORDER BY flops DESC",
     },
     ReadyQuery {
         name: "busiest-exchanges",
-        about: "the ten exchanges that deliver most bytes in one execution",
+        about: "the ten exchanges that deliver the most bytes in one execution",
         tables: &["exchanges", "exchange_tiles", "programs"],
         sql: "SELECT p.name, sum(t.bytes_delivered * (t.end_tile - t.first_tile) * t.times) AS bytes
 FROM exchange_tiles t JOIN exchanges e ON e.id = t.exchange JOIN programs p ON p.id = e.program

@@ -53,7 +53,7 @@ impl VirtualRows for BoundRows {
 
     fn rowid(&self) -> Result<Option<i64>, VirtualTableError> {
         if self.0.stands_for_several() {
-            return Err("steps in groups have no rowid: name the column id".into());
+            return Err("grouped steps have no rowid: select the column id".into());
         }
         Ok(self.0.rowid())
     }

@@ -18,7 +18,7 @@ const GONE: &str = " (deleted)";
 const OPEN_FILES: &str = "/proc/self/fd";
 
 /// True if the space of temporary files can be limited: SQLite removes their names as soon as they
-/// are open, and only Linux says what a process has open.
+/// are open, and only Linux lists the open files of a process.
 pub(super) fn is_limited() -> bool {
     Path::new(OPEN_FILES).is_dir()
 }

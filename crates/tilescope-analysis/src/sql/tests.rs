@@ -459,7 +459,7 @@ fn groups_have_the_sums_of_the_run() {
     let of_table = number(&columns, "SELECT sum(cycles) FROM program_cycles");
     assert_eq!(number(&columns, of_lanes), of_table);
     let rowids = ask(&columns, "SELECT max(rowid) FROM steps GROUP BY type").err();
-    assert!(rowids.is_some_and(|error| error.to_string().contains("name the column id")));
+    assert!(rowids.is_some_and(|error| error.to_string().contains("select the column id")));
 }
 
 #[test]

@@ -110,7 +110,7 @@ cycle of the interface of the IPU";
 /// Cycles of exchanges in the run, and their lower bounds.
 pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
     const BALANCE: &str =
-        "Cycles that tiles of the IPU need at least on average / those of the busiest one";
+        "Mean of the minimum cycles of the tiles of the IPU / minimum cycles of the busiest tile";
     let rows = list.rows.iter().map(|row| {
         // An exchange that never ran has no means.
         let ran = row.run.as_ref().filter(|run| run.executions > 0);
@@ -137,10 +137,10 @@ pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
         most_cycles "Start" => ran.and_then(ExchangeRun::mean_start), START_HINT;
         share "Tile balance" => row.balance(&list.machine), BALANCE;
         unsummed "Busiest sender" => sender.map(|of| of.tile),
-            "The tile that sends most; the first of equals";
+            "The tile that sends the most bytes; the first of equal ones";
         most_bytes "Sends" => sender.map(|of| of.bytes), "Bytes of the busiest sender in one execution";
         unsummed "Busiest receiver" => receiver.map(|of| of.tile),
-            "The tile that receives most; the first of equals";
+            "The tile that receives the most bytes; the first of equal ones";
         most_bytes "Receives" => receiver.map(|of| of.bytes),
             "Bytes of the busiest receiver in one execution";
     }

@@ -98,8 +98,8 @@ pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
         short "Micro-batch" => TableCell::Id(turn.number);
         cycles "First cycle" => turn.range.start;
         cycles "Cycles" => turn.range.length();
-        number "In the FIFO" => held, HELD;
-        number "FIFO holds" => schedule.stages[turn.stage].depth, DEPTH;
+        number "In the stash" => held, HELD;
+        number "Stash size" => schedule.stages[turn.stage].depth, DEPTH;
     })
 }
 

@@ -24,7 +24,8 @@ pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
 /// Variables with their bytes.
 pub fn variables(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     let mut table = list(listing, tiles, ["Variable", "Size", "Tiles"]);
-    // Variables that never live together share their bytes. What is live together is in the tree.
+    // Variables that are never live together share their bytes. The tree has the bytes that are
+    // live together.
     for column in &mut table.columns {
         column.aggregate = ColumnAggregate::SumOfGroup;
     }

@@ -183,14 +183,15 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
         "Cycles of one execution summed over tiles; not elapsed time"
         => requiring_part(ReportPart::ComputeSetCycles);
     code "Code (tot)" |row| row.code(),
-        "Exchange code, and code of its codelets once per tile; operations may share codelets"
+        "Exchange code, and the code of its vertex types once per tile; operations may share \
+         vertex types"
         => requiring_part(ReportPart::Exchanges), without_sum;
     code_most "Code (max)" |row| row.code_most,
-        "Exchange code and code of its codelets on the tile with the largest sum of both"
+        "Exchange code and the code of its vertex types, on the tile with the largest sum of both"
         => requiring_part(ReportPart::Exchanges), most;
     exchange_code "Exchange code" |row| row.exchange_code, "Code of its exchanges"
         => requiring_part(ReportPart::Exchanges);
-    vertex_code "Vertex code" |row| row.vertex_code, "Code of its codelets, once per tile"
+    vertex_code "Vertex code" |row| row.vertex_code, "Code of its vertex types, once per tile"
         => requiring_part(ReportPart::Vertices), without_sum;
     errors "Error of cycles" |row| error_words(row, |errors| errors.cycles),
         "90 % interval of the error of its cycles, from measurements of its kind; with ?, its kind \

@@ -128,7 +128,7 @@ pub static TABLES: &[ReportTable] = &[
         let ReportLimits { machine, rows, .. } = &*limits(report)?;
         Ok(bounds::roofline(&roofline(machine, rows, None), rows, machine))
     }),
-    shown("limits", "waterfall", "From the peak to the achieved rate", |report| {
+    shown("limits", "waterfall", "Losses from the peak down to the achieved FLOPs", |report| {
         let all = limits(report)?.run.as_ref().map(|run| run.all);
         Ok(bounds::waterfall(&all.unwrap_or_default()))
     }),
@@ -155,9 +155,12 @@ pub static TABLES: &[ReportTable] = &[
     drawn("execution-trace", "samples-by-phase", "The same by phase of the program", |report| {
         samples_by(report, SampleGrouping::Phase)
     }),
-    drawn("execution-trace", "samples-by-epoch", "The same by run of the program", |report| {
-        samples_by(report, SampleGrouping::Epoch)
-    }),
+    drawn(
+        "execution-trace",
+        "samples-by-epoch",
+        "The same by execution of the program",
+        |report| samples_by(report, SampleGrouping::Epoch),
+    ),
     drawn("execution-trace", "samples-by-tile", "The same by tile", |report| {
         samples_by(report, SampleGrouping::Tile)
     }),

@@ -93,7 +93,7 @@ pub fn subjects(
     }
 }
 
-/// True if variables of a category are data of the model, not code or its data.
+/// True if a category holds data of the model, not code or data of code.
 pub(super) fn is_tensor(category: MemoryCategory) -> bool {
     let data = [
         MemoryCategory::Variable,

@@ -22,7 +22,7 @@ pub(super) const TOPIC: Topic = Topic::of_view(
     &[
         TopicFigure {
             name: "waterfall",
-            about: "From the peak to the achieved rate",
+            about: "Losses from the peak down to the achieved FLOPs",
             read: waterfall,
         },
         TopicFigure {

@@ -48,7 +48,7 @@ fn shows(window: CycleRange, step: CycleRange) -> bool {
     window.overlaps(step) && step.length() * NARROWEST >= window.length()
 }
 
-/// A step with a margin of its own length before and after it.
+/// A step, with a margin of its length before and after it.
 fn around(step: CycleRange) -> CycleRange {
     let more = step.length() + Cycles(1);
     CycleRange::new(step.start.saturating_sub(more), step.end.saturating_add(more))

@@ -150,7 +150,7 @@ struct BlockPlacement<'a> {
 }
 
 impl BlockPlacement<'_> {
-    /// Shows a block of a level as it is, or the blocks that it is made of.
+    /// Shows a block of a level, or the blocks it consists of.
     fn place(
         &mut self,
         levels: &[Vec<MarkBlock>],

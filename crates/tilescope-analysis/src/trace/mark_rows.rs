@@ -349,6 +349,7 @@ fn counted(id: MarkRowId, block: &MarkBlock) -> String {
 /// The name of a kind in the singular.
 pub fn singular(kind: MarkKind) -> &'static str {
     match kind {
+        MarkKind::Run => "host call",
         MarkKind::Loader => "loader call",
         _ => kind.name(),
     }

@@ -40,7 +40,7 @@ pub struct MarkPeriod {
     /// Number of the last of them.
     pub last: u64,
     pub range: CycleRange,
-    /// How many periods there are among the marks that were looked at.
+    /// Number of periods among the examined marks.
     pub count: u64,
 }
 

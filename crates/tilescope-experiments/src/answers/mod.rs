@@ -151,12 +151,13 @@ pub struct TuneAnswer {
     /// Number of proposals beside the path that could not beat it according to their bounds.
     pub hopeless: usize,
     /// Number of points with unknown proposals, because the process that computes them died.
-    pub untold: usize,
+    #[serde(alias = "untold")]
+    pub unknown_proposals: usize,
     pub pareto_front: Vec<Point>,
     /// The reason that the last point does not meet the request.
     pub shortfall: Option<String>,
-    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
-    /// else helps.
+    /// The smallest change that makes the spec fit, if it changes fixed keys and no other change
+    /// helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fits_if_free: Option<FitFound>,
 }

@@ -1,4 +1,4 @@
-//! Changes of a spec that save memory, each by itself.
+//! Single changes of a spec that save memory.
 
 use super::moves::{TuneMove, TuneSpace};
 use crate::effective_keys::read;
@@ -9,8 +9,8 @@ use tilescope_sim::changes_for_ipus;
 use tilescope_sim::specification::Spec;
 use tilescope_sim::targets::{Chip, MK2};
 
-/// Memory proportions that are tried below the one of a spec: half of PopTorch's default, and the
-/// smallest that published programs set.
+/// Memory proportions to try below that of a spec: half of PopTorch's default, and the smallest one
+/// of published programs.
 const PROPORTIONS: [f64; 2] = [0.3, 0.1];
 
 /// Factors by which the IPUs of a replica are multiplied.
@@ -36,7 +36,7 @@ impl FitLever {
 pub struct FitLevers {
     /// Memory of a tile.
     pub tile: Bytes,
-    /// Those that compute the same come first.
+    /// Changes that do not affect the result come first.
     pub levers: Vec<FitLever>,
 }
 
@@ -66,10 +66,10 @@ fn levers(spec: &Spec, space: &TuneSpace) -> Vec<FitLever> {
     found
 }
 
-fn fit_move(changes: SpecChanges, sentence: String, price: &str) -> TuneMove {
+fn fit_move(changes: SpecChanges, sentence: String, cost: &str) -> TuneMove {
     let mut moved = TuneMove::of("smallest_fit", changes, sentence);
     for reason in &mut moved.reasons {
-        price.clone_into(&mut reason.price);
+        cost.clone_into(&mut reason.cost);
     }
     moved
 }
@@ -96,7 +96,7 @@ fn proportions(space: &TuneSpace) -> Vec<TuneMove> {
     found
 }
 
-/// Half and a quarter of the samples of a micro-batch, with as many more per weight update.
+/// Half and a quarter of the samples of a micro-batch, with more micro-batches per weight update.
 fn micro_batches(space: &TuneSpace) -> Vec<TuneMove> {
     const BATCH: &str = "model.batch_size";
     const STEPS: &str = "options.gradient_accumulation";
@@ -143,7 +143,7 @@ fn more_ipus(spec: &Spec) -> Vec<TuneMove> {
     found
 }
 
-/// An Mk2, where the chip has less memory.
+/// An Mk2, if the chip of the spec has less memory.
 fn other_chip(spec: &Spec) -> Option<FitLever> {
     let chip: &Chip = spec.target.system.chip;
     if chip.bytes_per_tile >= MK2.bytes_per_tile {
@@ -161,7 +161,7 @@ fn other_chip(spec: &Spec) -> Option<FitLever> {
     })
 }
 
-/// Half precision: of training with its weights and optimiser state kept in single precision.
+/// Half precision; in training, with weights and optimiser state in single precision.
 fn precision(spec: &Spec, space: &TuneSpace) -> Option<TuneMove> {
     const KEY: &str = "model.precision";
     let now = value(space, KEY)?.as_str()?;
@@ -170,7 +170,7 @@ fn precision(spec: &Spec, space: &TuneSpace) -> Option<TuneMove> {
     }
     let new = if spec.model.training { "mixed" } else { "float16" };
     let sentence = format!("Activations and temporaries are float16 ({KEY} = {new:?}).");
-    let price = "Lower precision: float16 has an 11-bit significand, and gradients may need loss \
+    let cost = "Lower precision: float16 has an 11-bit significand, and gradients may need loss \
                  scaling";
-    Some(fit_move([(KEY.to_owned(), json!(new))].into(), sentence, price))
+    Some(fit_move([(KEY.to_owned(), json!(new))].into(), sentence, cost))
 }

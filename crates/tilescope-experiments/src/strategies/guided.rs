@@ -75,8 +75,8 @@ pub struct TunePath {
     pub steps: Vec<TuneStep>,
     pub dead_ends: Vec<DeadEnd>,
     pub untried: Vec<Untried>,
-    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
-    /// else helps.
+    /// The smallest change that makes the spec fit, if it changes fixed keys and no other change
+    /// helps.
     pub fits_if_free: Option<FitFound>,
     /// Places of the points, among those of the store, that were tried for it.
     pub beyond: Range<usize>,
@@ -163,8 +163,8 @@ impl<'a, 's> Tuner<'a, 's> {
         }
     }
 
-    /// Makes the smallest change with which the spec fits the first step, where it does not fit as it
-    /// is.
+    /// Makes the smallest change that makes the spec fit the first step, if the original spec does
+    /// not fit.
     fn fit(&mut self) -> Result<(), ExperimentError> {
         if self.score.class != ScoreClass::DoesNotFit {
             return Ok(());
@@ -250,7 +250,7 @@ impl<'a, 's> Tuner<'a, 's> {
             Some(findings) => {
                 let saves_memory = self.saves_memory();
                 let proposals = self.space.proposals(findings, saves_memory).into_iter();
-                moves.extend(proposals.filter(|by| !self.space.is_hopeless(by)));
+                moves.extend(proposals.filter(|proposal| !self.space.is_hopeless(proposal)));
                 let mut numbers = self.space.neighbours(at, &self.proposed).into_iter();
                 moves.extend(self.space.fewer_ipus(at));
                 moves.extend(self.space.more_replicas(at));
@@ -265,11 +265,11 @@ impl<'a, 's> Tuner<'a, 's> {
             }
         }
         let mut seen: Vec<SpecChanges> = Vec::new();
-        moves.retain(|by| {
-            let to = self.space.moved(at, by);
-            let is_new = self.store.point(&to).is_none() && !seen.contains(&to);
-            let is_wanted = is_new && self.space.allows(at, by);
-            seen.push(to);
+        moves.retain(|change| {
+            let point = self.space.moved(at, change);
+            let is_new = self.store.point(&point).is_none() && !seen.contains(&point);
+            let is_wanted = is_new && self.space.allows(at, change);
+            seen.push(point);
             is_wanted
         });
         moves

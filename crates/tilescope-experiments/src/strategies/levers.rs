@@ -86,8 +86,8 @@ pub static NUMBERS: &[&str] = &[
 pub static NUMBERS_OF_MEMORY: &[&str] =
     &["options.available_memory_proportion", "options.num_io_tiles"];
 
-/// Keys, and tables of keys, that determine the computation, its machine or its precision: another
-/// value is another program. They are not changed unless they are freed.
+/// Keys, and tables of keys, that determine the computation, its machine or its precision. They
+/// change only if they are freed.
 pub static MEANING: &[&str] = &[
     "model",
     "target",

@@ -27,7 +27,8 @@ pub struct MoveReason {
     pub rule: String,
     pub sentence: String,
     /// The cost of the change; empty if it is not known.
-    pub price: String,
+    #[serde(alias = "price")]
+    pub cost: String,
     /// Upper bound of its gain in time, as a share.
     pub bound: Option<f64>,
     /// Its part of all changes.
@@ -46,8 +47,8 @@ pub struct TuneMove {
 impl TuneMove {
     pub(super) fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
         let rule = rule.to_owned();
-        let price = String::new();
-        let reason = MoveReason { rule, sentence, price, bound: None, changes: changes.clone() };
+        let cost = String::new();
+        let reason = MoveReason { rule, sentence, cost, bound: None, changes: changes.clone() };
         Self { changes, reasons: vec![reason] }
     }
 
@@ -57,7 +58,7 @@ impl TuneMove {
         let reason = MoveReason {
             rule: finding.rule.clone(),
             sentence: finding.sentence.clone(),
-            price: finding.cost.clone(),
+            cost: finding.cost.clone(),
             bound: finding.gain.share.filter(|_| of_time),
             changes: finding.changes.clone(),
         };

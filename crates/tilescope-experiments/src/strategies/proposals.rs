@@ -1,5 +1,5 @@
-//! Proposals of insights that are tried: the spec of a report is simulated with each of them and
-//! without, then the best together.
+//! Tests of proposals: the spec of a report is simulated without and with each proposal, then with
+//! the best ones together.
 
 use super::moves::TuneSpace;
 use super::smallest_fit::{FitFound, most_trials, smallest_fit};
@@ -24,22 +24,22 @@ const COMBINED: usize = 3;
 pub struct ProofRequest<'a> {
     /// The text of the spec.
     pub spec: &'a str,
-    /// Where files may be written.
+    /// Directory for temporary files.
     pub directory: &'a Path,
-    /// Simulations at once; one for each core where nothing is said.
+    /// Number of parallel simulations; one per core by default.
     pub jobs: Option<NonZeroUsize>,
     pub progress: &'a ExperimentProgress<'a>,
     /// Receives the findings after each trial of their proposals.
     pub tried: &'a dyn Fn(&[InsightFinding]),
 }
 
-/// Tries the proposals of findings. Of a program that fits, the best are tried together too; of one that
-/// does not, the smallest change that makes it fit is searched for. What was found so comes first, then
-/// findings that gain, the best of them before the others, then those that propose nothing, then what
-/// was tried without success.
+/// Tests the proposals of findings. For a program that fits, the best proposals are also tested
+/// together. For a program that does not fit, the smallest change that makes it fit is searched
+/// for. The result begins with these combinations. Findings with a gain follow, the best first,
+/// then findings without a proposal, then proposals without a gain.
 ///
 /// # Errors
-/// A spec that cannot be simulated as it is, and children that cannot be started.
+/// A spec that cannot be simulated without changes, and child processes that cannot be started.
 pub fn prove(
     found: Vec<InsightFinding>,
     request: &ProofRequest<'_>,
@@ -51,7 +51,7 @@ pub fn prove(
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), request.jobs.unwrap_or(cores))?;
     let mut found = found;
     let proposals = found.iter().filter(|finding| finding.proposal.is_some()).count();
-    // The spec as it is, its proposals, and combinations of three.
+    // The unchanged spec, its proposals, and combinations of three.
     let fits = found.iter().all(|finding| finding.gain != InsightGain::Everything);
     let more = if fits { 4 } else { most_trials(space.fit.levers.len()) };
     let budget = SearchBudget::Simulations(1 + proposals + more);
@@ -82,7 +82,7 @@ fn spec_error(copy: &SpecCopy, problem: &str) -> ExperimentError {
     ExperimentError::ReportSpec(copy.named(problem))
 }
 
-/// Simulates the spec as it is.
+/// Simulates the unchanged spec.
 fn base_figures(store: &mut TrialStore<'_>) -> Result<TrialFigures, ExperimentError> {
     let unchanged = SpecChanges::new();
     store.run(vec![TrialTask::Figures(unchanged.clone())])?;
@@ -139,12 +139,12 @@ fn best_together(
     try_all(&mut together, base, store)?;
     sort_by_measured(&mut together);
     together.truncate(1);
-    // What gains no more together than one of its parts alone says nothing new.
+    // A combination that gains no more than one of its parts is no improvement.
     together.retain(|finding| finding.measured_gain().is_some_and(|gain| gain > best_alone));
     Ok(together)
 }
 
-/// The smallest changes with which a program fits that does not; else the one that comes closest.
+/// The smallest changes that make a program fit, or otherwise the change that comes closest.
 fn changes_that_fit(
     space: &TuneSpace,
     base: &TrialFigures,
@@ -172,7 +172,7 @@ fn changes_that_fit(
                         closest.";
         first.push(finding_of(closest, base, sentence.to_owned()));
     }
-    // A proposal that is one of them already has a finding.
+    // Changes that are proposals already have a finding.
     first.retain(|finding| found.iter().all(|other| changes_of(other) != changes_of(finding)));
     Ok(first)
 }
@@ -180,8 +180,8 @@ fn changes_that_fit(
 fn finding_of(found: &FitFound, base: &TrialFigures, sentence: String) -> InsightFinding {
     let mut costs: Vec<&str> = Vec::new();
     for reason in &found.moved.reasons {
-        if !reason.price.is_empty() {
-            costs.push(&reason.price);
+        if !reason.cost.is_empty() {
+            costs.push(&reason.cost);
         }
     }
     let proposal = Proposal { changes: found.moved.changes.clone(), cost: costs.join("; ") };
@@ -213,7 +213,7 @@ pub fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     }
 }
 
-/// The best proposals together, as findings that were not tried yet: every two of them, and all.
+/// Combinations of the best proposals, as findings without a test: every pair, and all.
 fn combinations(found: &[InsightFinding]) -> Vec<InsightFinding> {
     let mut best: Vec<&InsightFinding> = Vec::new();
     for finding in found.iter().filter(|finding| finding.subject == InsightSubject::Time) {

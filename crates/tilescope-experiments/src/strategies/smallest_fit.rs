@@ -19,19 +19,19 @@ use tilescope_analysis::insights::SpecChanges;
 /// Most levers that are changed at once.
 const MOST_LEVERS: usize = 3;
 
-/// Combinations of one size that are simulated.
+/// The maximum number of simulated combinations of one size.
 const ROUND: usize = 12;
 
-/// Combinations of a round that are chosen for the least memory, whatever they cost.
+/// Number of combinations of a round that are chosen for the least memory, regardless of cost.
 const SMALLEST: usize = 4;
 
 /// The share of the fullest tile by which an expectation may be too high.
 const MOST_TOO_HIGH: f64 = 0.15;
 
-/// Changes of the fullest tile below this share are none.
+/// Changes of the fullest tile below this share count as no change.
 const SAME: f64 = 1e-3;
 
-/// Results that are given.
+/// The maximum number of results.
 const GIVEN: usize = 3;
 
 /// A change with which the program fits.
@@ -52,7 +52,7 @@ impl FitFound {
         }
     }
 
-    /// True if the program fits by more than the model may be wrong.
+    /// True if the program fits by more than the errors of the model.
     pub fn is_certain(&self) -> bool {
         self.point.figures().is_some_and(|figures| figures.fit != Some(MemoryFit::FitsUncertain))
     }
@@ -61,14 +61,14 @@ impl FitFound {
 /// Result of a search for the smallest change that fits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SmallestFit {
-    /// Changes that fit: the fastest of the fewest first, then, where that one is not certain to fit,
-    /// the fastest extension of it that is.
+    /// Changes that fit: the fastest of the smallest ones first. If it is not certain to fit, the
+    /// fastest extension that is certain follows.
     pub found: Vec<FitFound>,
-    /// The change that comes closest, where nothing fits.
+    /// The change that comes closest, if none fits.
     pub closest: Option<FitFound>,
 }
 
-/// Levers with what each does to the fullest tile by itself.
+/// Levers, with the effect of each alone on the fullest tile.
 struct TriedLever {
     moved: TuneMove,
     /// Memory of the fullest tile divided by that of a tile, over the same without the lever.
@@ -77,12 +77,12 @@ struct TriedLever {
 
 /// Most simulations that a search takes with a number of levers.
 pub fn most_trials(levers: usize) -> usize {
-    // Each by itself, combinations of two and of three, and one more beside what is not certain.
+    // Single levers, combinations of two and of three, and an extension of an uncertain result.
     levers + (MOST_LEVERS - 1) * ROUND + levers
 }
 
-/// Finds the smallest change of a spec with which it fits. The spec, which does not fit, was simulated
-/// before.
+/// Finds the smallest change that makes a spec fit. The original spec was already simulated and
+/// does not fit.
 ///
 /// # Errors
 /// Children that cannot be started, and results that cannot be written.
@@ -114,7 +114,8 @@ pub fn smallest_fit(
     Ok(search.result())
 }
 
-/// Combinations of `size` levers that may fit: those that save most, and those that save just enough.
+/// Combinations of `size` levers that may fit: those that save the most, and those that save just
+/// enough.
 /// `fullness` is the memory of the fullest tile divided by that of a tile.
 fn combinations(levers: &[TriedLever], size: usize, fullness: f64) -> Vec<TuneMove> {
     let mut sets: Vec<(Vec<usize>, f64)> = vec![(Vec::new(), fullness)];
@@ -133,7 +134,7 @@ fn combinations(levers: &[TriedLever], size: usize, fullness: f64) -> Vec<TuneMo
     }
     sets.retain(|(_, expected)| expected * (1.0 - MOST_TOO_HIGH) <= 1.0);
     sets.sort_by(|a, b| a.1.total_cmp(&b.1));
-    // The others in the order of what they leave free, the least first.
+    // The others, ordered by their free memory, the least first.
     let smallest = SMALLEST.min(sets.len());
     sets[smallest..].reverse();
     sets.truncate(ROUND);
@@ -145,7 +146,7 @@ fn combinations(levers: &[TriedLever], size: usize, fullness: f64) -> Vec<TuneMo
     moves
 }
 
-/// A search under way.
+/// A search in progress.
 struct FitSearch<'a, 's, 'p> {
     space: &'a TuneSpace,
     store: &'s mut TrialStore<'p>,
@@ -157,7 +158,7 @@ impl FitSearch<'_, '_, '_> {
         self.store.point(&self.space.moved(&SpecChanges::new(), by))
     }
 
-    /// Simulates changes, as far as the budget goes.
+    /// Simulates changes within the budget.
     fn simulate(&mut self, moves: Vec<TuneMove>) -> Result<(), ExperimentError> {
         let mut tasks = Vec::new();
         let left = self.store.left();
@@ -200,7 +201,7 @@ impl FitSearch<'_, '_, '_> {
         self.fits().into_iter().next()
     }
 
-    /// Adds one more lever to the best change where that is not certain to fit.
+    /// Adds one more lever to the best change if that is not certain to fit.
     fn make_certain(&mut self, useful: &[TriedLever]) -> Result<(), ExperimentError> {
         let Some(best) = self.best().filter(|best| !best.is_certain()) else { return Ok(()) };
         let mut moves = Vec::new();
@@ -212,7 +213,7 @@ impl FitSearch<'_, '_, '_> {
         self.simulate(moves)
     }
 
-    /// The best change, and those after it that have something over each one before.
+    /// The best change, and later ones that are better than each earlier one in some respect.
     fn result(&self) -> SmallestFit {
         let mut found: Vec<FitFound> = Vec::new();
         for other in self.fits() {
@@ -232,8 +233,8 @@ impl FitSearch<'_, '_, '_> {
         SmallestFit { found, closest }
     }
 
-    /// True if a change is certain to fit where another is not, changes less of what is computed, or is
-    /// faster where both are certain.
+    /// True if a change is certain to fit and another is not, if it changes the computation less,
+    /// or if both are certain and it is faster.
     fn has_something_over(&self, found: &FitFound, other: &FitFound) -> bool {
         let is_faster = found.cost().seconds < other.cost().seconds;
         (found.is_certain() && !other.is_certain())
@@ -241,13 +242,13 @@ impl FitSearch<'_, '_, '_> {
             || (found.is_certain() && is_faster)
     }
 
-    /// Keys of a change that say what is computed, or on what machine.
+    /// Keys of a change that determine the computation or the machine.
     fn changed_meaning(&self, found: &FitFound) -> usize {
         found.moved.changes.keys().filter(|key| is_below(key, MEANING)).count()
     }
 }
 
-/// The cost of a change, which smaller is better: levers, IPUs, seconds per sample.
+/// The cost of a change, where smaller is better: levers, IPUs, seconds per sample.
 struct FitCost {
     levers: usize,
     ipus: u32,
@@ -274,7 +275,8 @@ mod tests {
     #[test]
     fn only_combinations_that_may_fit_are_tried() {
         let levers = [lever("a", 0.9), lever("b", 0.5), lever("c", 0.6), lever("d", 0.99)];
-        // Needs 2.2 of what a tile has: a half and six tenths leave 0.66 of it, other pairs too much.
+        // Needs 2.2 times the memory of a tile: factors of 0.5 and 0.6 leave 0.66, other pairs
+        // more.
         let pairs = combinations(&levers, 2, 2.2);
         let texts: Vec<String> = pairs.iter().map(TuneMove::text).collect();
         assert_eq!(texts, ["b = 1, c = 1", "a = 1, b = 1", "b = 1, d = 1"]);
@@ -298,7 +300,7 @@ mod tests {
             .collect();
         let pairs = combinations(&levers, 2, 1.2);
         assert_eq!(pairs.len(), ROUND);
-        // Those that save most come first, then those that save just enough.
+        // Combinations that save the most come first, then those that save just enough.
         assert_eq!(pairs[0].text(), "key00 = 1, key01 = 1");
         assert!(most_trials(levers.len()) >= levers.len() + 2 * ROUND);
     }

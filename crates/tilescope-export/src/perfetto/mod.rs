@@ -80,7 +80,7 @@ mod event_type {
     pub(super) const COUNTER: u64 = 4;
 }
 
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: names are defined anew from here on.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: names are redefined from here on.
 const STATE_CLEARED: u64 = 1;
 /// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet depends on earlier definitions.
 const NEEDS_STATE: u64 = 2;
@@ -249,7 +249,7 @@ impl<'a> PerfettoTrace<'a> {
         entry.number(field::track::SIBLING_ORDER_RANK, track);
     }
 
-    /// Writes the description under construction in a packet of its own.
+    /// Writes the description under construction in a separate packet.
     fn send_description(&mut self, sequence: u64) -> io::Result<()> {
         let packet = self.begin_packet();
         self.packets.number(field::packet::SEQUENCE_ID, sequence);

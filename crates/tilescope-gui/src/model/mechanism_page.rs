@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(title("model.batch_size", "4"), Some("Batches"));
         assert_eq!(title("options.execution", "\"phased\""), Some("Phased execution"));
         let key = "options.location.weights.on_chip";
-        assert_eq!(title(key, "false"), Some("Off-loading to streaming memory"));
+        assert_eq!(title(key, "false"), Some("Offloading to streaming memory"));
         assert_eq!(title(key, "true"), None);
         assert_eq!(title("options.no_such_key", "1"), None);
         let spec = ["options.recomputation", "options.stages", "options.pipeline_schedule"];

@@ -63,7 +63,7 @@ impl MessageList {
         &self.messages
     }
 
-    /// Adds a message at the end. An older message with the same text is removed.
+    /// Appends a message, and removes an older one with the same text.
     pub fn push(&mut self, message: StatusMessage) {
         self.messages.retain(|other| *other != message);
         self.messages.push(message);

@@ -157,7 +157,7 @@ pub struct TracePrefs {
     pub tile_balance: bool,
     /// Shows lanes as shares of time per activity when zoomed far out.
     pub shares: bool,
-    /// Shows rows for runs, iterations and stages.
+    /// Shows rows for host calls, iterations and stages.
     pub marks: bool,
     /// Shows transfers between IPUs as arrows.
     pub arrows: bool,
@@ -176,8 +176,7 @@ pub struct TracePrefs {
 }
 
 impl TracePrefs {
-    /// The choices for another report: what was switched on to look closely at one report is off
-    /// again.
+    /// The choices for another report: options that were switched on to examine one report are off.
     pub(crate) fn for_another_report(self) -> Self {
         Self { replicas: false, links: false, ..self }
     }
@@ -269,7 +268,7 @@ pub struct OperationsGraphPrefs {
     /// Shows the backward pass.
     pub backward: bool,
     pub updates: bool,
-    /// Shows what each arrow carries.
+    /// Shows the data of each arrow.
     pub edge_labels: bool,
 }
 

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tilescope_report::remote::absolute_path;
 use tilescope_report::units::format_timestamp;
 
-/// The width from which cards are side by side.
+/// The minimum width for cards side by side.
 const TWO_COLUMNS: f32 = 820.0;
 /// The largest width of the content.
 const MAX_WIDTH: f32 = 1080.0;
@@ -58,8 +58,8 @@ fn title_ui(ui: &mut Ui, shown: ThemeChoice, commands: &CommandQueue) {
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing.y = spacing::XXS;
             ui.label(strong("tilescope").size(text_size::DISPLAY));
-            let text = "Find out why a program is slow or does not fit on IPUs, and what would \
-                        help";
+            let text = "Find out why a program is slow or does not fit on IPUs, and how to improve \
+                        it";
             ui.weak(text);
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -122,7 +122,7 @@ fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
             "every view and its figures, and what is new",
             OverlayKind::Help,
         ),
-        ("Keys and gestures", "what the keyboard and the mouse do", OverlayKind::Shortcuts),
+        ("Keys and gestures", "keyboard and mouse", OverlayKind::Shortcuts),
         ("Preferences", "units, colours, text size, keys", OverlayKind::Preferences),
     ];
     for (text, about, kind) in entries {
@@ -289,7 +289,7 @@ fn simulate_card_ui(
     }
     let text = match (specs.is_empty(), is_listed) {
         (true, false) => "Listing specs…",
-        (true, true) => "The bundled specs could not be listed.",
+        (true, true) => "The bundled specs cannot be listed.",
         (false, _) if found.is_empty() => "No spec matches.",
         _ => return,
     };

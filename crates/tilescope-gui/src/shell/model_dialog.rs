@@ -337,11 +337,8 @@ impl SpecSaving {
             let path = PathBuf::from(self.typed.trim());
             let exists = self.exists.compute(ui.ctx(), around.workers, &path, |path| path.exists());
             let exists = exists.fresh_only().answer().is_some_and(|exists| **exists);
-            let (word, hint) = if exists {
-                ("Replace", "There is such a file")
-            } else {
-                ("Save", "Write the spec")
-            };
+            let (word, hint) =
+                if exists { ("Replace", "The file exists") } else { ("Save", "Write the spec") };
             let is_named = !self.typed.trim().is_empty();
             let save = ui.add_enabled(is_named, Button::new(word)).on_hover_text(hint);
             // Enter does not replace an existing file.

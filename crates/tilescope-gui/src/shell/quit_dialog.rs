@@ -26,7 +26,7 @@ pub(crate) fn quit_dialog_ui(context: &Context, session: &AppSession, commands: 
             if stay.clicked() {
                 commands.push(AppCommand::AnswerQuit(false));
             }
-            if ui.button("Quit, and lose this").clicked() {
+            if ui.button("Quit without saving").clicked() {
                 commands.push(AppCommand::AnswerQuit(true));
             }
         });

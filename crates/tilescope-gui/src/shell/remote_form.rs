@@ -70,8 +70,8 @@ impl RemoteForm {
         }
         recent_ui(ui, prefs, commands);
         ui.add_space(spacing::XS);
-        let words =
-            "Your ssh copies the report to the cache of this machine; the host needs no tilescope.";
+        let words = "Your ssh copies the report to the cache of this machine. The host does not \
+                     need tilescope.";
         let words = RichText::new(words).weak().size(text_size::CAPTION);
         ui.add(Label::new(words).wrap());
     }

@@ -102,12 +102,11 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
     let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 5));
     let findings = match check.broken().len() {
-        1 => "1 finding".to_owned(),
-        several => format!("{several} findings"),
+        1 => "1 inconsistency".to_owned(),
+        several => format!("{several} inconsistencies"),
     };
     let is_changed = check.broken().iter().any(|found| found.law == "content_is_as_written");
-    let problem =
-        if is_changed { "has changed since it was written" } else { "contradicts itself" };
+    let problem = if is_changed { "has changed since it was written" } else { "is inconsistent" };
     let rest = format!("{problem} ({findings}): its figures may be wrong.");
     let words = format!("{} {rest}", check.opened.name());
     Panel::top(format!("broken report {at}")).resizable(false).frame(frame).show(ui, |ui| {

@@ -27,7 +27,7 @@ const WIDTH: f32 = 780.0;
 /// The width of the preview. In a dialog less than twice as wide it is below the list.
 const PREVIEW: f32 = 250.0;
 
-/// The dialog, while it is open.
+/// The state of the open dialog.
 pub(crate) struct ReportChooser {
     pub purpose: ChooserPurpose,
     input: PathInput,
@@ -117,7 +117,7 @@ impl ChooserPurpose {
             Self::Open => ("Path of the report or model to open", "Open"),
             Self::Compare => ("Path of the report to compare with", "Compare"),
             Self::Model => ("Path of the model to simulate", "Open"),
-            Self::SpecModel => ("Path of the model that the spec is about", "Take"),
+            Self::SpecModel => ("Path of the model of the spec", "Take"),
             Self::Series => ("Path of the folder of reports", "Go"),
         };
         PathInputTexts { label, button, hint: self.listed().hint() }
@@ -181,11 +181,11 @@ impl ReportChooser {
         let offers = self.input.offers(ui, workers, known);
         let mut taken = self.input.box_ui(ui, self.purpose.texts(), &offers);
         ui.horizontal(|ui| {
-            if ui.button("Parent folder").on_hover_text("List the directory above").clicked() {
+            if ui.button("Parent folder").on_hover_text("List the parent folder").clicked() {
                 self.input.look_in_parent(ui);
             }
             if self.purpose == ChooserPurpose::Series {
-                let hint = "Show the reports in the folder that is listed, and up to two below it";
+                let hint = "Show the reports in this folder, and up to two levels below it";
                 let clicked = ui.button("Show this folder").on_hover_text(hint).clicked();
                 if clicked && taken.is_none() {
                     taken = Some(self.input.directory());
@@ -232,7 +232,7 @@ impl ReportChooser {
 
     /// The button of the system's dialog. Returns the directory chosen there, once.
     fn system_dialog_ui(&mut self, ui: &mut Ui) -> Option<PathBuf> {
-        let hint = "Choose a file in the dialog of your desktop";
+        let hint = "Choose a file with the file dialog of your system";
         let is_open = matches!(self.system_dialog, Some(Ok(_)));
         let button = ui.add_enabled(!is_open, Button::new("System dialog…"));
         if button.on_hover_text(hint).clicked() {

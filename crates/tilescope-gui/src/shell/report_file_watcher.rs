@@ -36,7 +36,7 @@ struct FileEventCounter {
 }
 
 impl FileEventCounter {
-    /// Subscribes to change events, each of which requests a frame; `None` if the system cannot
+    /// Subscribes to change events; each event requests a frame. `None` if the system cannot
     /// report them.
     fn new(path: &Path, context: &Context) -> Option<Self> {
         let name = path.file_name()?.to_owned();

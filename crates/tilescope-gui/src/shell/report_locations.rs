@@ -21,7 +21,7 @@ pub(crate) struct SampleReport {
 const DEMO_REPORTS: [(&str, &str); 3] = [
     ("matmul_chain", "a small program: two matmuls on one IPU, most of the time lost to syncs"),
     ("mnist_pipeline", "a slow pipeline: training on four IPUs that wait for one another"),
-    ("too_large", "a model that does not fit in memory, and what would make it fit"),
+    ("too_large", "a model that does not fit in memory, with ways to make it fit"),
 ];
 
 /// The reports in `sample_reports` beside the executable, or where it was built.

@@ -31,7 +31,7 @@ pub(crate) enum ChildProgramError {
     /// No thread can be started to wait for the end of the new window.
     #[error("{0}")]
     WindowThread(io::Error),
-    #[error("The simulator cannot be asked: {0}")]
+    #[error("The simulator cannot be queried: {0}")]
     Question(io::Error),
     /// The message of a child that gave no answer.
     #[error("{0}")]
@@ -138,7 +138,7 @@ impl SimulationProcess {
         self.cancelled.store(true, Ordering::SeqCst);
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(child) = child.as_mut() {
-            // It may have ended by itself just now.
+            // It may have ended just now.
             let _ = child.kill();
         }
     }

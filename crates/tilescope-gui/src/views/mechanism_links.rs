@@ -26,5 +26,5 @@ pub(crate) fn mechanism_link_ui(ui: &mut Ui, page: MechanismPage, words: &str) -
     let link = ui.add(Link::new(RichText::new(words).size(text_size::SMALL)));
     let name = format!("Help: {}", page.title());
     link.widget_info(|| WidgetInfo::labeled(Role::Link, true, &name));
-    link.on_hover_text("How it works, with its keys").clicked()
+    link.on_hover_text("How it works, and its keys in a spec").clicked()
 }

@@ -139,7 +139,7 @@ impl SearchPanel {
             self.ask_catalogue(ui, context);
             return examples_ui(ui, &mut self.text);
         }
-        let texts = QueryTexts { waiting: "Searching…", failed: "Nothing can be found" };
+        let texts = QueryTexts { waiting: "Searching…", failed: "The search failed" };
         if let Some(found) = self.ask(ui, context) {
             found.show(ui, texts, |ui, found| self.found_ui(ui, context, found));
         }
@@ -262,7 +262,7 @@ impl SearchPanel {
         let key = SearchStatisticsKey { query: query.to_string(), source, amount };
         let Some(catalogue) = self.catalogue.latest().cloned() else { return };
         let found = found.clone();
-        let texts = QueryTexts { waiting: "Counting…", failed: "There are no statistics" };
+        let texts = QueryTexts { waiting: "Counting…", failed: "Statistics cannot be read" };
         let measured = context.ask(ui, &mut self.statistics, &key, move |report, key| {
             compute_statistics(report, &catalogue, &query, &found, key)
         });

@@ -117,10 +117,10 @@ pub(crate) enum BackgroundQueryError {
     #[error("{0}")]
     Failed(Arc<dyn std::error::Error + Send + Sync>),
     /// The answer is no longer needed.
-    #[error("This was cancelled.")]
+    #[error("Cancelled.")]
     Cancelled,
     /// The work panicked, which is a bug of ours.
-    #[error("Something in this program broke down here; please report this.")]
+    #[error("Internal error. Please report this bug.")]
     Panicked,
 }
 
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(version(1), first);
         let second = version(2);
         assert_ne!(second, first);
-        // A forgotten answer is computed anew.
+        // A forgotten answer is computed again.
         assert!(![first, second].contains(&version(1)));
     }
 

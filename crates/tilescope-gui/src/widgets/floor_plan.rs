@@ -69,7 +69,7 @@ struct FloorPlanDescription {
     parts: Vec<(IpuId, Option<usize>, String, String)>,
 }
 
-/// The largest number of columns with a node of their own.
+/// The largest number of columns with a separate node.
 const MAX_COLUMNS: usize = 256;
 
 struct FloorPlanLayout {

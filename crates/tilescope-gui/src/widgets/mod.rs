@@ -155,8 +155,8 @@ fn is_tab(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
-/// Tabs, some of which wait for a selection. Those are weaker, say what they wait for, and open on a
-/// sentence that asks for the selection. Returns true if a tab was clicked.
+/// Tabs that may require a selection. Without one, a tab is dimmed, names the missing selection,
+/// and opens on a sentence that requests it. Returns true if a tab was clicked.
 pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     view: &str,

@@ -42,8 +42,8 @@ pub(crate) fn is_simulated(path: &Path) -> bool {
     is_model(path) || is_spec(path)
 }
 
-/// Returns true if an existing path is a model or a spec. A directory belongs to a report, whatever
-/// its name.
+/// Returns true if an existing path is a model or a spec. A directory belongs to a report,
+/// regardless of its name.
 pub(crate) fn is_simulated_file(path: &Path) -> bool {
     is_simulated(path) && !path.is_dir()
 }
@@ -52,7 +52,7 @@ pub(crate) fn is_simulated_file(path: &Path) -> bool {
 const RESULTS_EXTENSION: &str = "db";
 
 /// Returns true if a path has the name of a file of results. A directory belongs to a report,
-/// whatever its name.
+/// regardless of its name.
 pub(crate) fn is_results_file(path: &Path) -> bool {
     let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case(RESULTS_EXTENSION));
     is_named && !path.is_dir()
@@ -100,9 +100,9 @@ impl ListedFiles {
     /// The text if nothing is found.
     pub(crate) fn nothing(self) -> &'static str {
         match self {
-            Self::Reports => "No report and no directory is called that.",
-            Self::Models => "No model and no directory is called that.",
-            Self::ReportsAndModels => "No report, model, spec or directory is called that.",
+            Self::Reports => "No report or directory has this name.",
+            Self::Models => "No model or directory has this name.",
+            Self::ReportsAndModels => "No report, model, spec or directory has this name.",
         }
     }
 }

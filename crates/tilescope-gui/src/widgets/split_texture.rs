@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The largest side of a piece; egui guarantees this everywhere.
 const MAX_PIECE_SIDE: usize = 2048;
 
-/// The owner of textures. A picture of a window is drawn in a context of its own, which does not
+/// The owner of textures. A picture of a window is drawn in a separate context, which does not
 /// have the textures of the window.
 #[derive(Clone)]
 pub(crate) struct TextureOwner(Arc<RwLock<TextureManager>>);

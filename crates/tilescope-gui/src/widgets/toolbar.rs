@@ -313,7 +313,7 @@ impl ToolbarBuilder<'_> {
     /// The button that unfolds or folds the toolbar.
     fn button_ui(&mut self, top: f32, unfolded: bool) {
         let (name, hint): (_, WidgetText) = if unfolded {
-            ("Fewer controls", "Make room for the view".into())
+            ("Fewer controls", "Use less space".into())
         } else {
             ("More controls", self.hidden.join(", ").into())
         };

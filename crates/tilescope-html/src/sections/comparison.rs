@@ -40,7 +40,7 @@ fn gates(gates: &[(String, Option<String>)]) -> Option<Block> {
         vec![gate.as_str().into(), state.into(), why.as_deref().unwrap_or("").into()]
     };
     let data = DataTable::new(columns, gates.iter().map(row).collect());
-    let caption = "Gates: conditions that fail if the target meets them";
+    let caption = "Gates: conditions that must not be true of the target";
     Some(Block::Table { table: HtmlTable::new("compare/gates", caption, &data) })
 }
 

@@ -15,7 +15,8 @@ pub(super) const SECTION: SectionEntry =
 const CHAINS: usize = 3;
 
 const ABOUT: &str = "The critical path is the longest chain of steps that wait for one another, \
-                     from the first cycle of the run to the last. Removing cycles from it shortens the run by at most that many; other steps gain nothing.";
+                     from the first cycle of the run to the last. Removing cycles from it shortens \
+                     the run by at most that many; making other steps faster gains nothing.";
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let Some(totals) = path_totals(facts.report, None)? else {

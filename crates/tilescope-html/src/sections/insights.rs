@@ -26,7 +26,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     }
     if found.iter().all(|finding| finding.measured.is_none()) {
         let text = "No proposal has been tested. tilescope insights REPORT --prove simulates each \
-                    one; pages made afterwards show the results.";
+                    one; later pages show the results.";
         let can = facts.report.spec().is_some();
         blocks.extend(can.then(|| Block::note(text)));
     }

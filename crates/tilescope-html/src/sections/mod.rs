@@ -95,7 +95,7 @@ impl<'a> PageFacts<'a> {
     /// A table of a view under its own name.
     pub(crate) fn table(&self, view: &str, name: &str) -> Result<HtmlTable, ReportError> {
         let found = named(view, Some(name));
-        debug_assert!(found.is_ok(), "there is no table {name} of {view}");
+        debug_assert!(found.is_ok(), "{view} has no table {name}");
         let Ok(table) = found else {
             return Ok(HtmlTable::new(name, "", &Default::default()));
         };

@@ -27,7 +27,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     }
     let rows = operations(facts.report, layer)?;
     if rows.is_empty() {
-        return Ok(vec![Block::note("The report has neither operations nor programs with names.")]);
+        return Ok(vec![Block::note("The report has neither operations nor named programs.")]);
     }
     let mut data = table(&rows, facts.report, layer);
     // Sorted by elapsed cycles, the most first.
@@ -45,7 +45,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         });
     let caption = match layer {
         OperationLayer::Model => "Cost of every operation of the model",
-        _ => "What every library call costs",
+        _ => "Cost of every library call",
     };
     blocks.push(Block::Table { table: HtmlTable::new("operations", caption, &shown) });
     Ok(blocks)

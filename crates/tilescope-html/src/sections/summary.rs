@@ -20,7 +20,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     blocks.extend(facts.report.warnings().iter().map(|text| Block::note(prose(text))));
     blocks.extend(facts.report.notes()?.iter().map(|text| Block::note(prose(text))));
     if facts.report.origin() == ReportOrigin::Foreign {
-        let text = "Another tool wrote this report. Missing data is named in its place.";
+        let text = "Another tool wrote this report. Sections without data say so.";
         blocks.push(Block::note(text));
     }
     blocks.push(Block::Facts { rows: program(facts)? });
@@ -98,7 +98,7 @@ fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
             batching.replicas,
             batching.device_iterations
         );
-        rows.push(Fact::new("Samples of a host call", text));
+        rows.push(Fact::new("Samples per host call", text));
     }
     if let Some(differ) = sentence(&facts.classes) {
         rows.push(Fact::new("Replicas that differ", differ));

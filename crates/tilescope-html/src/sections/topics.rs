@@ -1,4 +1,4 @@
-//! Topics without a section of their own: facts, figures and tables, drawn generically.
+//! Topics without a separate section: facts, figures and tables, drawn generically.
 
 use super::PageFacts;
 use crate::block::{Block, Card};
@@ -9,7 +9,7 @@ use tilescope_analysis::headline::HeadlineFigure;
 use tilescope_analysis::topics::{TOPICS, Topic};
 use tilescope_report::ReportError;
 
-/// A section for each topic without a view.
+/// Returns a section for each topic without a view.
 pub(crate) fn sections(facts: &PageFacts<'_>) -> Result<Vec<Section>, ReportError> {
     let mut sections = Vec::new();
     for topic in TOPICS.iter().filter(|topic| !topic.has_view) {

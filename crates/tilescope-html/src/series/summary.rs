@@ -56,7 +56,11 @@ fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
     Card {
         title: figure.title(series, telling),
         value: value.map_or_else(|| "—".to_owned(), |value| figure.figure.quantity().text(value)),
-        about: if value.is_some() { width + &about } else { "the run does not have it".to_owned() },
+        about: if value.is_some() {
+            width + &about
+        } else {
+            "the run does not have this figure".to_owned()
+        },
         formula: String::new(),
         bad: false,
     }
@@ -74,7 +78,7 @@ fn facts(of: &SeriesFacts<'_>) -> Vec<Fact> {
         Fact::new("Baseline", of.baseline()),
         Fact::new("Target", targets.join(", ")),
         Fact::new("Figures are shown per", series.unit(telling.unit).name()),
-        Fact::new("Smallest change that is reported", fine_percent(telling.threshold)),
+        Fact::new("Smallest reported change", fine_percent(telling.threshold)),
         Fact::new("Change points", grouped(changes as u64)),
     ]
 }

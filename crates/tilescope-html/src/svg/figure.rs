@@ -87,7 +87,7 @@ pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
     }
 }
 
-/// The colours of a figure with what they mean.
+/// The colours of a figure with their meaning.
 pub(super) fn legend(figure: &Figure) -> Vec<LegendEntry> {
     let with_signs = !figure.marks.points.is_empty();
     let mut legend = Vec::new();

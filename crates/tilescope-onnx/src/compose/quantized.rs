@@ -233,7 +233,7 @@ fn as_standard(of: &mut NodeComposition, op: &str) -> Composed {
     Ok(Some(made.into_iter().map(Some).collect()))
 }
 
-/// `(x - zero) . scale`, with a separate axis for blocks, each of which has a scale.
+/// `(x - zero) . scale`, with a separate axis for blocks. Each block has a scale.
 fn of_blocks(
     of: &mut NodeComposition,
     (x, scale, zero): (ValueId, ValueId, Option<ValueId>),

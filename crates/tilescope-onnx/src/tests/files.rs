@@ -79,7 +79,7 @@ fn symbols_need_a_value() {
     assert_eq!(four.value(four.outputs[0]).dims, [4, 10]);
 }
 
-/// Names decide, then positions; a dimension without a name of its own is judged by its position
+/// Names decide, then positions; a dimension without a name is judged by its position
 /// alone.
 #[test]
 fn open_dimensions_have_an_initial_size() {

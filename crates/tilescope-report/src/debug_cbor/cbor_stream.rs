@@ -18,7 +18,7 @@ pub(super) fn problem_of(error: &Error<io::Error>) -> &'static str {
     match error {
         Error::Eof { .. } | Error::RequireLength { .. } => "it is cut off",
         Error::DepthOverflow { .. } => "it is nested deeper than 256 levels",
-        _ => "it is no valid CBOR",
+        _ => "it is not valid CBOR",
     }
 }
 

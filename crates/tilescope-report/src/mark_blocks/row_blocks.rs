@@ -19,7 +19,7 @@ const FULL_BLOCK: u64 = if cfg!(test) { 4 } else { 64 };
 #[derive(Default)]
 pub(crate) struct MarkRowBlocks {
     rows: BTreeMap<MarkRowId, OpenRow>,
-    /// The number of numbered rows: those with more than one coarse block.
+    /// The number of rows that have an id, because they have more than one coarse block.
     numbered: i64,
     /// True if a stage or an update belongs to no single IPU, and so to the rows of all IPUs.
     has_stages_of_all: bool,
@@ -71,7 +71,7 @@ impl MarkRowBlocks {
             _ => return Vec::new(),
         };
         if mark.kind == MarkKind::Phase {
-            // Slots of a full pipeline get blocks of their own.
+            // Slots of a full pipeline get separate blocks.
             let slots = self.rows.get_mut(&MarkRowId::Common(MarkKind::Slot));
             slots.into_iter().for_each(|slots| slots.is_closed = true);
         }

@@ -63,7 +63,7 @@ pub enum DataAccessKind {
     Write,
     /// Reads for a copy between stages, which is made even if there are no data yet.
     Send,
-    /// Writes what the copy brings, if there are data yet.
+    /// Writes the data of the copy, if there are any yet.
     Receive,
     /// Frees the memory: the data are gone.
     Free,

@@ -1,6 +1,6 @@
 //! The compute engines of a tile, their rates, and the engine that the vertices of a type run on.
 //!
-//! The name of a vertex type, as Poplar's libraries spell it, shows what it computes on:
+//! The name of a vertex type, as Poplar's libraries spell it, contains its types:
 //! `poplin::ConvPartial1x1Out<half,float,true,false,16,4,false>`. The rules here therefore hold for
 //! reports of every tool.
 

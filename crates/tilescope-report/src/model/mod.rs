@@ -54,7 +54,7 @@ pub struct CompilationReport {
     pub error_bands: Vec<ErrorBand>,
     /// Further errors of figures of the whole program; empty if they were not recorded.
     pub program_errors: Vec<ProgramErrorBand>,
-    /// Power and price of the machine, part by part; empty where they are not known.
+    /// Power and price of the machine, part by part; empty if unknown.
     pub running_costs: Vec<RunningCost>,
     pub graph: GraphCounts,
     /// Options in effect, as key and value.
@@ -73,7 +73,7 @@ pub struct CompilationReport {
     pub vertex_types: Vec<VertexTypeInfo>,
     /// Traffic of exchanges and copies.
     pub exchanges: Vec<ExchangeTraffic>,
-    /// Senders and receivers of exchanges, where they are known.
+    /// Senders and receivers of exchanges, if known.
     pub routes: Vec<ExchangeRoute>,
     /// Control code, program by program; empty if none is generated or it was not recorded.
     pub control_code: Vec<ControlCode>,

@@ -48,7 +48,7 @@ pub struct ModelOperation {
     pub pass: TrainingPass,
     /// Block of the model according to its annotation, if any: `B1`.
     pub block: Option<String>,
-    /// IPU of the replica it runs on; `None` where that was not recorded.
+    /// IPU of the replica it runs on; `None` if that was not recorded.
     pub ipu: Option<IpuId>,
     /// Floating point operations that its result needs in one execution, without multiplications by
     /// padding.
@@ -206,7 +206,7 @@ pub struct ProgramNode {
 }
 
 /// The use of a program in a function that exists once and is called several times. The first use
-/// is the program of the function itself. Each further use is a program of its own without a
+/// is the program of the function itself. Each further use is a separate program without a
 /// parent, so that its steps belong to its own operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlinedCall {

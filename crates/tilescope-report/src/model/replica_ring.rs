@@ -2,8 +2,8 @@
 //!
 //! The IPUs of a machine form a ladder of pairs: links join the two IPUs of a pair, and each of
 //! them with its neighbours in the rows above and below. Replicas follow each other along the
-//! ladder, so that data for the next replica of a ring mostly pass through others. A ladder has two
-//! ends, unless a link joins them.
+//! ladder, so that data for the next replica of a ring mostly passes through others. A ladder has
+//! two ends, unless a link joins them.
 
 use super::Target;
 use crate::units::{IpuId, ProgramId};

@@ -45,7 +45,7 @@ pub struct SampleLabel {
     pub kind: SampleKind,
     /// The operation that the tile worked for; empty if it was not recorded.
     pub operation: String,
-    /// The codelet that it ran; empty if it ran none.
+    /// The vertex type that it ran; empty if it ran none.
     pub kernel: String,
     /// Metadata that users attached, as names and values.
     pub metadata: Vec<(String, String)>,
@@ -132,8 +132,8 @@ pub struct TileSample {
 }
 
 impl TileSample {
-    /// Cycles in which the tile is planned to send or to receive, whichever is more; `None` if no
-    /// plan was recorded.
+    /// The larger of the planned cycles in which the tile sends and in which it receives; `None` if
+    /// no plan was recorded.
     pub fn endpoint_cycles(&self) -> Option<Cycles> {
         let add_up = |wanted: ExchangeActivityKind| -> Cycles {
             let own = self.activities.iter().filter(|activity| activity.kind == wanted);

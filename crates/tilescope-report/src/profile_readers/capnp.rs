@@ -30,13 +30,13 @@ const STRUCTS: u64 = 7;
 pub(super) enum CapnpError {
     #[error("its header promises {promised} B, the file has {found} B")]
     Length { promised: u64, found: u64 },
-    #[error("it has {0} segments, more than any writer makes")]
+    #[error("it has {0} segments, more than any writer creates")]
     Segments(u64),
-    #[error("a pointer leads out of the message")]
+    #[error("a pointer points outside the message")]
     Outside,
-    #[error("a pointer is of another kind than its field")]
+    #[error("a pointer has another kind than its field")]
     Kind,
-    #[error("its pointers lead to the same bytes again and again")]
+    #[error("its pointers refer to the same bytes too often")]
     Repeated,
 }
 

@@ -39,11 +39,11 @@ pub(super) fn cycles(
                 }
                 let moved = origins.iter().filter(|origin| **origin != 0).count();
                 format!(
-                    "The counters of {moved} tiles had other origins: they are moved so that tiles \
-                     leave barriers together."
+                    "The counters of {moved} tiles had other origins. They were shifted so that \
+                     tiles leave barriers together."
                 )
             }
-            None => "Tiles leave barriers before others arrive at them.".to_owned(),
+            None => "Tiles leave barriers before other tiles arrive.".to_owned(),
         };
         profile.notes.push(note);
     }

@@ -84,8 +84,8 @@ fn target(run: &MeasuredRun<'_>) -> Target {
 
 fn notes(run: &MeasuredRun<'_>) -> Vec<String> {
     let measured = format!(
-        "Measured tile by tile: {} samples of {}. Bytes that move, memory and FLOPs are not \
-         recorded; the chip is taken for an Mk2 of {TILES_PER_IPU} tiles.",
+        "Measured tile by tile: {} samples of {}. Transferred bytes, memory and FLOPs are not \
+         recorded; the chip is assumed to be an Mk2 with {TILES_PER_IPU} tiles.",
         grouped(run.profile.samples.len() as u64),
         run.profile.generator
     );

@@ -39,7 +39,7 @@ pub(crate) fn open(
         let kept = directory.join(REPORT_FILE);
         let is_whole = open_file::check(&kept).is_ok();
         if !is_whole {
-            // A damaged report is made anew. Usually there is none.
+            // A damaged report is written again. Usually no report exists.
             let _ = fs::remove_dir_all(&directory);
         }
         if is_whole || keep(path, reader, &kept)? {
@@ -86,7 +86,7 @@ pub(crate) fn convert(
     let to_error = |error| ReportError::reading(error, path);
     let size = fs::metadata(path).map_err(to_error)?.len();
     if size > MAX_FILE_BYTES {
-        let problem = format!("it has {size} B, profiles of up to {MAX_FILE_BYTES} B are read");
+        let problem = format!("it has {size} B, more than the limit of {MAX_FILE_BYTES} B");
         return Err(ReportError::damaged(problem, path));
     }
     let bytes = fs::read(path).map_err(to_error)?;

@@ -49,7 +49,7 @@ fn recognizes(path: &Path, head: &[u8], size: u64) -> bool {
 
 impl From<CapnpError> for ProfileError {
     fn from(error: CapnpError) -> Self {
-        Self::Damaged(format!("not a whole Cap'n Proto message, {error}"))
+        Self::Damaged(format!("not a complete Cap'n Proto message, {error}"))
     }
 }
 
@@ -60,7 +60,7 @@ fn read(bytes: &[u8]) -> Result<MeasuredProfile<'_>, ProfileError> {
     let clock = root.u64(1);
     if version == 0 || version > MAX_VERSION {
         return Err(ProfileError::Other(format!(
-            "its schema version is {version}, profiles have 1 to 5"
+            "its schema version is {version}; profiles have 1 to 5"
         )));
     }
     let mut profile = MeasuredProfile {
@@ -73,7 +73,7 @@ fn read(bytes: &[u8]) -> Result<MeasuredProfile<'_>, ProfileError> {
     };
     if !KNOWN_VERSIONS.contains(&version) {
         profile.notes.push(format!(
-            "The profile has schema version {version}, newer than 5: what that added is left out."
+            "The profile has schema version {version}, newer than 5: later additions are left out."
         ));
     }
     let most = bytes.len() / LEAST_SAMPLE_BYTES;
@@ -92,7 +92,7 @@ fn read_tile<'a>(
     for sample in tile.list(0)?.iter() {
         let sample = sample?;
         if profile.samples.len() >= most {
-            let problem = "it has more samples than a file of its size can hold";
+            let problem = "it has more samples than a file of this size can hold";
             return Err(ProfileError::Damaged(problem.to_owned()));
         }
         let step = sample.structure(0)?.ok_or_else(|| {
@@ -127,7 +127,7 @@ fn read_label<'a>(
         2 => SampleKind::Synchronization,
         3 => SampleKind::Idle,
         other => {
-            let problem = format!("a sample of tile {tile} is of kind {other}, there are 0 to 3");
+            let problem = format!("a sample of tile {tile} has kind {other}; kinds are 0 to 3");
             return Err(ProfileError::Damaged(problem));
         }
     };
@@ -149,8 +149,8 @@ fn read_activities(
         let number = activity.u16(0);
         let kind =
             ExchangeActivityKind::ALL.get(usize::from(number)).copied().ok_or_else(|| {
-                let of = format!("an exchange activity of tile {tile} is of kind {number}");
-                ProfileError::Damaged(format!("{of}, there are 0 to 2"))
+                let of = format!("an exchange activity of tile {tile} has kind {number}");
+                ProfileError::Damaged(format!("{of}; kinds are 0 to 2"))
             })?;
         let start = activity.u32(1);
         let end = activity.u32(2);

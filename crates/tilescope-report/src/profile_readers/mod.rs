@@ -1,4 +1,4 @@
-//! Profiles that other tools write in formats of their own. They are opened like a report, through
+//! Profiles in the formats of other tools. They are opened like a report, through
 //! a `profile.pop` converted from them.
 //!
 //! A reader is a file here and a line in [`PROFILE_READERS`]. It converts bytes to a
@@ -64,7 +64,7 @@ impl ProfileError {
         match self {
             Self::Damaged(problem) => ReportError::damaged(problem, path),
             Self::Other(what) => ReportError::NotAReport {
-                found: format!("this is no {} of {}: {what}", reader.file_name, reader.tool),
+                found: format!("this is not a {} of {}: {what}", reader.file_name, reader.tool),
                 path: path.to_owned(),
             },
         }

@@ -60,7 +60,7 @@ impl StepKeys {
                     }
                 };
                 let key = StepKey { epoch, phase, kind, ordinal };
-                // There are at most as many as samples, each of which takes a word.
+                // Their number is at most that of samples, and each sample takes a word.
                 let next = u32::try_from(found.keys.len()).unwrap_or(u32::MAX);
                 let step = *numbers.entry(key).or_insert_with(|| {
                     found.keys.push(key);

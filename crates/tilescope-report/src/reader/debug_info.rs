@@ -1,4 +1,4 @@
-//! Debug information of `debug.cbor` beside a report, for files without operations of their own.
+//! Debug information of `debug.cbor` beside a report, for files without operations.
 //!
 //! No public document describes how a `profile.pop` of Poplar refers to contexts, but its programs
 //! are named after them: a context's name, preceded by those of its ancestors. A program belongs to
@@ -108,8 +108,7 @@ impl Report {
                 ));
             }
             if frames.of_programs.is_empty() && self.db.has_rows("programs") {
-                self.warnings
-                    .add(format!("{FILE} is not used: no program is named by its contexts"));
+                self.warnings.add(format!("{FILE} is not used: its contexts name no program"));
             }
             Ok(DebugInfo::new(frames))
         })
@@ -156,7 +155,7 @@ impl Report {
             let json = unpack(&packed, MAX_CACHED_BYTES);
             let found = json.and_then(|json| serde_json::from_slice::<ProgramFrames>(&json).ok());
             let of_file = found.filter(|found| found.version == version && found.is_sound());
-            of_file.ok_or_else(|| ReportError::damaged("it is of another file", &path))
+            of_file.ok_or_else(|| ReportError::damaged("it belongs to another file", &path))
         };
         Ok(self.cache_place(CACHE)?.and_then(|place| place.open(read)))
     }

@@ -53,7 +53,7 @@ impl CachePlace {
         }
         let found = self.connect().and_then(read);
         if found.is_err() {
-            // It is written anew even if it cannot be removed now.
+            // It is written again even if it cannot be removed now.
             let _ = fs::remove_file(&self.file);
         }
         found.ok()

@@ -227,8 +227,7 @@ impl Report {
                 first_marks.cut();
             }
             if first_marks.bytes > MAX_LIST_BYTES {
-                self.warnings
-                    .add_limit("there are too many marks to hold in memory: only some are shown");
+                self.warnings.add_limit("too many marks to hold in memory: only some are shown");
                 break;
             }
         }

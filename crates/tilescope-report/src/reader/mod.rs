@@ -104,7 +104,7 @@ pub struct Report {
     source: PathBuf,
     /// The directory of the files beside `source`.
     directory: PathBuf,
-    /// Sizes and times of files on another machine, some of which are copied.
+    /// Sizes and times of files on another machine, including those that are not copied.
     elsewhere: Vec<RemoteFile>,
     /// Directories that are removed when the report is closed.
     _temporary: Vec<TempDir>,
@@ -450,8 +450,8 @@ fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError>
     if db.application_id() != i64::from(schema::APPLICATION_ID) {
         if db.has("trace_lanes", "expectations") {
             db.warnings.add(
-                "written by tilescope, but copied by a tool that lost its application_id: read as \
-                 a foreign file, without the data that only tilescope records",
+                "written by tilescope, but a copy without its application_id: read as a foreign \
+                 file, without the data that only tilescope records",
             );
         }
         return Ok(ReportOrigin::Foreign);

@@ -34,12 +34,12 @@ const SAME_RUN: Duration = Duration::from_secs(3600);
 
 /// Names and contents, as the SDK's documentation lists them.
 const FILES: [(&str, &str); 8] = [
-    ("debug.cbor", "debug information: which layer and operation made what"),
+    ("debug.cbor", "debug information: layers and operations with their programs"),
     ("vars.capnp", "lowered variables with their addresses"),
     ("archive.a", "tile programs"),
     ("serialized_graph.capnp", "the graph before compilation"),
     ("framework.json", "operations of the framework"),
-    ("app.json", "facts the application recorded about itself"),
+    ("app.json", "metadata recorded by the application"),
     ("graph.json", "compile-time report of an SDK before 2.0"),
     ("execution.json", "run-time report of an SDK before 2.0"),
 ];

@@ -87,7 +87,7 @@ impl StepRow {
         Some(CycleRange::new(start, end))
     }
 
-    /// Active tile balance x share of active tiles, as far as they are known.
+    /// Active tile balance x share of active tiles, if known.
     pub(super) fn tile_balance(&self, tiles_per_ipu: u32) -> FixedPointBalance {
         let share = match self.active_tiles {
             Some(tiles) if tiles_per_ipu > 0 => f64::from(tiles) / f64::from(tiles_per_ipu),

@@ -281,7 +281,7 @@ fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
     Ok(internal)
 }
 
-/// The first id behind those of programs in the file; `None` where programs have types of their own,
+/// The first id behind those of programs in the file; `None` if programs have types themselves,
 /// or no id is free.
 fn first_free_id(db: &ReportDatabase) -> Result<Option<u32>, ReportError> {
     if db.has("programs", "type") || !db.has("programs", "id") {
@@ -351,7 +351,7 @@ impl ForeignIndexBuilder {
             Ok(()) => {}
             Err(IndexBuildError::Failed(error)) => return Err(error),
             Err(IndexBuildError::OutOfOrder) => {
-                // Removes what the first pass wrote before it met a step out of order.
+                // Removes the rows that the first pass wrote before it met a step out of order.
                 for table in schema::TRACE_TABLES.iter().chain(&CACHE_TABLES) {
                     rows.execute(&format!("DELETE FROM {table}"))?;
                 }

@@ -233,7 +233,7 @@ impl Report {
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
         let strings = self.strings()?;
         let categories = self.categories()?;
-        // Any table without a key of its own has SQLite's row numbers.
+        // A table without a key has SQLite's row numbers.
         let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
         let columns =
             [id, FOREIGN_COLUMNS[1], FOREIGN_COLUMNS[2], FOREIGN_COLUMNS[3], FOREIGN_COLUMNS[4]];
@@ -318,8 +318,8 @@ fn category(cells: &RowCells, categories: &BTreeMap<i64, MemoryCategory>) -> Mem
     known.unwrap_or(MemoryCategory::Unknown)
 }
 
-/// Names of the variables of one list. A few long names may be shared by very many variables, each
-/// of which holds its own copy.
+/// Names of the variables of one list. Many variables may share a few long names, and each holds
+/// its own copy.
 struct SharedNames<'a> {
     strings: &'a [(i64, String)],
     bytes: usize,

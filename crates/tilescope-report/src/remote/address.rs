@@ -102,23 +102,25 @@ impl FromStr for RemoteAddress {
     fn from_str(text: &str) -> Result<Self, RemoteAddressError> {
         let refused =
             |problem| RemoteAddressError { problem, text: text.chars().take(200).collect() };
-        let rest = text.strip_prefix(SCHEME).ok_or(refused("this is no address"))?;
+        let rest = text.strip_prefix(SCHEME).ok_or(refused("it is not an address"))?;
         let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (user, place) = match place.rsplit_once('@') {
             Some((user, place)) => (Some(user), place),
             None => (None, place),
         };
-        let (host, port) = host_and_port(place).ok_or(refused("its port is no number"))?;
-        let user = user.map(|user| checked_name(user, refused, "its user name cannot be one"));
-        let host = checked_name(host, refused, "its host name cannot be one")?;
+        let (host, port) = host_and_port(place).ok_or(refused("its port is not a number"))?;
+        let user = user.map(|user| checked_name(user, refused, "its user name is invalid"));
+        let host = checked_name(host, refused, "its host name is invalid")?;
         if path.is_empty() {
             return Err(refused("it has no path"));
         }
         let is_in_home = path.starts_with("~/");
-        let path =
-            decoded(path).ok_or(refused("behind a percent sign go two digits of a letter"))?;
+        let path = decoded(path).ok_or(refused(
+            "a percent sign must be followed by two hexadecimal \
+                                         digits",
+        ))?;
         if path.len() > MAX_PATH_BYTES || path.contains('\0') {
-            return Err(refused("its path cannot be one"));
+            return Err(refused("its path is invalid"));
         }
         let path = if is_in_home { path } else { format!("/{path}") };
         Ok(Self { user: user.transpose()?, host, port, path })

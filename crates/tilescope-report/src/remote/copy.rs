@@ -1,7 +1,7 @@
 //! Copies a report from another machine into the cache directory: once for each version of the
 //! file, resumed after a lost connection, and verified with a checksum.
 //!
-//! A copy has a directory of its own below the cache directory, named by a hash of the address and
+//! A copy has a separate directory below the cache directory, named by a hash of the address and
 //! of the size, times and file number of the report there. It contains a directory named like the
 //! one on the other machine, with the report and the files beside it; `copied.json`, a list of the
 //! copied files; and a lock for processes that copy the same report at once.
@@ -242,7 +242,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
             _ => return Err(shell.not_understood(&line)),
         }
         if files.len() + names.len() > 2 * MAX_ENTRIES {
-            return Err(shell.not_understood("a list without end"));
+            return Err(shell.not_understood("an endless list"));
         }
     }
     let Some((path, name)) = path else {
@@ -250,7 +250,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
     };
     let at = files.iter().position(|file| file.name == name);
     let Some(report) = at.map(|at| files.remove(at)) else {
-        return Err(shell.not_understood("a report without its size"));
+        return Err(shell.not_understood("a report without a size"));
     };
     Ok(RemoteListing { path, report, beside: files })
 }

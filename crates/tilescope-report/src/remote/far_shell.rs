@@ -117,7 +117,7 @@ impl<'a> FarShell<'a> {
                 return Ok(line);
             }
             if self.has_answered && rest.len() > MAX_LINE_BYTES {
-                return Err(self.not_understood("a line without end"));
+                return Err(self.not_understood("an endless line"));
             }
             if rest.len() > MAX_NOISE_BYTES {
                 return Err(self.no_shell());
@@ -160,8 +160,8 @@ impl<'a> FarShell<'a> {
                     let host = self.address.host();
                     let seconds = self.silence.as_secs_f64();
                     let problem = format!(
-                        "{host} has sent nothing for {seconds} s and is given up; open the report \
-                         again: the copy goes on where it stopped"
+                        "{host} has sent nothing for {seconds} s, so the copy was stopped; open \
+                         the report again to continue it"
                     );
                     return Err(self.address.failed(problem));
                 }
@@ -178,7 +178,7 @@ impl<'a> FarShell<'a> {
     /// The error for an answer that is not from this shell.
     pub(super) fn not_understood(&self, answer: &str) -> ReportError {
         let host = self.address.host();
-        self.address.failed(format!("the answer of {host} is not understood: {answer}"))
+        self.address.failed(format!("{host} sent an unexpected answer: {answer}"))
     }
 
     /// The error of a lost connection.
@@ -191,8 +191,7 @@ impl<'a> FarShell<'a> {
             return self.address.failed(ssh::explanation(&host, None, code, &complaint));
         }
         let problem = format!(
-            "the connection to {host} was lost; open the report again: the copy goes on where it \
-             stopped"
+            "the connection to {host} was lost; open the report again to continue the copy"
         );
         let complaint = complaint.trim();
         self.address.failed(if complaint.is_empty() {

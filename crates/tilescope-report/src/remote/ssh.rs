@@ -21,7 +21,7 @@ pub struct RemoteSettings {
     pub without_terminal: bool,
     /// The directory of copies; `None` means the user's cache directory.
     pub copies: Option<PathBuf>,
-    /// Receives the progress of copies without an observer of their own, and an empty text at their
+    /// Receives the progress of copies without a separate observer, and an empty text at their
     /// end.
     pub progress: Option<fn(&str)>,
 }
@@ -103,8 +103,8 @@ pub(super) fn start(
     let mut child = process.spawn().map_err(|error| {
         address.failed(match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "there is no {ssh} on this machine: reports on other machines are copied with it; \
-                 install OpenSSH's client, or name another one in TILESCOPE_SSH"
+                "cannot find {ssh}, which copies reports from other machines: install OpenSSH's \
+                 client, or name another one in TILESCOPE_SSH"
             ),
             _ => format!("{ssh} cannot be started: {error}"),
         })
@@ -134,7 +134,7 @@ pub(super) fn command_line(
 /// A word quoted for the remote shell; a path may begin in the home directory.
 pub(super) fn quoted(word: &str) -> Result<String, String> {
     if word.chars().any(char::is_control) {
-        return Err(format!("nothing on the far side can be called {word:?}"));
+        return Err(format!("{word:?} is not a valid name on the other machine"));
     }
     let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     Ok(match word.strip_prefix("~/") {
@@ -173,11 +173,11 @@ pub(super) fn explanation(
              compare the key"
         ),
         (_, Some(255)) if complaint.contains("Permission denied") => format!(
-            "{host} does not let you in: try `ssh {host}` in a terminal, and add your key to the agent"
+            "{host} denied access: try `ssh {host}` in a terminal, and add your key to the agent"
         ),
         (_, Some(255)) => format!("ssh could not connect to {host}"),
         (Some(program), Some(127)) => format!(
-            "there is no {program} on {host}: install it there, or say where it is with \
+            "cannot find {program} on {host}: install it there, or set its path with \
              --remote-program or TILESCOPE_REMOTE_PROGRAM"
         ),
         (Some(program), Some(126)) => format!("{program} cannot be run on {host}"),
@@ -208,9 +208,9 @@ mod tests {
     fn every_exit_is_explained() {
         let program = Some("tilescope");
         let cases = [
-            (program, Some(127), "bash: tilescope: not found", "there is no tilescope on pod16"),
+            (program, Some(127), "bash: tilescope: not found", "cannot find tilescope on pod16"),
             (None, Some(255), "Host key verification failed.", "does not trust the key"),
-            (None, Some(255), "me@pod16: Permission denied (publickey).", "let you in"),
+            (None, Some(255), "me@pod16: Permission denied (publickey).", "denied access"),
             (None, Some(255), "Connection refused", "could not connect to pod16"),
             (None, Some(1), "'exec' is not recognized", "no POSIX shell answers on pod16"),
             (program, None, "", "ended before it answered"),

@@ -23,7 +23,7 @@ pub(super) const HOST_CALL_PARTS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("part", TEXT, "loader, framework, launch, handshake, program or return"),
-        col("seconds", SECONDS, "the run is as long as all of them"),
+        col("seconds", SECONDS, "their sum is the length of the run"),
     ],
     "",
 );
@@ -35,7 +35,7 @@ pub(super) const HOST_TENSORS: SchemaTable = table(
         col("id", KEY, "position"),
         col("name", TEXT, "the tensor"),
         col("is_input", FLAG, "1 if the call takes it, 0 if it returns it"),
-        col("element_type", TEXT, "on the way: float16"),
+        col("element_type", TEXT, "as transferred: float16"),
         col("shape", TEXT, "JSON: [800, 1, 128, 128]"),
         col("bytes", BYTES, "its size"),
     ],
@@ -44,13 +44,13 @@ pub(super) const HOST_TENSORS: SchemaTable = table(
 
 pub(super) const HOST_EPOCHS: SchemaTable = table(
     "host_epochs",
-    "equal ways through the data set; since version 2.2",
+    "equal epochs; since version 2.2",
     &[
         col("id", KEY, "position"),
-        col("epochs", COUNT, "how many are like this one"),
+        col("epochs", COUNT, "number of equal epochs"),
         col("calls", COUNT, "host calls of one of them"),
-        col("samples", COUNT, "samples it works on"),
-        col("left_out", COUNT, "samples it leaves out"),
+        col("samples", COUNT, "samples that it processes"),
+        col("left_out", COUNT, "samples that it leaves out"),
         col("seconds", SECONDS, "its length"),
     ],
     "",
@@ -62,15 +62,15 @@ pub(super) const REPLICA_WAITS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("first_replica", NUMBER, "the first of them, over all instances"),
-        col("replicas", COUNT, "how many they are"),
+        col("replicas", COUNT, "number of these replicas"),
         col("instance", NUMBER, "host process of these replicas"),
         col("loader_cycles", CYCLES, "until the loader has the samples of the call"),
         col(
             "host_cycles",
             CYCLES,
-            "until the host has their own buffers ready, on all IPUs of a replica",
+            "until the host has prepared their own buffers, on all IPUs of a replica",
         ),
-        col("others_cycles", CYCLES, "for replicas that come later, on all IPUs of a replica"),
+        col("others_cycles", CYCLES, "for replicas that arrive later, on all IPUs of a replica"),
         col("behind_least", CYCLES, "fewest cycles after the first replica at the common sync"),
         col("behind_most", CYCLES, "most cycles after the first replica"),
     ],

@@ -14,7 +14,7 @@ pub(super) const TARGET: SchemaTable = table(
         col("architecture", TEXT, "generation: Mk2"),
         col("num_ipus", COUNT, "IPUs over all replicas"),
         col("tiles_per_ipu", COUNT, "tiles of one IPU"),
-        col("io_tiles_per_ipu", COUNT, "the last of them, set aside for I/O"),
+        col("io_tiles_per_ipu", COUNT, "tiles reserved for I/O, the last of an IPU"),
         col("bytes_per_tile", BYTES, "memory of one tile"),
         col("clock_hz", HERTZ, "tile clock"),
         col("replicas", COUNT, "copies of the program"),
@@ -34,8 +34,8 @@ pub(super) const TARGET: SchemaTable = table(
 
 pub(super) const MACHINE_CHANGES: SchemaTable = table(
     "machine_changes",
-    "a constant in which the machine differs from the one of target.name, or that its simulation was \
-     calibrated with; none for a machine that can be bought, simulated as it comes; since version 2.4",
+    "a constant that differs from the machine of target.name, or that the simulation was \
+     calibrated with; no rows for an unchanged machine; since version 2.4",
     &[
         col("id", KEY, "position"),
         col(
@@ -43,14 +43,14 @@ pub(super) const MACHINE_CHANGES: SchemaTable = table(
             TEXT,
             "name in a spec, below target.machine; calibration. in front: below target.calibration",
         ),
-        col("title", TEXT, "name for people"),
+        col("title", TEXT, "display name"),
         col(
             "unit",
             TEXT,
             "count, bytes, hertz, cycles, seconds, bytes_per_cycle, bytes_per_second, \
              cycles_per_byte or cycles_per_word",
         ),
-        col("inherited", MEASURED, "value of the machine of that name, or of its simulation"),
+        col("inherited", MEASURED, "value of the unchanged machine, or of its simulation"),
         col("value", MEASURED, "value of this machine"),
     ],
     "",
@@ -58,16 +58,16 @@ pub(super) const MACHINE_CHANGES: SchemaTable = table(
 
 pub(super) const RUNNING_COSTS: SchemaTable = table(
     "running_costs",
-    "running costs of a part of the machine; no rows of a kind: unknown; since version 2.4",
+    "running costs of a part of the machine; a kind without rows is unknown; since version 2.4",
     &[
         col("id", KEY, "position"),
         col("kind", TEXT, "power: watts; price: money per hour"),
         col("part", TEXT, "name of the part: IPU-M2000"),
-        col("count", COUNT, "how many of them the program's IPUs are in"),
-        col("each", COST, "watts, or money per hour, of one"),
+        col("count", COUNT, "number of these parts that the IPUs of the program are in"),
+        col("each", COST, "watts, or money per hour, of one part"),
         col("currency", TEXT, "three letters; NULL for power"),
         col("basis", TEXT, "given: by the spec; published; assumed"),
-        col("source", TEXT, "where the figure comes from"),
+        col("source", TEXT, "source of the figure"),
     ],
     "",
 );
@@ -80,20 +80,19 @@ pub(super) const BANDWIDTHS: SchemaTable = table(
         col(
             "interface",
             TEXT,
-            "tile: what a tile receives or sends; tile_send: what it sends, since version \
-             2.6; ipu_links: what goes into or out of an IPU over all its links; host, \
-             remote_buffer: what goes between those and an IPU; ladder_links, pair_links, \
-             gateways: what goes one way up or down the ladder, to the other IPU of a pair, or \
-             between racks",
+            "tile: data that a tile receives or sends; tile_send: data that it sends, since \
+             version 2.6; ipu_links: data into or out of an IPU over all its links; host, \
+             remote_buffer: data between those and an IPU; ladder_links, pair_links, gateways: \
+             data one way up or down the ladder, to the other IPU of a pair, or between racks",
         ),
-        col("bytes_per_cycle", BYTES_PER_CYCLE, "most bytes per cycle"),
+        col("bytes_per_cycle", BYTES_PER_CYCLE, "maximum bytes per cycle"),
     ],
     "",
 );
 
 pub(super) const COMPUTE_RATES: SchemaTable = table(
     "compute_rates",
-    "how fast an engine of a tile is; since version 2.6",
+    "peak of an engine of a tile; since version 2.6",
     &[
         col("id", KEY, "position"),
         col(
@@ -106,7 +105,7 @@ pub(super) const COMPUTE_RATES: SchemaTable = table(
         col(
             "flops_per_cycle",
             FLOPS_PER_CYCLE,
-            "most floating point operations per cycle; a multiply-accumulate counts as two",
+            "maximum floating point operations per cycle; a multiply-accumulate counts as two",
         ),
     ],
     "",
@@ -114,14 +113,13 @@ pub(super) const COMPUTE_RATES: SchemaTable = table(
 
 pub(super) const ACTION_COSTS: SchemaTable = table(
     "action_costs",
-    "something that the machine does now and then, and that always takes as long; since version \
-     2.5",
+    "an action of the machine that always takes the same time; since version 2.5",
     &[
         col("id", KEY, "position"),
         col(
             "action",
             TEXT,
-            "external_sync: a sync of several IPUs, after the last one has come; stream_begin, \
+            "external_sync: a sync of several IPUs, after the last one has arrived; stream_begin, \
              stream_end: before and after the transfer of a stream copy with the host",
         ),
         col("cycles", CYCLES, "its length"),
@@ -131,12 +129,12 @@ pub(super) const ACTION_COSTS: SchemaTable = table(
 
 pub(super) const SYNC_GROUPS: SchemaTable = table(
     "sync_groups",
-    "an IPU of a replica that waits for others; none where a replica is one IPU; since version \
+    "an IPU of a replica that waits for others; no rows if a replica has one IPU; since version \
      2.3",
     &[
         col("id", KEY, "position"),
         col("sync_group", TEXT, "GS1: copies between IPUs; GS2: the host, streaming memory"),
-        col("part", NUMBER, "each part of GS2 waits by itself; 0 in GS1"),
+        col("part", NUMBER, "the part of GS2; parts wait independently. 0 in GS1"),
         col("ipu", NUMBER, "IPU of the replica"),
     ],
     "",
@@ -144,29 +142,29 @@ pub(super) const SYNC_GROUPS: SchemaTable = table(
 
 pub(super) const ERROR_BANDS: SchemaTable = table(
     "error_bands",
-    "how far predictions of a kind of operation may be off; since version 2.2",
+    "errors of predictions of a kind of operation; since version 2.2",
     &[
         col("id", KEY, "position"),
-        col("kind", TEXT, "operations.kind; NULL: programs of no operation"),
+        col("kind", TEXT, "operations.kind; NULL: programs without an operation"),
         col(
             "basis",
             TEXT,
             "measured: operations of the kind were measured; formula: published formulas; links: \
              rates of links, streaming memory and host; assumed: nothing published",
         ),
-        col("rows", COUNT, "measured operations it is taken from"),
-        col("cycles_low", RATIO, "true cycles over predicted ones, below in one case of twenty"),
-        col("cycles_high", RATIO, "the same, above in one case of twenty"),
-        col("bytes_low", RATIO, "true bytes over predicted ones, below in one case of twenty"),
-        col("bytes_high", RATIO, "the same, above in one case of twenty"),
+        col("rows", COUNT, "measured operations that it is based on"),
+        col("cycles_low", RATIO, "true cycles / predicted cycles, 5th percentile"),
+        col("cycles_high", RATIO, "the same, 95th percentile"),
+        col("bytes_low", RATIO, "true bytes / predicted bytes, 5th percentile"),
+        col("bytes_high", RATIO, "the same, 95th percentile"),
     ],
     "",
 );
 
 pub(super) const PROGRAM_ERRORS: SchemaTable = table(
     "program_errors",
-    "how far figures of a whole program may be off, beside the errors of its operations; since \
-     version 2.9",
+    "errors of figures of a whole program, in addition to those of its operations; since version \
+     2.9",
     &[
         col("id", KEY, "position"),
         col(
@@ -174,18 +172,16 @@ pub(super) const PROGRAM_ERRORS: SchemaTable = table(
             TEXT,
             "program: all programs; copies: between layouts; formulas: kinds without measurements; \
              odd_rows: rows that end inside a vector; host: its copies and loaders; host_calls: \
-             what its framework takes; imported: operators of a file; fullest_tile: its bytes; \
-             code: code on it; replica_code: code that replicas add, of all code of a replicated \
-             program",
+             time of its framework; imported: operators of a file; fullest_tile: its bytes; code: \
+             code on it; replica_code: code that replicas add, of all code of a replicated program",
         ),
-        col("rows", COUNT, "published figures it is taken from; 0: assumed"),
+        col("rows", COUNT, "published figures that it is based on; 0: assumed"),
         col(
             "low",
             RATIO,
-            "true cycles or bytes over predicted ones of a program of nothing else, \
-             below in one case of twenty",
+            "true / predicted cycles or bytes of a program of only this, 5th percentile",
         ),
-        col("high", RATIO, "the same, above in one case of twenty"),
+        col("high", RATIO, "the same, 95th percentile"),
     ],
     "",
 );

@@ -13,7 +13,7 @@
 //! are replaced by views that fail with a hint on how to query them.
 //!
 //! All of it describes replica 0. If replicas differ, replicas with equal behaviour form a class.
-//! Steps and marks of the other classes are in tables of their own (`replica_lanes`,
+//! Steps and marks of the other classes are in separate tables (`replica_lanes`,
 //! `replica_mark_chunks`), always as compressed columns, so that scripts and older versions see one
 //! replica as before.
 //!
@@ -140,7 +140,7 @@ const fn table(
 const FIRST_TILE: SchemaColumn = col("first_tile", NUMBER, "first tile of the run");
 const END_TILE: SchemaColumn = col("end_tile", NUMBER, "first tile after the run");
 const EVERY: SchemaColumn =
-    col("every", COUNT, "tiles from one equal run to the next; its length if alone");
+    col("every", COUNT, "tiles from one equal run to the next; the length of a single run");
 const TIMES: SchemaColumn = col("times", COUNT, "number of equal runs");
 
 const BASE_TILE: SchemaColumn =
@@ -170,10 +170,10 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "key",
                 TEXT_KEY,
                 "format, generator, layout, spec; onnx: the file of an imported model and the \
-                 handling of its nodes, JSON, since version 2.4; slice: the report that this one \
-                 is a part of, and which, JSON",
+                 treatment of its nodes, JSON, since version 2.4; slice: the report that this one \
+                 is a part of, and the part, JSON",
             ),
-            col("value", TEXT, "the fact"),
+            col("value", TEXT, "its value"),
         ],
         "",
     ),
@@ -205,12 +205,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "batching",
-        "how samples are batched; no or one row",
+        "batching of samples; no or one row",
         &[
             col("micro_batch", COUNT, "samples of one pass"),
             col("gradient_accumulation", COUNT, "micro-batches per weight update"),
-            col("replicas", COUNT, "replicas side by side"),
-            col("device_iterations", COUNT, "weight updates or inference loops per host call"),
+            col("replicas", COUNT, "number of replicas"),
+            col("device_iterations", COUNT, "iterations per host call"),
         ],
         "",
     ),
@@ -240,8 +240,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col(
                 "source",
                 TEXT,
-                "operator and version of the nodes of an ONNX file that it was made for: Conv@11; \
-                 since version 2.4",
+                "operator and version of its nodes in an ONNX file: Conv@11; since version 2.4",
             ),
             col("pass", TEXT, "forward, backward or update"),
             col("block", TEXT, "annotated block"),
@@ -252,13 +251,13 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "floating point operations of one execution, without those on padding; until \
                  version 2.5 convolutions counted zeros beside their input",
             ),
-            col("shapes", TEXT, "shapes in words"),
-            col("plan", TEXT, "planner's choice, JSON"),
+            col("shapes", TEXT, "shapes as text"),
+            col("plan", TEXT, "plan, JSON"),
             col(
                 "element_type",
                 TEXT,
-                "type it computes in: quarter, half or float, whole numbers as floats of their \
-                 size; since version 2.6",
+                "type that it computes in: quarter, half or float, whole numbers as floats of \
+                 their size; since version 2.6",
             ),
             col(
                 "inner_runs",
@@ -280,7 +279,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "an operation that reads results of an earlier one",
         &[
             col("operation", ID, "operations.id"),
-            col("position", NUMBER, "place among those it reads"),
+            col("position", NUMBER, "position among its inputs"),
             col("input", ID, "operations.id"),
         ],
         "operation, position",
@@ -292,7 +291,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("id", KEY, "its id"),
             col("name", TEXT, "debug name"),
             col("type", TEXT, "Program.Type of libpva: OnTileExecute, DoExchange, Sequence, …"),
-            col("ipu", NUMBER, "IPU it runs on; NULL for several"),
+            col("ipu", NUMBER, "IPU that it runs on; NULL for several"),
             col("compute_set", ID, "compute_sets.compute_set"),
             col("operation", ID, "operations.id"),
             col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
@@ -305,15 +304,14 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "a child of a program",
         &[
             col("parent", ID, "programs.id"),
-            col("position", NUMBER, "place among the children"),
+            col("position", NUMBER, "position among the children"),
             col("child", ID, "programs.id"),
         ],
         "parent, position",
     ),
     table(
         "outlined_programs",
-        "a program that runs the code of a function which is called several times; since version \
-         2.2",
+        "a program that runs the code of a function with several calls; since version 2.2",
         &[
             col("program", KEY, "programs.id, to which steps refer"),
             col("body", ID, "programs.id: the program in the function; itself in the first call"),
@@ -349,7 +347,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "vertex_types",
-        "a codelet",
+        "a vertex type",
         &[
             col("id", KEY, "its id"),
             col("name", TEXT, "poplin::ConvPartial1x1Out<…>"),
@@ -399,7 +397,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "exchange_cycles",
-        "how long tiles send or receive in an exchange between tiles of an IPU; since version 2.3",
+        "time in which tiles send or receive in an exchange between tiles of an IPU; since version \
+         2.3",
         &[
             col("exchange", KEY, "exchanges.id"),
             BASE_TILE,
@@ -425,9 +424,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("id", KEY, "position"),
             col("program", ID, "programs.id"),
             col("first_sender", NUMBER, "first tile that sends"),
-            col("end_sender", NUMBER, "first tile after those"),
+            col("end_sender", NUMBER, "first tile after the senders"),
             col("first_receiver", NUMBER, "first tile that receives"),
-            col("end_receiver", NUMBER, "first tile after those"),
+            col("end_receiver", NUMBER, "first tile after the senders"),
             col("bytes", BYTES, "bytes that arrive"),
         ],
         "",
@@ -441,7 +440,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("place", TEXT, "tiles, stash, remote_buffer, remote_stash or host"),
             col("ipu", NUMBER, "IPU whose steps read and write it"),
             col("entries", COUNT, "micro-batches that a stash holds, else 1"),
-            col("persistent", FLAG, "1 for weights and state, which are of no micro-batch"),
+            col("persistent", FLAG, "1 for weights and state, which belong to no micro-batch"),
             col("filled", FLAG, "1 if it has data before the run"),
         ],
         "",
@@ -467,7 +466,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     table(
         "var_categories",
         "a memory category",
-        &[col("id", KEY, "its id"), col("name", TEXT, "as libpva spells it")],
+        &[col("id", KEY, "its id"), col("name", TEXT, "its name, in the spelling of libpva")],
         "",
     ),
     table(
@@ -479,7 +478,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("category", ID, "var_categories.id"),
             col("operation", ID, "operations.id"),
             col("shape", ID, "vars_string_table.id"),
-            col("first_live", ID, "first liveness step it is live in; NULL: always live"),
+            col("first_live", ID, "first liveness step in which it is live; NULL: always live"),
             col("end_live", ID, "first liveness step after those"),
             BASE_TILE,
             col("pattern", ID, "tile_patterns.id: bytes"),
@@ -490,7 +489,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     table(
         "variable_uses",
         "liveness steps whose programs use a variable; a variable with a lifetime but without a \
-         row is used in all of it; since version 2.3",
+         row is in use for all of it; since version 2.3",
         &[
             col("id", KEY, "position"),
             col("var", ID, "vars.id"),
@@ -501,7 +500,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "addresses",
-        "where the parts of equally placed variables lie; since version 2.0",
+        "addresses of equally placed variables; since version 2.0",
         &[
             col("id", KEY, "its id"),
             col("data", BLOB, "addresses from the start of tile memory, as integers in LEB128"),
@@ -525,7 +524,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("interleaved", BYTES, "bytes used of interleaved memory"),
             col("overflowed", BYTES, "bytes used beyond the end of memory"),
             col("always_live", BYTES, "bytes always live"),
-            col("peak_not_always_live", BYTES, "most other bytes live at any step"),
+            col("peak_not_always_live", BYTES, "maximum of other live bytes at any step"),
         ],
         "",
     ),
@@ -546,7 +545,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "liveness_steps",
-        "a step of the walk over the compiled program",
+        "a step of the compiled program",
         &[
             col("id", KEY, "position"),
             col("program", ID, "programs.id"),
@@ -579,7 +578,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     samples::CHUNKS,
     table(
         CHECKSUMS,
-        "the checksum of rows of a table as they were written; since version 2.0",
+        "the checksum of rows of a table when they were written; since version 2.0",
         &[
             col("name", TEXT, "name of the table"),
             col(

@@ -6,8 +6,8 @@ use super::{
 
 pub(super) const RINGS: SchemaTable = table(
     "replica_rings",
-    "replicas that exchange data in a ring, and parallel rings; this table and the next are \
-     missing if replicas exchange no data; since version 2.4",
+    "replicas that exchange data in a ring, and parallel rings; this table and the next are absent \
+     if replicas exchange no data; since version 2.4",
     &[
         col("id", KEY, "position"),
         col("ring_order", TEXT, "flat: 0, 1, 2, 3; interleaved: 0, 2, 3, 1; serpent: 0, 1, 3, 2"),
@@ -18,7 +18,7 @@ pub(super) const RINGS: SchemaTable = table(
              gateways: between racks",
         ),
         col("ranks", COUNT, "replicas of one ring"),
-        col("spacing", COUNT, "from one of them to the next, by number"),
+        col("spacing", COUNT, "distance from one of them to the next, in numbers"),
         col("clockwise", SHARE, "share of a replica's sent data that goes to the next one"),
     ],
     "",
@@ -33,15 +33,23 @@ pub(super) const RING_PROGRAMS: SchemaTable = table(
 
 pub(super) const CLASSES: SchemaTable = table(
     "replica_classes",
-    "replicas that do the same at the same cycles; this table and the others of replicas that \
-     differ are missing where all are alike; since version 2.4",
-    &[col("id", KEY, "its number; replica 0 is in 0"), col("why", TEXT, "difference between them")],
+    "replicas with the same steps at the same cycles; this table and the others of replicas that \
+     differ are absent if all are identical; since version 2.4",
+    &[
+        col(
+            "id",
+            KEY,
+            "its number; replica 0 is in class \
+                      0",
+        ),
+        col("why", TEXT, "difference between them"),
+    ],
     "",
 );
 
 pub(super) const MEMBERS: SchemaTable = table(
     "replicas",
-    "a replica, where they differ; since version 2.4",
+    "a replica, if replicas differ; since version 2.4",
     &[col("id", KEY, "its number over all instances"), col("class", ID, "replica_classes.id")],
     "",
 );
@@ -79,8 +87,8 @@ pub(super) const MARK_CHUNKS: SchemaTable = table(
         col("class", ID, "replica_classes.id"),
         col("kind", TEXT, "marks.kind: stage or update"),
         col("ipu", NUMBER, "marks.ipu"),
-        col("first_cycle", CYCLES, "where the first begins"),
-        col("end_cycle", CYCLES, "where the last one ends"),
+        col("first_cycle", CYCLES, "start of the first"),
+        col("end_cycle", CYCLES, "end of the last"),
         col("rows", COUNT, "number of marks"),
         col("data", BLOB, "compressed columns of marks"),
     ],

@@ -11,41 +11,37 @@ pub(crate) const TILE_SAMPLE_CHUNKS: &str = "tile_sample_chunks";
 
 pub(super) const LABELS: SchemaTable = table(
     "sample_labels",
-    "measured samples of tiles; this table and the next two are only in reports of measured tiles; \
-     since version 2.7",
+    "labels of measured samples of tiles; only reports of measured tiles have this table and the \
+     next two; since version 2.7",
     &[
         col("id", KEY, "its id"),
         col("kind", TEXT, "exchange, compute, synchronization or idle"),
         col("operation", TEXT, "operation that the tile worked for"),
-        col("kernel", TEXT, "codelet that it ran; empty for none"),
-        col("metadata", TEXT, "what users wrote beside it, JSON: {\"rows\": \"16\"}"),
+        col("kernel", TEXT, "vertex type that it ran; empty for none"),
+        col("metadata", TEXT, "metadata of the user, JSON: {\"rows\": \"16\"}"),
     ],
     "",
 );
 
 pub(super) const SAMPLES: SchemaTable = table(
     TILE_SAMPLES,
-    "a step of a tile, from its own cycle counter; the rows lie in tile_sample_chunks, packed as \
-     those of marks are; since version 2.7",
+    "a step of a tile, from its own cycle counter; tile_sample_chunks stores the rows, compressed \
+     like marks; since version 2.7",
     &[
         col("step", ID, "steps.id"),
         col("tile", NUMBER, "tiles.tile"),
         col("label", ID, "sample_labels.id"),
         col("phase", NUMBER, "number of the phase of the program"),
-        col("epoch", NUMBER, "how often the program had run before"),
+        col("epoch", NUMBER, "number of earlier executions of the program"),
         col("local_index", NUMBER, "number of the step on its tile"),
-        col("first_cycle", CYCLES, "where it starts"),
+        col("first_cycle", CYCLES, "its start"),
         col("cycles", CYCLES, "its length"),
-        col(
-            "exchange_cycles",
-            CYCLES,
-            "planned cycles of the tile's part of an exchange; NULL: none",
-        ),
+        col("exchange_cycles", CYCLES, "planned cycles of the exchange on this tile; NULL: none"),
         col(
             "activities",
             BLOB,
-            "stretches of an exchange in which the tile is planned to be busy, each three LEB128: 0 \
-             send, 1 receive or 2 partner busy; first and end cycle in the exchange; NULL: none",
+            "planned busy periods of the tile in an exchange, each three LEB128: 0 send, 1 receive \
+             or 2 partner busy; first and end cycle in the exchange; NULL: none",
         ),
     ],
     "",
@@ -57,7 +53,7 @@ pub(super) const CHUNKS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("first_step", ID, "step of the first"),
-        col("last_step", ID, "step of the last, which may go on in the next row"),
+        col("last_step", ID, "step of the last, which may continue in the next row"),
         col("rows", COUNT, "number of samples"),
         col("data", BLOB, "compressed columns of tile_samples"),
     ],

@@ -51,14 +51,14 @@ pub(super) const MARKS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("kind", TEXT, "run, iteration, phase, slot, stage, update, loader or callback"),
-        col("label", TEXT, "words for people"),
+        col("label", TEXT, "display text"),
         col("ipu", NUMBER, "IPU; NULL for all"),
         col("pass", TEXT, "pass of a stage"),
         col("number", NUMBER, "micro-batch, iteration or slot"),
         col("first_step", ID, "steps.id of the first step"),
         col("end_step", ID, "steps.id after the last step"),
-        col("first_cycle", CYCLES, "where it starts"),
-        col("end_cycle", CYCLES, "where it ends"),
+        col("first_cycle", CYCLES, "its start"),
+        col("end_cycle", CYCLES, "its end"),
     ],
     "",
 );
@@ -98,7 +98,7 @@ pub(super) const TRACE_CHUNKS: SchemaTable = table(
 
 pub(super) const TRACE_DETAILS: SchemaTable = table(
     "trace_details",
-    "data that a chunk omits; only if its steps have no rows",
+    "data that a chunk omits; only if the steps have no rows",
     &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
     "",
 );
@@ -153,7 +153,7 @@ pub(super) const TRACE_BESIDE: SchemaTable = table(
         col(
             "hidden_cycles",
             CYCLES,
-            "cycles of theirs while the compute tiles work; NULL where not known",
+            "their cycles during which the compute tiles work; NULL if unknown",
         ),
     ],
     "",
@@ -168,10 +168,10 @@ pub(super) const TRACE_PATH_PROGRAMS: SchemaTable = table(
         col("program", ID, "programs.id"),
         col("type", TEXT, "steps.type"),
         col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
-        col("steps", COUNT, "how many of them are on the path"),
+        col("steps", COUNT, "number of these steps on the path"),
         col("cycles", CYCLES, "cycles of the path on them"),
-        col("position", NUMBER, "position on the lane of one worth showing"),
-        col("longest_cycles", CYCLES, "cycles of that one on the path; 0 if it was not looked at"),
+        col("position", NUMBER, "position on the lane of a representative step"),
+        col("longest_cycles", CYCLES, "cycles of that step on the path; 0 if unknown"),
     ],
     "",
 );
@@ -191,8 +191,8 @@ pub(super) const MARK_CHUNKS: SchemaTable = table(
         col("id", KEY, "position"),
         col("kind", TEXT, "marks.kind"),
         col("ipu", NUMBER, "marks.ipu"),
-        col("first_cycle", CYCLES, "where the first begins"),
-        col("end_cycle", CYCLES, "where the last one ends"),
+        col("first_cycle", CYCLES, "start of the first"),
+        col("end_cycle", CYCLES, "end of the last"),
         col("rows", COUNT, "number of marks"),
         col("data", BLOB, "compressed columns of marks"),
     ],
@@ -201,11 +201,11 @@ pub(super) const MARK_CHUNKS: SchemaTable = table(
 
 pub(super) const MARK_ROWS: SchemaTable = table(
     super::MARK_ROWS,
-    "marks of a kind, or stages and weight updates of an IPU, where they are more than 4,096; since \
-     version 2.10",
+    "marks of a kind, or stages and weight updates of an IPU, if more than 4,096; since version \
+     2.10",
     &[
         col("id", KEY, "position"),
-        col("class", NUMBER, "replica_classes.id; 0 where all replicas are alike"),
+        col("class", NUMBER, "replica_classes.id; 0 if all replicas are identical"),
         col("kind", TEXT, "marks.kind; NULL for stages and updates"),
         col("ipu", NUMBER, "marks.ipu; NULL for marks of all IPUs"),
         col("marks", COUNT, "number of marks"),

@@ -56,7 +56,7 @@ pub(crate) const VIEWS: &[SchemaView] = &[
     ),
     view(
         "vertex_tiles",
-        "where the vertices of a group are",
+        "tiles of the vertices of a group",
         &[
             col("vertex_group", ID, "vertex_groups.id"),
             FIRST_TILE,
@@ -77,10 +77,10 @@ pub(crate) const VIEWS: &[SchemaView] = &[
             EVERY,
             TIMES,
             col("bytes_in", BYTES, "bytes received by each tile"),
-            col("bytes_out", BYTES, "bytes sent by each tile, a multicast once"),
-            col("bytes_delivered", BYTES, "bytes sent times their receivers"),
+            col("bytes_out", BYTES, "bytes sent by each tile; a multicast counts once"),
+            col("bytes_delivered", BYTES, "bytes sent x number of receivers"),
             col("messages_in", COUNT, "messages received"),
-            col("messages_out", COUNT, "messages sent, a multicast once"),
+            col("messages_out", COUNT, "messages sent; a multicast counts once"),
             col("code_bytes", BYTES, "exchange code"),
         ],
         runs!("id", "exchanges", [4, 5, 6, 7, 8, 9]),

@@ -99,7 +99,7 @@ impl Slicing<'_> {
     ) -> Result<PathBuf, ReportError> {
         let source = self.report.another_sqlite_connection()?;
         if directory.is_file() {
-            let problem = "a report is a directory, and this is a file".to_owned();
+            let problem = "the output must be a directory, and this is a file".to_owned();
             return Err(ReportError::Write { problem, path: directory.to_owned() });
         }
         fs::create_dir_all(directory).map_err(|e| ReportError::writing(&e, directory))?;

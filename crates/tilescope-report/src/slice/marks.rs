@@ -77,7 +77,7 @@ impl Slicing<'_> {
     ) -> Result<Option<TraceMark>, ReportError> {
         let steps = kept.before(mark.steps.start)..kept.before(mark.steps.end);
         let cycles = if matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
-            // Marks of the host are beside steps and have none of their own.
+            // Marks of the host are beside steps and have no steps.
             let range = self.plan.range;
             if range.overlaps(mark.cycles) { Some(mark.cycles.intersection(range)) } else { None }
         } else {

@@ -1,4 +1,4 @@
-//! A part of a run as a report of its own: steps and marks of some cycles, on some IPUs, with the
+//! A part of a run as a separate report: steps and marks of some cycles, on some IPUs, with the
 //! whole compiled program.
 //!
 //! A step that shares a cycle with the window is in the slice as a whole, as in every other query
@@ -112,7 +112,7 @@ impl Report {
         let nothing =
             |problem: String| ReportError::EmptySlice { problem, path: self.path().into() };
         let Some(trace) = self.trace()? else {
-            return Err(nothing("the program was compiled, not run".to_owned()));
+            return Err(nothing("the program was only compiled".to_owned()));
         };
         let mut plan = SlicePlan {
             trace: trace.clone(),

@@ -6,7 +6,7 @@
 //! for which of eight facts differ, and lists only the differences:
 //!
 //! ```text
-//!   program   ..  17  18  19  17  18  19  17  18   what follows 17 is expected to be 18
+//!   program   ..  17  18  19  17  18  19  17  18   the step after 17 is expected to be 18
 //!   facts     ..   0   0   0   0   0  16   0   0   bit 4: this 19 took longer or shorter
 //!   durations ..                      +7           the only number stored
 //! ```
@@ -150,7 +150,7 @@ struct ChunkColumnReader<'a> {
 }
 
 impl<'a> ChunkColumnReader<'a> {
-    /// The columns in `raw` and their start, if they have `count` steps.
+    /// Reads the columns in `raw` and their start. `None` if they do not have `count` steps.
     fn new(raw: &'a [u8], count: usize) -> Option<(Self, StepDeltaBase)> {
         let mut cursor = VarintReader::new(raw);
         // The caller knows the number of steps from the lane; a blob that disagrees is refused.
@@ -288,8 +288,8 @@ pub(super) fn decode(
     if reading.is_done() { Some(records) } else { None }
 }
 
-/// Counts the steps of chunks of a lane. Most are as expected: these are counted by expectation, and
-/// their facts are looked at once.
+/// Counts the steps of chunks of a lane. Most steps match an expectation; these are counted by
+/// expectation, and their facts are evaluated once.
 pub(super) struct StepTally<'a> {
     expected: &'a StepPredictor,
     jumps: &'a [Vec<u32>],

@@ -126,7 +126,7 @@ impl LaneBuilder {
         let (main, beside) = self.encoder.encode(&self.records, &self.details, room);
         let key = self.lane.chunk_key(self.chunks);
         blobs.push(TraceIndexBlob::Chunk(key, main));
-        // Same key as the chunk, in a table of its own.
+        // Same key as the chunk, in a separate table.
         blobs.extend(beside.map(|blob| TraceIndexBlob::Details(key, blob)));
         self.chunks += 1;
         self.records.clear();

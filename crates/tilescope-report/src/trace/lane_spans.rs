@@ -16,7 +16,7 @@ impl TraceLane<'_> {
     /// exactly one span; spans are ordered and do not overlap; gaps are not covered; and there are
     /// at most `2 * pixels + 1` spans.
     ///
-    /// Steps at least one pixel wide are spans of their own. Narrower ones are in buckets, one per
+    /// Steps at least one pixel wide are separate spans. Narrower ones are in buckets, one per
     /// pixel: a bucket has steps that start in its pixel, up to a pixel's worth at a time, so that
     /// it covers less than two pixels of the window.
     ///

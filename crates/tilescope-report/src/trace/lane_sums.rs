@@ -103,7 +103,7 @@ impl LaneSums {
         self.push_all(std::slice::from_ref(record), pieces);
     }
 
-    /// Adds consecutive steps, none of which starts before the end of the one before it. Complete
+    /// Adds consecutive steps. A step must not start before the end of the previous one. Complete
     /// pieces go to `pieces`.
     pub(super) fn push_all(&mut self, records: &[StepRecord], pieces: &mut Vec<LaneSumPiece>) {
         let mut rest = records;

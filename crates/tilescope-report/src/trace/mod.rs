@@ -32,7 +32,7 @@
 //!   128 chunks at the ends.
 //! * Building: one pass, O(1) per step; in memory are one chunk, and one blob of nodes and one
 //!   segment per level.
-//! * Memory when reading: decoded pieces up to 64 MiB, whatever the size of the report.
+//! * Memory when reading: decoded pieces up to 64 MiB, regardless of the size of the report.
 //!
 //! Prior art: ftrace and Tracy zoom with an index-based pyramid; fixed time buckets (Perfetto's
 //! mipmaps) pay for empty buckets and split steps.

@@ -205,7 +205,7 @@ impl ProgramStepTotals {
         self.class.activity()
     }
 
-    /// Counts `times` equal steps, the first of which is at `position`.
+    /// Counts `times` equal steps, starting at `position`.
     fn add_steps(&mut self, position: u64, each: StepAmounts, times: u64) {
         let StepAmounts { length, bytes_in, bytes_out } = each;
         self.steps += times;

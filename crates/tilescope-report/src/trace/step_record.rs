@@ -8,7 +8,7 @@ use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StepClass(u8);
 
-/// The activity of each class, which is asked for every step.
+/// The activity of each class, which is needed for every step.
 const ACTIVITIES: [StepActivity; 2 * ProgramKind::ALL.len()] = {
     let mut all = [StepActivity::Other; 2 * ProgramKind::ALL.len()];
     let mut class = 0;

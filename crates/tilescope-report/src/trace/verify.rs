@@ -140,8 +140,7 @@ pub(crate) struct TracePass<'a> {
 /// The results of a pass.
 pub(crate) struct VerifiedTrace {
     pub(crate) lanes: Vec<VerifiedLane>,
-    /// Descriptions of what is wrong with the sync points and the critical path; none if a lane
-    /// broke off.
+    /// Problems of the sync points and the critical path; none if a lane broke off.
     pub(crate) path: Result<Vec<String>, ReportError>,
 }
 

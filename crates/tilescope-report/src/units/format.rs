@@ -84,7 +84,7 @@ pub fn grouped_real(value: f64) -> String {
     format!("{sign}{}{point}{rest}", with_separators(whole))
 }
 
-/// A number in full, as it is stored, with its thousands apart: `1,180.4511278195488`.
+/// A number with all stored digits and separated thousands: `1,180.4511278195488`.
 pub fn exact_real(value: f64) -> String {
     let text = value.to_string();
     let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
@@ -217,7 +217,7 @@ pub fn percentage_points(change: f64) -> String {
     format!("{sign}{points:.decimals$} pp")
 }
 
-/// How much more or less, as a share of what it was: `+12.50 %`, `-3.00 %`, `+67,185 %`.
+/// A change as a share of the original value: `+12.50 %`, `-3.00 %`, `+67,185 %`.
 pub fn change_percent(share: f64) -> String {
     let sign = if share > 0.0 { "+" } else { "" };
     let percent = share * 100.0;
@@ -234,7 +234,8 @@ pub fn with_prefix(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", three_figures(value / scale))
 }
 
-/// The largest prefix that a number reaches; what would round up to a thousand has the next one.
+/// The largest prefix that a number reaches. A number that rounds up to a thousand has the next
+/// prefix.
 fn prefix_of(value: f64, rounded_up: f64) -> (f64, &'static str) {
     let prefixes = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let fitting = prefixes.into_iter().find(|(scale, _)| value.abs() >= scale * rounded_up);

@@ -218,7 +218,7 @@ impl<T: Quantity> TileRuns<T> {
         self.runs.iter().map(|(tiles, value)| *value * u64::from(tiles.count())).sum()
     }
 
-    /// Largest value of any tile; zero where no tile has one.
+    /// Largest value of any tile; zero if no tile has one.
     pub fn max(&self) -> T {
         self.runs.iter().map(|(_, value)| *value).max().unwrap_or(T::ZERO)
     }

@@ -531,7 +531,7 @@ fn variables(
     Ok(())
 }
 
-/// Assigns ids to blobs of addresses, each of which is written once.
+/// Assigns ids to blobs of addresses. Equal blobs are written once.
 #[derive(Default)]
 struct AddressWriter(HashMap<Vec<u8>, i64>);
 

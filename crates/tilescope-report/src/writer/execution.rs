@@ -113,7 +113,8 @@ impl ExecutionWriter {
         let Some(leaf) = self.leaves.get(step.program.index()) else {
             let program = step.program.0;
             let count = self.leaves.len();
-            let problem = format!("{} is {program}, but there are {count}", describe("program"));
+            let problem =
+                format!("{} is {program}, but the report has {count}", describe("program"));
             return Err(ReportError::invalid_input(problem));
         };
         // The text is only built if the check fails: this runs for every step.
@@ -224,7 +225,8 @@ impl ExecutionWriter {
             return Ok(());
         }
         let count = self.classes;
-        let problem = format!("a step or mark is of replica class {class}, but there are {count}");
+        let problem =
+            format!("a step or mark has replica class {class}, but the report has {count}");
         Err(ReportError::invalid_input(problem))
     }
 

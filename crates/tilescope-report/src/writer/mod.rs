@@ -124,7 +124,7 @@ impl ReportWriter {
     /// Starts a report in `directory`, which is created if it does not exist.
     pub fn create(directory: &Path, meta: &ReportMeta) -> Result<Self, ReportError> {
         if directory.is_file() {
-            let problem = "a report is a directory, and this is a file".to_owned();
+            let problem = "the output must be a directory, and this is a file".to_owned();
             return Err(ReportError::Write { problem, path: directory.to_owned() });
         }
         fs::create_dir_all(directory).map_err(|e| ReportError::writing(&e, directory))?;
@@ -163,7 +163,7 @@ impl ReportWriter {
         meta.spec.as_ref().map_or(Ok(()), |spec| write_fact("spec", spec))?;
         if let Some(imported) = &meta.imported {
             let json = serde_json::to_string(imported).map_err(|error| {
-                ReportError::invalid_input(format!("the imported model is no JSON: {error}"))
+                ReportError::invalid_input(format!("the imported model is not valid JSON: {error}"))
             })?;
             write_fact("onnx", &json)?;
         }
@@ -173,7 +173,9 @@ impl ReportWriter {
     /// Records the report that this one is a slice of.
     pub(crate) fn slice_of(&mut self, origin: &SliceOrigin) -> Result<(), ReportError> {
         let json = serde_json::to_string(origin).map_err(|error| {
-            ReportError::invalid_input(format!("what it is a slice of is no JSON: {error}"))
+            ReportError::invalid_input(format!(
+                "the origin of the slice is not valid JSON: {error}"
+            ))
         })?;
         self.rows().insert("meta", params!["slice", json])
     }

@@ -37,7 +37,7 @@ impl TileSampleWriter {
         }
         let table = schema::find(schema::TILE_SAMPLES);
         let packer = ColumnPacker::new(table.ok_or_else(|| {
-            ReportError::invalid_input(format!("there is no table {}", schema::TILE_SAMPLES))
+            ReportError::invalid_input(format!("the report has no table {}", schema::TILE_SAMPLES))
         })?);
         let first_step = StepId(0);
         let last_step = StepId(0);

@@ -292,7 +292,7 @@ impl ProgramBuilder<'_> {
     }
 }
 
-/// Marks the syncs of a collective as shared with the other IPUs of the set, each of which runs the
+/// Marks the syncs of a collective as shared with the other IPUs of the set. Each IPU runs the
 /// steps on its own part.
 fn join_set(items: Vec<FragmentItem>) -> Vec<FragmentItem> {
     let joined = items.into_iter().map(|item| match item {

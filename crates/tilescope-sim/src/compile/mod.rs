@@ -99,7 +99,7 @@ pub struct CompiledProgram {
     pub system: SystemCosts,
     /// The file that the model was imported from, if any.
     pub imported: Option<Arc<ImportedModel>>,
-    /// Notes for the user about how the model was built.
+    /// Notes for the user about the construction of the model.
     pub model_notes: Vec<String>,
 }
 
@@ -492,7 +492,7 @@ fn system_costs(spec: &Spec) -> SystemCosts {
 }
 
 /// Returns true if the error of predictions is known. The errors measured on real machines do not
-/// apply to a machine that nobody measured. The errors of the simulator's own constants do not
+/// apply to a machine that was never measured. The errors of the simulator's own constants do not
 /// apply to changed constants.
 fn errors_are_known(spec: &Spec) -> bool {
     spec.machine_changes.is_empty() && spec.calibration.is_empty()

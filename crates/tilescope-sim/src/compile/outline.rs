@@ -86,7 +86,7 @@ impl OutlineSequence {
         }
     }
 
-    /// Ends the current call, because the following steps have arguments of their own.
+    /// Ends the current call, because the following steps have separate arguments.
     pub(crate) fn end_call(&mut self) {
         self.next = None;
     }

@@ -66,7 +66,7 @@ pub(crate) struct ProgramTables {
     pub compute_sets: Vec<ComputeSet>,
     pub vertex_types: Vec<VertexTypeInfo>,
     pub exchanges: Vec<ExchangeTraffic>,
-    /// Senders and receivers of exchanges, where they are known.
+    /// Senders and receivers of exchanges, if known.
     pub routes: Vec<ExchangeRoute>,
     /// Control code of each program, on the tiles that take part.
     pub control_code: BTreeMap<ProgramId, TileRuns<Bytes>>,

@@ -44,7 +44,7 @@ pub struct ProgramParts {
 /// The first steps of every run.
 #[derive(Debug)]
 pub struct ProgramPrologue {
-    /// The two control copies.
+    /// The two control copies with the host.
     pub copies: Vec<HostStreamCopy>,
     /// The exchange that broadcasts the selected program to all tiles.
     pub broadcast: Vec<FragmentItem>,

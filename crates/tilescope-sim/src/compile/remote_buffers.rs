@@ -78,7 +78,7 @@ impl ProgramBuilder<'_> {
 
     /// Adds consecutive copies between an IPU and streaming memory. If merging is allowed, they
     /// form one exchange with a sync, a begin, the transfers, and an end. If the I/O tiles copy,
-    /// each is an exchange of its own, in addition to an exchange between the tiles.
+    /// each is a separate exchange, in addition to an exchange between the tiles.
     pub(super) fn remote_copies(
         &mut self,
         ipu: IpuId,

@@ -1,5 +1,5 @@
 //! Replicated tensor sharding: a tensor that is equal on all replicas is split over the replicas of
-//! a domain, each of which keeps a share.
+//! a domain. Each replica keeps a share.
 //!
 //! A share is a separate tensor, spread evenly over the tiles. Sharded weights are gathered just
 //! before the first operation of a pass that reads them, and released after the last. Sharded
@@ -16,7 +16,7 @@ pub(crate) struct ReplicatedSharding {
     tensors: BTreeSet<TensorId>,
     /// The number of replicas that a tensor is split over.
     pub replicas: u64,
-    /// The number of domains of `replicas` replicas, each of which holds a whole tensor.
+    /// The number of domains of `replicas` replicas. Each domain holds a whole tensor.
     pub domains: u64,
 }
 

@@ -85,7 +85,7 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     ))
 }
 
-/// A note on a changed machine, which nobody can buy.
+/// A note on a changed machine, which does not exist.
 fn changed_machine(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.machine_changes.iter().map(|change| change.text_with_inherited()).collect();
@@ -159,8 +159,8 @@ fn changed_file(spec: &Spec) -> Option<String> {
     let before = file.changed_from.as_ref()?;
     let ImportedModel { path, digest, .. } = &file.identity;
     Some(format!(
-        "Warning: The model file has changed: {path} has the digest {digest}; it had {before} when \
-         the report was made from which this spec was taken"
+        "Warning: The model file has changed: {path} has the digest {digest}; the report of this \
+         spec has {before}"
     ))
 }
 
@@ -270,7 +270,7 @@ fn whole_layers(spec: &Spec, serializes_a_layer: bool) -> Option<String> {
     }
     Some(format!(
         "Warning: options.serialize_matmul has no effect: options.serialize_matmul_factor = \
-         {parts} does not divide that dimension of any linear layer. Choose a factor that does"
+         {parts} does not divide that dimension of any linear layer. Choose a divisor"
     ))
 }
 
@@ -323,7 +323,7 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
         _ => String::new(),
     };
     let depths = listed(depths.iter().copied());
-    Some(format!("Activation FIFOs of the stages hold {depths} micro-batches{how}"))
+    Some(format!("The stashes of the stages hold {depths} micro-batches{how}"))
 }
 
 fn listed(numbers: impl Iterator<Item = u64>) -> String {

@@ -236,8 +236,8 @@ impl TensorAnalysis {
         for (node, stage) in readers {
             for input in &node.inputs {
                 for owner in self.owners(*input).to_vec() {
-                    // Each stage that reads a view receives what it is a view of from the stage
-                    // that made it. A weight has no such stage: where it is viewed, it is sent.
+                    // Each stage that reads a view receives the viewed tensor from the stage that
+                    // computed it. A weight has no such stage, so its view is sent.
                     let made = self.origin(graph, owner).or_else(|| self.origin(graph, *input));
                     let Some((block, pass)) = made else { continue };
                     let from = placement.nearest_stage(block, stage);

@@ -157,7 +157,7 @@ cost_constants! { MEMORY_CONSTANTS:
         serves: "vertex code",
     }
 
-    /// Code of a codelet whose size was not counted: about the size of the small counted ones
+    /// Code of a vertex type whose size was not counted: about the size of the small counted ones
     OTHER_VERTEX_CODE_BYTES = 240.0, Bytes, Assumed {
         source: "sizes in poplar/code_bytes.rs, counted from assembly sources",
         serves: "vertex code",

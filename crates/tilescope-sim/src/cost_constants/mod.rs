@@ -29,8 +29,7 @@ use tilescope_report::units::{Bytes, Cycles, exact_real};
 pub enum ConstantKind {
     /// Stated by a public source of Graphcore.
     Published,
-    /// Read from a profile, a printed log or a measurement of something other than what it
-    /// predicts.
+    /// Read from a profile, a printed log or a measurement of something other than its prediction.
     Measured,
     /// Chosen so that predictions match published figures.
     Fitted,

@@ -25,19 +25,19 @@ cost_constants! { SYSTEM_CONSTANTS:
     /// Rate over the eight PCIe lanes of one IPU without a framework: to the stream memory of a plain program, and to streaming memory, which has no public measurement
     REMOTE_BYTES_PER_SECOND = 20.1e9, Ratio("bytes/s"), Measured {
         source: "graphcore/examples tut6 on hardware: 40.04 MB in 2,641,488 cycles",
-        serves: "off-loaded tensors, streams of plain programs",
+        serves: "offloaded tensors, streams of plain programs",
     }
 
     /// Time before the transfer of a copy without a host callback
     REMOTE_BEGIN_CYCLES = 155.0, Cycles, Measured {
         source: "shortest StreamCopyBegin of the lightweight-profiling tutorial",
-        serves: "off-loaded tensors",
+        serves: "offloaded tensors",
     }
 
     /// Time after the transfer of such a copy
     REMOTE_END_CYCLES = 87.0, Cycles, Measured {
         source: "shortest StreamCopyEnd of the lightweight-profiling tutorial",
-        serves: "off-loaded tensors",
+        serves: "offloaded tensors",
     }
 
     /// External sync, after the last IPU has arrived
@@ -141,7 +141,7 @@ cost_constants! { SYSTEM_CONSTANTS:
         serves: "the note on the number of I/O tiles",
     }
 
-    /// Bytes of an all-gather below which two-way rings are faster on a Barley twist; twice as many of a reduce-scatter
+    /// Size of an all-gather below which two-way rings are faster on a Barley twist; twice that for a reduce-scatter
     SMALL_BARLEY_TWIST_BYTES = 196_608.0, Bytes, Published {
         source: "poplibs lib/popops/ReplicatedCollectives.cpp",
         serves: "collectives",

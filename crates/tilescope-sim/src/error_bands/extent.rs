@@ -7,8 +7,8 @@ use crate::cost_constants::NEAR_MEASURED_RATIO;
 pub(crate) struct OperationExtent {
     /// Elements of the largest operand or result.
     pub elements: u64,
-    /// Floating point operations for each element of the first operand or result, whichever has
-    /// fewer: twice the inner dimension of a product, or the elements of the window of a pooling.
+    /// Floating point operations for each element of the smaller one of first operand and result:
+    /// twice the inner dimension of a product, or the elements of the window of a pooling.
     pub reuse: u64,
 }
 

@@ -219,8 +219,8 @@ mod tests {
         assert!(half_width(&one) > 0.2, "{}", half_width(&one));
     }
 
-    /// Sources whose bands come from few rows contain each of them, including what the model
-    /// misses.
+    /// Sources whose bands come from few rows contain each of them, including known misses of the
+    /// model.
     #[test]
     fn published_copies_and_code_lie_in_their_bands() {
         use ProgramErrorSource::{Code, Copies, ReplicaCode};

@@ -63,14 +63,14 @@ impl GraphNode {
     }
 }
 
-/// Block that annotations of the model make a stage of its own.
+/// Block that annotations of the model make a separate stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotatedStage {
     pub block: String,
     pub annotation: StageAnnotation,
 }
 
-/// Annotation that makes a block a stage of its own. IPUs are those of the replica.
+/// Annotation that makes a block a separate stage. IPUs are those of the replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageAnnotation {
     /// The block is a stage of a pipeline on this IPU.

@@ -133,7 +133,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     }
 
     /// Computes all plans that operations of the graph need, in parallel, and lays out sources as
-    /// their readers create them, regardless of which reads them first. Planning errors are ignored
+    /// their readers create them, independent of the order of readers. Planning errors are ignored
     /// here and reported when the operation is lowered.
     pub fn plan_ahead(&mut self) {
         let graph = self.graph;

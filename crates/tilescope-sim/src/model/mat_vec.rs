@@ -15,7 +15,7 @@ const SIZES: &[SpecKey] = &[
 /// `result = matrix . vector`, with custom codelets.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "mat_vec",
-    about: "A float matrix times a vector, matrix[rows,columns] . vector, with custom codelets",
+    about: "A float matrix times a vector, matrix[rows,columns] . vector, with custom vertices",
     sizes: SIZES,
     trainable: false,
     batched: false,

@@ -62,14 +62,14 @@ spec_table! {
         }
         /// Samples of one forward pass (the micro-batch)
         batch_size: u64 = 1, in COUNT => {
-            shows_in: "Summary: samples per call; Memory",
+            shows_in: "Summary: samples per host call; Memory",
             poptorch: "poptorch.DataLoader batch_size",
             popart: "micro-batch size",
         }
         /// Average number of sequences packed into one sample; published throughputs count
         /// sequences
         packing_factor: f64 = 1.0, in SpecKeyType::RealFrom(1.0, 1024.0), written "1" => {
-            shows_in: "Summary: a note with the rate in sequences",
+            shows_in: "Summary: a note with the throughput in sequences",
             applications: "packed BERT dataset",
         }
         /// Run a backward pass and a weight update after the forward pass

@@ -71,7 +71,7 @@ impl Annotations {
             if options == NodeOptions::default() {
                 continue;
             }
-            // `builder.checkpointOutput` adds a node of its own, whose result is its operand.
+            // `builder.checkpointOutput` adds a separate node, whose result is its operand.
             if node.op == "Identity" && options.recomputation.is_some() {
                 let made = node.inputs.iter().flatten().map(|input| file.value(*input).source);
                 for source in made {
@@ -91,7 +91,7 @@ impl Annotations {
         self.options.get(&at).copied().unwrap_or_default()
     }
 
-    /// The options of the node that replaces several nodes, the last of which provides its results.
+    /// The options of the node that replaces several nodes; the last of these provides its results.
     /// `None` if the options contradict each other.
     pub(super) fn joined(&self, nodes: &[usize], last: usize) -> Option<NodeOptions> {
         let mut joined = self.node(last);

@@ -317,8 +317,8 @@ fn module_graphs() -> impl Strategy<Value = Vec<(usize, usize, Option<usize>)>> 
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(40)))]
-    /// Whatever order modules have in the file, and wherever nodes outside of modules are read, data
-    /// only flows from earlier blocks to later ones.
+    /// For any order of modules in the file, and any readers of nodes outside of modules, data only
+    /// flows from earlier blocks to later ones.
     #[test]
     fn no_node_reads_from_a_later_block(nodes in module_graphs()) {
         let mut text = "opset 17; v0 f32:16,16".to_owned();

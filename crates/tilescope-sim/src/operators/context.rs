@@ -28,7 +28,7 @@ pub struct LoweringContext<'a> {
     pub tiles: u32,
     /// True if the model is trained. Layouts of weights then suit three passes.
     pub training: bool,
-    /// The planning options of operations without options of their own.
+    /// The planning options of operations that have none themselves.
     pub planning: &'a PoplibsOptions,
     /// Shares of memory for temporaries, by block. Empty if all blocks have the share of
     /// `planning`.
@@ -50,7 +50,7 @@ pub struct LoweredOperation {
     pub work: OperationWork,
     /// The planner's choice as a JSON object, if the operation was planned.
     pub plan: Option<String>,
-    /// The times at which its operands and results exist.
+    /// Lifetimes of its operands and results.
     pub liveness: OperandLiveness,
     /// The values that replicas with shares of its operands add up in the middle of the work.
     pub replica_sum: Option<ReplicaSum>,
@@ -264,7 +264,7 @@ impl<'a> LoweringContext<'a> {
     }
 
     /// Adds the exchange that sends each tile of `to` its elements. They are copies of elements of
-    /// a tensor with layout `from`, in an order of their own.
+    /// a tensor with layout `from`, in an independent order.
     pub(crate) fn exchange_copies(
         &self,
         work: &mut OperationWork,

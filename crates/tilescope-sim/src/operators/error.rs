@@ -79,7 +79,7 @@ pub enum ShapeError {
     TooFewElements { axis: usize, ty: TensorInfo, count: u64 },
     #[error("some indices are outside axis {axis} of {ty}")]
     Taken { axis: usize, ty: TensorInfo },
-    #[error("there are no tensors to concatenate along axis {0}")]
+    #[error("no tensors to concatenate along axis {0}")]
     NothingToJoin(usize),
     #[error("{first} and {part} differ in axes other than {axis}")]
     Join { first: TensorInfo, part: TensorInfo, axis: usize },
@@ -137,7 +137,7 @@ pub enum GraphProblem {
     ScalarProduct,
     #[error("equation {0:?} is not supported")]
     Equation(String),
-    #[error("there are no operands to multiply")]
+    #[error("no operands to multiply")]
     NoFactor,
     #[error("an axis of the result is in no operand")]
     NoAxisOfResult,

@@ -48,7 +48,7 @@ pub enum ImportProblem {
     ConvOperands { field: Vec<u64>, kernel: Vec<u64> },
     #[error("{queries} query heads are not divisible by {keys} key heads")]
     Heads { queries: u64, keys: u64 },
-    #[error("there is nothing to join")]
+    #[error("no tensors to join")]
     NothingToJoin,
     #[error("the split sizes do not add up to the axis")]
     SplitSizes,

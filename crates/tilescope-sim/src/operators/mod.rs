@@ -262,13 +262,13 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
 /// The memory of the outputs of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputAlias {
-    /// The outputs have memory of their own.
+    /// The outputs have separate memory.
     NoAlias,
     /// All outputs are views of this input.
     View(usize),
     /// The output is a view of all inputs.
     ViewOfAll,
-    /// One of the outputs is a view of a part of an input. The others have memory of their own.
+    /// One of the outputs is a view of a part of an input. The others have separate memory.
     PartView { input: usize, output: usize },
     /// The first output may overwrite this input.
     InPlace(usize),

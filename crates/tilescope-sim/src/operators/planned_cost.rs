@@ -126,8 +126,8 @@ mod tests {
         (&plan(&machine, params, &options).expect("a plan")).into()
     }
 
-    /// With little memory, a size next to one that splits well is at most twice as slow, or the
-    /// report says that padding is worth it.
+    /// With little memory, a size next to one that splits well is at most twice as slow, or a note
+    /// of the report recommends padding.
     #[test]
     fn slow_sizes_are_reported() {
         let mut reported = 0;

@@ -1,4 +1,4 @@
-//! The loop over the parts of a linear layer that is computed in parts.
+//! The loop over the parts of a serialised linear layer.
 
 use super::{LoweringContext, MatMulPhase, NodeOperands};
 use crate::poplar::work::{OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase};

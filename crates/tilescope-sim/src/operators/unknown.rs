@@ -1,5 +1,4 @@
-//! An unknown operator of a file, of which only the operands are known. Its price is one pass over
-//! them.
+//! An unknown operator of a file. Only its operands are known; its cost is one pass over them.
 
 use super::{
     GradientBuilder, GradientResult, LoweringContext, LoweringResult, NodeOperands, Operator,

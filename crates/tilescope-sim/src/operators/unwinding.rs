@@ -8,7 +8,7 @@ use std::ops::Range;
 /// willow/include/popart/popx/opx.hpp, unwindTensorLayout).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unwinding {
-    /// No relation: the result has a layout of its own.
+    /// No relation: the result has an independent layout.
     DeadEnd,
     /// The order of the result, for a reshape or a function of each element.
     InOrder,

@@ -49,8 +49,8 @@ pub enum WorkPhaseKind {
         traffic: TileRuns<TileTraffic>,
         /// Cycles that each of these tiles sends or receives.
         cycles: TileRuns<Cycles>,
-        /// True if the data keep their order: the first receiver gets first what the first tile
-        /// sends first.
+        /// True if the data keep their order: the first receiver gets the first data of the first
+        /// sending tile first.
         in_order: bool,
     },
     Compute {

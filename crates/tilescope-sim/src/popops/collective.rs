@@ -19,7 +19,7 @@ use crate::targets::{IpuLinkTopology, IpuTarget, SystemCosts, WORKERS};
 use tilescope_report::TileTraffic;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRange, TileRuns};
 
-/// The two halves of an all-reduce. Each is a collective of its own.
+/// The two halves of an all-reduce. Each is a separate collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CollectiveKind {
     /// Leaves each replica with the sum of its part.

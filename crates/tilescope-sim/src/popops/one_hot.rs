@@ -1,6 +1,6 @@
 //! One-hot encoding: rows with a one at the position of a label (poplibs lib/popops/Encoding.cpp,
-//! encodeOneHotBase). They are encoded in a layout of their own, then moved to the layout of their
-//! use.
+//! encodeOneHotBase). They are encoded in a layout for this purpose, then moved to the layout of
+//! their use.
 
 use super::{elementwise, relayout};
 use crate::poplar::exchange::{self, TileMessages};

@@ -182,7 +182,7 @@ mod tests {
     /// View of a view.
     #[derive(Clone, Copy, Debug)]
     enum View {
-        /// Splits an axis into `parts`, which become an axis of their own.
+        /// Splits an axis into `parts`, which become a separate axis.
         Split { axis: usize, parts: u64 },
         /// Merges an axis with the next one.
         Merge { axis: usize },

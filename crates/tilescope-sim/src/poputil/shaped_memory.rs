@@ -25,7 +25,7 @@ impl ShapedMemory {
         let parts: Vec<AxisDim> =
             self.dims.iter().filter(|dim| dim.axis == axis).copied().collect();
         let Some((innermost, outer)) = parts.split_last() else {
-            // Each element of the new axis is a tensor of its own.
+            // Each element of the new axis is a separate tensor.
             self.dims.insert(0, AxisDim { axis, size, step: 1 });
             return;
         };

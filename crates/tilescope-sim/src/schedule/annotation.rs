@@ -265,7 +265,7 @@ fn check_data_flow(
     Ok(())
 }
 
-/// Moves the nodes of each block and stage to a block of their own, in the order of the stages. The
+/// Moves the nodes of each block and stage to a separate block, in the order of the stages. The
 /// first part of a block keeps its name. Others are named after their first operation.
 fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec]) -> Vec<StageSpec> {
     let mut parts: Vec<(usize, BlockId)> =

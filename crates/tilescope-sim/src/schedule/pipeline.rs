@@ -75,7 +75,7 @@ impl PipelineTiming {
         self.length.div_ceil(self.spacing)
     }
 
-    /// Entries of the FIFOs that keep the activations of a stage. One entry needs no FIFO, because
+    /// Micro-batches that the stash of a stage holds. A single one needs no stash, because
     /// the backward pass comes before the next forward pass.
     pub(crate) fn stash_depth(&self, stage: usize) -> u64 {
         if !self.training {
@@ -173,7 +173,7 @@ mod tests {
                     prop_assert_eq!(at(stage - 1, TrainingPass::Backward), at(stage, TrainingPass::Backward) + 1);
                 }
                 for stage in 0..stages {
-                    // Forward passes that begin before this backward pass ends fit in the FIFO.
+                    // Forward passes that begin before this backward pass ends fit in the stash.
                     let back = at(stage, TrainingPass::Backward);
                     let begun = (micro_batch..micro_batches)
                         .take_while(|later| when(&slots, stage, TrainingPass::Forward, *later) <= back)

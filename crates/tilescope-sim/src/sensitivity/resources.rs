@@ -115,7 +115,7 @@ pub(super) const RESOURCES: &[Resource] = &[
         title: |factor| times("host processors", factor),
         change: host_work,
         detail: |spec, factor| match spec.options.host.seconds_per_sample {
-            0.0 => format!("what loader, callbacks and framework take: 1/{factor}"),
+            0.0 => format!("time of loader, callbacks and framework: 1/{factor}"),
             time => format!("a sample {} to {}", seconds(time), seconds(time / factor)),
         },
     },

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tilescope_onnx::{DimValues, OnnxError, OnnxFile, OnnxGraph, Symbol};
 
-/// The key of the file.
+/// The key with the path of the file.
 const FILE: &str = "model.onnx";
 /// The key of its digest.
 const DIGEST: &str = "model.onnx_digest";

@@ -421,14 +421,14 @@ spec_table! {
         }
         /// Micro-batches per weight update
         gradient_accumulation: u64 = 1, in COUNT => {
-            shows_in: "Summary: samples per call; Execution trace: share of the ramps",
+            shows_in: "Summary: samples per host call; Execution trace: share of the ramps",
             poptorch: "poptorch.Options.Training.gradientAccumulation",
             popart: "accumulationFactor",
             slider: ("Accumulation", 4096.0),
         }
         /// Weight updates (or inference passes) per host call
         device_iterations: u64 = 1, in COUNT => {
-            shows_in: "Execution trace: iteration marks; Summary: samples per call",
+            shows_in: "Execution trace: iteration marks; Summary: samples per host call",
             poptorch: "poptorch.Options.deviceIterations",
             popart: "batchesPerStep",
             tensorflow: "steps_per_execution",

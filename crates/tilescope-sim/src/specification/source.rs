@@ -64,7 +64,7 @@ impl SpecSource {
             Some(found) if !path.is_file() => Ok(source(spec, found.text.to_string())),
             None if !looks_like_a_file => {
                 let names: Vec<&str> = BUNDLED_SPECS.iter().map(|spec| spec.name).collect();
-                let problem = format!("there is no file or bundled spec named {spec:?}");
+                let problem = format!("no file or bundled spec named {spec:?}");
                 Err(SpecError::new(SpecLocation::NotWritten, "", problem).nearest(spec, &names))
             }
             _ if OnnxFile::is_at(path) => {

@@ -202,7 +202,7 @@ fn overrides_win_and_are_checked_like_the_file() {
         SpecSource::find("mnist_pipeline", &["options.gradient_accumulation=20".to_string()])
             .expect("bundled");
     assert_eq!(Spec::build(&source).expect("valid").options.gradient_accumulation, 20);
-    // A value of a text key is text, whatever it looks like.
+    // A value of a text key is text, regardless of its form.
     for (written, meant) in [("19", "19"), ("\"19\"", "19"), ("007", "007"), ("1e3", "1e3")] {
         source.overrides = vec![format!("model.loss_output={written}")];
         let settings = source.settings().expect("read");
@@ -225,7 +225,7 @@ fn a_missing_spec_is_reported_as_missing() {
     let message = SpecSource::find("mnist_pipelin", &[]).expect_err("no such spec").to_string();
     assert_eq!(
         message,
-        "there is no file or bundled spec named \"mnist_pipelin\"; did you mean mnist_pipeline?"
+        "no file or bundled spec named \"mnist_pipelin\"; did you mean mnist_pipeline?"
     );
     for (beginning, meant) in [("mnist", "mnist_pipeline"), ("bert", "bert_base_pod16")] {
         let message = SpecSource::find(beginning, &[]).expect_err("no such spec").to_string();

@@ -29,7 +29,7 @@ pub(super) enum MeasuredPart {
     Vertex(fn(&RowConfig, &'static Chip) -> Result<Cycles, RowProblem>),
 }
 
-/// All kinds of operations.
+/// All families of operations.
 pub const FAMILIES: &[OperationFamily] = &[
     OperationFamily {
         name: "gemm",

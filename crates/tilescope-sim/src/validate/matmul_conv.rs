@@ -68,7 +68,7 @@ pub(crate) fn convolution(
     let (Some(all_inputs), Some(all_outputs)) =
         (inputs.checked_mul(groups), outputs.checked_mul(groups))
     else {
-        return Err(RowProblem::refused("there are too many channels"));
+        return Err(RowProblem::refused("too many channels"));
     };
     let field = config.field("field")?;
     let kernel = config.per_dimension("kernel-size", 1, field.len())?;

@@ -1,6 +1,6 @@
 """Modules of the Poplar SDK, and two that its scripts import, as far as public scripts use them.
 
-:func:`install` answers their imports. What a module has and its stand-in lacks is refused by name.
+:func:`install` makes their imports work. Names that a stand-in lacks raise an error.
 """
 
 import importlib
@@ -9,13 +9,13 @@ import sys
 
 from .. import _executor, ops
 
-# Those of the SDK are answered here even where it is installed: what they do takes IPUs.
+# Modules of the SDK are replaced even if it is installed, because they need IPUs.
 _SDK = ("popart", "popdist", "popdist.poptorch", "libpvti")
 _OTHERS = ("examples_utils", "horovod", "horovod.torch")
 
 
 def install() -> None:
-    """Answers imports of these modules, in this process."""
+    """Makes imports of these modules return the stand-ins, in this process."""
     import torch
 
     others = [name for name in _OTHERS if importlib.util.find_spec(name.split(".")[0]) is None]

@@ -1,4 +1,4 @@
-"""``examples_utils``, of which scripts take ``load_lib``."""
+"""``examples_utils``, for scripts that use ``load_lib``."""
 
 from .. import _log
 from . import refusal
@@ -7,6 +7,6 @@ __getattr__ = refusal("examples_utils")
 
 
 def load_lib(source, *_, **__) -> str:
-    """Operators and patterns in C++: code for IPUs, whose cost nothing here knows."""
+    """Accepts operators and patterns in C++, which are code for IPUs of unknown cost."""
     _log.say(f"load_lib: {source} is not built; its operators are unknown, its patterns do not run")
     return str(source)

@@ -1,5 +1,6 @@
 """``libpvti``: marks that scripts make for the PopVision System Analyser. Reports have the time of
-IPUs and of their host's calls, not of this script: its marks are taken, and that is told once."""
+IPUs and of host calls, not that of this script. The marks are accepted and ignored, with one
+message."""
 
 from .. import _log
 from . import refusal

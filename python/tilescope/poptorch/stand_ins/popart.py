@@ -1,6 +1,6 @@
 """``popart``: enumerations, session options, a graph builder, and sessions that simulate its graphs.
 
-Sessions compute nothing: anchors keep zeros. Options become keys of a spec as those of
+Sessions compute no results: anchors keep zeros. Options become keys of a spec as those of
 ``poptorch.Options._Popart`` do.
 """
 
@@ -32,14 +32,14 @@ from .popart_enums import (  # noqa: F401
 
 __getattr__ = refusal("popart")
 
-# Tensors whose place session options say, and their names in a spec.
+# Tensors whose location is a session option, and their names in a spec.
 _LOCATIONS = {
     "activationTensorLocationSettings": "activations",
     "weightTensorLocationSettings": "weights",
     "optimizerStateTensorLocationSettings": "optimizer_state",
     "accumulatorTensorLocationSettings": "accumulators",
 }
-# What `_spec_of` reads itself, or what changes nothing alone.
+# Options that `_spec_of` reads itself, or that have no effect alone.
 _OWN = {
     "enableReplicatedGraphs",
     "replicatedGraphCount",
@@ -55,12 +55,12 @@ _OWN = {
 
 
 def versionString() -> str:
-    """The version whose interface this is."""
+    """The version of this interface."""
     return "3.4.0"
 
 
 class TensorLocation:
-    """Where tensors live: on the chip or not, whole or split over the replicas."""
+    """Location of tensors: on the chip or not, whole or sharded over the replicas."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class TensorLocation:
 
 
 class TensorLocationSettings:
-    """Where tensors of a kind live."""
+    """Location of tensors of a kind."""
 
     def __init__(self, location=None) -> None:
         self.location = location or TensorLocation()
 
 
 class SessionOptions:
-    """Options by name; one that PopART does not have is refused at once."""
+    """Options by name. Unknown options are refused."""
 
     def __init__(self) -> None:
         for name in _LOCATIONS:
@@ -94,7 +94,7 @@ class SessionOptions:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str):
-        # What was not set is off, and a table that was not begun is empty.
+        # Unset options are off, and unset tables are empty.
         if name in _popart_names.CONTAINERS and not name.startswith("_"):
             object.__setattr__(self, name, {})
             return self.__dict__[name]
@@ -104,7 +104,8 @@ class SessionOptions:
 
 
 class AnchorReturnType:
-    """Which micro-batches return a tensor: ``ALL``, ``FINAL``, ``SUM`` or ``EVERYN`` with a number."""
+    """The micro-batches that return a tensor: ``ALL``, ``FINAL``, ``SUM`` or ``EVERYN`` with a
+    number."""
 
     def __init__(self, mode: str, period: int = 1) -> None:
         words = {"ALL": "all", "FINAL": "final", "SUM": "sum", "EVERYN": "every_n"}
@@ -114,7 +115,7 @@ class AnchorReturnType:
 
 
 class DataFlow:
-    """Device iterations of a run, and the tensors it returns."""
+    """Device iterations of a host call, and the tensors it returns."""
 
     def __init__(self, batchesPerStep: int, anchors, default=None) -> None:
         default = default or AnchorReturnType("ALL")
@@ -130,15 +131,15 @@ class Device:
         self.numIpus, self.kind, self.pattern = ipus, kind, pattern
 
     def attach(self) -> bool:
-        """Simulated devices are free."""
+        """Returns True: simulated devices are always free."""
         return True
 
     def detach(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no device is held."""
 
 
 class DeviceManager:
-    """Hands out simulated devices."""
+    """Provides simulated devices."""
 
     def acquireAvailableDevice(self, numIpus: int = 1, *_, pattern=SyncPattern.Full, **__) -> Device:
         """IPUs."""
@@ -149,7 +150,7 @@ class DeviceManager:
         return Device(int(options.get("numIPUs", 1)), "ipu_model", SyncPattern.Full)
 
     def createOfflineIPUDevice(self, options: dict) -> Device:
-        """IPUs that nothing runs on."""
+        """Simulated IPUs without hardware."""
         return Device(int(options.get("numIPUs", 1)), "ipu", SyncPattern.Full)
 
     def __getattr__(self, name: str):
@@ -161,11 +162,11 @@ class _Optimizer:
         self.options = options if isinstance(options, dict) else {}
 
     def insertSpecific(self, tensor: str, options: dict) -> None:
-        """Values for one tensor: the cost of its update is that of the others."""
+        """Sets values for one tensor; its update costs the same as the others."""
 
     @property
     def kind(self) -> str:
-        """The optimiser of a spec."""
+        """The name of the optimiser in a spec."""
         momentum, _ = self.options.get("defaultMomentum", (0.0, True))
         return "sgd_momentum" if momentum else "sgd"
 
@@ -185,7 +186,7 @@ class Adam(_Optimizer):
 
 
 class PyStepIO:
-    """Samples and anchors of a run."""
+    """Samples and anchors of a host call."""
 
     def __init__(self, inputs: dict, outputs: dict) -> None:
         self.inputs, self.outputs = inputs, outputs
@@ -232,7 +233,7 @@ class _Session:
         own = sorted({f"{node.domain}.{node.op_type}" for node in self._model.graph.node if node.domain})
         if own:
             keys["model.allow_unknown"] = True
-            engine._missing.setdefault(f"{', '.join(own)} (priced as unknown)")
+            engine._missing.setdefault(f"{', '.join(own)} (cost unknown)")
         keys.update(_simulation._engine_keys(engine))
         keys = _simulation.without_idle_sharding(keys)
         self.report = _simulation.run(_simulation.nested(keys), directory)
@@ -243,7 +244,7 @@ class _Session:
             _log.say(f"popart session: not modelled: {', '.join(engine._missing)}")
 
     def initAnchorArrays(self) -> dict:
-        """Anchors, of zeros."""
+        """Creates anchors of zeros."""
         import onnx
 
         arrays = {}
@@ -256,7 +257,7 @@ class _Session:
         return arrays
 
     def _repeats(self, anchor: str) -> list:
-        """Dimensions of an anchor before those of the tensor: what a run returns of it."""
+        """Dimensions of an anchor before those of the tensor, by its return type."""
         options = self._options
         local = self._local_replicas
         repeats = [local]
@@ -266,12 +267,12 @@ class _Session:
         return [count for count in repeats if count > 1]
 
     def run(self, stepio: PyStepIO, *_) -> None:
-        """One call: it was simulated already."""
+        """A host call, which is already simulated."""
         if self.report is None:
-            raise Error("prepareDevice() comes before run(...)")
+            raise Error("call prepareDevice() before run(...)")
 
     def weightsFromHost(self) -> None:
-        """Weights are nowhere else."""
+        """Does nothing: weights are on the host."""
 
     weightsToHost = weightsFromHost
 
@@ -279,7 +280,7 @@ class _Session:
         raise AttributeError(f"popart.{type(self).__name__}.{name} is not modelled")
 
     def _add_outputs(self) -> None:
-        """Anchors and the loss are outputs of the file."""
+        """Makes anchors and the loss outputs of the file."""
         import onnx
 
         graph = self._model.graph
@@ -292,7 +293,7 @@ class _Session:
                 graph.output.append(known[name])
 
     def _keys(self) -> tuple:
-        """Keys of a spec, and options of PopTorch with what has none."""
+        """Keys of a spec, and options of PopTorch for settings without a key."""
         options, engine = self._options, _options.Options()
         for name, value in vars(options).items():
             if name not in _OWN and name not in _LOCATIONS:
@@ -340,14 +341,14 @@ class _Session:
         local = self._local_replicas
         total = options.globalReplicationFactor if options.enableDistributedReplicatedGraphs else local
         if total % local or total < local:
-            raise Error(f"globalReplicationFactor {total} is no multiple of {local} local replicas")
+            raise Error(f"globalReplicationFactor {total} is not a multiple of {local} replicas")
         keys = {"options.replication_factor": total}
         if total > local:
             keys["options.num_instances"] = total // local
         return keys
 
     def _places(self) -> dict:
-        """IPUs of the graph, and how its stages share them."""
+        """IPUs of the graph, and the execution strategy of its stages."""
         places = [
             {place.name: place.i for place in node.attribute if place.name.startswith("__")}
             for node in self._model.graph.node

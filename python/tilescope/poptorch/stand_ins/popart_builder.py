@@ -30,13 +30,13 @@ class TensorInfo:
 
 
 class Builder:
-    """Makes a graph node by node; names of tensors are texts."""
+    """Builds a graph node by node; names of tensors are strings."""
 
     def __init__(self, opsets=None) -> None:
         import onnx
 
         self._onnx = onnx.helper
-        # The losses of ONNX came with this version; attributes are those of PopART's 11.
+        # The first version with losses of ONNX; attributes are those of PopART's version 11.
         self._opset = 12
         self._nodes, self._inputs, self._outputs, self._weights = [], [], [], []
         self._domains = {"": self._opset}
@@ -70,12 +70,12 @@ class Builder:
     # Nodes.
 
     def customOp(self, opName, opVersion, domain, inputs, attributes=None, numOutputs=1, name=None) -> list:
-        """An operator of the user's own: its cost is unknown."""
+        """Adds a custom operator, whose cost is unknown."""
         self._domains[domain] = opVersion
         return self.node(opName, inputs, attributes or {}, domain, numOutputs)
 
     def node(self, kind: str, inputs, attributes: dict, domain: str = "", outputs: int = 1) -> list:
-        """Adds a node; returns the names of its results."""
+        """Adds a node. Returns the names of its results."""
         name = self._name(kind)
         names = [name if number == 0 else f"{name}:{number}" for number in range(outputs)]
         node = self._onnx.make_node(kind, list(inputs), names, name=name, domain=domain, **attributes)
@@ -92,7 +92,7 @@ class Builder:
 
     @contextlib.contextmanager
     def nameScope(self, name: str):
-        """A name of the nodes of its body."""
+        """A name scope for the nodes of its body."""
         self._scope.append(name)
         try:
             yield
@@ -112,7 +112,7 @@ class Builder:
         tensors = {tensors} if isinstance(tensors, str) else set(tensors)
         found = [node for node in self._nodes if tensors & set(node.output)]
         if not found:
-            raise Error(f"no node of the builder makes {', '.join(sorted(tensors))}")
+            raise Error(f"no node of the builder computes {', '.join(sorted(tensors))}")
         for node in found:
             node.attribute.append(self._onnx.make_attribute(mark, value))
         return None
@@ -140,7 +140,7 @@ class Builder:
         inferred = onnx.shape_inference.infer_shapes(model)
         known = {value.name: value for value in inferred.graph.value_info}
         for name in self._outputs:
-            # Shapes behind unknown operators are unknown.
+            # Shapes after unknown operators are unknown.
             model.graph.output.append(known.get(name) or self._onnx.make_empty_tensor_value_info(name))
         return model.SerializeToString()
 
@@ -153,7 +153,7 @@ def _place(node, helper) -> None:
 
 
 class _Onnx:
-    """Operators of ONNX by PopART's names: `matmul`, `averagepool`."""
+    """Operators of ONNX with PopART's names: `matmul`, `averagepool`."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -188,7 +188,7 @@ class _Onnx:
 
 
 class _Graphcore:
-    """Losses and functions of PopART's own, made of ONNX's operators."""
+    """PopART's own losses and functions, built from ONNX operators."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder

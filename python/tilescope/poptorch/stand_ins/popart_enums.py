@@ -14,7 +14,7 @@ BatchSerializationBatchSchedule = enum.IntEnum(
     ["Scheduler", "Isomorphic", "OverlapOnIo", "OverlapOnCompute"],
     start=0,
 )
-# `None` is no name in Python: PopART's module has the others.
+# `None` cannot be a name in Python; PopART's module has the others.
 RecomputationType = enum.IntEnum(
     "RecomputationType", ["NoRecompute", "Standard", "NormOnly", "Pipeline", "RecomputeAll"], start=0
 )

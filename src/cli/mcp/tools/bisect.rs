@@ -1,4 +1,4 @@
-//! A search for the option that makes the difference between two specs.
+//! A search for the options that explain the difference between two specs.
 
 use super::super::answer::limited;
 use super::super::answer_fields::{AnswerField, AnswerKind};
@@ -9,38 +9,35 @@ use crate::cli::command::CliError;
 use tilescope_analysis::insights::SpecChanges;
 
 const GOOD: ToolArgument =
-    ToolArgument::required("good", ArgumentKind::Text, "A spec, or a report that has one");
-const BAD: ToolArgument = ToolArgument::required(
-    "bad",
-    ArgumentKind::Text,
-    "What differs from it: a spec, or a report that has one",
-);
+    ToolArgument::required("good", ArgumentKind::Text, "The first spec, or a report that has one");
+const BAD: ToolArgument =
+    ToolArgument::required("bad", ArgumentKind::Text, "The other spec, or a report that has one");
 const BAD_CHANGES: ToolArgument = ToolArgument::optional(
     "bad_changes",
     ArgumentKind::Changes,
-    "Keys of the bad spec to set first",
+    "Keys of the bad spec to change before it is simulated",
 );
 const FIGURE: ToolArgument = ToolArgument::optional(
     "figure",
     ArgumentKind::Word(&["cycles", "memory"]),
-    "Cycles per sample, or memory of the fullest tile; cycles where nothing is said",
+    "Cycles per sample, or memory of the fullest tile; cycles by default",
 );
 
 /// One of the two specs.
 const END: [AnswerField; 2] = [
-    AnswerField::always("name", AnswerKind::Text, "The spec as it was named"),
+    AnswerField::always("name", AnswerKind::Text, "The name of the spec, as given"),
     AnswerField::always("value", AnswerKind::Number, "The figure"),
 ];
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "bisect",
-    about: "Which keys make the difference between two specs, or the specs of two reports, and in \
-            which operations: simulates specs in between. Parts and interaction add up to the \
-            difference exactly.",
+    about: "Finds the keys that explain the difference between two specs, or the specs of two \
+            reports, and the operations that differ, by simulating specs in between. Parts and \
+            interaction add up to the difference exactly.",
     arguments: &[GOOD, BAD, BAD_CHANGES, FIGURE, BUDGET, LIMIT],
     answer: &[
         AnswerField::always("figure", AnswerKind::Text, "cycles or memory"),
-        AnswerField::always("unit", AnswerKind::Text, "The figure in words"),
+        AnswerField::always("unit", AnswerKind::Text, "The figure as text"),
         AnswerField::always("good", AnswerKind::Fields(&END), "The first spec"),
         AnswerField::always("bad", AnswerKind::Fields(&END), "The second spec"),
         AnswerField::always("difference", AnswerKind::Number, "bad - good"),
@@ -48,18 +45,23 @@ pub(super) const TOOL: McpTool = McpTool {
             "parts",
             AnswerKind::Rows(&[
                 AnswerField::always("keys", AnswerKind::Cells, "Keys with their values in both"),
-                AnswerField::or_null("change", AnswerKind::Number, "What they explain"),
+                AnswerField::or_null(
+                    "change",
+                    AnswerKind::Number,
+                    "The part of the difference that \
+                                                                    they explain",
+                ),
                 AnswerField::or_null("share", AnswerKind::Number, "Its share of the difference"),
             ]),
-            "What keys explain alone, the largest first",
+            "Parts explained by single keys, the largest first",
         ),
         AnswerField::always(
             "interaction",
             AnswerKind::Object,
-            "What keys explain only together: change, share, pairs, rest",
+            "The part explained only by keys together: change, share, pairs, rest",
         ),
-        AnswerField::always("cut_short", AnswerKind::Flag, "Whether the budget ended it"),
-        AnswerField::always("simulations", AnswerKind::Whole, "Specs that were simulated"),
+        AnswerField::always("cut_short", AnswerKind::Flag, "True if the budget ended the search"),
+        AnswerField::always("simulations", AnswerKind::Whole, "Number of simulated specs"),
         AnswerField::or_null(
             "operations",
             AnswerKind::Object,

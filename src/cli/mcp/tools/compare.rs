@@ -23,53 +23,52 @@ const SOURCE: ToolArgument = ToolArgument::required(
 const TARGET: ToolArgument = ToolArgument::required(
     "target",
     ArgumentKind::Text,
-    "What is compared with it: a report, or a spec, which is simulated",
+    "Target: a report, or a spec, which is simulated",
 );
 const TARGET_CHANGES: ToolArgument = ToolArgument::optional(
     "target_changes",
     ArgumentKind::Changes,
-    "Keys of the spec of the target to set first: the spec, or that of the report, is simulated with \
-     them",
+    "Keys of the target's spec to change before it is simulated",
 );
 const VIEW: ToolArgument = ToolArgument::optional(
     "view",
     ArgumentKind::Text,
-    "A view whose figures are compared, as in \"operations\" or \"memory\"; without it, what changed \
-     on one page",
+    "A view whose figures are compared, for example \"operations\" or \"memory\"; without it, a \
+     page of the main changes",
 );
 const GATES: ToolArgument = ToolArgument::optional(
     "gates",
     ArgumentKind::Texts,
-    "Conditions that fail the comparison, as in [\"cycles > +2%\", \
-     \"memory.max_tile_including_gaps > 600 KiB\"]: \
-     a dotted path of summary, or cycles, throughput, memory, max_tile; > >= < <= ==; a limit with a \
-     unit, with a sign for a change against the source",
+    "Conditions that fail the comparison, for example [\"cycles > +2%\", \
+     \"memory.max_tile_including_gaps > 600 KiB\"]: a dotted path of summary, or cycles, \
+     throughput, memory, max_tile; > >= < <= ==; a limit with a unit, with a sign for a change \
+     relative to the source",
 );
 /// One of the two reports.
 const SIDE: [AnswerField; 1] =
-    [AnswerField::always("report", AnswerKind::Text, "The report as it was named")];
+    [AnswerField::always("report", AnswerKind::Text, "The name of the report, as given")];
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "compare",
-    about: "Compares two reports or specs: the verdict, whether the difference is beyond the errors \
-            of the model, what explains it (critical path, operations, steps), what was set \
-            differently; and judges gates. Differences are target - source, the largest first.",
+    about: "Compares two reports or specs: the verdict, the significance of the difference given \
+            the errors of the model, its causes (critical path, operations, steps) and the changed \
+            settings; and evaluates gates. Differences are target - source, the largest first.",
     arguments: &[SOURCE, TARGET, TARGET_CHANGES, VIEW, GATES, PER, LIMIT],
     answer: &[
         AnswerField::always("source", AnswerKind::Fields(&SIDE), "The baseline"),
-        AnswerField::always("target", AnswerKind::Fields(&SIDE), "What is compared with it"),
+        AnswerField::always("target", AnswerKind::Fields(&SIDE), "The target"),
         AnswerField::always("normalization", AnswerKind::Object, "Unit of work of the figures"),
-        AnswerField::sometimes("verdict", AnswerKind::Text, "What changed, in a sentence"),
+        AnswerField::sometimes("verdict", AnswerKind::Text, "The change in a sentence"),
         AnswerField::sometimes(
             "distinction",
             AnswerKind::Any,
-            "Whether the difference is beyond the errors of the model",
+            "True if the difference exceeds the errors of the model",
         ),
         AnswerField::always(
             "tables",
             AnswerKind::Rows(&[
                 AnswerField::always("title", AnswerKind::Text, "Its title"),
-                AnswerField::always("of", AnswerKind::Text, "What its rows are"),
+                AnswerField::always("of", AnswerKind::Text, "The meaning of its rows"),
                 AnswerField::always(
                     "rows",
                     AnswerKind::Rows(&[]),
@@ -83,7 +82,7 @@ pub(super) const TOOL: McpTool = McpTool {
             "gates",
             AnswerKind::Rows(&[
                 AnswerField::always("gate", AnswerKind::Text, "The gate"),
-                AnswerField::always("violated", AnswerKind::Flag, "Whether it is not passed"),
+                AnswerField::always("violated", AnswerKind::Flag, "True if the gate is violated"),
                 AnswerField::or_null("why", AnswerKind::Text, "The figure that violates it"),
             ]),
             "Each gate with its verdict",
@@ -142,7 +141,7 @@ fn known_view(
 ) -> Result<&'static tilescope_analysis::compare::ViewComparison, CliError> {
     let found = comparison(view).ok_or_else(|| {
         let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
-        UsageError::unknown("view", view, format!(" to compare; there are: {}", known.join(", ")))
+        UsageError::unknown("view", view, format!("; views to compare: {}", known.join(", ")))
     });
     Ok(found?)
 }

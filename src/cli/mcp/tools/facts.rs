@@ -17,8 +17,8 @@ use tilescope_analysis::view_location::ViewLocation;
 const TOPIC: ToolArgument = ToolArgument::optional(
     "topic",
     ArgumentKind::Text,
-    "Topic, as in \"limits\"; summary where nothing is said. Each answer lists all topics, and the \
-     figures and tables of its own. The topic spec gives the text of the spec in TOML, without a \
+    "Topic, for example \"limits\"; summary by default. Each answer lists all topics, and the \
+     figures and tables of its own. The topic spec returns the text of the spec in TOML, without a \
      simulation",
 );
 const AT: ToolArgument = ToolArgument::optional(
@@ -29,23 +29,23 @@ const AT: ToolArgument = ToolArgument::optional(
 const OPERATION: ToolArgument = ToolArgument::optional(
     "operation",
     ArgumentKind::Text,
-    "With limits: where the cycles of each operation go whose name contains this",
+    "With limits: explain the cycles of each operation whose name contains this text",
 );
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "facts",
-    about: "Opens a report, or simulates a spec, and gives the facts of a topic. summary: machine, \
-            cycles, time, samples per second, memory, critical path and slack by IPU, utilisation of \
-            the peak, host, energy, cost and how sure the figures are; begin here. execution-trace: \
-            why the run takes as long as it does, in chains from the largest parts of the critical \
-            path down to the options that decide them; what is not on the path gains nothing when it \
-            is made faster. limits: how far the run is from what the machine could do, and where the \
-            cycles of an operation go.",
+    about: "Opens a report, or simulates a spec, and returns the facts of a topic. summary: \
+            machine, cycles, time, samples per second, memory, critical path and slack by IPU, \
+            utilisation of the peak, host, energy, cost and the error of the figures; begin here. \
+            execution-trace: the causes of the length of the run, in chains from the largest parts \
+            of the critical path down to the options that decide them; making a step faster that \
+            is not on the path gains nothing. limits: the distance of the run from the peak of the \
+            machine, and the causes of the cycles of an operation.",
     arguments: &[REPORT, CHANGES, TOPIC, AT, OPERATION, LIMIT],
     answer: &[
         OF_REPORT,
         AnswerField::sometimes("topic", AnswerKind::Text, "The topic"),
-        AnswerField::sometimes("about", AnswerKind::Text, "What the topic is about"),
+        AnswerField::sometimes("about", AnswerKind::Text, "Subject of the topic"),
         AnswerField::sometimes("facts", AnswerKind::Cells, "Facts of the topic with units"),
         AnswerField::sometimes("topics", AnswerKind::Texts, "All topics"),
         AnswerField::sometimes("figures", AnswerKind::Texts, "Figures of this topic"),
@@ -56,12 +56,8 @@ pub(super) const TOOL: McpTool = McpTool {
             "summary: all figures, by dotted paths",
         ),
         AnswerField::sometimes("units", AnswerKind::Object, "summary: paths of figures by unit"),
-        AnswerField::sometimes("formulas", AnswerKind::Object, "How figures are worked out"),
-        AnswerField::sometimes(
-            "notes",
-            AnswerKind::Texts,
-            "summary: what the report says of itself",
-        ),
+        AnswerField::sometimes("formulas", AnswerKind::Object, "Formulas of the figures"),
+        AnswerField::sometimes("notes", AnswerKind::Texts, "summary: notes in the report"),
         AnswerField::sometimes(
             "cycles",
             AnswerKind::Whole,
@@ -74,15 +70,20 @@ pub(super) const TOOL: McpTool = McpTool {
         ),
         AnswerField::sometimes("step", AnswerKind::Whole, "With `at`: the step"),
         AnswerField::sometimes("ipu", AnswerKind::Any, "With `at`: its IPU"),
-        AnswerField::sometimes("on_path", AnswerKind::Flag, "With `at`: whether it is on the path"),
-        AnswerField::sometimes("slack", AnswerKind::Any, "With `at`: how much later it could end"),
+        AnswerField::sometimes("on_path", AnswerKind::Flag, "With `at`: true if it is on the path"),
+        AnswerField::sometimes(
+            "slack",
+            AnswerKind::Any,
+            "With `at`: cycles by which it could end \
+                                                          later without delaying the run",
+        ),
         AnswerField::sometimes("run", AnswerKind::Object, "limits: utilisation and waterfall"),
         AnswerField::sometimes(
             "explained",
             AnswerKind::Rows(&[]),
-            "limits with `operation`: where the cycles of each go",
+            "limits with `operation`: causes of the cycles of each",
         ),
-        AnswerField::sometimes("text", AnswerKind::Text, "spec: its TOML"),
+        AnswerField::sometimes("text", AnswerKind::Text, "spec: its text in TOML"),
     ],
     run,
 };

@@ -12,19 +12,19 @@ use tilescope_analysis::topics::topic;
 const TOPIC: ToolArgument = ToolArgument::required(
     "topic",
     ArgumentKind::Text,
-    "Topic, as in \"limits\"; a wrong one is answered with all there are",
+    "Topic, for example \"limits\"; an unknown one is answered with a list",
 );
 const FIGURE: ToolArgument = ToolArgument::optional(
     "figure",
     ArgumentKind::Text,
-    "Figure of the topic, as in \"roofline\"; without it, all of them",
+    "Figure of the topic, for example \"roofline\"; without it, all of them",
 );
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "figure",
-    about: "Figures of a topic of a report as the window draws them: bars, points, layers and lines, \
-            with axes and units. memory, liveness, limits (waterfall, roofline) and execution-trace \
-            have some.",
+    about: "Returns the figures of a topic of a report as the window draws them: bars, points, \
+            layers and lines, with axes and units. memory, liveness, limits (waterfall, roofline) \
+            and execution-trace have figures.",
     arguments: &[REPORT, CHANGES, TOPIC, FIGURE],
     answer: &[
         OF_REPORT,
@@ -32,7 +32,7 @@ pub(super) const TOOL: McpTool = McpTool {
         AnswerField::always(
             "figures",
             AnswerKind::Rows(&[
-                AnswerField::always("name", AnswerKind::Text, "As it is asked for"),
+                AnswerField::always("name", AnswerKind::Text, "Name of the figure"),
                 AnswerField::always(
                     "figure",
                     AnswerKind::Object,
@@ -52,7 +52,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let figures: Vec<_> = figures.collect();
     if let Some(name) = name.filter(|_| figures.is_empty()) {
         let known: Vec<&str> = asked.figures.iter().map(|figure| figure.name).collect();
-        let hint = format!(" of {}; there are: {}", asked.id, known.join(", "));
+        let hint = format!(" of {}; known: {}", asked.id, known.join(", "));
         return Err(UsageError::unknown("figure", name, hint).into());
     }
     let opened =

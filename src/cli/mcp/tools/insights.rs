@@ -1,4 +1,4 @@
-//! Proposals for improvements, with the results of trying them.
+//! Findings with proposals, and the results of testing these.
 
 use super::super::answer::first;
 use super::super::answer_fields::{AnswerField, AnswerKind};
@@ -16,15 +16,16 @@ use tilescope_report::units::NumberFormat;
 const PROVE: ToolArgument = ToolArgument::optional(
     "prove",
     ArgumentKind::Flag,
-    "Simulate each proposal and the best three together, and say what each gains; takes about a \
-     simulation for each",
+    "Simulate each proposal and the best three together, and return the gain of each; runs one \
+     simulation per proposal",
 );
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "insights",
-    about: "Possible improvements, most important first: each finding with its figure, formula, a \
-            bound on the gain, and where keys of the spec do it the changes and their cost. With \
-            prove, what each proposal was measured to gain; a proposal without `measured` is a claim.",
+    about: "Lists possible improvements, most important first: each finding with its figure, its \
+            formula, an upper bound of the gain, and, if keys of the spec can help, the changes \
+            and their cost. With prove, `measured` is the gain of each proposal in a simulation; \
+            a proposal without `measured` has not been tested.",
     arguments: &[REPORT, CHANGES, PROVE, LIMIT],
     answer: &[
         OF_REPORT,
@@ -33,26 +34,26 @@ pub(super) const TOOL: McpTool = McpTool {
             AnswerKind::Rows(&[
                 AnswerField::always("rule", AnswerKind::Text, "Name of the rule"),
                 AnswerField::always("subject", AnswerKind::Text, "time or memory"),
-                AnswerField::always("sentence", AnswerKind::Text, "What was found"),
+                AnswerField::always("sentence", AnswerKind::Text, "The finding in a sentence"),
                 AnswerField::always(
                     "gain_text",
                     AnswerKind::Text,
-                    "The bound on the gain in words",
+                    "Upper bound of the gain as text",
                 ),
                 AnswerField::sometimes("changes", AnswerKind::Object, "Keys to set, and values"),
-                AnswerField::sometimes("cost", AnswerKind::Text, "What is given up for it"),
+                AnswerField::sometimes("cost", AnswerKind::Text, "Drawbacks of the change"),
                 AnswerField::sometimes(
                     "measured",
                     AnswerKind::Object,
-                    "What it was measured to do",
+                    "The simulated effect of the change",
                 ),
-                AnswerField::sometimes("measured_text", AnswerKind::Text, "The same in words"),
-                AnswerField::sometimes("link", AnswerKind::Text, "What opens the place"),
+                AnswerField::sometimes("measured_text", AnswerKind::Text, "The same as text"),
+                AnswerField::sometimes("link", AnswerKind::Text, "Link to the place"),
             ]),
-            "What is worth improving, most important first",
+            "Findings, most important first",
         ),
         AnswerField::always("units", AnswerKind::Object, "Units of gains and measurements"),
-        AnswerField::sometimes("not_known", AnswerKind::Text, "Why earlier trials are left out"),
+        AnswerField::sometimes("not_known", AnswerKind::Text, "Why earlier results are left out"),
     ],
     run,
 };
@@ -69,10 +70,10 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let mut answer = json!({
         "findings": first(found.iter(), arguments.limit(), |finding| finding_json(&opened, finding).unwrap_or_default()),
         "units": {
-            "gain.share": "share of the time of the run, or of the memory of the tiles concerned: a \
-                           bound, not a promise",
-            "measured.time": "share by which a sample takes longer: below 0 it is faster",
-            "measured.memory": "share by which the fullest tile grows",
+            "gain.share": "upper bound of the gain, as a share of the time of the run or of the \
+                           memory of the affected tiles",
+            "measured.time": "change of the time per sample, as a share; negative is faster",
+            "measured.memory": "change of the memory of the fullest tile, as a share",
         },
     });
     if let Some(problem) = problem {
@@ -81,7 +82,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     Ok(opened.answer(answer)?.into())
 }
 
-/// Findings whose proposals were tried now. The results are not kept.
+/// Tests the proposals of all findings. The results are not saved.
 fn proven(opened: &OpenedReport) -> Result<Vec<InsightFinding>, CliError> {
     let report = &opened.report;
     let spec = report.spec().ok_or(UsageError::NoSpec)?;

@@ -11,19 +11,19 @@ use std::path::Path;
 use tilescope_experiments::trial::run_command;
 use tilescope_report::temporary_directory::TemporaryDirectory;
 
-/// Width and height: what models look at is scaled down to about that.
+/// Width and height: models scale larger pictures down to about this size.
 const SIZE: &str = "1400x900";
 
 const VIEW: ToolArgument = ToolArgument::required(
     "view",
     ArgumentKind::Text,
-    "View, as in \"execution-trace\", \"memory\" or \"limits\"; a wrong one is answered with all there \
-     are",
+    "View, for example \"execution-trace\", \"memory\" or \"limits\"; an unknown one is answered \
+     with a list",
 );
 const AT: ToolArgument = ToolArgument::optional(
     "at",
     ArgumentKind::Text,
-    "Link of another answer to a place in the view, which is drawn instead of the whole",
+    "Link to a place in the view, from another answer; the picture shows that place",
 );
 const COMPARE: ToolArgument = ToolArgument::optional(
     "compare",
@@ -33,19 +33,24 @@ const COMPARE: ToolArgument = ToolArgument::optional(
 const THEME: ToolArgument = ToolArgument::optional(
     "theme",
     ArgumentKind::Word(&["light", "dark"]),
-    "Colours of the picture; light where nothing is said",
+    "Colours of the picture; light by default",
 );
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "picture",
-    about: "A view of a report as the window draws it, as a PNG image. Figures are read off better \
-            from table and figure: take a picture for the shape of a run, or to show it to the user.",
+    about: "Draws a view of a report as a PNG image, as in the window. Use table and figure to \
+            read values; use a picture for the shape of a run, or to show it to the user.",
     arguments: &[REPORT, CHANGES, VIEW, AT, COMPARE, THEME],
     answer: &[
         OF_REPORT,
         AnswerField::always("view", AnswerKind::Text, "The view"),
-        AnswerField::always("size", AnswerKind::Text, "Width and height in pixels, as in 1400x900"),
-        AnswerField::always("bytes", AnswerKind::Whole, "Length of the PNG file"),
+        AnswerField::always(
+            "size",
+            AnswerKind::Text,
+            "Width and height in pixels, for example \
+                                                       1400x900",
+        ),
+        AnswerField::always("bytes", AnswerKind::Whole, "Size of the PNG file"),
     ],
     run,
 };
@@ -68,7 +73,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
         words.extend(["--compare".to_owned(), path_word(other.report.path())]);
     }
     words.extend(["--output".to_owned(), path_word(&file)]);
-    // Behind it nothing is taken for an option.
+    // Words after it are never options.
     words.extend(["--".to_owned(), path_word(opened.report.path())]);
     if let Some(failure) = run_command(&words)?.failure {
         return Err(failure.into());

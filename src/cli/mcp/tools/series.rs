@@ -14,40 +14,43 @@ use tilescope_analysis::insights::SpecChanges;
 const REPORTS: ToolArgument = ToolArgument::required(
     "reports",
     ArgumentKind::Texts,
-    "Directories of reports, reports, or specs, which are simulated; one directory stands for every \
+    "Directories of reports, reports, or specs, which are simulated; a directory stands for every \
      report in it",
 );
 const FIGURES: ToolArgument = ToolArgument::optional(
     "figures",
     ArgumentKind::Texts,
     "Dotted paths of summary, or cycles, throughput, memory, max_tile; * stands for any one part. \
-     Those four where nothing is said",
+     Those four by default",
 );
 const BASELINE: ToolArgument = ToolArgument::optional(
     "baseline",
     ArgumentKind::Text,
-    "The run that the others are compared with; the first by default",
+    "The run to compare the others with; the first by default",
 );
 
 const FIRST_FIGURES: [&str; 4] = ["cycles", "throughput", "memory", "max_tile"];
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "series",
-    about: "Many reports as one: figures of all runs in order, where a figure jumps for good, drifts \
-            or stands out, and cycles of operations side by side. For nightly runs, and for several \
+    about: "Shows many reports as a series: figures of all runs in order, with change points, \
+            drifts and outliers, and cycles of operations side by side. For nightly runs, or for \
             variants of a spec.",
     arguments: &[REPORTS, FIGURES, BASELINE, PER, LIMIT],
     answer: &[
-        AnswerField::always("asked", AnswerKind::Text, "The unit that was asked for"),
+        AnswerField::always("asked", AnswerKind::Text, "The requested unit of work"),
         AnswerField::always("unit", AnswerKind::Text, "The unit of work of the figures"),
         AnswerField::always(
             "baseline",
             AnswerKind::Text,
-            "The run that the others are compared \
-                                                           with",
+            "The run that the others are compared with",
         ),
-        AnswerField::always("threshold", AnswerKind::Number, "Smallest change that is reported"),
-        AnswerField::always("notes", AnswerKind::Texts, "What makes runs hard to compare"),
+        AnswerField::always("threshold", AnswerKind::Number, "Smallest reported change"),
+        AnswerField::always(
+            "notes",
+            AnswerKind::Texts,
+            "Differences that make runs hard to compare",
+        ),
         AnswerField::always(
             "runs",
             AnswerKind::Rows(&[
@@ -58,7 +61,12 @@ pub(super) const TOOL: McpTool = McpTool {
             ]),
             "Runs in order",
         ),
-        AnswerField::always("unread", AnswerKind::Cells, "What could not be read, and why"),
+        AnswerField::always(
+            "unread",
+            AnswerKind::Cells,
+            "Reports that could not be read, with the \
+                                                          reason",
+        ),
         AnswerField::always(
             "figures",
             AnswerKind::Rows(&[
@@ -82,13 +90,13 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
         figures.extend(FIRST_FIGURES);
     }
     words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
-    // Behind it nothing is taken for an option.
+    // Words after it are never options.
     words.push("--".to_owned());
     let mut is_empty = true;
     for name in arguments.texts(REPORTS.name) {
         session.check_name(name)?;
         if !is_report(Path::new(name)) {
-            // A spec names a model, which may lie elsewhere.
+            // A spec names a model, which may be outside the root.
             session.spec(name, &SpecChanges::new())?;
         }
         words.push(name.to_owned());

@@ -23,14 +23,14 @@ const OPTIONAL_REPORT: ToolArgument = ToolArgument { required: false, ..REPORT }
 const TABLE: ToolArgument = ToolArgument::optional(
     "table",
     ArgumentKind::Text,
-    "Table of a topic, as in \"memory/variables\"; \"memory\" is its first. \"specs\" and \"keys\" \
-     need no report: the bundled specs, and what `changes` may set",
+    "Table of a topic, for example \"memory/variables\"; \"memory\" is its first. \"specs\" and \
+     \"keys\" need no report: the bundled specs, and the keys that `changes` may set",
 );
 const SQL: ToolArgument = ToolArgument::optional(
     "sql",
     ArgumentKind::Text,
-    "Instead: a SELECT in SQLite's SQL, or the name of a ready question. Tables of topics are asked \
-     in quotes; program_cycles(first_cycle, end_cycle), activity_cycles(…) and steps_between(…) have \
+    "Instead: a SELECT in SQLite's SQL, or the name of a ready query. Quote the names of tables of \
+     topics; program_cycles(first_cycle, end_cycle), activity_cycles(…) and steps_between(…) have \
      the sums and steps of a window of cycles, or without arguments of the run",
 );
 const FIND: ToolArgument = ToolArgument::optional(
@@ -43,13 +43,10 @@ const FIND: ToolArgument = ToolArgument::optional(
 const CONTAINS: ToolArgument = ToolArgument::optional(
     "contains",
     ArgumentKind::Text,
-    "Only rows of the table in which a text contains this",
+    "Only rows with a text that contains this",
 );
-const SORT: ToolArgument = ToolArgument::optional(
-    "sort",
-    ArgumentKind::Text,
-    "Column of the table by which rows are ordered, the largest first",
-);
+const SORT: ToolArgument =
+    ToolArgument::optional("sort", ArgumentKind::Text, "Column to sort rows by, the largest first");
 
 const GROUP_BY: ToolArgument = ToolArgument::optional(
     "group_by",
@@ -60,12 +57,12 @@ const GROUP_BY: ToolArgument = ToolArgument::optional(
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "table",
-    about: "Rows of any table of a report: memory by tile and by variable, liveness, program tree, \
-            operations, what each could cost at least (limits/operations), the critical path \
-            (execution-trace/critical-path) and slack, exchanges and more. Or rows of a SELECT over \
-            its tables, which can change nothing; or the steps, operations, programs, variables, \
-            tensors and vertices that a search finds, with totals over all that match. Without any \
-            of the three it lists the tables, with a report those of SQL and their columns, too.",
+    about: "Returns rows of any table of a report: memory by tile and by variable, liveness, \
+            program tree, operations, their lower bounds (limits/operations), the critical path \
+            (execution-trace/critical-path) and slack, exchanges and more. Or the rows of a \
+            read-only SELECT; or the steps, operations, programs, variables, tensors and vertices \
+            that a search finds, with totals over all matches. Without any of the three it lists \
+            the tables and, for a report, the tables of SQL with their columns.",
     arguments: &[OPTIONAL_REPORT, CHANGES, TABLE, SQL, FIND, CONTAINS, SORT, LIMIT],
     answer: &[
         AnswerField::sometimes("report", AnswerKind::Text, "The report as it was named"),
@@ -74,19 +71,20 @@ pub(super) const TOOL: McpTool = McpTool {
             AnswerKind::Rows(&[
                 AnswerField::always("name", AnswerKind::Text, "Its title"),
                 AnswerField::sometimes("unit", AnswerKind::Text, "Unit of its values"),
-                AnswerField::sometimes("formula", AnswerKind::Text, "How they are worked out"),
+                AnswerField::sometimes("formula", AnswerKind::Text, "Formulas of the columns"),
             ]),
             "Columns of a table, in the order of cells",
         ),
         AnswerField::sometimes(
             "rows",
             AnswerKind::Cells,
-            "Lists of cells of a table; else objects. The last says how many are left off",
+            "Lists of cells of a table; otherwise objects. The last gives the number of rows left \
+             out",
         ),
-        AnswerField::sometimes("totals", AnswerKind::Any, "find: sums over all that match"),
+        AnswerField::sometimes("totals", AnswerKind::Any, "find: sums over all matches"),
         AnswerField::sometimes("units", AnswerKind::Object, "find: units of the sums"),
-        AnswerField::sometimes("hint", AnswerKind::Text, "sql: what would be faster or surer"),
-        AnswerField::sometimes("tables", AnswerKind::Rows(&[]), "Tables that are asked by name"),
+        AnswerField::sometimes("hint", AnswerKind::Text, "sql: hints for a faster or safer query"),
+        AnswerField::sometimes("tables", AnswerKind::Rows(&[]), "Tables to request by name"),
         AnswerField::sometimes("sql", AnswerKind::Rows(&[]), "Tables of SQL with their columns"),
     ],
     run,
@@ -95,7 +93,7 @@ pub(super) const TOOL: McpTool = McpTool {
 fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let [table, sql, find] = [TABLE, SQL, FIND].map(|of| arguments.text(of.name));
     if [table, sql, find].into_iter().flatten().count() > 1 {
-        return Err(UsageError::Request("one of table, sql and find is asked at a time").into());
+        return Err(UsageError::Request("pass one of table, sql and find at a time").into());
     }
     let has_rows = table.is_none() && (sql.is_some() || find.is_some());
     for of in [CONTAINS, SORT, GROUP_BY] {
@@ -181,7 +179,7 @@ fn sort(table: &mut DataTable, column: &str) -> Result<(), CliError> {
     let is_named = |title: &str| title.eq_ignore_ascii_case(column);
     let Some(at) = table.columns.iter().position(|of| is_named(&of.title)) else {
         let known: Vec<&str> = table.columns.iter().map(|of| of.title.as_str()).collect();
-        let hint = format!("; there are: {}", known.join(", "));
+        let hint = format!("; known: {}", known.join(", "));
         return Err(UsageError::unknown("column", column, hint).into());
     };
     table.rows.sort_by(|a, b| b[at].compare(&a[at]));

@@ -25,36 +25,36 @@ const CHANGES: ToolArgument = ToolArgument::required(
 
 /// Figures of a spec.
 const FIGURES: [AnswerField; 7] = [
-    AnswerField::always("fits", AnswerKind::Flag, "Whether it fits in memory"),
+    AnswerField::always("fits", AnswerKind::Flag, "True if the program fits in memory"),
     AnswerField::or_null("cycles", AnswerKind::Whole, "Cycles of the run"),
     AnswerField::or_null("seconds_per_sample", AnswerKind::Number, "Seconds of the run / samples"),
-    AnswerField::or_null("samples_per_second", AnswerKind::Number, "Rate of the machine"),
+    AnswerField::or_null("samples_per_second", AnswerKind::Number, "Throughput of the machine"),
     AnswerField::always("fullest_tile_bytes", AnswerKind::Whole, "Bytes of the fullest tile"),
     AnswerField::always("ipus", AnswerKind::Whole, "IPUs of all replicas"),
-    AnswerField::always("expected", AnswerKind::Object, "Bounds of nine cases in ten"),
+    AnswerField::always("expected", AnswerKind::Object, "90 % interval of each figure"),
 ];
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "try_change",
-    about: "Simulates a spec, or that of a report, as it is and with changes, and gives the measured \
-            figures of both: time of a sample, memory, whether it fits; and what insights claim of \
-            the same change, where they propose it. Writes no report.",
+    about: "Simulates a spec, or that of a report, without and with changes, and returns the \
+            figures of both: time per sample, memory, and whether the program fits. Lists the \
+            findings that propose the same change. Writes no report.",
     arguments: &[REPORT, CHANGES],
     answer: &[
         OF_REPORT,
-        AnswerField::always("changes", AnswerKind::Object, "Keys that were set, and values"),
-        AnswerField::always("before", AnswerKind::Fields(&FIGURES), "The spec as it is"),
+        AnswerField::always("changes", AnswerKind::Object, "Changed keys and their values"),
+        AnswerField::always("before", AnswerKind::Fields(&FIGURES), "The unchanged spec"),
         AnswerField::or_null("after", AnswerKind::Fields(&FIGURES), "The changed spec"),
-        AnswerField::always("measured", AnswerKind::Object, "How the two differ"),
+        AnswerField::always("measured", AnswerKind::Object, "Differences between the two"),
         AnswerField::always("measured_text", AnswerKind::Text, "The same in words"),
         AnswerField::always(
-            "claimed",
+            "findings",
             AnswerKind::Rows(&[
                 AnswerField::always("rule", AnswerKind::Text, "Name of the rule"),
-                AnswerField::always("sentence", AnswerKind::Text, "What it says"),
-                AnswerField::always("gain_text", AnswerKind::Text, "The bound on the gain"),
+                AnswerField::always("sentence", AnswerKind::Text, "The finding in a sentence"),
+                AnswerField::always("gain_text", AnswerKind::Text, "Upper bound of the gain"),
             ]),
-            "The claim of insights for the same change, if they propose it",
+            "Findings that propose the same change",
         ),
         AnswerField::always("units", AnswerKind::Object, "Units of the figures"),
     ],
@@ -73,7 +73,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), cores)?;
     let mut outcomes = runner.run(&[SpecChanges::new(), changes.clone()], |_, _| ())?.into_iter();
     let mut take_outcome = || {
-        let missing = TrialOutcome::Died("it was not run".to_owned());
+        let missing = TrialOutcome::Died("the simulation did not run".to_owned());
         copy.named_outcome(outcomes.next().unwrap_or(missing))
     };
     let before = match take_outcome() {
@@ -92,8 +92,8 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let opened = session.open(name, &SpecChanges::new())?;
     opened.report.check_unchanged()?;
     let found = insights(&opened.report, NumberFormat::default())?;
-    let claims = found.iter().filter(|finding| proposes(finding, &changes));
-    let claims = claims.map(|finding| {
+    let proposing = found.iter().filter(|finding| proposes(finding, &changes));
+    let findings = proposing.map(|finding| {
         json!({
             "rule": finding.rule, "subject": finding.subject, "sentence": finding.sentence,
             "gain": finding.gain, "gain_text": finding.gain_text(), "formula": finding.formula,
@@ -106,9 +106,9 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
         "after": after_json,
         "measured": json_of(&measured)?,
         "measured_text": measured.text(InsightSubject::Time),
-        "claimed": claims.collect::<Vec<_>>(),
+        "findings": findings.collect::<Vec<_>>(),
         "units": {
-            "measured.time": "time of a sample after / before - 1",
+            "measured.time": "time per sample after / before - 1",
             "measured.memory": "bytes of the fullest tile after / before - 1",
             "seconds_per_sample": "seconds of the run / its samples",
             "expected": "90 % interval",

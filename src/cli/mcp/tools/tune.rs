@@ -12,19 +12,19 @@ const OBJECTIVES: [&str; 6] = ["throughput", "latency", "memory", "ipus", "energ
 const OBJECTIVE: ToolArgument = ToolArgument::optional(
     "objective",
     ArgumentKind::Word(&OBJECTIVES),
-    "What is improved: samples per second, time of a host call, memory of the fullest tile, IPUs, \
-     energy or cost of a sample; throughput where nothing is said",
+    "The figure to improve: samples per second, time of a host call, memory of the fullest tile, \
+     IPUs, or energy or cost per sample; throughput by default",
 );
 const WHERE: ToolArgument = ToolArgument::optional(
     "where",
     ArgumentKind::Texts,
-    "What must be true of the result, as in [\"samples_per_second > 1000\"]: figures or keys of the \
-     spec",
+    "Conditions on figures or keys of the spec that the result must meet, as in \
+     [\"samples_per_second > 1000\"]",
 );
 const FREE: ToolArgument = ToolArgument::optional(
     "free",
     ArgumentKind::Texts,
-    "Keys that may also change, which can affect the result, as in [\"model.batch_size\"]",
+    "Keys that may change although they affect the result, as in [\"model.batch_size\"]",
 );
 const FIX: ToolArgument = ToolArgument::optional(
     "fix",
@@ -32,52 +32,56 @@ const FIX: ToolArgument = ToolArgument::optional(
     "Keys, or tables of keys, that must not change, as in [\"options.host\"]",
 );
 
-/// A spec that was tried.
+/// A tested spec.
 const POINT: [AnswerField; 6] = [
     AnswerField::always(
         "changes",
         AnswerKind::Object,
-        "Keys that differ from the spec, and values",
+        "Keys that differ from the spec, with their values",
     ),
     AnswerField::always("outcome", AnswerKind::Text, "How the simulation ended"),
     AnswerField::or_null("seconds_per_sample", AnswerKind::Number, "Seconds of the run / samples"),
-    AnswerField::or_null("samples_per_second", AnswerKind::Number, "Rate of the machine"),
+    AnswerField::or_null("samples_per_second", AnswerKind::Number, "Throughput of the machine"),
     AnswerField::or_null("memory", AnswerKind::Whole, "Bytes of the fullest tile"),
     AnswerField::or_null("ipus", AnswerKind::Whole, "IPUs of all replicas"),
 ];
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "tune",
-    about: "Searches for a better spec: tries what insights propose, goes on from what gains, and \
-            gives the path with what each step gained, dead ends, and the best trade-offs of time, \
-            memory and IPUs. What is computed is left alone unless `free` names it. Takes about a \
-            simulation for each of the budget.",
+    about: "Searches for a better spec: tests the proposals of insights, continues from those that \
+            gain, and returns the path with the gain of each step, dead ends, and the best \
+            trade-offs of time, memory and IPUs. Keys that affect the result stay unless `free` \
+            names them. Runs up to `budget` simulations.",
     arguments: &[REPORT, CHANGES, OBJECTIVE, WHERE, FREE, FIX, BUDGET, LIMIT],
     answer: &[
-        AnswerField::always("spec", AnswerKind::Text, "The spec as it was named"),
-        AnswerField::always("objective", AnswerKind::Text, "What is improved"),
+        AnswerField::always("spec", AnswerKind::Text, "The name of the spec, as given"),
+        AnswerField::always("objective", AnswerKind::Text, "The figure to improve"),
         AnswerField::or_null("gain", AnswerKind::Number, "Share by which the objective is better"),
         AnswerField::or_null("shortfall", AnswerKind::Text, "Why the result misses the request"),
-        AnswerField::always("base", AnswerKind::Fields(&POINT), "The spec as it is"),
-        AnswerField::always("best", AnswerKind::Fields(&POINT), "The end of the path"),
+        AnswerField::always("base", AnswerKind::Fields(&POINT), "The unchanged spec"),
+        AnswerField::always("best", AnswerKind::Fields(&POINT), "The last point of the path"),
         AnswerField::always(
             "path",
             AnswerKind::Cells,
             "Steps, with change, reasons, gain and point",
         ),
         AnswerField::always("dead_ends", AnswerKind::Cells, "Tested changes without a gain"),
-        AnswerField::always("untried", AnswerKind::Cells, "What is fixed, and was left alone"),
+        AnswerField::always("untried", AnswerKind::Cells, "Proposals that change fixed keys"),
         AnswerField::always(
             "pareto_front",
             AnswerKind::Rows(&POINT),
-            "Points that none is better than in time, memory and IPUs",
+            "Points that no other point beats in time, memory and IPUs together",
         ),
         AnswerField::always("simulate", AnswerKind::Text, "The command that simulates the spec"),
-        AnswerField::always("simulations", AnswerKind::Whole, "Specs that were asked for"),
-        AnswerField::always("simulated_now", AnswerKind::Whole, "Those that were simulated"),
-        AnswerField::always("exhausted", AnswerKind::Flag, "Whether nothing was left to try"),
-        AnswerField::always("hopeless", AnswerKind::Whole, "Proposals that their bounds rule out"),
-        AnswerField::always("untold", AnswerKind::Whole, "Points whose proposals are not known"),
+        AnswerField::always("simulations", AnswerKind::Whole, "Specs whose figures were needed"),
+        AnswerField::always("simulated_now", AnswerKind::Whole, "Specs simulated in this search"),
+        AnswerField::always("exhausted", AnswerKind::Flag, "True if nothing is left to test"),
+        AnswerField::always("hopeless", AnswerKind::Whole, "Proposals with too low an upper bound"),
+        AnswerField::always(
+            "unknown_proposals",
+            AnswerKind::Whole,
+            "Points whose proposals are unknown",
+        ),
     ],
     run,
 };
@@ -90,7 +94,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let budget = arguments.whole(&BUDGET).to_string();
     words.extend(["--objective".to_owned(), objective, "--budget".to_owned(), budget]);
     for argument in [WHERE, FREE, FIX] {
-        // One word, so that no value is taken for an option.
+        // A single word, so that no value is parsed as an option.
         words.extend(
             arguments.texts(argument.name).map(|text| format!("--{}={text}", argument.name)),
         );

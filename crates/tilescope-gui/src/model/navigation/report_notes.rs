@@ -81,7 +81,7 @@ pub(crate) struct ReportNotes {
 /// An error from reading or writing a notes file.
 #[derive(Debug, thiserror::Error)]
 enum NotesFileError {
-    #[error("there is no place for them")]
+    #[error("no directory for notes")]
     NoPlace,
     #[error("a newer tilescope has written it")]
     Newer,

@@ -204,7 +204,7 @@ const APP_ACTIONS: &[AppAction] = &[
             if page.tab.history.can_undo() { Some(AppCommand::Undo) } else { None }
         }),
     AppAction::new(ActionGroup::Navigation, "redo", "Redo")
-        .help("Restore what was undone.")
+        .help("Redo the last undone change.")
         .keys(&[
             KeyShortcut::ctrl(Key::Z).shift(),
             KeyShortcut::ctrl(Key::Y),
@@ -250,7 +250,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::key(Key::F1).shift()])
         .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::Help)))),
     AppAction::new(ActionGroup::Window, "preferences", "Preferences")
-        .help("Choose units, colours, text size, what dragging does, and keys.")
+        .help("Choose units, colours, text size, the effect of dragging, and keys.")
         .keys(&[KeyShortcut::ctrl(Key::Comma)])
         .runs(|_| Some(AppCommand::Overlay(Some(OverlayKind::Preferences)))),
     AppAction::new(ActionGroup::Window, "next-theme", "Change theme")
@@ -267,7 +267,7 @@ const APP_ACTIONS: &[AppAction] = &[
         })
         .runs(|session| session.page().map(|_| AppCommand::ToggleMenu)),
     AppAction::new(ActionGroup::Window, "dismiss-messages", "Dismiss all messages")
-        .help("Close all messages above the view.")
+        .help("Close all messages.")
         .runs(|session| (!session.messages().is_empty()).then_some(AppCommand::DismissMessages)),
 ];
 

@@ -57,7 +57,7 @@ impl KeyShortcut {
     }
 }
 
-/// Returns true for signs that need Shift on some keyboards; `?` is a key of its own here.
+/// Returns true for signs that need Shift on some keyboards; `?` counts as a key here.
 fn is_sign(key: Key) -> bool {
     let mut letters = key.symbol_or_name().chars();
     let (Some(sign), None) = (letters.next(), letters.next()) else { return false };
@@ -78,7 +78,7 @@ impl fmt::Display for KeyShortcut {
 
 /// A text that is not a valid shortcut.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no key {key:?} (in {text:?})")]
+#[error("unknown key {key:?} in {text:?}")]
 pub struct UnknownKeyError {
     key: String,
     text: String,

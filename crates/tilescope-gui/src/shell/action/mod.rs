@@ -85,8 +85,8 @@ pub struct AppAction {
     pub group: ActionGroup,
     /// The default keys of the action.
     pub keys: &'static [KeyShortcut],
-    /// True if keys match by physical position: W A S D is where the hand rests, whatever the
-    /// letters.
+    /// True if keys match by physical position, so that W A S D is under the left hand in every
+    /// keyboard layout.
     pub by_physical_key: bool,
     /// The icon of its entry at the foot of the side menu, if any.
     pub menu: Option<Icon>,

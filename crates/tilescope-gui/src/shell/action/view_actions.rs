@@ -83,15 +83,15 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         .asks(ViewAction::GoToSlowest, TRACE),
     AppAction::new(ActionGroup::Trace, "follow-micro-batch", "Follow this micro-batch")
         .help(
-            "Show the work of all stages on the micro-batch of the selected stage or step, and \
-             dim the rest. Press again to end it.",
+            "Show the work of all stages on the micro-batch of the selected stage or step, and dim \
+             the rest. Press again to stop.",
         )
         .keys(&[KeyShortcut::key(Key::B)])
         .asks(ViewAction::FollowMicroBatch, TRACE),
     AppAction::new(ActionGroup::Trace, "highlight-critical-path", "Highlight the critical path")
         .help(
             "Dim everything that is not on the critical path, and show where the path changes \
-             IPUs. Press again to end it.",
+             IPUs. Press again to stop.",
         )
         .keys(&[KeyShortcut::key(Key::P)])
         .asks(ViewAction::LightPath, TRACE),
@@ -108,7 +108,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     .keys(&[KeyShortcut::key(Key::OpenBracket)])
     .asks(ViewAction::SelectPreviousOnPath, TRACE),
     AppAction::new(ActionGroup::Report, "try-proposals", "Try proposals")
-        .help("Simulate the spec of the report with each change that Insights proposes.")
+        .help("Simulate the spec of the report with each proposal of Insights.")
         .keys(&[KeyShortcut::key(Key::T)])
         .asks(ViewAction::TryProposals, &[ViewId::Insights]),
     AppAction::new(ActionGroup::Trace, "filter", "Filter steps")

@@ -16,7 +16,7 @@ pub(crate) fn bookmarks_ui(
 ) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = session.page() else { return };
-    if ui.button("Bookmark what is shown").clicked() {
+    if ui.button("Bookmark this view").clicked() {
         commands.push(AppCommand::AddBookmark);
     }
     let mut bookmarks = page.tab.notes.bookmarks.clone();

@@ -91,12 +91,12 @@ impl CommandPaletteEntry {
             commands: session.page().map(|_| command).into_iter().collect(),
         };
         let strip = of.strip.iter().map(|control| {
-            let help = format!("Goes to {} and uses {control} above it.", view.title());
+            let help = format!("Goes to {} and uses {control}.", view.title());
             let title = format!("{}: {control}", view.title());
             make_entry(title, help, AppCommand::UseControl(view, control))
         });
         let tabs = of.tabs.iter().map(|tab| {
-            let help = format!("Goes to {} and opens the tab {tab} of its tables.", view.title());
+            let help = format!("Goes to {} and opens the table {tab}.", view.title());
             let title = format!("{}: tab {tab}", view.title());
             make_entry(title, help, AppCommand::ShowTables(view, tab))
         });

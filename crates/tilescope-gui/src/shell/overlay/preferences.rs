@@ -27,7 +27,7 @@ pub(crate) fn preferences_ui(
         keys_ui(ui, overlay, session, commands);
         ui.add_space(spacing::M);
         let reset = ui.button("Reset all preferences");
-        let hint = "Keeps recent reports and bookmarks.";
+        let hint = "Recent reports and bookmarks stay.";
         if reset.on_hover_text(hint).clicked() {
             commands.push(AppCommand::ResetPrefs);
         }

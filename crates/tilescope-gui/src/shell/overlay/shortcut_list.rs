@@ -15,8 +15,8 @@ pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
             group_ui(ui, group, prefs);
         }
         ui.add_space(spacing::M);
-        let text = "The letters that zoom and pan go by key position, whatever the keyboard \
-             layout. Keys can be changed in the preferences.";
+        let text = "Letters that zoom and pan are bound to key positions, independent of the \
+                    keyboard layout. Change keys in the preferences.";
         ui.label(RichText::new(text).weak().small());
     });
 }

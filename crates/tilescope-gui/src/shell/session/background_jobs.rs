@@ -1,4 +1,4 @@
-//! Background jobs, each of which yields a result later.
+//! Background jobs with a later result.
 
 use super::report_opening::ReportOpening;
 use crate::model::export_request::ExportRequest;

@@ -201,8 +201,8 @@ impl AppSession {
         self.messages.extend(self.workspace.open(opened, None));
     }
 
-    /// Switches off what was switched on to look closely at the shown report, unless the report that
-    /// is opened is the same.
+    /// Switches off options that were switched on to examine the visible report, unless the opened
+    /// report is the same.
     fn prepare_trace_for(&mut self, path: &Path) {
         let shown = self.workspace.shown().map(|page| page.opened().absolute_path());
         if shown.as_deref() != Some(path) {

@@ -130,7 +130,7 @@ impl AppSession {
     pub(super) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
         if let Some(model) = [&source, &target].into_iter().find(|path| is_simulated_file(path)) {
             let words = format!(
-                "{} is no report: simulate it first, then compare its report",
+                "{} is not a report: simulate it first, then compare its report",
                 model.display()
             );
             return self.messages.push(StatusMessage::error(words));

@@ -40,7 +40,7 @@ impl ReadPath {
 /// The result of opening a path.
 pub(crate) enum OpeningOutcome {
     Opened(Box<OpenedReports>),
-    /// A directory of several reports, one of which is to be chosen.
+    /// A directory of several reports; the user has to choose one.
     Several(ReportChoice),
     /// A directory with reports further below.
     Folder(PathBuf),
@@ -143,7 +143,7 @@ impl ReportOpening {
         self.link = link;
     }
 
-    /// Returns what was read since the last call, or the error.
+    /// Returns the report if it was read since the last call, or the error.
     pub(super) fn poll(&mut self) -> Option<OpeningOutcome> {
         self.poll_one().or_else(|| self.poll_two())
     }

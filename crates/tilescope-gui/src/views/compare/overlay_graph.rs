@@ -135,7 +135,7 @@ impl OverlayGraphPanel {
         }
     }
 
-    /// Shows the graph of a view in all of `ui`. Returns what was selected, and on which side.
+    /// Shows the graph of a view in all of `ui`. Returns the selection and its side.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -152,7 +152,7 @@ impl OverlayGraphPanel {
         let graph = self.graph.ask(ui.ctx(), context.workers, &key, read_graph).fresh_only();
         let toggled_tiles = graph.show(ui, texts, |ui, graph| {
             if graph.stack.places() == 0 {
-                empty_state_ui(ui, "Nothing to draw", "Neither report records this.");
+                empty_state_ui(ui, "Nothing to draw", "Neither report records this data.");
                 return None;
             }
             if self.shown.view != Some(view) {

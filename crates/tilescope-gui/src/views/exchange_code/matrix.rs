@@ -279,11 +279,11 @@ fn cell_of_share(share: f32, cells: usize) -> usize {
 }
 
 /// The explanation of recorded and assumed traffic.
-const ASSUMED: &str = "The bytes that each tile sends and receives are recorded. Sender and receiver \
-    are recorded for copies between IPUs and for moves that keep the order of the data: these have \
-    colours. Of other exchanges only both ends are known. Where their data may go is hatched; how \
-    much goes there is assumed:\n\
-    bytes received x bytes this sender delivers / bytes all senders deliver.";
+const ASSUMED: &str = "The bytes that each tile sends and receives are recorded. Colours show \
+                       copies between IPUs and moves that keep the order of the data: their sender \
+                       and receiver are recorded. Hatching shows where the data of other exchanges \
+                       may go; the amount is assumed:\nbytes received x bytes this sender delivers \
+                       / bytes all senders deliver.";
 
 /// The distance between the lines of a hatch, in points.
 const HATCH: f32 = 7.0;
@@ -382,7 +382,7 @@ fn bytes_words(bytes: f64, known: f64) -> String {
     match (bytes.round(), known.round()) {
         (all, known) if all <= known => whole_bytes(bytes),
         (_, known) if known > 0.0 => {
-            format!("{}, of which {} known", whole_bytes(bytes), whole_bytes(known))
+            format!("{} ({} known)", whole_bytes(bytes), whole_bytes(known))
         }
         _ => format!("{}, assumed", whole_bytes(bytes)),
     }

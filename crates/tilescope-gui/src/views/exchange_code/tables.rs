@@ -296,7 +296,7 @@ fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOv
 fn replicas_text(overview: &ExchangeCodeOverview) -> String {
     let stored: Bytes = overview.links.iter().map(|totals| totals.stored).sum();
     match overview.replicas {
-        0 | 1 => "One replica, so there is no code for replication. Compare with a report of more \
+        0 | 1 => "A single replica has no code for replication. Compare with a report of more \
                   replicas to see their cost."
             .to_owned(),
         replicas => format!(

@@ -475,7 +475,7 @@ impl ExecutionTraceView {
     fn go_to(&mut self, context: &ViewContext<'_>, prepared: &LoadedTrace, place: RepeatedPlace) {
         let event = places::go(prepared, place);
         if event.is_none() {
-            let words = "Nothing repeats in this run, so there is no typical iteration.";
+            let words = "This run has no typical iteration: nothing in it repeats.";
             context.tell(StatusMessage::warning(words));
         }
         self.apply(context, event);

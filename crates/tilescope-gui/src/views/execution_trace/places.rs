@@ -105,7 +105,7 @@ fn shown(marks: &RepeatedMarks) -> &'static [RepeatedPlace] {
 }
 
 /// `a typical iteration: number 24 of 48`, if the cycles on the screen are those of a typical period
-/// with what is around it.
+/// and its surroundings.
 pub(crate) fn typical_words(prepared: &LoadedTrace, window: CycleRange) -> Option<String> {
     let marks = repeated(prepared).iter().find(|marks| {
         let range = marks.period.range;

@@ -46,7 +46,7 @@ pub(super) fn controls_ui(
     if let Some(number) = settings.micro_batch {
         events.extend(micro_batch_ui(bar, prepared, number));
     }
-    let hint = "A lane for the longest chain of steps that wait for one another, which sets the \
+    let hint = "A lane for the longest chain of steps that wait for one another. It determines the \
                 length of the run. P dims everything else.";
     bar.checkbox("Critical path", &mut prefs.path, hint);
     let hint = "One row per tile below the bars shows the activity of the tile at each cycle.";
@@ -89,10 +89,8 @@ fn micro_batch_ui(
         weak_ui(ui, "Micro-batch".to_owned());
         let drag = DragValue::new(&mut number).range(0..=last).speed(0.1);
         let shown = ui.add(drag).accessible_name("Micro-batch");
-        let shown = shown.on_hover_text(
-            "Its path is highlighted: drag or type another number; \
-                                         Escape ends it",
-        );
+        let shown = shown
+            .on_hover_text("Its path is highlighted: drag or type another number; Escape stops");
         changed = shown.changed();
         shown
     });
@@ -161,7 +159,7 @@ fn magnification_ui(
     changed.then(|| TraceEvent::ShowAxis(axis.with_visible_count(cycles, limits)))
 }
 
-/// The menu of what is set once: styles of lanes, the ruler, and what is drawn besides bars.
+/// The menu of settings that rarely change: styles of lanes, the ruler, and elements besides bars.
 fn view_menu(
     bar: &mut ToolbarBuilder<'_>,
     context: &ViewContext<'_>,
@@ -194,7 +192,7 @@ fn view_menu(
         },
     ];
     if !prepared.mark_kinds.is_empty() || prepared.host {
-        let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
+        let hint = "Rows for host calls, iterations, pipeline phases and stages, and the host.";
         switches.push(MenuSwitch { name: "Marks", value: &mut prefs.marks, hint });
     }
     if several {
@@ -269,7 +267,7 @@ fn colour_legend_ui(ui: &mut Ui) {
     }
     ui.separator();
     let marks = [
-        (palette.run, "Run of the engine"),
+        (palette.run, "Host call"),
         (palette.mark, "Iteration, phase or slot"),
         (palette.forward, "Forward pass of a stage: F7 is that of micro-batch 7"),
         (palette.backward, "Backward pass of a stage: B7 is that of micro-batch 7"),

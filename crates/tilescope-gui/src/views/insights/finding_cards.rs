@@ -28,8 +28,8 @@ pub(super) enum FindingClick<'a> {
     Explain(MechanismPage),
 }
 
-/// Findings in so many columns, numbered from `first` on in rows from left to right; what was
-/// pressed.
+/// Shows findings in columns, numbered from `first` on in rows from left to right. Returns the
+/// clicked element.
 pub(super) fn findings_ui<'a>(
     ui: &mut Ui,
     findings: &[&'a InsightFinding],
@@ -113,7 +113,7 @@ fn finding_ui<'a>(
     wanted
 }
 
-/// Shows the proposal of a finding, its price, and its result. Returns true if it should be
+/// Shows the proposal of a finding, its cost, and its result. Returns true if it should be
 /// applied.
 fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bool {
     let palette = ThemePalette::for_ui(ui);
@@ -124,8 +124,8 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
         let link = ui.link(small("Try in What if".to_owned()));
         apply = link.on_hover_text("Open the spec with these keys changed").clicked();
     });
-    let price = small(format!("Cost: {}", proposal.cost)).weak();
-    ui.add(Label::new(price).wrap());
+    let cost = small(format!("Cost: {}", proposal.cost)).weak();
+    ui.add(Label::new(cost).wrap());
     if let Some(tried) = &finding.measured {
         let colour = if finding.had_no_gain() { palette.weak_text } else { palette.text };
         let words = small(capitalised(&tried.text(finding.subject))).color(colour);
@@ -136,19 +136,17 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
     apply
 }
 
-/// Shows the measured gain as a bar in front of the interval of the claimed one, which is an upper
-/// bound: from nothing to the claim.
+/// Shows the measured gain as a bar in front of a band from zero to the upper bound of the gain.
 fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
-    let (Some(claimed), Some(measured)) = (finding.gain.share(), tried.saved(finding.subject))
-    else {
+    let (Some(bound), Some(measured)) = (finding.gain.share(), tried.saved(finding.subject)) else {
         return;
     };
     let palette = ThemePalette::for_ui(ui);
-    let words = format!("Measured {} of at most {} claimed", percent(measured), percent(claimed));
+    let words = format!("Measured {}, upper bound {}", percent(measured), percent(bound));
     ui.horizontal_wrapped(|ui| {
         let width = ui.available_width().min(BAR.x);
         let (rect, bar) = ui.allocate_exact_size(vec2(width, BAR.y), Sense::hover());
-        let most = claimed.max(measured).max(0.0);
+        let most = bound.max(measured).max(0.0);
         let least = measured.min(0.0);
         let scale = f64::from(width) / (most - least).max(f64::MIN_POSITIVE);
         let get_x = |gain: f64| rect.left() + ((gain - least) * scale) as f32;
@@ -159,17 +157,17 @@ fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
         };
         let round = CornerRadius::same(2);
         let painter = ui.painter();
-        painter.rect_filled(get_bar(claimed, BAR.y), round, palette.rule);
+        painter.rect_filled(get_bar(bound, BAR.y), round, palette.rule);
         let colour = if measured > 0.0 { palette.good } else { palette.warning };
         painter.rect_filled(get_bar(measured, BAR.y - 6.0), round, colour);
         let mark = Stroke::new(1.0, palette.text);
         painter.vline(get_x(0.0), rect.y_range(), mark);
-        bar.on_hover_text("Bar: the measured gain. Band: what the finding claims at most.");
+        bar.on_hover_text("Bar: measured gain. Band: from zero to the upper bound of the gain.");
         ui.label(RichText::new(words).size(text_size::SMALL).weak());
     });
 }
 
-/// `Tried: …`
+/// Returns the text with its first letter in upper case.
 fn capitalised(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -155,8 +155,7 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: Bytes, capacity: Bytes) 
         painter.vline(x - 0.5, ground.y_range(), Stroke::new(1.5, palette.max_memory));
     }
     painter.text(rect.right_center(), Align2::RIGHT_CENTER, &value, font, palette.text);
-    let hint =
-        format!("{}, including gaps; click to see what fills it", exact_bytes(worst.bytes.0));
+    let hint = format!("{}, including gaps; click to see its contents", exact_bytes(worst.bytes.0));
     response.on_hover_text(hint).clicked()
 }
 

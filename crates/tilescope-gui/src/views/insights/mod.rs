@@ -167,7 +167,7 @@ impl InsightsView {
                         });
                 }
                 if found.is_empty() {
-                    let text = "No rule found a problem in what was recorded.";
+                    let text = "No rule found a problem in the recorded data.";
                     ui.weak(text);
                 }
                 if !without_gain.is_empty() {

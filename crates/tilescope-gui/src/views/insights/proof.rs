@@ -153,10 +153,10 @@ impl ProofSection {
             let button = button
                 .on_hover_text(
                     "Simulate the spec without changes, with each proposal, and with the best \
-                     ones combined",
+                     proposals combined",
                 )
                 .on_disabled_hover_text(if has_spec {
-                    "No finding proposes a change of the spec"
+                    "No finding has a proposal"
                 } else {
                     "This report has no spec to change"
                 });

@@ -112,8 +112,8 @@ impl ReportView for LivenessView {
         });
         found.show(ui, texts, |ui, answer| {
             let Some(shown) = answer.as_ref().filter(|shown| shown.stack.places() > 0) else {
-                let sentence = "This report does not record the lifetimes of variables, so there \
-                                is no curve.";
+                let sentence = "This report has no curve: it does not record the lifetimes of \
+                                variables.";
                 return empty_state_ui(ui, "No liveness recorded", sentence);
             };
             self.notice_selection(context, &shown.curve);
@@ -372,8 +372,8 @@ impl LivenessView {
     ) {
         ui.vertical_centered(|ui| {
             ui.add_space(spacing::XL);
-            let text = "Click on a step in the graph to see what is live there; \
-                        Shift + click adds another step as a column.";
+            let text = "Click on a step in the graph to list its live variables; Shift + click \
+                        adds another step as a column.";
             ui.weak(text);
             if let Some(peak) = shown.curve.peak()
                 && ui.button("Select the peak").clicked()

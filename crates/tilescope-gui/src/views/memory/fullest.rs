@@ -8,8 +8,8 @@ use egui::{Color32, RichText, Ui};
 use tilescope_analysis::memory::fullest_tiles;
 use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, percent};
 
-/// Share of the memory of a tile below which what is free on the fullest one is worth a warning: the
-/// prediction of memory may be wrong by as much.
+/// Share of the memory of a tile below which the free memory of the fullest tile gets a warning:
+/// the error of the prediction can be as large.
 const LITTLE_FREE: f64 = 0.05;
 
 /// The state of the fullest tile.
@@ -52,14 +52,14 @@ impl TileFullness {
     }
 }
 
-/// The fullest tile of a report with its bytes; `None` where memory was not recorded.
+/// The fullest tile of a report with its bytes; `None` if memory was not recorded.
 pub(super) type FullestTileQuery = BackgroundQuery<(), Option<(TileId, Bytes)>>;
 
 /// Shows the fullest tile in a line. A click selects it.
 pub(super) fn fullest_ui(ui: &mut Ui, context: &ViewContext<'_>, query: &mut FullestTileQuery) {
     let found = context
         .read(ui, query, |report| Ok(fullest_tiles(&*report.tile_memory()?, 1).first().copied()));
-    // The graph below is read from the same numbers and says what is wrong with them.
+    // The graph below reads the same numbers and reports errors.
     if let Some((tile, bytes)) = found.answer().and_then(|fullest| **fullest) {
         line_ui(ui, context, tile, bytes);
     }
@@ -78,7 +78,7 @@ fn line_ui(ui: &mut Ui, context: &ViewContext<'_>, tile: TileId, bytes: Bytes) {
             TileFullness::Fits => format!("{free} free"),
             TileFullness::NearlyFull => format!("nearly full: {free} free"),
             TileFullness::Exceeds => {
-                format!("{} too much", numbers.bytes(bytes.saturating_sub(capacity).0))
+                format!("{} over capacity", numbers.bytes(bytes.saturating_sub(capacity).0))
             }
         };
         text = format!("{text} of {} ({share}), {rest}", numbers.bytes(capacity.0));
@@ -88,7 +88,7 @@ fn line_ui(ui: &mut Ui, context: &ViewContext<'_>, tile: TileId, bytes: Bytes) {
         ui.add_space(spacing::L);
         ui.weak("Fullest tile");
         let name = format!("Tile {}", grouped(tile.into()));
-        if ui.link(name).on_hover_text("Select it: the tables show what fills it").clicked() {
+        if ui.link(name).on_hover_text("Select it: the tables show its contents").clicked() {
             context.commands.push(AppCommand::SelectTiles(vec![tile]));
         }
         let hint = format!("{}, including gaps", exact_bytes(bytes.0));

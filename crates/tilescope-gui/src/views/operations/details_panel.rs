@@ -266,8 +266,8 @@ fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
         |ui| {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
             let code = totals.code.0;
-            let about = "Exchange code, and codelets once per tile even if several operations \
-                         share them";
+            let about = "Exchange code, and the code of vertex types once per tile even if several \
+                         operations share it";
             let text = format!("{} ({})", numbers.bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
@@ -275,7 +275,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
             let holds = report.has(ReportPart::ComputeSetCycles);
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
             let about = "Cycles of all their steps, averaged over IPUs, which run at the same \
-                         time. The rest of the run belongs to no operation, or is idle";
+                         time. The rest of the run is idle or belongs to no operation";
             let share_of_run = |cycles| share_of_run(cycles, totals.run, totals.lanes);
             let executed = report.has(ReportPart::Execution);
             let text = known(executed, share_of_run(totals.mean_elapsed));

@@ -73,8 +73,8 @@ impl ReportView for OperationsView {
         if !context.opened.report.has(ReportPart::Programs)
             && !context.opened.report.has(ReportPart::Operations)
         {
-            let sentence = "This report records neither operations nor programs, so there is no \
-                            breakdown of costs.";
+            let sentence = "This report has no breakdown of costs: it records neither operations \
+                            nor programs.";
             return empty_state_ui(ui, "No operations recorded", sentence);
         }
         if !context.opened.report.has(ReportPart::Operations) && self.layer == OperationLayer::Model
@@ -125,7 +125,7 @@ impl OperationsView {
         }
     }
 
-    /// Does what was chosen in the menu of a row.
+    /// Runs the entry chosen in the menu of a row.
     fn enter(
         &mut self,
         context: &ViewContext<'_>,

@@ -114,8 +114,8 @@ impl ReportView for OperationsGraphView {
         graph.show(ui, texts, |ui, graph| match graph.as_ref() {
             Some(graph) => self.graph_ui(ui, context, graph),
             None => {
-                let sentence = "This report does not record the data flow between operations, so \
-                                there is no graph. The Operations view lists their costs.";
+                let sentence = "This report does not record the data flow between operations. The \
+                                Operations view lists their costs.";
                 empty_state_ui(ui, "No graph recorded", sentence);
             }
         });

@@ -112,8 +112,7 @@ impl ReportView for ProgramTreeView {
         let found = self.forest.ask(ui.ctx(), context.workers, &(), move |()| forest(&report));
         found.show(ui, texts, |ui, forest| match forest.groups.len() {
             0 => {
-                let sentence =
-                    "This report does not record the compiled program, so there is no tree.";
+                let sentence = "This report has no tree: it does not record the compiled program.";
                 empty_state_ui(ui, "No program recorded", sentence);
             }
             groups => {

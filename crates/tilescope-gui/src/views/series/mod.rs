@@ -66,7 +66,7 @@ impl ReadingSeries {
         let [done, all] =
             [&self.progress.done, &self.progress.all].map(|count| count.load(Ordering::Relaxed));
         match all {
-            0 => "Looking for reports…".to_owned(),
+            0 => "Searching for reports…".to_owned(),
             all => format!("Reading {done} of {all} reports…"),
         }
     }
@@ -212,7 +212,7 @@ impl SeriesPanel {
             return;
         };
         self.reading = None;
-        let broken = "Something in this program broke down here; please report this.".to_owned();
+        let broken = "Internal error. Please report this bug.".to_owned();
         match ended.unwrap_or(Err(broken)) {
             Ok(series) => {
                 let is_pinned = |path: &Path| std::path::absolute(path).ok().as_deref() == pinned;

@@ -10,13 +10,13 @@ use tilescope_analysis::critical_path::{
 use tilescope_analysis::summary::ExecutionSummary;
 use tilescope_report::units::{Cycles, percent, short_count};
 
-/// The largest number of lanes with a line of their own; those with most of the path are shown.
+/// The largest number of lanes with a separate line; those with most of the path are shown.
 const MAX_LANES: usize = 16;
 
 /// The reason for an empty panel.
-const NOT_RUN: &str = "The program was not run, so there is no critical path.";
-const NOT_KNOWN: &str = "Open Execution trace once: it computes the critical path of this report \
-                         and stores it.";
+const NOT_RUN: &str = "The program did not run, so it has no critical path.";
+const NOT_KNOWN: &str = "Open Execution trace once to compute and store the critical path of this \
+                         report.";
 
 /// The title of a figure, and its meaning.
 type Head = (&'static str, &'static str);
@@ -58,7 +58,7 @@ fn lanes(run: &ExecutionSummary) -> Vec<&IpuSlack> {
     places.into_iter().map(|at| &run.slack[at]).collect()
 }
 
-/// A cell as it is shown, and with all digits.
+/// A cell as displayed, and with all digits.
 struct PathCell {
     shown: String,
     exact: String,
@@ -85,7 +85,7 @@ impl PathCell {
 
 fn kind_cells(of: &ActivityExposure) -> Vec<PathCell> {
     let known = |cycles: Option<Cycles>| {
-        cycles.map_or_else(|| PathCell::words("not known"), PathCell::cycles)
+        cycles.map_or_else(|| PathCell::words("unknown"), PathCell::cycles)
     };
     let path = PathCell::on_path(of.on_path, of.path_share);
     vec![PathCell::words(of.kind.title()), path, known(of.exposed), known(of.hidden)]

@@ -9,7 +9,7 @@ use tilescope_report::units::{grouped, percent, seconds};
 
 /// The reason for an empty panel.
 const ABSENT: &str = "Host activity is not recorded: the report comes from another tool or an \
-                      earlier version, the program was not run, or it has no samples.";
+                      earlier version, the program did not run, or it has no samples.";
 
 pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let Some(host) = &facts.summary.host else {
@@ -57,7 +57,7 @@ fn call(host: &HostSummary) -> Vec<SummaryFactRow> {
 fn replicas(host: &HostSummary) -> Vec<SummaryFactRow> {
     let formula = "cycles of the run; those for host and other replicas on all IPUs of a replica";
     let waits = host.replicas.iter().map(|of| derived(&of.title(), of.words(), formula));
-    let who = held_up(&host.replicas).map(|who| row("Held up by", who));
+    let who = held_up(&host.replicas).map(|who| row("Limited by", who));
     waits.chain(who).collect()
 }
 

@@ -71,13 +71,12 @@ fn joined_words(groups: &SyncGroupMembers) -> &'static str {
     }
 }
 
-/// Returns true for the two sides of a ladder, each of which copies between replicas join
-/// separately.
+/// Returns true for the two sides of a ladder, which copies between replicas join separately.
 fn joins_sides(groups: &SyncGroupMembers) -> bool {
     groups.gs2.len() == 2 && groups.gs2.iter().any(|part| part.len() > 1)
 }
 
-/// `4 replicas alike; figures and lanes are those of one`
+/// `4 identical replicas. Figures and lanes show one of them.`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
     let who = || held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
@@ -91,8 +90,8 @@ fn alike(of: &ReplicaOverview) -> String {
     if !of.waits.is_empty() {
         return format!("{replicas} replicas with different waits. Lanes show replica 0.{}", who());
     }
-    let alike = if of.alike { " alike" } else { "" };
-    format!("{replicas} replicas{alike}. Figures and lanes show one of them.")
+    let identical = if of.alike { " identical" } else { "" };
+    format!("{replicas}{identical} replicas. Figures and lanes show one of them.")
 }
 
 fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {

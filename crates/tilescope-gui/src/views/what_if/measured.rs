@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tilescope_analysis::figures::FigureBar;
 use tilescope_report::units::grouped;
 
-/// The number of operations with a bar of their own; the others share one.
+/// The number of operations with a separate bar; the others share one.
 const MAX_BARS: usize = 40;
 
 /// A measured report, the spec of its program, and the changed spec.
@@ -87,8 +87,9 @@ impl MeasuredPrediction {
         let predicted = cycles(self.predicted);
         let of = |basis: &str| cycles(self.predicted_by_basis.get(basis).copied().unwrap_or(0.0));
         let basis = format!(
-            "{} of these cycles are measured and scaled by the simulation, {} are as measured \
-             because the simulation lacks them, and {} are simulated because only the change adds them. The overlap of operations after the change is not predicted.",
+            "Of these cycles, {} are measured and scaled by the simulation, {} are measured and \
+             not in the simulation, and {} are simulated because only the change adds them. The \
+             overlap of operations after the change is not predicted.",
             of("scaled"),
             of("as measured"),
             of("simulated")
@@ -173,8 +174,9 @@ impl MeasuredSection {
         let mut another = false;
         ui.label(RichText::new("From the measurement").strong());
         ui.horizontal_wrapped(|ui| {
-            let hint = "Simulate the original spec and this one: each measured operation is \
-                        scaled by the simulated change; operations that the simulation lacks stay as measured";
+            let hint = "Simulate the original spec and this one. Each measured operation is scaled \
+                        by the simulated change; operations that the simulation lacks stay as \
+                        measured";
             let button = ui.add_enabled(sane, Button::new("Predict the measured run"));
             if button.on_hover_text(hint).clicked() {
                 self.prediction.ask(MeasuredQuestion {

@@ -244,8 +244,8 @@ impl WhatIfPanel {
         });
         if self.original.is_none() {
             let Some(measured) = &mut self.measured else {
-                let text = "This report does not record its spec, so there is nothing to change \
-                            and simulate again.";
+                let text = "This report does not record its spec, so it cannot be changed and \
+                            simulated again.";
                 return hint_ui(ui, text);
             };
             if let Some(spec) = measured.spec_ui(ui, (workers, queries)) {

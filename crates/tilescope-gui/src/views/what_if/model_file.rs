@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::grouped;
 
-/// The key for the samples of a micro-batch, whatever the file calls that dimension.
+/// The key for the samples of a micro-batch, regardless of the name of that dimension in the file.
 pub(super) const BATCH: &str = "model.batch_size";
 
 /// The largest number of open dimensions that a form can show.

@@ -89,7 +89,7 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
     let run = run.unwrap_or_else(|| "does not fit in memory".to_owned());
     remark_ui(ui, format!("{}: {run}", answer.machine));
     if let Some(shortened) = &answer.shortened {
-        remark_ui(ui, format!("The run was shortened: {shortened}"));
+        remark_ui(ui, format!("The run is shortened: {shortened}"));
     }
     let changes = answer.resources.iter().map(|of| of.change);
     let ends = gain_ends(changes.chain(answer.operations.iter().map(|of| of.change)));

@@ -214,7 +214,7 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
         icons::paint(ui.painter(), rect, icon, colour);
         let words = Label::new(RichText::new(words).color(colour)).wrap().selectable(true);
         let id = ui.add(words).id;
-        // Screen readers announce changes, whatever has the focus.
+        // Screen readers announce changes, regardless of the focus.
         ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
     });
     let compiled = answers.checked.answer().and_then(|checked| checked.compiled());

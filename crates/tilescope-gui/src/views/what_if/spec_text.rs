@@ -133,8 +133,8 @@ fn flatten(above: &str, table: &toml::Table, values: &mut BTreeMap<String, Strin
     }
 }
 
-/// The parts of a key. The name of a symbolic dimension is a single part, whatever characters it
-/// has.
+/// The parts of a key. The name of a symbolic dimension is a single part, regardless of its
+/// characters.
 fn parts(path: &str) -> Vec<&str> {
     match dim_name(path) {
         Some(name) => vec!["model", "dim", name],

@@ -263,7 +263,7 @@ impl VariantList {
             }
             let hint = RichText::new("Directory or .toml file to save to");
             let edit = TextEdit::singleline(&mut self.save_to).hint_text(hint).desired_width(170.0);
-            ui.add(edit).accessible_name("Where to save the ticked variant");
+            ui.add(edit).accessible_name("Path to save the ticked variant to");
             let path = PathBuf::from(self.save_to.trim());
             let ready = ticked.len() == 1 && !self.save_to.trim().is_empty();
             if ui.add_enabled(ready, egui::Button::new("Save")).clicked()
@@ -313,7 +313,7 @@ fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
 enum VariantSaveError {
     #[error(transparent)]
     Write(#[from] AtomicFileError),
-    #[error("cannot make the directory {}: {source}", path.display())]
+    #[error("cannot create the directory {}: {source}", path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error("cannot copy {} to {}: {source}", from.display(), to.display())]
     Copy { from: PathBuf, to: PathBuf, source: io::Error },

@@ -134,7 +134,7 @@ impl ChosenGroups {
 
 /// The selectable and selected rows of a table, its open groups, and the line that a key moves to.
 struct TableRowSelection<'a> {
-    /// `None` where rows cannot be chosen.
+    /// `None` if rows cannot be chosen.
     chosen: Option<&'a [usize]>,
     focus: &'a mut Option<usize>,
     open: &'a mut BTreeSet<String>,
@@ -191,7 +191,7 @@ impl TableState {
         choice: Option<&[usize]>,
     ) -> Option<usize> {
         if table.rows.is_empty() {
-            hint_ui(ui, "There is nothing to list here.");
+            hint_ui(ui, "No rows");
             return None;
         }
         ui.horizontal(|ui| {
@@ -492,7 +492,7 @@ fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
     ui.add(Label::new(text).truncate().selectable(false)).on_hover_text(hint);
 }
 
-/// A share as a bar, as long as it is beside the largest one, and a number.
+/// A share as a bar relative to the largest share, and as a number.
 fn share_ui(ui: &mut Ui, share: Option<f64>, largest: f64, is_group: bool) {
     let Some(share) = share else { return };
     let palette = ThemePalette::for_ui(ui);

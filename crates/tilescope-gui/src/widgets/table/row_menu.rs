@@ -1,4 +1,4 @@
-//! The menu of a row: what is copied of it, a filter to its name, and what the view offers.
+//! The menu of a row: copies, a filter to its name, and entries of the view.
 
 use egui::{Response, Ui};
 use tilescope_analysis::data_table::{DataTable, TableCell};
@@ -12,7 +12,7 @@ pub(super) enum RowMenuChoice {
     Entry { row: usize, entry: usize },
 }
 
-/// The entries of a view, and what was chosen in this frame.
+/// The entries of a view, and the entry chosen in this frame.
 pub(super) struct RowMenu {
     pub(super) entries: &'static [&'static str],
     pub(super) chosen: Option<RowMenuChoice>,

@@ -5,13 +5,13 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::grouping::{GroupKey, RowGroup, share_of};
 use tilescope_report::units::grouped;
 
-/// Groups of more rows than these have groups of their own, where a further key tells more.
+/// Groups of more rows than these have subgroups, if a further key helps.
 const GROUPED_WITHIN: usize = 12;
 
-/// The question of what is shown, and how.
+/// The visible rows and their order, as a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TableQuestion {
-    /// The table that it is asked of.
+    /// The table of the rows.
     pub generation: u64,
     /// The column that rows are sorted by; behind the last one all rows are alike.
     pub column: usize,
@@ -23,7 +23,7 @@ pub(crate) struct TableQuestion {
     pub open: BTreeSet<String>,
 }
 
-/// A group that is shown as a line.
+/// A visible group, which takes one line.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ShownGroup {
     /// Its label behind those of the groups that it is in.
@@ -38,7 +38,7 @@ pub(crate) struct ShownGroup {
 pub(crate) enum TableLine {
     /// A group by its place.
     Group(usize),
-    /// A row of the table, below so many groups.
+    /// A row of the table, with the number of groups above it.
     Row { row: usize, depth: usize },
 }
 
@@ -75,13 +75,13 @@ impl TableRowOrder {
         self.groups.iter().filter(|of| of.depth == 0).count()
     }
 
-    /// The share of a row or group; `None` where shares are of nothing.
+    /// The share of a row or group; `None` without a total.
     pub(crate) fn share(&self, cells: &[TableCell]) -> Option<f64> {
         let (column, whole) = self.shares.as_ref()?;
         share_of(cells.get(*column)?, Some(whole))
     }
 
-    /// Puts down the groups of rows, and what is below those that are open.
+    /// Adds the groups of rows, and the contents of open groups.
     fn push_groups(
         &mut self,
         (table, question): (&DataTable, &TableQuestion),
@@ -140,7 +140,7 @@ pub(crate) fn order(table: &DataTable, question: &TableQuestion) -> TableRowOrde
             (Some(a), Some(b)) => a.compare(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
-        // Equal rows keep their order whichever way the column is sorted.
+        // Equal rows keep their order in both directions of sorting.
         if *descending { ordering.reverse() } else { ordering }
     });
     let columns = 0..table.columns.len();

@@ -24,7 +24,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         ),
         (None, reason) => {
             let reason = reason.map_or("", UnknownUtilisation::sentence);
-            format!("The share of the peak is unknown. {reason}")
+            format!("The utilisation of the peak is unknown. {reason}")
         }
     };
     let mut blocks = vec![Block::note(prose(&words)), Block::Table { table: waterfall_table(run) }];
@@ -36,7 +36,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         grouped(found.points.len() as u64)
     );
     blocks.push(block(&roofline_figure(&facts.limits, &found), &caption));
-    blocks.push(Block::heading("Operations and their bounds"));
+    blocks.push(Block::heading("Operations and their lower bounds"));
     let caption = "Lower bound of every operation, most wasted cycles first";
     let table = HtmlTable::new("limits/operations", caption, &operations(&facts.limits.rows));
     blocks.push(Block::Table { table });

@@ -156,7 +156,7 @@ fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError
 /// A tile's bytes as a share of its memory, as text.
 fn of_capacity(bytes: u64, capacity: u64) -> String {
     match capacity {
-        0 => "the memory of a tile is not known".to_owned(),
+        0 => "the memory of a tile is unknown".to_owned(),
         _ => format!("{} of its memory", percent(bytes as f64 / capacity as f64)),
     }
 }

@@ -21,7 +21,7 @@ impl Report {
         if self.origin() != ReportOrigin::Tilescope || self.format() < (2, 0) {
             return Ok(());
         }
-        law.check(self.db.has_rows(schema::CHECKSUMS), || "there are no checksums".to_owned());
+        law.check(self.db.has_rows(schema::CHECKSUMS), || "the report has no checksums".to_owned());
         let written = self.written_checksums()?;
         let now = self.checksums_now()?;
         for ((table, part), written) in &written {

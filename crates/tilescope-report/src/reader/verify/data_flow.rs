@@ -245,7 +245,7 @@ impl<'a> DataFlowCheck<'a> {
     fn end_joint_step(&mut self) {
         let mut parts = std::mem::take(&mut self.joint);
         while !parts.is_empty() {
-            // Of several lanes of an IPU, each has a step of its own.
+            // Of several lanes of an IPU, each has a separate step.
             let mut later: Vec<(ReplicaIpu, StepRecord)> = Vec::new();
             let mut before = None;
             parts.retain(|part| {

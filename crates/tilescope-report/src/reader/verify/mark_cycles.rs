@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// The number of marks per window of steps, if marks are packed.
 const WINDOW_MARKS: usize = 1 << 12;
-/// The most steps of a window: what follows the steps finds them decoded.
+/// The maximum number of steps of a window. Checks that follow find these steps decoded.
 const WINDOW_STEPS: u64 = 1 << 17;
 
 /// A mark that the window has reached.

@@ -92,7 +92,7 @@ impl Report {
             *longest = Cycles(u64::try_from(length).unwrap_or(0)).max(*longest);
         })?;
         law.check(last + 1 == count, || "ids of marks are not 0, 1, 2, …".to_owned());
-        law.check(broken == 0, || format!("there are {broken} marks without length, IPU or kind"));
+        law.check(broken == 0, || format!("{broken} marks have no length, IPU or kind"));
         law.check(misplaced == 0, || format!("mark_chunks has {misplaced} marks in wrong chunks"));
         let columns = ["kind", "count", "longest_cycles"];
         let recorded = self.db.list(SelectQuery::all("mark_kinds", &columns), |cells| {

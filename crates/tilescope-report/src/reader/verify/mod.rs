@@ -229,7 +229,7 @@ impl Report {
         }
         drop(totals);
         let mut law = InvariantCheck::new("categories_add_up", found);
-        // In foreign files, categories are sums of variables, several of which may share bytes.
+        // In foreign files, categories are sums of variables, which may share bytes.
         if self.db.has_rows("category_bytes") && self.has(ReportPart::TileMemory) {
             for tile in changes(&memory, &categories) {
                 let owned = categories.get(tile).map_or(&[][..], Vec::as_slice);
@@ -326,7 +326,7 @@ impl Report {
         self.prepare_trace(&mut |share| progress(made * share), cancel)?;
         let Some(trace) = self.prepared_trace() else {
             let steps = if is_ours { self.step_count()? } else { 0 };
-            law.check(steps == 0, || format!("there are {steps} steps, but no trace"));
+            law.check(steps == 0, || format!("the report has {steps} steps, but no trace"));
             return Ok(());
         };
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
@@ -338,7 +338,7 @@ impl Report {
         let count = trace.classes().count();
         law.check(!is_ours || count == classes.classes.len().max(1), || {
             let listed = classes.classes.len();
-            format!("there are {listed} classes of replicas, but lanes of {count}")
+            format!("the report has {listed} classes of replicas, but lanes of {count}")
         });
         let classes = (&classes, count);
         let rings = self.replica_rings()?;
@@ -394,11 +394,13 @@ impl Report {
                 if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
             });
         }
-        law.check(self.db.has_rows("trace_details"), || "there are no details of steps".to_owned());
+        law.check(self.db.has_rows("trace_details"), || {
+            "the report has no details of steps".to_owned()
+        });
         // Every step is on some lane, unless rows show that it is on none.
         law.check(last.map_or(0, |last| last.0 + 1) == steps, || {
             let last = last.map_or(0, |last| last.0);
-            format!("the last step on a lane is {last}, but there are {steps} steps")
+            format!("the last step on a lane is {last}, but the report has {steps} steps")
         });
         Ok(())
     }

@@ -283,7 +283,7 @@ impl Report {
                 let runs = program.kind == ProgramKind::Sync
                     || programs.roots().is_empty()
                     || in_tree.contains(&id);
-                law.check(runs, || format!("program {number} is never run"));
+                law.check(runs, || format!("program {number} never runs"));
                 continue;
             };
             let is_same = programs.get(body).is_some_and(|body| {
@@ -291,7 +291,7 @@ impl Report {
                     == (program.kind, program.ipu, program.compute_set)
             });
             law.check(is_same && programs.body(body) == body, || {
-                format!("program {number} does not do what {} of its function does", body.0)
+                format!("program {number} differs from {} of its function", body.0)
             });
             let is_call = programs.get(call).is_some_and(|call| call.kind == ProgramKind::Call);
             law.check(is_call, || {

@@ -44,8 +44,7 @@ impl PathCheck {
         self.go_on(|checks| checks.path.as_mut().map_or(Ok(()), |path| path.advance(to)));
     }
 
-    /// Describes what is wrong after all steps. Without the right points, nothing is said of the
-    /// path.
+    /// Describes the problems after all steps. With wrong sync points, the path is not checked.
     pub(crate) fn finish(self) -> Result<Vec<String>, ReportError> {
         let PathChecks { points, path } = self.0?;
         if let Some(text) = points.finish()? {

@@ -265,7 +265,7 @@ fn lane_before(before: Option<&BlockState>, lane: usize) -> [u64; 3] {
     [state[0], state[1], limits.get(lane).copied().unwrap_or(0)]
 }
 
-/// The count of a list, each item of which takes at least a byte.
+/// Reads the length of a list. Each item takes at least a byte.
 fn read_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     let count = usize::try_from(cursor.take()?).ok()?;
     if count <= cursor.left() { Some(count) } else { None }

@@ -150,7 +150,7 @@ impl PathIndexBuilder {
         Ok(())
     }
 
-    /// Finishes before the first block, with these starts of the lanes.
+    /// Completes the index at the start of the run. `starts` are the starts of the lanes.
     pub(crate) fn finish(mut self, starts: &[Cycles]) -> Result<PathIndex, Contradiction> {
         self.found.index.first = None;
         self.state.end(starts, &mut self.found)?;

@@ -254,7 +254,7 @@ impl SyncPointComparison {
         self.read_block()
     }
 
-    /// Ends the run. Returns what is wrong with the sync points, the most basic first.
+    /// Ends the run. Returns the problems of the sync points, the most basic first.
     pub(super) fn finish(mut self) -> Result<Option<String>, ReportError> {
         self.replay.recorder.end_shared_step();
         self.tell()?;

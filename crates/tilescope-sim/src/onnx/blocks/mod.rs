@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
 use tilescope_report::units::IpuId;
 
-/// The largest number of blocks of a model. Nobody writes more stages.
+/// The largest number of blocks of a model. No spec has more stages.
 const MOST_BLOCKS: usize = 256;
 
 /// The attribute of nodes that names their IPU.

@@ -1,4 +1,4 @@
-//! Concatenations as views: blocks that join what each of their layers makes, as in DenseNet.
+//! Concatenations as views: blocks that join the results of their layers, as in DenseNet.
 
 use super::check_lowering;
 use super::shuffle::trained_as_classes;

@@ -8,7 +8,7 @@
 //!    data).
 //! 2. Always-live data follow.
 //! 3. Variables whose vertices need 128-bit access go to the bottom of interleaved memory. Those
-//!    that need a memory element of their own go to the bottom of the next element.
+//!    that need a separate memory element go to the bottom of the next element.
 //! 4. All others are placed largest first, each at the lowest address that no variable with an
 //!    overlapping lifetime uses. They may share addresses over time.
 //! 5. Always-live data of uneven size fill the remaining gaps, so that they do not shift everything

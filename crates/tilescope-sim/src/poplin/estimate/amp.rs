@@ -83,7 +83,7 @@ impl AmpCycleEstimator {
             };
             return base - if zeroing && outputs > 0 { 5 } else { 0 };
         }
-        // Up to two outputs take branches of their own around the pipelined loop, which starts at
+        // Up to two outputs take separate branches around the pipelined loop, which starts at
         // three.
         if self.is_common_half() {
             let extra = if zeroing { 2 } else { 4 };

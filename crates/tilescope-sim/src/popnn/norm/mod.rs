@@ -21,7 +21,7 @@ use tilescope_report::units::Elements;
 
 /// Axes of the input of a norm.
 pub(crate) struct NormAxes {
-    /// Shape in which statistics and channels have axes of their own.
+    /// Shape in which statistics and channels have separate axes.
     pub shape: Vec<u64>,
     /// Axes over which statistics are computed.
     pub statistics_axes: Vec<usize>,

@@ -84,7 +84,7 @@ pub(crate) struct LoweredPooling {
     pub layout: TensorLayout,
 }
 
-/// Bytes of a group of channels that other operations prefer.
+/// Size of the channel group that other operations prefer, in bytes.
 const PREFERRED_GROUP_BYTES: Bytes = Bytes(32);
 
 impl PoolingParams {

@@ -3,7 +3,7 @@
 //! The method is that of popnn (poplibs lib/popnn/Lstm.cpp, Gru.cpp, Rnn.cpp). Each step slices its
 //! inputs from the sequence, multiplies input and state by all weights, does the arithmetic of the
 //! gates on the tiles of the state, and writes its results into sequences. Training keeps the
-//! tensors that the backward pass needs. Weight gradients are summed in a loop of their own.
+//! tensors that the backward pass needs. Weight gradients are summed in a separate loop.
 
 mod gru;
 mod lstm;
@@ -346,7 +346,7 @@ impl<'a> RnnLowering<'a> {
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
         let elements = bytes.map(|bytes| Elements(*bytes / self.layer.dtype.bytes()));
         work.push(elementwise::scaled_add("AccumulateWeights", self.layer.dtype, &elements));
-        // The product's result is a tensor of its own, which its last phase writes.
+        // The product's result is a separate tensor, which its last phase writes.
         let end = work.phases().len();
         let place = result_memory_constraint(&plans.update);
         let name = "weightsDelta".to_string();

@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(found(&bias, 0..160), [(1, 16, 10)]);
         // From the middle of a row on, the values are rotated.
         assert_eq!(found(&bias, 8..168), [(1, 16, 10)]);
-        // The remainder of a row is a pattern of its own.
+        // The remainder of a row is a separate pattern.
         assert_eq!(found(&bias, 0..165), [(1, 16, 10), (1, 5, 1)]);
         assert_eq!(found(&bias, 3..10), [(1, 7, 1)]);
     }

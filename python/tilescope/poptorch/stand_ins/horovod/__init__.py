@@ -1,1 +1,1 @@
-"""``horovod``: one process here stands for all."""
+"""``horovod``: this process simulates all processes."""

@@ -1,4 +1,4 @@
-"""``horovod.torch``, where it is not installed: one process, so there is nothing to exchange."""
+"""``horovod.torch``, if it is not installed: one process, which exchanges nothing."""
 
 from .. import refusal
 
@@ -8,11 +8,11 @@ Sum = "Sum"
 
 
 def init(*_, **__) -> None:
-    """There is nothing to connect to."""
+    """Does nothing: one process simulates all."""
 
 
 def rank() -> int:
-    """Which process this is."""
+    """Index of this process."""
     return 0
 
 
@@ -20,7 +20,7 @@ local_rank = rank
 
 
 def size() -> int:
-    """How many processes there are."""
+    """Number of processes."""
     return 1
 
 
@@ -36,7 +36,7 @@ allgather = broadcast = grouped_allreduce = allreduce
 
 
 def broadcast_parameters(*_, **__) -> None:
-    """All processes have the same weights."""
+    """Does nothing: all processes have the same weights."""
 
 
 broadcast_object = allreduce

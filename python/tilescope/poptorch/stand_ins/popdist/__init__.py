@@ -1,6 +1,6 @@
-"""``popdist``: one process here stands for all that ``poprun`` starts.
+"""``popdist``: this process simulates all processes that ``poprun`` starts.
 
-Without ``poprun``'s environment variables there is one process and one replica.
+Without ``poprun``'s environment variables it has one process and one replica.
 """
 
 import os
@@ -16,21 +16,21 @@ def _number(name: str) -> int:
 
 
 def isPopdistEnvSet() -> bool:
-    """Whether ``poprun`` started this process."""
+    """True if ``poprun`` started this process."""
     return "POPDIST_NUM_TOTAL_REPLICAS" in os.environ
 
 
 def init() -> None:
-    """There is nothing to connect to."""
+    """Does nothing: one process simulates all."""
 
 
 def getInstanceIndex() -> int:
-    """Which process this is: the first, which stands for all."""
+    """Index of this process: the first, which simulates all."""
     return 0
 
 
 def getNumInstances() -> int:
-    """How many processes there are."""
+    """Number of processes."""
     return max(_number("NUM_TOTAL_REPLICAS") // _number("NUM_LOCAL_REPLICAS"), 1)
 
 
@@ -50,5 +50,5 @@ def getNumIpusPerReplica() -> int:
 
 
 def execute_on_instances(instances, function, *args, **kwargs):
-    """Runs a function if the first process is among those asked for."""
+    """Runs a function if the first process is among the requested ones."""
     return function(*args, **kwargs) if 0 in set(instances) else None

@@ -18,7 +18,8 @@ pub(super) fn rows(opened: &OpenedReport, query: &str, limit: usize) -> Result<V
         "rows": first(found.hits.iter(), limit, |hit| opened.linked(hit_json(hit), Some(&place(hit)))),
         "units": {
             "cycles": "cycles of all executions, added over IPUs",
-            "bytes": "moved by all executions; of variables over all tiles; of vertices code and state",
+            "bytes": "moved by all executions; of variables, over all tiles; of vertices, code and \
+                      state",
             "count": "executions; tiles of variables; instances of vertices",
         },
     }))

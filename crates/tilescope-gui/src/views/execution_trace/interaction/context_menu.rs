@@ -1,5 +1,5 @@
-//! The menu of the lanes: what was clicked with the right button, copied, filtered to, or shown in
-//! another view.
+//! The context menu of the lanes: copies the clicked item, filters to it, or shows it in another
+//! view.
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
@@ -25,7 +25,7 @@ pub(crate) struct LaneMenuTarget {
 }
 
 impl LaneMenuTarget {
-    /// The mark or bar below the pointer; `None` where there is none.
+    /// The mark or bar below the pointer; `None` if there is none.
     pub(crate) fn of(input: &LanePointerInput<'_>) -> Option<Self> {
         if let Some(mark) = &input.mark {
             let shown = mark.bar.shown;

@@ -142,7 +142,7 @@ impl TracePainter<'_> {
     }
 }
 
-/// Describes the load of the links: `sent 12.0 %, received 3.1 % of what the links can`.
+/// Describes the load of the links: `sent 12.0 %, received 3.1 % of the link capacity`.
 fn words(of: LinkColumn, cycles: Cycles, limit: f64) -> String {
     let [sent, received] = shares(of, cycles, limit).map(percent);
     format!("sent {sent}, received {received} of the link capacity")

@@ -257,7 +257,7 @@ fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>, id: MarkRowId
 
 fn kind_title(kind: MarkKind) -> &'static str {
     match kind {
-        MarkKind::Run => "Runs",
+        MarkKind::Run => "Host calls",
         MarkKind::Iteration => "Iterations",
         MarkKind::Phase => "Phases",
         MarkKind::Slot => "Slots",

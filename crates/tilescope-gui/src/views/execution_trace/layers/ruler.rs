@@ -33,7 +33,7 @@ pub(crate) struct TraceRuler {
     pub ticks: Vec<RulerTick>,
 }
 
-/// The ruler of what is on the screen: in time where a clock is given.
+/// The ruler of the visible range, in time if a clock is given.
 pub(super) fn ruler(layout: &TraceLayout<'_>, clock: Option<Hertz>) -> TraceRuler {
     match clock.filter(|clock| clock.0 > 0) {
         Some(clock) => of_time(layout, clock),
@@ -146,7 +146,7 @@ fn base_of_time(first: f64, last: f64) -> Option<(f64, String)> {
 }
 
 impl TracePainter<'_> {
-    /// Ticks with their cycles or times, and what they count or are offsets from.
+    /// Ticks with their cycles or times, and their unit or base.
     pub(super) fn ruler(&self) {
         let rect = self.layout.regions.ruler;
         let palette = self.palette;

@@ -11,8 +11,8 @@ const GUTTER: f32 = 150.0;
 pub(super) const HEAD_ROW: f32 = 17.0;
 /// The height of the cells of a stage.
 const TURNS: f32 = 22.0;
-/// The height of the FIFO below the cells.
-const FIFO: f32 = 13.0;
+/// The height of the stash below the cells.
+const STASH: f32 = 13.0;
 /// The gap between stages.
 const GAP: f32 = 4.0;
 /// The width of a character in a cell, in points.
@@ -45,7 +45,7 @@ pub(super) fn sizes(schedule: &IterationSchedule, width: f32) -> ScheduleSizes {
     let least = (2.0 * (letters * LETTER + MARGIN)).clamp(COLUMN.0, COLUMN.1.max(160.0));
     let column = ((width - GUTTER - 12.0) / count as f32).floor();
     let back = schedule.stages.iter().any(|stage| stage.goes_back());
-    let row = TURNS + GAP + if back { FIFO } else { 0.0 };
+    let row = TURNS + GAP + if back { STASH } else { 0.0 };
     ScheduleSizes { column: column.clamp(least, least.max(COLUMN.1)), row }
 }
 
@@ -141,15 +141,15 @@ impl ScheduleLayout {
         Rect::from_x_y_ranges(self.cells().x_range(), top..=top + self.sizes.row - GAP)
     }
 
-    /// The cell of a stage in a column, without its FIFO.
+    /// The cell of a stage in a column, without its stash.
     pub(super) fn cell(&self, stage: usize, column: usize) -> Rect {
         let own = self.column(column);
         let row = self.row(stage);
         Rect::from_x_y_ranges(own.left()..=own.right() - 2.0, row.top()..=row.top() + TURNS)
     }
 
-    /// The FIFO below a cell.
-    pub(super) fn fifo(&self, stage: usize, column: usize) -> Rect {
+    /// The stash below a cell.
+    pub(super) fn stash(&self, stage: usize, column: usize) -> Rect {
         let cell = self.cell(stage, column);
         Rect::from_x_y_ranges(cell.x_range(), cell.bottom()..=self.row(stage).bottom())
     }

@@ -70,7 +70,7 @@ impl SchedulePainter<'_> {
             }
         }
         if let Some(held) = held {
-            self.fifo(painter, self.layout.fifo(stage, column), held, of.depth);
+            self.stash(painter, self.layout.stash(stage, column), held, of.depth);
         }
     }
 
@@ -92,8 +92,8 @@ impl SchedulePainter<'_> {
         painter.galley(room.center() - galley.size() / 2.0, galley, ink);
     }
 
-    /// The fill level of a stage's FIFO: a bar, and the number on it.
-    fn fifo(&self, painter: &Painter, rect: Rect, held: u64, depth: Option<u64>) {
+    /// The fill level of a stage's stash: a bar, and the number on it.
+    fn stash(&self, painter: &Painter, rect: Rect, held: u64, depth: Option<u64>) {
         let ground = mix(self.palette.lane, self.palette.text, 0.08);
         let full = mix(self.palette.lane, self.palette.forward, 0.45);
         if let Some(depth) = depth.filter(|depth| *depth > 0) {
@@ -132,7 +132,7 @@ impl SchedulePainter<'_> {
             let galley = elided(&painter, &name, font, self.palette.text, room);
             painter.galley(pos2(left, row.top() + 3.0), galley, self.palette.text);
             if let Some(depth) = stage.depth {
-                let text = format!("FIFO of {}", grouped(depth));
+                let text = format!("Stash of {}", grouped(depth));
                 let at = pos2(left, row.bottom());
                 let font = FontId::proportional(text_size::CAPTION);
                 painter.text(at, Align2::LEFT_BOTTOM, text, font, self.palette.weak_text);
@@ -141,7 +141,7 @@ impl SchedulePainter<'_> {
             if visible.is_positive() {
                 let node = self.ui.scope_id().with(("stage", place));
                 node_ui(self.ui, node, visible, Role::Row, || {
-                    (name.clone(), stage.depth.map_or(String::new(), |d| format!("FIFO of {d}")))
+                    (name.clone(), stage.depth.map_or(String::new(), |d| format!("Stash of {d}")))
                 });
             }
         }
@@ -206,12 +206,12 @@ pub(super) fn turn_words(stage: &ScheduleStage, turn: &ScheduleTurn) -> String {
     }
 }
 
-/// `keeps activations of up to 3 micro-batches, of 7 that its FIFO holds`
+/// `keeps activations of up to 3 micro-batches; its stash holds 7`
 pub(super) fn held_words(held: u64, depth: Option<u64>) -> String {
     let several = if held == 1 { "" } else { "es" };
     let kept = format!("keeps activations of up to {} micro-batch{several}", grouped(held));
     match depth {
-        Some(depth) => format!("{kept}, of {} that its FIFO holds", grouped(depth)),
+        Some(depth) => format!("{kept}; its stash holds {}", grouped(depth)),
         None => kept,
     }
 }

@@ -149,7 +149,7 @@ impl AddressPanel {
         self.tile.latest().is_some_and(|answer| answer.as_ref().is_some_and(near))
     }
 
-    /// Shows the memory of a tile. Returns what was clicked.
+    /// Shows the memory of a tile. Returns the clicked element.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -423,7 +423,7 @@ fn free_words(
     let peak = if timeline.peak() == Some(step) { "the peak, " } else { "" };
     let at = format!("{peak}step {}: {} live", grouped(step.into()), numbers.bytes(live.0));
     let Some((largest, share)) = free.largest().zip(free.fragmentation()) else {
-        return format!("{at}, nothing free");
+        return format!("{at}, no free block");
     };
     format!(
         "{at}, {} free in {} blocks, the largest {}: fragmentation {}",

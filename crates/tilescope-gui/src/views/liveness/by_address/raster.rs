@@ -146,7 +146,7 @@ mod tests {
         let tiny = timeline(&[(0..1, Some(0..2))]);
         let weak = raster(&tiny, window(8, 8), [1, 1], &LIGHT).pixels[0];
         assert_eq!(weak, mix(LIGHT.lane, strong, 1.0 / 32.0));
-        // Parts that fill a pixel together leave nothing of the background, whichever is largest.
+        // Parts that fill a pixel together cover the background, even if it has the largest share.
         let both = timeline(&[(0..5, None), (5..8, None)]);
         let joined = raster(&both, window(8, 8), [1, 1], &LIGHT).pixels[0];
         assert_eq!(joined, colour(&both.placed[0], &LIGHT));

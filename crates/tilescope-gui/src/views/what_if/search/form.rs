@@ -20,8 +20,8 @@ const OBJECTIVES: [(&str, &str); 6] = [
     ("latency", "Time of a host call"),
     ("memory", "Memory of the fullest tile"),
     ("ipus", "Number of IPUs"),
-    ("energy", "Energy of a sample"),
-    ("cost", "Cost of a sample"),
+    ("energy", "Energy per sample"),
+    ("cost", "Cost per sample"),
 ];
 
 /// An example of a condition.
@@ -105,7 +105,7 @@ impl SearchForm {
                     ui.add(budget).on_hover_text(hint).accessible_name("Budget");
                     weak(ui, "simulations, or minutes: 10m");
                 });
-                weak(ui, "Constraints, one per line");
+                weak(ui, "Conditions, one per line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
                 weak(ui, "Also allow changes to (affects the result), one key per line");
                 lines_ui(

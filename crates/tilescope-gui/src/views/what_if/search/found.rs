@@ -31,7 +31,7 @@ pub(super) fn point_words(point: &Point) -> String {
 /// Describes the changes of a point, even if there are none.
 pub(super) fn all_changes_words(point: &Point) -> String {
     match changes_words(point.changes.iter()) {
-        none if none.is_empty() => "the spec as it is".to_owned(),
+        none if none.is_empty() => "the unchanged spec".to_owned(),
         words => words,
     }
 }
@@ -116,7 +116,7 @@ fn value_cell(value: Option<&Value>) -> TableCell {
 
 fn tune_table(answer: &TuneAnswer) -> DataTable {
     let words = |step: String, change: String| vec![TableCell::Text(step), TableCell::Text(change)];
-    let begin = words("Begin".to_owned(), "the spec as it is".to_owned());
+    let begin = words("Begin".to_owned(), "the unchanged spec".to_owned());
     let mut rows = vec![(begin, &answer.base, false)];
     for (number, TuneStepAnswer { step, .. }) in (1..).zip(&answer.path) {
         let words = words(format!("Step {number}"), changes_words(step.moved.changes.iter()));

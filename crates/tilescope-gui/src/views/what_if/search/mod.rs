@@ -208,7 +208,7 @@ impl SpecSearch {
         let Some(running) = &self.running else { return };
         let mut found = running.progress.take_found();
         if let Some(ended) = running.task.poll() {
-            let words = || "Something in this program broke down here; please report this.";
+            let words = || "Internal error. Please report this bug.";
             let ended = ended.unwrap_or_else(|()| SearchOutcome {
                 problem: Some(words().to_owned()),
                 ..SearchOutcome::default()

@@ -121,7 +121,7 @@ impl KeyScale {
         let words = self.values.iter().enumerate().filter(|(at, _)| is_shown(*at));
         let words = words.map(|(at, value)| {
             let text = match value {
-                None => "as it is".to_owned(),
+                None => "unchanged".to_owned(),
                 value => value_text(value.as_ref()),
             };
             (self.place(at), text)

@@ -39,7 +39,7 @@ fn axis(objective: TuneObjective) -> FigureAxis {
         TuneObjective::Memory => ("Memory of the fullest tile", FigureUnit::Bytes),
         TuneObjective::Ipus => ("IPUs", FigureUnit::Count),
         TuneObjective::Energy => ("Joules per million samples", FigureUnit::Count),
-        TuneObjective::Cost => ("Cost of a million samples", FigureUnit::Count),
+        TuneObjective::Cost => ("Cost per million samples", FigureUnit::Count),
     };
     FigureAxis::new(title, unit)
 }
@@ -128,7 +128,7 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
         remark_ui(ui, words);
     }
     if !answer.path.is_empty() {
-        let words = "Steps can be compared as reports. That of the spec as it is";
+        let words = "Commands that compare two steps as reports. The unchanged spec";
         remark_ui(ui, format!("{words}: {}", answer.simulate));
     }
     for (number, TuneStepAnswer { step, simulate, compare }) in (1..).zip(&answer.path) {
