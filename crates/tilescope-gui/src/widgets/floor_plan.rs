@@ -21,10 +21,10 @@ const NAME: f32 = 16.0;
 const GAP: f32 = 10.0;
 /// The smallest and largest ratio of a tile's height to its width.
 const STRETCH: (f32, f32) = (0.35, 1.4);
-/// The smallest width and height of a chip. If more chips than fit at this size are to be shown,
-/// they scroll.
-const LEAST_CHIP: egui::Vec2 = egui::Vec2::new(32.0, 12.0);
-/// The width of chips that scroll, if there is room.
+/// The smallest area of a chip in points. If more chips than fit at this size are to be shown, they
+/// scroll.
+const LEAST_AREA: f32 = 400.0;
+/// The longer edge of chips that scroll, if there is room.
 const SCROLLED_CHIP: f32 = 48.0;
 
 #[derive(Clone, Copy)]
@@ -105,7 +105,7 @@ impl FloorPlanLayout {
             // Among equal sizes, the one with more chips per row wins.
             (1..=chips).max_by(|a, b| measure_area(a).total_cmp(&measure_area(b)).then(a.cmp(b))).unwrap_or(1);
         let chip = size(per_row);
-        if chip.x < LEAST_CHIP.x || chip.y < LEAST_CHIP.y {
+        if chip.x * chip.y < LEAST_AREA {
             return Self::scrolled(plan, rect);
         }
         Self { plan, rect, per_row, chip }
@@ -113,10 +113,11 @@ impl FloorPlanLayout {
 
     /// The layout of chips with square tiles in as many lines as they need.
     fn scrolled(plan: ChipFloorPlan, rect: Rect) -> Self {
-        let width = SCROLLED_CHIP.min(rect.width()).max(1.0);
-        let height = width / plan.columns_per_ipu().max(1) as f32 * plan.rows as f32;
-        let per_row = ((rect.width() + GAP) / (width + GAP)).floor().max(1.0) as usize;
-        Self { plan, rect, per_row, chip: vec2(width, height.max(1.0)) }
+        let tiles = vec2(plan.columns_per_ipu().max(1) as f32, plan.rows.max(1) as f32);
+        let chip = tiles * (SCROLLED_CHIP.min(rect.width()) / tiles.max_elem()).max(0.0);
+        let chip = chip.max(vec2(1.0, 1.0));
+        let per_row = ((rect.width() + GAP) / (chip.x + GAP)).floor().max(1.0) as usize;
+        Self { plan, rect, per_row, chip }
     }
 
     /// The height of all lines.
@@ -432,9 +433,8 @@ mod tests {
             for size in [vec2(780.0, 320.0), vec2(1900.0, 900.0), vec2(200.0, 90.0)] {
                 let rect = Rect::from_min_size(pos2(30.0, 20.0), size);
                 let places = FloorPlanLayout::of(ChipFloorPlan::from_target(&target), rect);
-                let least = LEAST_CHIP.min(size);
                 let chip = places.chip;
-                assert!(chip.x >= least.x && chip.y >= least.y, "{ipus} chips of {chip:?}");
+                assert!(chip.x * chip.y >= LEAST_AREA, "{ipus} chips of {chip:?}");
                 let last = places.chip(IpuId(ipus - 1));
                 let all = Rect::from_min_size(rect.min, vec2(size.x, places.height()));
                 assert!(all.expand(0.01).contains_rect(last), "{ipus} chips end at {last:?}");
