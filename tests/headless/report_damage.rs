@@ -81,7 +81,7 @@ fn paths_that_hold_no_report_are_described() {
     assert!(text.contains("(it holds app.json, training/)"), "{text}");
     random_report(1, 3).write(&at("training")).unwrap();
     let text = open_error(directory.path());
-    assert!(text.contains("(training/ has one: open that)"), "{text}");
+    assert!(text.contains("(training/ has one: open it instead)"), "{text}");
     fs::create_dir(at("inference")).unwrap();
     random_report(1, 3).write(&at("inference")).unwrap();
     fs::copy(at("training/profile.pop"), at("copy.pop")).unwrap();

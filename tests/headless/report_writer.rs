@@ -140,7 +140,7 @@ fn nonsense_is_refused() {
         ("compute set of program 0 (work) is 5, but the report has 1", |r| {
             r.parts.programs[0].compute_set = Some(ComputeSetId(5));
         }),
-        ("part of variable v lies on tiles 1..9 of a replica of 4", |r| {
+        ("part of variable v is on tiles 1..9 of a replica of 4", |r| {
             r.variable("v", MemoryCategory::Stack, 1..9, 1, None);
         }),
         ("size of variable v is 18446744073709551615, above 68719476736", |r| {

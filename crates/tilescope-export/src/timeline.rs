@@ -55,7 +55,7 @@ pub enum TraceExportError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// There is nothing to write.
-    #[error("the report has no executed steps: the program was compiled, not run")]
+    #[error("the report has no executed steps: the program was only compiled")]
     NoExecution,
     /// The output cannot be written.
     #[error(transparent)]

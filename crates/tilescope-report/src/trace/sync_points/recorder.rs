@@ -138,6 +138,8 @@ pub(crate) struct SyncPointRecorder {
     programs: SyncPrograms,
     lanes: Vec<LaneProgress>,
     ipus: Vec<IpuLanes>,
+    /// True if an IPU has other tiles than compute tiles.
+    has_overlaps: bool,
     /// Parts of the last step, if it may be a join.
     shared: Vec<(LaneIndex, StepRecord)>,
     /// By waiting lane, which may have no step yet.
@@ -170,6 +172,7 @@ impl SyncPointRecorder {
             let compute = of_ipu.lanes.iter().map(|lane| &self.lanes[lane.0]);
             let last = compute.filter(|lane| lane.sub_lane == 0).map(|lane| lane.last).next();
             of_ipu.overlap = Some(IpuOverlap::behind(last.unwrap_or_default()));
+            self.has_overlaps = true;
         }
         of_ipu.lanes.push(lane);
         self.lanes.push(LaneProgress {
@@ -269,6 +272,9 @@ impl SyncPointRecorder {
     }
 
     fn watch_overlap(&mut self, lane: LaneIndex, record: &StepRecord, waits: bool) {
+        if !self.has_overlaps {
+            return;
+        }
         let own = &self.lanes[lane.0];
         if let Some(overlap) = &mut self.ipus[own.ipu].overlap {
             overlap.push(own.sub_lane, own.number.number(), record, waits);
