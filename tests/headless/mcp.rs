@@ -322,7 +322,11 @@ fn every_tool_reports_errors_in_its_arguments() {
         ("table", json!({ "table": "memory" }), "report is missing"),
         ("table", json!({ "report": report, "find": "cycles>" }), "^"),
         ("table", json!({ "report": report, "find": "a", "sql": "b" }), "at a time"),
-        ("table", json!({ "report": report, "find": "a", "sort": "b" }), "cannot be used with sql or find"),
+        (
+            "table",
+            json!({ "report": report, "find": "a", "sort": "b" }),
+            "cannot be used with sql or find",
+        ),
         ("table", json!({ "report": report, "table": "memory/x" }), "variables"),
         ("table", json!({ "report": report, "table": "memory", "sort": "width" }), "known: "),
         ("table", json!({ "report": report, "sql": "SELECT x FROM programs" }), "no such column"),

@@ -7,7 +7,7 @@ use super::{ReportView, ViewContext, ViewDescriptor, ViewScales};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::tile_selection::{
     floor_plan_ui, measured_tiles_ui, tile_picker_ui, trace_cursor_button_ui,
 };
@@ -21,7 +21,8 @@ use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{central_ui, cut_list_ui, empty_state_ui, hint_ui, tables_height, tabs_ui};
-use egui::{Frame, Panel, RichText, Ui};
+use egui::accesskit::Role;
+use egui::{Frame, Panel, RichText, Ui, WidgetInfo};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tables::{TileMappingTab, TileMappingTables};
@@ -31,7 +32,7 @@ use tilescope_analysis::tile_mapping::{
     MAX_VARIABLES, MappingListEntry, MappingMeasure, MappingSubject, MappingSubjectKind,
     ReplicaShare, SubjectTileMapping, TileMappingBalance, mapping, replica_share, subjects,
 };
-use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, grouped, percent};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// The entry of this view in the list of views.
@@ -360,8 +361,15 @@ impl TileMappingView {
                 let unit = self.measure.unit();
                 ui.horizontal_wrapped(|ui| {
                     ui.spacing_mut().item_spacing.x = spacing::L;
-                    for (name, value, hint) in facts(&balance, unit) {
-                        ui.label(weak_text(format!("{name} {value}"))).on_hover_text(hint);
+                    let numbers = numbers(ui);
+                    let shown = facts(&balance, &|value| unit.short(value, numbers));
+                    let exact = facts(&balance, &|value| unit.exact(value));
+                    for ((name, value, hint), (_, exact, _)) in shown.into_iter().zip(exact) {
+                        let label = ui.label(weak_text(format!("{name} {value}")));
+                        label.widget_info(|| {
+                            WidgetInfo::labeled(Role::Label, true, format!("{name} {exact}"))
+                        });
+                        label.on_hover_text(format!("{exact}. {hint}"));
                     }
                 });
             },
@@ -387,7 +395,9 @@ impl TileMappingView {
             let measure = MEASURES.into_iter().find(|(measure, _)| *measure == self.measure);
             self.heat_scale = measure.map(|(_, name)| (name, own));
             let scale = context.shared_scale(own);
-            scale_row_ui(ui, unit.exact(scale.least()), unit.exact(scale.most()));
+            let numbers = numbers(ui);
+            let print = |value| unit.short(value, numbers);
+            scale_row_ui(ui, print(scale.least()), print(scale.most()));
             let name = "Floor plan";
             let part = self.measure as u64;
             let shown = FloorPlanValues { name, values, generation: generation(part), scale, unit };
@@ -400,7 +410,8 @@ impl TileMappingView {
         let own = HeatScale::of(sides.iter().flat_map(|(_, values)| values), powers);
         self.heat_scale = Some(("Rearrangements", own));
         let scale = context.shared_scale(own);
-        scale_row_ui(ui, exact_bytes(scale.least()), exact_bytes(scale.most()));
+        let numbers = numbers(ui);
+        scale_row_ui(ui, numbers.bytes(scale.least()), numbers.bytes(scale.most()));
         let area = ui.available_rect_before_wrap();
         let wide = area.width() > area.height();
         let half = if wide { area.width() } else { area.height() } / 2.0;
@@ -486,13 +497,13 @@ fn scale_row_ui(ui: &mut Ui, least: String, most: String) {
     });
 }
 
-/// The name, value and formula of the figures of a map.
+/// The name, value and formula of the figures of a map, with amounts as `print` writes them.
 fn facts(
     balance: &TileMappingBalance,
-    unit: tilescope_analysis::tile_curves::TileCurveUnit,
+    print: &dyn Fn(u64) -> String,
 ) -> Vec<(&'static str, String, &'static str)> {
     let mut facts = vec![
-        ("Total", unit.exact(balance.total), "Sum over all tiles"),
+        ("Total", print(balance.total), "Sum over all tiles"),
         (
             "Tiles",
             format!("{} ({})", grouped(balance.tiles), percent(balance.used_share())),
@@ -500,7 +511,7 @@ fn facts(
         ),
         (
             "Per tile",
-            format!("{} - {}", unit.exact(balance.least), unit.exact(balance.most)),
+            format!("{} - {}", print(balance.least), print(balance.most)),
             "The smallest and the largest part",
         ),
         (
@@ -511,7 +522,7 @@ fn facts(
     ];
     if balance.granularity > 0 {
         let hint = "Largest size that divides every part";
-        facts.push(("Grain", unit.exact(balance.granularity), hint));
+        facts.push(("Grain", print(balance.granularity), hint));
     }
     facts
 }
