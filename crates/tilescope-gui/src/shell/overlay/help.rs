@@ -1,5 +1,6 @@
 //! Help without a network: a searchable page for every view and for shared features.
 
+use super::lane_picture::LanePicture;
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::model::mechanism_page::{MECHANISMS, MechanismPage};
 use crate::shell::session::AppSession;
@@ -91,7 +92,7 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
     });
 }
 
-/// Shows the headings, paragraphs and tables of Markdown that our pages use.
+/// Shows the headings, paragraphs, tables and pictures of Markdown that our pages use.
 fn page_ui(ui: &mut Ui, page: &str) {
     for block in page.split("\n\n") {
         if let Some(heading) = block.strip_prefix("## ").or_else(|| block.strip_prefix("### ")) {
@@ -99,6 +100,8 @@ fn page_ui(ui: &mut Ui, page: &str) {
         } else if let Some(heading) = block.strip_prefix("# ") {
             ui.add_space(spacing::XS);
             ui.label(strong(heading.trim()).size(text_size::HEADING));
+        } else if let Some(picture) = LanePicture::read(block) {
+            picture.ui(ui);
         } else if block.starts_with('|') {
             table_ui(ui, block);
         } else {

@@ -4,6 +4,7 @@ mod bookmarks;
 mod command_palette;
 mod export_dialog;
 mod help;
+mod lane_picture;
 mod preferences;
 mod shortcut_list;
 

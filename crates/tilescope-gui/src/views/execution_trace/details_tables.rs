@@ -81,12 +81,12 @@ pub(crate) fn summary_ui(
 /// The column groups of the table: title, width, and columns. Shares take the remaining width.
 pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
     ("IPU", 40.0, at::IPU),
-    ("Steps", 90.0, at::STEPS),
-    ("Proportions", 400.0, at::SHARES),
-    ("Tile balance", 140.0, at::BALANCE),
-    ("StreamCopy host (Rx/Tx)", 165.0, at::HOST),
-    ("StreamCopy remote buffer (Rx/Tx)", 220.0, at::REMOTE_BUFFER),
-    ("GlobalExchange (Rx/Tx)", 160.0, at::GLOBAL_EXCHANGE),
+    ("Steps", 76.0, at::STEPS),
+    ("Proportions", 372.0, at::SHARES),
+    ("Tile balance", 130.0, at::BALANCE),
+    ("Host (Rx/Tx)", 138.0, at::HOST),
+    ("Remote buffers (Rx/Tx)", 150.0, at::REMOTE_BUFFER),
+    ("Global exchange (Rx/Tx)", 154.0, at::GLOBAL_EXCHANGE),
 ];
 /// The index of the group of shares.
 const SHARES: usize = 2;

@@ -40,7 +40,9 @@ pub(super) fn findings_ui<'a>(
     for (start, row) in (first..).step_by(columns).zip(findings.chunks(columns)) {
         ui.columns(columns, |columns| {
             for ((number, finding), ui) in (start..).zip(row.iter().copied()).zip(columns) {
-                let click = ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner;
+                // Columns justify their text, which tears long names apart.
+                let card = |ui: &mut Ui| ui.vertical(|ui| finding_ui(ui, finding, number)).inner;
+                let click = ui.push_id(number, card).inner;
                 clicked = click.or(clicked);
             }
         });
@@ -144,12 +146,18 @@ fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
         return;
     };
     let palette = ThemePalette::for_ui(ui);
-    let words = format!("Measured {} of at most {} claimed", percent(measured), percent(claimed));
+    let interval = tried.saved_interval(finding.subject);
+    let within = interval.map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {})", percent(low), percent(high))
+    });
+    let words =
+        format!("Measured {}{within} of at most {} claimed", percent(measured), percent(claimed));
     ui.horizontal_wrapped(|ui| {
         let width = ui.available_width().min(BAR.x);
         let (rect, bar) = ui.allocate_exact_size(vec2(width, BAR.y), Sense::hover());
-        let most = claimed.max(measured).max(0.0);
-        let least = measured.min(0.0);
+        let (low, high) = interval.unwrap_or((measured, measured));
+        let most = claimed.max(high).max(0.0);
+        let least = low.min(0.0);
         let scale = f64::from(width) / (most - least).max(f64::MIN_POSITIVE);
         let get_x = |gain: f64| rect.left() + ((gain - least) * scale) as f32;
         let get_bar = |gain: f64, height: f32| {
@@ -164,7 +172,17 @@ fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
         painter.rect_filled(get_bar(measured, BAR.y - 6.0), round, colour);
         let mark = Stroke::new(1.0, palette.text);
         painter.vline(get_x(0.0), rect.y_range(), mark);
-        bar.on_hover_text("Bar: the measured gain. Band: what the finding claims at most.");
+        if let Some((low, high)) = interval {
+            let ends = [get_x(low), get_x(high)];
+            painter.hline(ends[0]..=ends[1], rect.center().y, mark);
+            for end in ends {
+                painter.vline(end, rect.shrink2(vec2(0.0, 3.0)).y_range(), mark);
+            }
+        }
+        bar.on_hover_text(
+            "Bar: the measured gain. Band: what the finding claims at most. Line: the 90 % interval \
+             of the measured gain, with the errors that the two simulations do not share.",
+        );
         ui.label(RichText::new(words).size(text_size::SMALL).weak());
     });
 }
