@@ -643,10 +643,7 @@ const OPEN: [(&str, &[&str]); 4] = [
     ("bert_base.onnx", &["model.dim.sequence=128"]),
     ("deconv_1d.onnx", &["model.dim.frames=64"]),
     ("if_on_input.onnx", &["model.branch.if=then"]),
-    (
-        "past_symbolic.onnx",
-        &["model.dim.past_sequence_length=16", "model.dim.sequence_length=4"],
-    ),
+    ("past_symbolic.onnx", &["model.dim.past_sequence_length=16", "model.dim.sequence_length=4"]),
 ];
 
 /// Specs and files below `tests/data`, and bundled specs of few IPUs.

@@ -69,7 +69,7 @@ fn how_two_batch_sizes_differ() {
     assert!(walk.clicks <= 3);
 }
 
-/// A key, a word, the first row: its cause is the layout that another operation needs.
+/// A key, a word, the first row: the cause is named, and both layouts are one more click away.
 #[test]
 fn all_rearrangements_and_their_causes() {
     let directory = simulated("matmul_chain", &[]);
@@ -83,8 +83,11 @@ fn all_rearrangements_and_their_causes() {
     let session = walk.window.state().session();
     assert!(session.selection().step.is_some(), "the first one is chosen in the trace");
     walk.finds("Why");
-    walk.finds("rearranges");
+    walk.finds("rearranges data from the layout of");
     assert!(walk.clicks <= 3);
+    walk.click(Role::Link, "Show both layouts in Tile mapping");
+    walk.finds("Before: what tiles send");
+    walk.finds("After: what tiles receive");
 }
 
 /// A key and the slider: the verdict is in sight.

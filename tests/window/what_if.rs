@@ -360,7 +360,7 @@ fn stages_are_no_more_than_blocks() {
     let opened = OpenReport::read(directory.path()).expect("opens");
     let mut window = opened_window(opened, "summary", SIZE);
     press(&mut window, Modifiers::COMMAND, Key::T);
-    until(&mut window, "checked", |window| says(window, "4 of 4 blocks"));
+    until(&mut window, "checked", |window| says(window, "4 of 4"));
     let mut press_arrow = |key| {
         window.get_by_role_and_label(Role::Slider, "Stages").focus();
         window.run_steps(2);

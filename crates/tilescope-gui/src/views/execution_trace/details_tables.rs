@@ -396,14 +396,22 @@ pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
 }
 
 /// The details of a bar that stands for several steps.
-pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
+pub(crate) fn bar_ui<T: Default>(
+    ui: &mut Ui,
+    bar: &SelectedBar,
+    place: &str,
+    beside: impl FnOnce(&mut Ui) -> T,
+) -> T {
     let palette = ThemePalette::for_ui(ui);
     let title = format!("{} on {place}", bar.title);
-    details_ui(ui, palette.group, &title, |ui| {
+    let rows = |ui: &mut Ui| {
         for (name, value) in &bar.rows {
             fact_row_ui(ui, name, value, "");
         }
-    });
+    };
+    let mut found = T::default();
+    details_with(ui, (palette.group, &title), rows, |ui| found = beside(ui));
+    found
 }
 
 /// A title with a coloured edge, and rows below it.

@@ -4,7 +4,7 @@ use super::spec_draft::SpecAnswers;
 use super::spec_keys::CompiledStage;
 use super::stage_rows::{lists_blocks, moved, with_stages};
 use crate::theme::{spacing, text_size};
-use egui::{Button, CollapsingHeader, Frame, Popup, Response, RichText, Sense, Ui};
+use egui::{Button, CollapsingHeader, Frame, Margin, Popup, Response, RichText, Sense, Ui};
 use std::collections::BTreeSet;
 
 /// More blocks than these are not shown one by one.
@@ -41,8 +41,11 @@ fn rows_ui(ui: &mut Ui, stages: &[CompiledStage]) -> Option<Vec<CompiledStage>> 
     let mut changed = None;
     let mut first = 0;
     for (at, stage) in stages.iter().enumerate() {
-        let (shown, dropped) =
-            ui.dnd_drop_zone::<DraggedBlock, _>(Frame::new(), |ui| row_ui(ui, stages, (at, first)));
+        let frame = Frame::new().inner_margin(Margin::symmetric(6, 3)).corner_radius(4);
+        let (shown, dropped) = ui.dnd_drop_zone::<DraggedBlock, _>(frame, |ui| {
+            ui.set_min_width(ui.available_width());
+            row_ui(ui, stages, (at, first))
+        });
         changed = shown.inner.or(changed);
         if let Some(block) = dropped {
             changed = with_block_in(stages, block.0, at).or(changed);
