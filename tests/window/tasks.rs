@@ -3,7 +3,7 @@
 //! send.
 
 use crate::common;
-use crate::gui_support::{click_at, is_compared, press, says, settle, simulator};
+use crate::gui_support::{click_at, is_compared, painted, press, says, settle, simulator};
 use crate::marks::{lane, marks};
 use crate::tour::{Walk, pipeline, simulated};
 use egui::accesskit::Role;
@@ -86,8 +86,10 @@ fn all_rearrangements_and_their_causes() {
     walk.finds("rearranges data from the layout of");
     assert!(walk.clicks <= 3);
     walk.click(Role::Link, "Show both layouts in Tile mapping");
-    walk.finds("Before: what tiles send");
-    walk.finds("After: what tiles receive");
+    let words = painted(&walk.window);
+    for layout in ["Before: what tiles send", "After: what tiles receive"] {
+        assert!(says(&walk.window, layout), "{layout}: {words:?}");
+    }
 }
 
 /// A key and the slider: the verdict is in sight.

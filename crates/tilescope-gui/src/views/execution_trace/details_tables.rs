@@ -419,7 +419,7 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
     details_with(ui, (colour, title), rows, |_| {});
 }
 
-/// Shows details with other content beside the rows, or below them if the panel is narrow.
+/// Shows details with other content beside the rows, or above them if the panel is narrow.
 fn details_with(
     ui: &mut Ui,
     (colour, title): (Color32, &str),
@@ -440,8 +440,10 @@ fn details_with(
                     grid.spacing(vec2(24.0, 5.0)).show(ui, rows);
                 };
                 if ui.available_width() < BESIDE {
-                    show_rows(ui);
+                    // The explanation comes first: the panel is low.
                     beside(ui);
+                    ui.add_space(spacing::S);
+                    show_rows(ui);
                     return;
                 }
                 ui.horizontal_top(|ui| {
