@@ -629,8 +629,7 @@ fn contradictions(report: Report, name: &str) -> Vec<String> {
 }
 
 /// Programs for the fast tier: they simulate quickly, and together most rules apply to them.
-const FAST: [&str; 6] = [
-    "mnist_pipeline",
+const FAST: [&str; 5] = [
     "prefetch",
     "offload",
     "tests/data/specs/replicas_io_tiles.toml",

@@ -142,7 +142,7 @@ fn groups_of_regions_add_up_to_their_bytes() {
     let mut checked = 0;
     for kind in [MappingSubjectKind::Tensors, MappingSubjectKind::Operations] {
         let (entries, _) = subjects(&report, kind).unwrap();
-        for entry in entries.iter().take(60) {
+        for entry in entries.iter().take(25) {
             let found = mapping(&report, entry.subject).unwrap().unwrap();
             let keyed = [columns::regions(&found, true), columns::rearrangements(&found)]
                 .map(|table| table.with_keys(&report).unwrap());

@@ -163,10 +163,10 @@ impl<'a> Simulation<'a> {
     pub fn idle_ipus(&self) -> Option<String> {
         let stages = &self.compiled.placement.stages;
         let used: BTreeSet<IpuId> = stages.iter().map(|stage| stage.ipu).collect();
-        let used = used.len() as u32;
+        let used = u32::try_from(used.len()).unwrap_or(u32::MAX);
         let all = self.spec.target.ipus * self.spec.options.tensor_parallel;
         // A device always has a power of two of IPUs.
-        if used == 0 || used.next_power_of_two() >= all {
+        if used == 0 || used.checked_next_power_of_two().is_none_or(|fits| fits >= all) {
             return None;
         }
         let blocks: BTreeSet<&String> = stages.iter().flat_map(|stage| &stage.blocks).collect();

@@ -16,15 +16,17 @@
 
 mod banded;
 mod memory_fit;
+mod own_errors;
 
 pub use banded::Banded;
 pub(crate) use memory_fit::MemoryUse;
 pub use memory_fit::{MemoryFit, expected_fullest_tile, memory_fit};
+pub use own_errors::{ChangeBand, OwnErrors};
 
 use crate::compare::WorkNormalization;
 use crate::data_table::TableCell;
 use crate::label_conventions::{is_recomputed, rearranges};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::trace::{ProgramStepSums, Trace};
 use tilescope_report::units::{Cycles, ProgramId, grouped};
@@ -173,43 +175,6 @@ impl ErrorProneRun<'_> {
             parts: middle_of(costs.draws(&of_parts)),
             program: middle_of(costs.draws(&costs.errors)),
         })
-    }
-
-    /// The errors that it does not share with other runs of its program. `None` if errors are not
-    /// known.
-    #[must_use]
-    pub fn own_errors(&self) -> Option<OwnErrors> {
-        let draws = RunCosts::new(self)?.draws(&[]);
-        let mut own = [1.0; OWN_DRAWS];
-        for (own, draw) in own.iter_mut().zip(draws) {
-            *own = draw as f32;
-        }
-        Some(OwnErrors(own))
-    }
-}
-
-/// The number of draws by which trials of one program are compared.
-const OWN_DRAWS: usize = 32;
-
-/// Factors on the length of a run that other runs of its program do not have: one for each of some
-/// draws, which are the same for all runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OwnErrors([f32; OWN_DRAWS]);
-
-impl OwnErrors {
-    /// Bounds of the change to a run with the errors of `target`, whose predicted time is `ratio`
-    /// times as long.
-    #[must_use]
-    pub fn change_to(&self, target: &Self, ratio: f64) -> ChangeBand {
-        let pairs = self.0.iter().zip(&target.0);
-        let logarithms = pairs.map(|(source, target)| f64::from(*target / *source).ln());
-        let logarithms: Vec<f64> = logarithms.collect();
-        let count = OWN_DRAWS as f64;
-        let mean = logarithms.iter().sum::<f64>() / count;
-        let squares: f64 = logarithms.iter().map(|value| (value - mean).powi(2)).sum();
-        let half = BAND_DEVIATIONS * (squares / (count - 1.0)).sqrt();
-        let get_change = |deviation: f64| ratio * (mean + deviation).exp() - 1.0;
-        ChangeBand { low: get_change(-half), high: get_change(half) }
     }
 }
 
@@ -633,14 +598,6 @@ pub(crate) fn confidence(
     }))
 }
 
-/// Bounds of a change in nine of ten cases, as shares. They apply to the difference of two runs,
-/// not to a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChangeBand {
-    pub low: f64,
-    pub high: f64,
-}
-
 /// The distinction of two runs: their difference beside the error of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distinction {
@@ -689,19 +646,6 @@ fn run_cycles(report: &Report) -> Result<Option<TableCell>, ReportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn errors_that_two_runs_share_cancel() {
-        let mut factors = [1.0; OWN_DRAWS];
-        for (draw, factor) in (0..).zip(&mut factors) {
-            *factor = normal(7, draw).mul_add(0.1, 1.0) as f32;
-        }
-        let one = OwnErrors(factors);
-        let same = one.change_to(&one, 0.8);
-        assert!((same.low + 0.2).abs() < 1e-6 && (same.high + 0.2).abs() < 1e-6, "{same:?}");
-        let other = one.change_to(&OwnErrors([1.0; OWN_DRAWS]), 0.8);
-        assert!(other.low < -0.28 && other.high > -0.12, "{other:?}");
-    }
 
     #[test]
     fn nine_of_ten_draws_lie_in_the_band() {

@@ -16,21 +16,35 @@ const NAMES: f32 = 84.0;
 /// The cell of a lane that does nothing.
 const NOTHING: &str = ".";
 
-/// The letters of cells: the rest of a cell is a number.
-const LETTERS: [(&str, &str, fn(&ThemePalette) -> Color32); 13] = [
-    ("F", "forward pass", |palette| palette.forward),
-    ("B", "backward pass", |palette| palette.backward),
-    ("U", "weight update", |palette| palette.update),
-    ("R", "forward pass again", |palette| palette.related),
-    ("C", "compute", |palette| palette.compute),
-    ("X", "exchange", |palette| palette.internal_exchange),
-    ("G", "exchange between IPUs", |palette| palette.global_exchange),
-    ("S", "sync", |palette| palette.external_sync),
-    ("A", "copy into order", |palette| palette.group),
-    ("H", "host copy", |palette| palette.stream_mid),
-    ("L", "host loads samples", |palette| palette.stream_begin),
-    ("M", "streaming memory", |palette| palette.remote_mid),
-    ("K", "code", |palette| palette.not_always_live),
+/// A letter of cells; the rest of a cell is a number.
+struct CellLetter {
+    letter: &'static str,
+    meaning: &'static str,
+    colour: fn(&ThemePalette) -> Color32,
+}
+
+const fn letter(
+    letter: &'static str,
+    meaning: &'static str,
+    colour: fn(&ThemePalette) -> Color32,
+) -> CellLetter {
+    CellLetter { letter, meaning, colour }
+}
+
+const LETTERS: [CellLetter; 13] = [
+    letter("F", "forward pass", |palette| palette.forward),
+    letter("B", "backward pass", |palette| palette.backward),
+    letter("U", "weight update", |palette| palette.update),
+    letter("R", "forward pass again", |palette| palette.related),
+    letter("C", "compute", |palette| palette.compute),
+    letter("X", "exchange", |palette| palette.internal_exchange),
+    letter("G", "exchange between IPUs", |palette| palette.global_exchange),
+    letter("S", "sync", |palette| palette.external_sync),
+    letter("A", "copy into order", |palette| palette.group),
+    letter("H", "host copy", |palette| palette.stream_mid),
+    letter("L", "host loads samples", |palette| palette.stream_begin),
+    letter("M", "streaming memory", |palette| palette.remote_mid),
+    letter("K", "code", |palette| palette.not_always_live),
 ];
 
 /// A picture as it is written.
@@ -56,9 +70,8 @@ impl<'a> LanePicture<'a> {
     fn legend(&self) -> String {
         let cells = || self.lanes.iter().flat_map(|(_, cells)| cells);
         let has = |letter: &str| cells().any(|cell| cell.starts_with(letter));
-        let used = LETTERS.iter().filter(|(letter, ..)| has(letter));
-        let words: Vec<String> =
-            used.map(|(letter, meaning, _)| format!("{letter} {meaning}")).collect();
+        let used = LETTERS.iter().filter(|of| has(of.letter));
+        let words: Vec<String> = used.map(|of| format!("{} {}", of.letter, of.meaning)).collect();
         words.join(", ")
     }
 
@@ -93,14 +106,12 @@ impl<'a> LanePicture<'a> {
             let place = pos2(rect.left(), lane.center().y);
             ui.painter().text(place, Align2::LEFT_CENTER, name, font.clone(), palette.weak_text);
             for (at, text) in cells.iter().enumerate().filter(|(_, text)| **text != NOTHING) {
-                let Some((.., colour)) =
-                    LETTERS.iter().find(|(letter, ..)| text.starts_with(letter))
-                else {
+                let Some(of) = LETTERS.iter().find(|of| text.starts_with(of.letter)) else {
                     continue;
                 };
                 let left = lane.left() + at as f32 * cell;
                 let bar = Rect::from_min_size(pos2(left, top), vec2(cell - 1.0, LANE));
-                let ground = colour(palette);
+                let ground = (of.colour)(palette);
                 ui.painter().rect_filled(bar, CornerRadius::same(2), ground);
                 let ink = palette.label_text_on(ground);
                 ui.painter().text(bar.center(), Align2::CENTER_CENTER, text, font.clone(), ink);
@@ -127,8 +138,8 @@ mod tests {
                 for (name, cells) in &picture.lanes {
                     assert!(!name.is_empty() && cells.len() <= 16, "{name}: {cells:?}");
                     for cell in cells {
-                        let is_known = LETTERS.iter().any(|(letter, ..)| {
-                            let number = cell.strip_prefix(letter);
+                        let is_known = LETTERS.iter().any(|of| {
+                            let number = cell.strip_prefix(of.letter);
                             number.is_some_and(|number| {
                                 number.bytes().all(|digit| digit.is_ascii_digit())
                             })

@@ -138,25 +138,24 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
     apply
 }
 
-/// Shows the measured gain as a bar in front of the interval of the claimed one, which is an upper
+/// Shows the measured gain as a bar with its interval, in front of the claimed one, which is an upper
 /// bound: from nothing to the claim.
 fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
-    let (Some(claimed), Some(measured)) = (finding.gain.share(), tried.saved(finding.subject))
-    else {
-        return;
-    };
+    let Some(measured) = tried.saved(finding.subject) else { return };
     let palette = ThemePalette::for_ui(ui);
+    let claimed = finding.gain.share();
     let interval = tried.saved_interval(finding.subject);
     let within = interval.map_or_else(String::new, |(low, high)| {
         format!(" ({} to {})", percent(low), percent(high))
     });
-    let words =
-        format!("Measured {}{within} of at most {} claimed", percent(measured), percent(claimed));
+    let of = claimed
+        .map_or_else(String::new, |claimed| format!(" of at most {} claimed", percent(claimed)));
+    let words = format!("Measured {}{within}{of}", percent(measured));
     ui.horizontal_wrapped(|ui| {
         let width = ui.available_width().min(BAR.x);
         let (rect, bar) = ui.allocate_exact_size(vec2(width, BAR.y), Sense::hover());
         let (low, high) = interval.unwrap_or((measured, measured));
-        let most = claimed.max(high).max(0.0);
+        let most = claimed.unwrap_or(0.0).max(high).max(0.0);
         let least = low.min(0.0);
         let scale = f64::from(width) / (most - least).max(f64::MIN_POSITIVE);
         let get_x = |gain: f64| rect.left() + ((gain - least) * scale) as f32;
@@ -167,7 +166,9 @@ fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
         };
         let round = CornerRadius::same(2);
         let painter = ui.painter();
-        painter.rect_filled(get_bar(claimed, BAR.y), round, palette.rule);
+        if let Some(claimed) = claimed {
+            painter.rect_filled(get_bar(claimed, BAR.y), round, palette.rule);
+        }
         let colour = if measured > 0.0 { palette.good } else { palette.warning };
         painter.rect_filled(get_bar(measured, BAR.y - 6.0), round, colour);
         let mark = Stroke::new(1.0, palette.text);

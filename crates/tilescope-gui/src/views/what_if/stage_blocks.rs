@@ -136,18 +136,11 @@ mod tests {
     #[test]
     fn blocks_move_to_neighbours_in_order_and_leave_one_behind() {
         let before = stages(&[&["a", "b", "c"], &["d"], &["e", "f"]]);
-        let cases: [(usize, usize, Option<&[&[&str]]>); 8] = [
-            (1, 1, Some(&[&["a"], &["b", "c", "d"], &["e", "f"]])),
-            (0, 1, None),
-            (3, 0, None),
-            (3, 2, None),
-            (4, 1, Some(&[&["a", "b", "c"], &["d", "e"], &["f"]])),
-            (5, 1, None),
-            (4, 0, None),
-            (9, 1, None),
-        ];
-        for (block, to, after) in cases {
-            assert_eq!(with_block_in(&before, block, to), after.map(stages), "{block} to {to}");
+        let moved = |block, to| with_block_in(&before, block, to);
+        assert_eq!(moved(1, 1), Some(stages(&[&["a"], &["b", "c", "d"], &["e", "f"]])));
+        assert_eq!(moved(4, 1), Some(stages(&[&["a", "b", "c"], &["d", "e"], &["f"]])));
+        for (block, to) in [(0, 1), (3, 0), (3, 2), (5, 1), (4, 0), (9, 1)] {
+            assert_eq!(moved(block, to), None, "{block} to {to}");
         }
     }
 }
