@@ -76,12 +76,12 @@ impl ReplicasAlike {
         match self {
             Self::Alike(count) => format!("{} identical replicas; {shown}", grouped(count.into())),
             Self::Differ(count) => {
-                let shown = match unfolded {
-                    true if count > MOST_UNFOLDED => {
-                        "one of each kind is shown, below marks of replica 0"
-                    }
-                    true => "all are shown, below marks of replica 0",
-                    false => "replica 0 is shown",
+                let shown = if unfolded && count > MOST_UNFOLDED {
+                    "one of each kind is shown, below marks of replica 0"
+                } else if unfolded {
+                    "all are shown, below marks of replica 0"
+                } else {
+                    "replica 0 is shown"
                 };
                 let ways = grouped(classes.classes.len() as u64);
                 let long = sentence(classes).filter(|_| !in_short);
