@@ -11,6 +11,16 @@ pub(super) fn run_factors(
     length: Cycles,
     lanes: &[Vec<Cycles>],
 ) -> Option<RunFactors> {
+    run_errors(compilation, length, lanes, |run| run.time_factors())
+}
+
+/// The answer of `asked` about the errors of the same run.
+pub(super) fn run_errors<T>(
+    compilation: &CompilationReport,
+    length: Cycles,
+    lanes: &[Vec<Cycles>],
+    asked: fn(&ErrorProneRun<'_>) -> Option<T>,
+) -> Option<T> {
     let programs = &compilation.programs;
     let lanes = lanes.iter().map(|lane| {
         let ids = (0..).map(ProgramId).zip(programs).zip(lane);
@@ -24,5 +34,5 @@ pub(super) fn run_factors(
         length,
         lanes: &lanes.collect::<Vec<LaneCycles>>(),
     };
-    run.time_factors()
+    asked(&run)
 }

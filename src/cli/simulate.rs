@@ -2,7 +2,7 @@
 
 use super::command::{CliCommand, CliError};
 use super::progress::ProgressReporter;
-use super::run_errors::run_factors;
+use super::run_errors::{run_errors, run_factors};
 use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
@@ -152,12 +152,15 @@ pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigure
     let compilation = simulation.compilation();
     let length = cycles.filter(|_| simulation.forecast().records <= BANDED_TRIAL);
     let lanes = length.and_then(|_| simulation.lane_cycles());
-    let factors =
-        length.zip(lanes).and_then(|(length, lanes)| run_factors(compilation, length, &lanes));
+    let run = length.zip(lanes.as_deref());
+    let factors = run.and_then(|(length, lanes)| run_factors(compilation, length, lanes));
+    let own_errors = run
+        .and_then(|(length, lanes)| run_errors(compilation, length, lanes, |run| run.own_errors()));
     let expected =
         |cycles: Cycles| Some(factors?.of_time(cycles.seconds_at(spec.target.chip.clock)));
     TrialFigures {
         expected_seconds: cycles.and_then(expected),
+        own_errors,
         expected_fullest_tile: expected_fullest_tile(compilation),
         fit: Some(memory_fit(compilation)),
         cycles,
@@ -192,6 +195,9 @@ fn check(
             words
         }
     };
+    if let Some(idle) = simulation.idle_ipus() {
+        let _ = writeln!(super::plain_output::stderr(), "warning: {idle}");
+    }
     let fit = memory_fit(simulation.compilation());
     let mut unsure = String::new();
     if fit.is_uncertain() {
@@ -211,6 +217,7 @@ fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
         "fullest_tile_bytes": simulation.fullest_tile().0,
         "tile_bytes": spec.target.chip.bytes_per_tile.0,
         "fit": memory_fit(simulation.compilation()),
+        "warning": simulation.idle_ipus(),
         "stages": simulation.stages().map(|(blocks, ipu)| json!({ "blocks": blocks, "ipu": ipu.0 })).collect::<Vec<_>>(),
     })
 }
@@ -360,6 +367,9 @@ fn write_report<'a>(
     output: &mut dyn Write,
 ) -> Result<&'a str, CliError> {
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
+    if let Some(idle) = simulation.idle_ipus() {
+        let _ = writeln!(super::plain_output::stderr(), "warning: {idle}");
+    }
     let progress = ProgressReporter::new("simulating");
     let result = simulation.write(Path::new(directory), |share| progress.at(share));
     let path = result?;

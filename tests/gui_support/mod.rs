@@ -261,7 +261,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
             let spec = common::spec("offload", &["options.device_iterations=1"]);
             common::report_file(&spec, path);
         },
-        trace: &["IPU 0", "StreamCopy remote buffer (Rx/Tx)"],
+        trace: &["IPU 0", "Remote buffers (Rx/Tx)"],
         memory: &["Memory by tile"],
         liveness: &["Liveness by program step"],
     },

@@ -12,6 +12,7 @@ mod report_support;
 mod balanced_split;
 mod calibration;
 mod causality;
+mod cited_figures;
 mod cli;
 mod commands_document;
 mod compare;

@@ -11,6 +11,24 @@ use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::up_to;
 
+/// Half of the IPUs or more without a stage are a warning; a pipeline of three stages needs a device of
+/// four IPUs.
+#[test]
+fn idle_ipus_are_a_warning() {
+    let warning = |sets: &[&str]| {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let arguments = [&["simulate", "mnist_pipeline", "--check"], sets.as_slice()].concat();
+        let output = common::tilescope(&arguments);
+        assert!(output.status.success(), "{}", common::stderr(&output));
+        common::stderr(&output)
+    };
+    let said = warning(&["target.ipus=8"]);
+    assert!(said.contains("warning: 4 of 8 IPUs have no stage"), "{said}");
+    assert!(said.contains("set target.ipus = 4"), "{said}");
+    assert!(said.contains("options.replication_factor = 2"), "{said}");
+    assert_eq!(warning(&["options.stages=[[\"B1\"], [\"B2\"], [\"B3\", \"B4\"]]"]), "");
+}
+
 /// Without training, the proposal for a pipeline that fills and drains too often is more
 /// micro-batches per call, and never an accumulation, which would be refused.
 #[test]

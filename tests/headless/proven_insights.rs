@@ -361,6 +361,25 @@ fn a_proposal_can_be_followed_by_hand() {
     }
 }
 
+/// The interval of a measured gain is around it, and narrower than that of a time: the errors that both
+/// simulations share cancel.
+#[test]
+fn measured_gains_have_an_interval() {
+    let output = tilescope(&["insights", "prefetch", "--prove", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Vec<Value> = serde_json::from_str(&stdout(&output)).expect("a list");
+    let ran = found.iter().map(|finding| &finding["measured"]);
+    let ran: Vec<&Value> = ran.filter(|measured| measured["outcome"] == "ran").collect();
+    assert!(!ran.is_empty());
+    for measured in ran {
+        let time = measured["time"].as_f64().expect("a change");
+        let [low, high] =
+            ["low", "high"].map(|end| measured["interval"][end].as_f64().expect("an end"));
+        assert!(low - 0.02 <= time && time <= high + 0.02, "{measured}");
+        assert!(high - low < 0.2, "{measured}");
+    }
+}
+
 /// The least time per sample of a sweep over one key; `None` if the spec has no such key, or no
 /// point of it runs.
 fn best_of_sweep(spec: &str, varied: &str) -> Option<f64> {

@@ -5,7 +5,9 @@ use crate::common::{stderr, stdout, tilescope};
 use crate::report_support;
 use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::grouping::{GroupKey, laws};
+use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tables::{all, named};
+use tilescope_analysis::tile_mapping::{MappingSubjectKind, mapping, subjects};
 use tilescope_report::Report;
 use tilescope_report::units::Bytes;
 
@@ -131,4 +133,26 @@ fn groups_are_written_and_asked_in_sql() {
     let same: String =
         "SELECT kind AS operator, count(*) AS n FROM operations GROUP BY 1 ORDER BY 1".into();
     assert_eq!(answer, stdout(&tilescope(&["query", &path, &same, "--format", "csv"])));
+}
+
+/// Regions and rearrangements of a subject of Tile mapping are grouped by the same laws.
+#[test]
+fn groups_of_regions_add_up_to_their_bytes() {
+    let (_directory, report) = pipeline();
+    let mut checked = 0;
+    for kind in [MappingSubjectKind::Tensors, MappingSubjectKind::Operations] {
+        let (entries, _) = subjects(&report, kind).unwrap();
+        for entry in entries.iter().take(25) {
+            let found = mapping(&report, entry.subject).unwrap().unwrap();
+            let keyed = [columns::regions(&found, true), columns::rearrangements(&found)]
+                .map(|table| table.with_keys(&report).unwrap());
+            for table in keyed {
+                for key in GroupKey::ALL.into_iter().filter(|_| table.keys.is_some()) {
+                    laws::check(&table, key);
+                    checked += table.rows.len();
+                }
+            }
+        }
+    }
+    assert!(checked > 0, "no subject has rows with keys");
 }

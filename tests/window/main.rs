@@ -40,6 +40,7 @@ mod replicas;
 mod searches;
 mod series;
 mod shares;
+mod tasks;
 mod tiles;
 mod topics;
 mod tour;

@@ -26,15 +26,20 @@ fn alike(cycles: u64) -> ReportBuilder {
 
 /// Four replicas, of which 2 and 3 begin 600 cycles later; the others wait for them.
 fn differing() -> OpenReport {
+    differing_of(4)
+}
+
+/// The same of more replicas, which work like 0 and 1.
+fn differing_of(replicas: u32) -> OpenReport {
     let mut report = alike(900);
+    report.parts.target.replicas = replicas;
+    report.parts.target.num_ipus = 2 * replicas;
     let meeting = report.parts.programs.iter().position(|of| of.name == "External").unwrap();
     let meeting = ProgramId::from_index(meeting);
     report.run(meeting, 900..1_600);
-    let class = |replicas: [u32; 2], why: &str| ReplicaClass {
-        replicas: replicas.to_vec(),
-        why: why.to_owned(),
-    };
-    let classes = [class([0, 1], "fast host"), class([2, 3], "host 2 times slower")];
+    let class = |replicas: Vec<u32>, why: &str| ReplicaClass { replicas, why: why.to_owned() };
+    let fast = (0..replicas).filter(|replica| ![2, 3].contains(replica)).collect();
+    let classes = [class(fast, "fast host"), class(vec![2, 3], "host 2 times slower")];
     report.parts.replica_classes.classes = classes.to_vec();
     report.parts.replica_classes.joins.insert(meeting);
     let slow = ReplicaClassId(1);
@@ -121,6 +126,21 @@ fn replicas_that_differ_have_their_own_lanes() {
     for (lane, begins) in [(lanes[0], fast[0].right()), (lanes[4], slow[0].right())] {
         let sync = bars(&window, lane, "External")[0];
         assert!((sync.left() - begins).abs() < 1.0, "{sync:?}");
+    }
+}
+
+/// Of many replicas that differ, one of each kind has lanes.
+#[test]
+fn one_of_each_kind_of_many_replicas_is_unfolded() {
+    let mut window = trace(differing_of(16));
+    assert!(press_role(&mut window, Role::Button, "Unfold replicas"));
+    settle(&mut window);
+    assert!(says(&window, "one of each kind is shown"));
+    for (replica, is_shown) in [(0, true), (1, false), (2, true), (3, false), (15, false)] {
+        for ipu in 0..2 {
+            let name = format!("R{replica} IPU {ipu}");
+            assert_eq!(lane(&window, &name).is_some(), is_shown, "{name}");
+        }
     }
 }
 

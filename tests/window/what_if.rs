@@ -294,6 +294,62 @@ fn the_verdict_stays_in_sight() {
     assert!(window.query_by_role(Role::MultilineTextInput).is_some());
 }
 
+/// The line of the spec that lists the stages.
+fn stages(window: &Window) -> String {
+    let what_if = window.state().session().what_if().expect("open");
+    let mut lines = what_if.text().lines();
+    lines.find(|line| line.starts_with("stages")).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_block_moves_to_a_neighbouring_stage_by_its_menu_and_by_dragging() {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let two = "options.stages=[[\"B1\", \"B2\", \"B3\"], [\"B4\"]]";
+    let changes = ["options.device_iterations=1", "target.ipus=2", two];
+    common::report_file(&common::spec("mnist_pipeline", &changes), directory.path());
+    let opened = OpenReport::read(directory.path()).expect("opens");
+    let mut window = opened_window(opened, "summary", SIZE);
+    keep_variants(&mut window, &directory);
+    press(&mut window, Modifiers::COMMAND, Key::T);
+    let block = |name: &str| format!("Block {name} of stage ");
+    until(&mut window, "checked", |window| says(window, &block("B3")));
+    // The only block of a stage stays.
+    window.get_by_label_contains(&block("B4")).click();
+    settle(&mut window);
+    assert!(says(&window, "The only block of its stage"));
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    window.get_by_label_contains(&block("B3")).click();
+    settle(&mut window);
+    click_label(&mut window, "Move to stage 1");
+    assert_eq!(stages(&window), r#"stages = [["B1", "B2"], ["B3", "B4"]]"#);
+    let moved = "Block B3 of stage 1";
+    until(&mut window, "checked again", |window| says(window, moved));
+    // Dragged to the blocks of the stage before.
+    let from = window.get_by_label(moved).rect().center();
+    let to = window.get_by_label_contains(&block("B1")).rect().center();
+    window.drag_at(from);
+    window.step();
+    window.hover_at(to);
+    window.step();
+    window.drop_at(to);
+    settle(&mut window);
+    assert_eq!(stages(&window), r#"stages = [["B1", "B2", "B3"], ["B4"]]"#);
+}
+
+/// Half of the IPUs have no stage: the verdict says so.
+#[test]
+fn idle_ipus_are_a_warning() {
+    simulator();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let changes = ["options.device_iterations=1", "target.ipus=8"];
+    common::report_file(&common::spec("mnist_pipeline", &changes), directory.path());
+    let opened = OpenReport::read(directory.path()).expect("opens");
+    let mut window = opened_window(opened, "summary", SIZE);
+    press(&mut window, Modifiers::COMMAND, Key::T);
+    until(&mut window, "checked", |window| says(window, "4 of 8 IPUs have no stage"));
+}
+
 /// The model has four blocks: there are at most four stages.
 #[test]
 fn stages_are_no_more_than_blocks() {
@@ -304,7 +360,7 @@ fn stages_are_no_more_than_blocks() {
     let opened = OpenReport::read(directory.path()).expect("opens");
     let mut window = opened_window(opened, "summary", SIZE);
     press(&mut window, Modifiers::COMMAND, Key::T);
-    until(&mut window, "checked", |window| says(window, "4 of 4 blocks"));
+    until(&mut window, "checked", |window| says(window, "4 of 4"));
     let mut press_arrow = |key| {
         window.get_by_role_and_label(Role::Slider, "Stages").focus();
         window.run_steps(2);

@@ -255,6 +255,7 @@ mod tests {
             price_per_hour: None,
             expected_seconds: None,
             expected_fullest_tile: None,
+            own_errors: None,
             fit: None,
         };
         let changes = json!({ "options.num_io_tiles": 32, "options.overlap_io": "loops" });

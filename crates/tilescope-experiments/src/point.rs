@@ -332,6 +332,7 @@ impl<'de> Deserialize<'de> for Point {
                 price_per_hour: record.price_per_hour,
                 expected_seconds: record.expected.seconds,
                 expected_fullest_tile: record.expected.memory,
+                own_errors: None,
                 fit: record.fit,
             }),
             "refused" => TrialOutcome::Refused(problem),
@@ -406,6 +407,7 @@ mod tests {
             price_per_hour: None,
             expected_seconds: None,
             expected_fullest_tile: None,
+            own_errors: None,
             fit: Some(MemoryFit::FitsUncertain),
         };
         let unfit = TrialFigures { cycles: None, seconds: None, watts: None, ..figures };

@@ -435,6 +435,7 @@ fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
                 price_per_hour: row.get(8)?,
                 expected_seconds,
                 expected_fullest_tile,
+                own_errors: None,
                 fit,
             }),
         },

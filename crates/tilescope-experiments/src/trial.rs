@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilescope_analysis::confidence::{Banded, MemoryFit};
+use tilescope_analysis::confidence::{Banded, MemoryFit, OwnErrors};
 use tilescope_analysis::insights::SpecChanges;
 use tilescope_analysis::running_costs::MANY_SAMPLES;
 use tilescope_report::REPORT_FILE;
@@ -36,6 +36,9 @@ pub struct TrialFigures {
     /// run is too long to compute it for a trial.
     #[serde(default)]
     pub expected_seconds: Option<Banded>,
+    /// The errors of the time that other runs of the program do not have; known where the band is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_errors: Option<OwnErrors>,
     /// The fullest tile, with the error band of the model; `None` if that is not known.
     #[serde(default)]
     pub expected_fullest_tile: Option<Banded>,

@@ -123,6 +123,10 @@ pub(crate) struct FindingText {
     pub gain: String,
     /// Its share of the longest gain, for a bar; `None` if the gain is not known.
     pub gain_percent: Option<u32>,
+    /// The claimed gain of a tested proposal on the same scale.
+    pub claimed_percent: Option<u32>,
+    /// The 90 % interval of its measured gain on the same scale: start and length.
+    pub interval_percent: Option<(u32, u32)>,
     pub proposal: Option<String>,
     pub cost: Option<String>,
     /// The result of trying it.

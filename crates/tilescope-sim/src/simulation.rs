@@ -5,6 +5,7 @@ use super::compile::{CompileError, CompiledProgram, ProgramExtent, ProgramSource
 use super::memory_proportion::with_found;
 use super::run::{self, DryRunSummary, StepSink};
 use super::specification::Spec;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, IpuId, ReplicaClassId, grouped};
@@ -155,6 +156,29 @@ impl<'a> Simulation<'a> {
         let placement = &self.compiled.placement;
         let first = placement.peers().iter().map(|peers| &placement.stages[peers.start]);
         first.map(|stage| (stage.blocks.as_slice(), stage.ipu))
+    }
+
+    /// A warning if half of the IPUs of a replica or more have no stage: `4 of 8 IPUs have no
+    /// stage, …`.
+    pub fn idle_ipus(&self) -> Option<String> {
+        let stages = &self.compiled.placement.stages;
+        let used: BTreeSet<IpuId> = stages.iter().map(|stage| stage.ipu).collect();
+        let used = u32::try_from(used.len()).unwrap_or(u32::MAX);
+        let all = self.spec.target.ipus * self.spec.options.tensor_parallel;
+        // A device always has a power of two of IPUs.
+        if used == 0 || used.checked_next_power_of_two().is_none_or(|fits| fits >= all) {
+            return None;
+        }
+        let blocks: BTreeSet<&String> = stages.iter().flat_map(|stage| &stage.blocks).collect();
+        Some(format!(
+            "{} of {all} IPUs have no stage: the {} stages have {} blocks; set target.ipus = {}, \
+             and options.replication_factor = {} to use all of them",
+            all - used,
+            stages.len(),
+            blocks.len(),
+            used / self.spec.options.tensor_parallel.max(1),
+            self.spec.options.replication_factor * (all / used),
+        ))
     }
 
     /// Bytes that the fullest tile needs, including gaps.

@@ -16,10 +16,12 @@
 
 mod banded;
 mod memory_fit;
+mod own_errors;
 
 pub use banded::Banded;
 pub(crate) use memory_fit::MemoryUse;
 pub use memory_fit::{MemoryFit, expected_fullest_tile, memory_fit};
+pub use own_errors::{ChangeBand, OwnErrors};
 
 use crate::compare::WorkNormalization;
 use crate::data_table::TableCell;
@@ -594,14 +596,6 @@ pub(crate) fn confidence(
         seconds: if seconds > 0.0 { Some(Banded::new(seconds, factors)) } else { None },
         samples_per_second: samples_per_second.map(|rate| Banded::falling(rate, factors)),
     }))
-}
-
-/// Bounds of a change in nine of ten cases, as shares. They apply to the difference of two runs,
-/// not to a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct ChangeBand {
-    pub low: f64,
-    pub high: f64,
 }
 
 /// The distinction of two runs: their difference beside the error of the model.

@@ -2,6 +2,7 @@
 //! so on down to the machine or the host, and the options that determine it.
 
 use super::mechanism::Mechanism;
+use crate::label_conventions::rearranges;
 use crate::replica_classes::ipu_words;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub struct WhyChain {
     pub links: Vec<WhyLink>,
     /// Keys of a spec that determine the last link, the most effective first.
     pub options: &'static [&'static str],
+    /// The operation whose operands the last link rearranges; Tile mapping shows both layouts.
+    pub rearranged: Option<OperationId>,
 }
 
 impl WhyChain {
@@ -228,7 +231,9 @@ impl<'a> WhyFacts<'a> {
         }
         let (mechanism, text, detail) = self.cause(&step)?;
         links.push(self.link(text, detail, lane, &step));
-        Ok(WhyChain { links, options: mechanism.entry().options })
+        let operation = self.node(&step).and_then(|node| node.operation);
+        let rearranged = operation.filter(|_| mechanism == Mechanism::Rearrangement);
+        Ok(WhyChain { links, options: mechanism.entry().options, rearranged })
     }
 
     fn wait_link(&self, lane: usize, step: &LaneStep, wait: &LaneWait) -> WhyLink {
@@ -277,6 +282,9 @@ impl<'a> WhyFacts<'a> {
     /// The mechanism that a step spends its cycles on, with its text.
     fn cause(&self, step: &LaneStep) -> Result<(Mechanism, String, String), ReportError> {
         let (mechanism, detail) = self.mechanism(step)?;
+        if let Some(text) = self.layouts(step).filter(|_| mechanism == Mechanism::Rearrangement) {
+            return Ok((mechanism, text, detail));
+        }
         let verb = match mechanism {
             Mechanism::Compute
             | Mechanism::WeightUpdate
@@ -286,6 +294,24 @@ impl<'a> WhyFacts<'a> {
         };
         let text = format!("{} {verb} {}", self.name(step), mechanism.entry().name);
         Ok((mechanism, text, detail))
+    }
+
+    /// The layouts between which a step rearranges data: from those of the operations that made it
+    /// to the one that its operation needs. `None` for a program without an operation.
+    fn layouts(&self, step: &LaneStep) -> Option<String> {
+        let node = self.node(step)?;
+        let operation = self.operations.get(node.operation?.index())?;
+        let makers = operation.inputs.iter().filter_map(|id| self.operations.get(id.index()));
+        let mut makers: Vec<&str> = makers.map(|of| of.name.as_str()).collect();
+        makers.dedup();
+        let from = match makers.as_slice() {
+            [] => "of its inputs".to_owned(),
+            [one] => format!("of {one}"),
+            [one, other] => format!("of {one} or {other}"),
+            [one, ..] => format!("of {one} or another of its {} operands", makers.len()),
+        };
+        let name = &operation.name;
+        Some(format!("{name} rearranges data from the layout {from} to the one that it needs"))
     }
 
     fn mechanism(&self, step: &LaneStep) -> Result<(Mechanism, String), ReportError> {
@@ -340,9 +366,7 @@ impl<'a> WhyFacts<'a> {
         let name = node.map_or("", |node| node.name.as_str());
         match operation.map(|of| of.pass) {
             Some(TrainingPass::Update) => Mechanism::WeightUpdate,
-            _ if name.contains("Rearrange") || name.ends_with("/OnTileCopy") => {
-                Mechanism::Rearrangement
-            }
+            _ if rearranges(name) => Mechanism::Rearrangement,
             _ => Mechanism::Compute,
         }
     }

@@ -1,6 +1,7 @@
 //! Costs of a micro-batch that are independent of its samples.
 
 use super::insight_facts::copies;
+use super::run_chains::ChainPart;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
 use serde_json::json;
 use tilescope_report::{ProgramKind, ProgramNode};
@@ -32,10 +33,14 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let (Some(samples), Some(_)) = (facts.spec_number(KEY), facts.batching) else {
         return Vec::new();
     };
-    let Some(fixed) = facts.gain_of(1.0, is_fixed) else { return Vec::new() };
+    let Some(chains) = &facts.chains else { return Vec::new() };
+    let cycles =
+        |part: ChainPart<'_>| if is_fixed(part.program) { part.cycles.as_f64() } else { 0.0 };
+    let saved = chains.gain(&facts.programs, cycles);
+    let fixed = chains.share_of_path(&facts.programs, cycles);
     // Larger operations are more efficient, but transfers grow with the samples.
     let gain = facts.gain_of(0.5, |program| !is_transfer(program));
-    let busiest = facts.busiest_share(is_fixed).filter(|_| fixed.value() >= MIN_SHARE);
+    let busiest = facts.busiest_share(is_fixed).filter(|_| saved.value() >= MIN_SHARE);
     let Some((_, ipu)) = busiest else { return Vec::new() };
     vec![InsightFinding {
         sentence: format!(

@@ -54,7 +54,7 @@ pub use tile_memory_overview::{
 };
 pub use tried_proposals::{
     TRIED_FILE, TrialsSoFar, TriedFileError, TriedFinding, TriedFindings, TriedProposal,
-    combination, insights_with_tried, sort_by_measured, with_tried,
+    combination, insights_with_tried, sort_by_measured, with_tried, with_tried_so_far,
 };
 
 pub use verdict::InsightVerdict;

@@ -5,7 +5,7 @@ use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubje
 use crate::label_conventions::rearranges;
 use crate::trace::RunShare;
 use std::collections::BTreeMap;
-use tilescope_report::units::{OperationId, percent};
+use tilescope_report::units::{IpuId, OperationId, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "rearrangement",
@@ -22,7 +22,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some((share, ipu)) = found.filter(|(share, _)| share.value() >= MIN_SHARE) else {
         return Vec::new();
     };
-    let (operation, of_it) = worst_operation(facts);
+    let (operation, of_it) = worst_operation(facts, ipu);
     let name = operation.and_then(|id| facts.operations.get(id.index()));
     let most = name.map_or_else(String::new, |operation| {
         format!("; {} takes the most ({} of it)", operation.name, percent(of_it))
@@ -40,14 +40,16 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }]
 }
 
-/// The operation with the most cycles of rearrangement, and its share of all such cycles.
-fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
+/// The operation with the most cycles of rearrangement on an IPU, and its share of all such cycles
+/// there.
+fn worst_operation(facts: &InsightFacts, ipu: IpuId) -> (Option<OperationId>, f64) {
     let Some(runs) = &facts.runs else { return (None, 0.0) };
     let none = runs.whole().nothing();
     let mut sums: BTreeMap<OperationId, RunShare> = BTreeMap::new();
     let mut all = none;
     let rearranging = facts.programs_that(|program| rearranges(&program.name));
-    for of in runs.shares().filter(|of| rearranging.contains(&of.program)) {
+    let own = runs.shares().filter(|of| of.ipu == ipu && rearranging.contains(&of.program));
+    for of in own {
         all = all + of.share;
         if let Some(operation) = facts.programs.get(of.program).and_then(|own| own.operation) {
             let sum = sums.entry(operation).or_insert(none);

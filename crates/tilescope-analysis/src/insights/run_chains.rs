@@ -158,6 +158,15 @@ impl RunChains {
         Some(self.run.without_all_but(longest.reduce(f64::max)?))
     }
 
+    /// The share of the run that the cycles given by `removed` take on the critical path.
+    pub(crate) fn share_of_path(
+        &self,
+        programs: &ProgramNodeTable,
+        removed: impl Fn(ChainPart<'_>) -> f64,
+    ) -> RunShare {
+        self.run.without_all_but(self.path.left(programs, &removed))
+    }
+
     /// The largest possible gain if no IPU waits for another: the one that works longest remains.
     pub(crate) fn gain_without_waits(&self) -> Option<RunShare> {
         let longest = self.ipus.iter().map(|chain| chain.cycles).max()?;

@@ -56,7 +56,7 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
     };
     let words = FindingWords {
         sentence: format!(
-            "IPU {} waits in external syncs for {} of the run: {how}.",
+            "IPU {} spends {} of the run in external syncs: {how}.",
             saved.ipu, saved.share
         ),
         advice:

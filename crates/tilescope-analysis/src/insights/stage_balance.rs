@@ -5,7 +5,7 @@ use crate::trace::{MarkedPart, Share, WindowMark};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::TrainingPass;
-use tilescope_report::units::{IpuId, percent};
+use tilescope_report::units::IpuId;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "stage_balance",
@@ -68,6 +68,15 @@ fn stages(facts: &InsightFacts) -> BTreeMap<&str, PipelineStageTimes<'_>> {
     stages
 }
 
+/// `layer4+…+layer9` for a stage of more than three blocks.
+fn short_name(stage: &str) -> String {
+    let blocks: Vec<&str> = stage.split('+').collect();
+    match blocks.as_slice() {
+        [first, .., last] if blocks.len() > 3 => format!("{first}+…+{last}"),
+        _ => stage.to_owned(),
+    }
+}
+
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let marks = &facts.marks.stages;
     let none = marks.nothing();
@@ -94,19 +103,18 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let even = facts.chains.as_ref().and_then(|chains| chains.gain_of_even_work());
     let gain = even.map_or(spared, |even| even.min(spared));
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
+    let name = short_name(slowest.name);
     vec![InsightFinding {
         sentence: format!(
-            "Stage {}{on} takes {} cycles per micro-batch, {times:.1} times the mean of {} stages ({}).",
-            slowest.name,
+            "Stage {name}{on} takes {} cycles per micro-batch, {times:.1} times the mean of {} stages ({}).",
             each.cycles(),
             stages.len(),
             mean.cycles(),
         ),
         advice: format!(
-            "Every slot waits for the slowest stage: move layers from {} to other stages. With \
-             equal stages, each slot would take {} less time.",
-            slowest.name,
-            percent(1.0 - 1.0 / times),
+            "Every slot waits for the slowest stage: move layers from {name} to other stages. With \
+             equal stages, it would take {} fewer cycles per micro-batch.",
+            (each - mean).cycles(),
         ),
         formula: "mean cycles of each pass of a stage, added up; gain: (slowest - mean) x \
                   micro-batches / cycles of the run",

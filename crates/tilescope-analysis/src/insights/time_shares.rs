@@ -174,7 +174,7 @@ pub(super) const SYNC_PATTERN: InsightRule = InsightRule {
             gain: SharedGain::By(|facts| facts.chains.as_ref()?.gain_without_waits()),
             least: 0.02,
             anywhere: false,
-            sentence: "IPU {ipu} waits in external syncs for {share} of the run. Each copy \
+            sentence: "IPU {ipu} spends {share} of the run in external syncs. Each copy \
                        between one IPU and the host or streaming memory stops all IPUs.",
             advice: "With sync_pattern = \"single_pipeline\" a copy stops its own IPU only.",
             formula: "cycles of the run without any waiting: those of the IPU that works longest",

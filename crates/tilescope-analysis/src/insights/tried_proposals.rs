@@ -3,6 +3,7 @@
 use super::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, ViewLocation, insights,
 };
+use crate::confidence::ChangeBand;
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{NumberFormat, percent};
 use tilescope_report::{Report, ReportError};
@@ -26,6 +27,9 @@ pub enum TriedProposal {
         time: f64,
         /// The same for the memory of the fullest tile.
         memory: f64,
+        /// The 90 % interval of the change of time; `None` if errors are not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interval: Option<ChangeBand>,
     },
     /// The program fits in memory only with the proposal.
     NowFits { memory: f64 },
@@ -63,6 +67,17 @@ impl TriedProposal {
         }
     }
 
+    /// The 90 % interval of [`TriedProposal::saved`], the smaller saving first; `None` if it is not
+    /// known.
+    pub fn saved_interval(&self, subject: InsightSubject) -> Option<(f64, f64)> {
+        match (self, subject) {
+            (Self::Ran { interval: Some(band), .. }, InsightSubject::Time) => {
+                Some((-band.high, -band.low))
+            }
+            _ => None,
+        }
+    }
+
     /// The increase of the time of a sample, as a share, with a small minimum.
     fn price(&self) -> f64 {
         match self {
@@ -80,8 +95,12 @@ impl TriedProposal {
     pub fn text(&self, subject: InsightSubject) -> String {
         let gain = if self.gain(subject).is_some() { "" } else { "no gain: " };
         match self {
-            Self::Ran { time, memory } => {
-                let time = format!("{} time per sample", signed_percent(*time));
+            Self::Ran { time, memory, interval } => {
+                let interval = interval.map_or_else(String::new, |band| {
+                    let (low, high) = (signed_percent(band.low), signed_percent(band.high));
+                    format!(" (90 % interval {low} to {high})")
+                });
+                let time = format!("{} time per sample{interval}", signed_percent(*time));
                 let memory = format!("fullest tile {}", signed_percent(*memory));
                 match subject {
                     InsightSubject::Time => format!("tested: {gain}{time}, {memory}"),
@@ -106,12 +125,12 @@ impl TriedProposal {
     }
 }
 
-/// A finding with a trial of its proposal, as printed by `tilescope insights --prove --json`.
 /// A change with its sign: `-28.9 %`.
 fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }
 
+/// A finding with a trial of its proposal, as printed by `tilescope insights --prove --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedFinding {
     pub rule: String,
@@ -208,15 +227,25 @@ pub fn insights_with_tried(
     Ok((with_tried(insights(report, numbers)?, &tried), problem))
 }
 
-/// Findings with the results of trials, in the order of [`sort_by_measured`]; tried combinations
-/// come first.
-pub fn with_tried(found: Vec<InsightFinding>, tried: &[TriedFinding]) -> Vec<InsightFinding> {
+/// Findings with the results of trials that have ended while others run, in their given order: they
+/// stay where users read them.
+pub fn with_tried_so_far(
+    found: Vec<InsightFinding>,
+    tried: &[TriedFinding],
+) -> Vec<InsightFinding> {
     let mut found = found;
     for finding in &mut found {
         let changes = finding.proposal.as_ref().map(|proposal| &proposal.changes);
         let own = tried.iter().find(|of| of.rule == finding.rule && Some(&of.changes) == changes);
         finding.measured = own.map(|of| of.measured.clone());
     }
+    found
+}
+
+/// Findings with the results of trials, in the order of [`sort_by_measured`]; tried combinations
+/// come first.
+pub fn with_tried(found: Vec<InsightFinding>, tried: &[TriedFinding]) -> Vec<InsightFinding> {
+    let mut found = with_tried_so_far(found, tried);
     sort_by_measured(&mut found);
     let together = tried.iter().filter(|of| of.rule == COMBINATION).map(|of| {
         let proposal = Proposal { changes: of.changes.clone(), cost: of.cost.clone() };
@@ -316,7 +345,7 @@ mod tests {
     }
 
     fn ran(time: f64) -> Option<TriedProposal> {
-        Some(TriedProposal::Ran { time, memory: 0.0 })
+        Some(TriedProposal::Ran { time, memory: 0.0, interval: None })
     }
 
     /// Stored findings are unchanged when they are read again.
@@ -346,11 +375,39 @@ mod tests {
         assert_eq!(with_tried(untried, &kept.tried), found);
     }
 
+    /// While trials run, findings stay in their order; afterwards the largest gain is first.
+    #[test]
+    fn findings_keep_their_order_until_all_trials_have_ended() {
+        let untried = || vec![finding("small", None), finding("large", None)];
+        let tried = [finding("small", ran(-0.1)), finding("large", ran(-0.3))];
+        let tried = TriedFindings::of("spec", &tried).tried;
+        let names = |found: Vec<InsightFinding>| -> Vec<String> {
+            found.into_iter().map(|finding| finding.sentence).collect()
+        };
+        assert_eq!(names(with_tried_so_far(untried(), &tried)), ["small", "large"]);
+        assert_eq!(names(with_tried(untried(), &tried)), ["large", "small"]);
+    }
+
+    /// The interval of a gain is that of the time, with the signs of a gain.
+    #[test]
+    fn intervals_of_time_are_those_of_gains_in_time() {
+        use InsightSubject::{Memory, Time};
+        let interval = Some(ChangeBand { low: -0.3, high: -0.1 });
+        let tried = TriedProposal::Ran { time: -0.2, memory: 0.0, interval };
+        assert_eq!(
+            (tried.saved_interval(Time), tried.saved_interval(Memory)),
+            (Some((0.1, 0.3)), None)
+        );
+        let words = "tested: -20.0 % time per sample (90 % interval -30.0 % to -10.0 %), \
+                     fullest tile +0.0 %";
+        assert_eq!(tried.text(Time), words);
+    }
+
     /// Findings about memory are judged by memory, including whether the program fits.
     #[test]
     fn findings_about_memory_are_judged_by_memory() {
         use InsightSubject::{Memory, Time};
-        let ran = TriedProposal::Ran { time: 0.5, memory: -0.25 };
+        let ran = TriedProposal::Ran { time: 0.5, memory: -0.25, interval: None };
         assert_eq!((ran.gain(Time), ran.gain(Memory)), (None, Some(0.25)));
         assert_eq!(ran.text(Memory), "tested: fullest tile -25.0 %, +50.0 % time per sample");
         let smaller = TriedProposal::DoesNotFit { memory: -0.25 };

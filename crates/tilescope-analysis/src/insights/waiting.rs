@@ -41,11 +41,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let least = waits.iter().min_by(|a, b| a.1.value().total_cmp(&b.1.value()));
     let last = least.filter(|(least, _)| *least != ipu);
     let last = last.map_or_else(String::new, |(last, share)| {
-        format!(" IPU {last} waits least ({share}): the other IPUs wait for it.")
+        format!(" IPU {last} spends least ({share}): the other IPUs wait for it.")
     });
     vec![InsightFinding {
         sentence: format!(
-            "IPU {ipu} waits in external syncs for {share} of the run (mean of all IPUs: \
+            "IPU {ipu} spends {share} of the run in external syncs (mean of all IPUs: \
              {mean}).{last}"
         ),
         advice: "IPUs wait if stages differ in length, while pipelines fill and drain, or if the \

@@ -206,7 +206,10 @@ pub fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     let memory = figures.fullest_tile_bytes.as_f64().max(1.0) / before - 1.0;
     match (base.seconds_per_sample(), figures.seconds_per_sample()) {
         (Some(before), Some(now)) => {
-            TriedProposal::Ran { time: now / before.max(f64::MIN_POSITIVE) - 1.0, memory }
+            let ratio = now / before.max(f64::MIN_POSITIVE);
+            let errors = base.own_errors.zip(figures.own_errors);
+            let interval = errors.map(|(before, now)| before.change_to(&now, ratio));
+            TriedProposal::Ran { time: ratio - 1.0, memory, interval }
         }
         (None, Some(_)) => TriedProposal::NowFits { memory },
         (_, None) => TriedProposal::DoesNotFit { memory },

@@ -103,7 +103,7 @@ impl ToolbarBuilder<'_> {
         let known = self.before.width(name);
         let mut hidden = false;
         if let ToolbarArrangement::Rows { folded, .. } = self.arrangement {
-            let crowded = self.at.x > self.left && self.at.x + known > self.limit();
+            let crowded = self.is_crowded(known);
             hidden = folded && (crowded && self.row >= self.most || !self.hidden.is_empty());
             if crowded && !hidden {
                 self.next_row();
@@ -115,6 +115,15 @@ impl ToolbarBuilder<'_> {
         } else {
             self.place(name, contents);
         }
+    }
+
+    /// True if a group of this width does not fit beside those of the row.
+    fn is_crowded(&self, width: f32) -> bool {
+        if self.at_end {
+            let is_first = self.at.x <= self.left && self.end >= self.limit();
+            return !is_first && self.end - width < self.at.x;
+        }
+        self.at.x > self.left && self.at.x + width > self.limit()
     }
 
     /// The context shared by all frames.
@@ -261,9 +270,19 @@ impl ToolbarBuilder<'_> {
         }
     }
 
-    /// Aligns all later groups to the right, the last one first.
+    /// Aligns all later groups to the right, the last one first. In several rows they stay together
+    /// if there is a row for them.
     pub(crate) fn align_right(&mut self) {
-        self.at_end = self.arrangement == ToolbarArrangement::SingleRow;
+        self.at_end = true;
+        let ToolbarArrangement::Rows { folded, .. } = self.arrangement else { return };
+        let between = self.ui.spacing().item_spacing.x;
+        let later = self.before.widths.get(self.now.widths.len()..).unwrap_or_default();
+        let width: f32 = later.iter().map(|(_, width)| width + between).sum();
+        let has_more_rows = !folded || self.row < self.most;
+        if has_more_rows && self.at.x > self.left && self.at.x + width > self.limit() {
+            self.next_row();
+        }
+        self.end = self.limit();
     }
 
     fn place(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
@@ -303,6 +322,7 @@ impl ToolbarBuilder<'_> {
     fn next_row(&mut self) {
         self.at = pos2(self.left, self.at.y + self.height() + BETWEEN_ROWS);
         self.row += 1;
+        self.end = self.limit();
     }
 
     /// The height of a row.

@@ -70,8 +70,8 @@ impl SpecError {
     }
 
     /// Adds the keys with this name in other programs as a hint, or otherwise the nearest of
-    /// `keys`. If none is near, lists those of the same table, or all keys if there is no such
-    /// table.
+    /// `keys`. If none is near, lists those of the same table, or names the command that lists all
+    /// keys if there is no such table.
     pub(super) fn nearest_key(mut self, path: &str, keys: &[&SpecKey]) -> Self {
         let called = keys_called(path, keys.iter().copied());
         if !called.is_empty() {
@@ -86,7 +86,8 @@ impl SpecError {
         let mut in_table = paths.clone();
         in_table.retain(|key| key.rsplit_once('.').is_some_and(|(of_key, _)| of_key == table));
         if in_table.is_empty() {
-            return self.nearest(path, &paths);
+            self.problem += "; tilescope specs --keys lists all keys";
+            return self;
         }
         self.nearest(path, &in_table)
     }

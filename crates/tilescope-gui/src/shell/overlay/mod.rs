@@ -4,6 +4,7 @@ mod bookmarks;
 mod command_palette;
 mod export_dialog;
 mod help;
+mod lane_picture;
 mod preferences;
 mod shortcut_list;
 
@@ -49,7 +50,11 @@ impl OverlayState {
 /// Paints the overlay, if one is open.
 pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &CommandQueue) {
     let Some(mut overlay) = session.dialogs_mut().take_overlay() else { return };
-    let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0 };
+    let width = match overlay.kind {
+        OverlayKind::Shortcuts => 520.0,
+        OverlayKind::Help => 920.0,
+        _ => 560.0,
+    };
     let response = dialog_ui(context, "overlay", (width, MARGIN), |ui| match overlay.kind {
         OverlayKind::CommandPalette => {
             command_palette::commands_ui(ui, &mut overlay, session, commands)

@@ -99,7 +99,7 @@ fn summary_ui(
     // Beside a longer run, the window extends past the end of this one.
     let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
     // Replicas that differ are listed one below the other, like their lanes.
-    let unfolded = replica_row::unfolded(context, prepared) > 1;
+    let unfolded = replica_row::unfolded(context, prepared).len() > 1;
     let classes = if unfolded { prepared.classes.classes.len().max(1) } else { 1 };
     let shown = settings.shown_ipus(prepared);
     let mut ipus = Vec::new();

@@ -81,12 +81,12 @@ pub(crate) fn summary_ui(
 /// The column groups of the table: title, width, and columns. Shares take the remaining width.
 pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
     ("IPU", 40.0, at::IPU),
-    ("Steps", 90.0, at::STEPS),
-    ("Proportions", 400.0, at::SHARES),
-    ("Tile balance", 140.0, at::BALANCE),
-    ("StreamCopy host (Rx/Tx)", 165.0, at::HOST),
-    ("StreamCopy remote buffer (Rx/Tx)", 220.0, at::REMOTE_BUFFER),
-    ("GlobalExchange (Rx/Tx)", 160.0, at::GLOBAL_EXCHANGE),
+    ("Steps", 76.0, at::STEPS),
+    ("Proportions", 372.0, at::SHARES),
+    ("Tile balance", 130.0, at::BALANCE),
+    ("Host (Rx/Tx)", 138.0, at::HOST),
+    ("Remote buffers (Rx/Tx)", 150.0, at::REMOTE_BUFFER),
+    ("Global exchange (Rx/Tx)", 154.0, at::GLOBAL_EXCHANGE),
 ];
 /// The index of the group of shares.
 const SHARES: usize = 2;
@@ -396,14 +396,22 @@ pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
 }
 
 /// The details of a bar that stands for several steps.
-pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar, place: &str) {
+pub(crate) fn bar_ui<T: Default>(
+    ui: &mut Ui,
+    bar: &SelectedBar,
+    place: &str,
+    beside: impl FnOnce(&mut Ui) -> T,
+) -> T {
     let palette = ThemePalette::for_ui(ui);
     let title = format!("{} on {place}", bar.title);
-    details_ui(ui, palette.group, &title, |ui| {
+    let rows = |ui: &mut Ui| {
         for (name, value) in &bar.rows {
             fact_row_ui(ui, name, value, "");
         }
-    });
+    };
+    let mut found = T::default();
+    details_with(ui, (palette.group, &title), rows, |ui| found = beside(ui));
+    found
 }
 
 /// A title with a coloured edge, and rows below it.
@@ -411,7 +419,7 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
     details_with(ui, (colour, title), rows, |_| {});
 }
 
-/// Shows details with other content beside the rows, or below them if the panel is narrow.
+/// Shows details with other content beside the rows, or above them if the panel is narrow.
 fn details_with(
     ui: &mut Ui,
     (colour, title): (Color32, &str),
@@ -432,8 +440,10 @@ fn details_with(
                     grid.spacing(vec2(24.0, 5.0)).show(ui, rows);
                 };
                 if ui.available_width() < BESIDE {
-                    show_rows(ui);
+                    // The explanation comes first: the panel is low.
                     beside(ui);
+                    ui.add_space(spacing::S);
+                    show_rows(ui);
                     return;
                 }
                 ui.horizontal_top(|ui| {

@@ -139,7 +139,8 @@ impl ExecutionTraceView {
         let TraceSettings { enlarged, heights, .. } = &self.settings;
         let prefs = &context.prefs.trace;
         let replicas = unfolded(context, prepared);
-        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs, shares, replicas };
+        let shown =
+            ShownIpus { ipus: &shown, enlarged, heights, prefs, shares, replicas: &replicas };
         let blocks = ipu_lane_layouts(prepared, shown, room);
         let most = (total_height(&blocks) - f64::from(room)).max(0.0);
         if let Some(at) = self.settings.reveal.take()

@@ -19,6 +19,9 @@ use tilescope_report::{
 /// marks.
 const FEW_MARKS: u64 = 200_000;
 
+/// The largest number of differing replicas that all have lanes of their own.
+const MOST_UNFOLDED: u32 = 8;
+
 /// The lanes of one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IpuLanes {
@@ -73,7 +76,9 @@ impl ReplicasAlike {
         match self {
             Self::Alike(count) => format!("{} identical replicas; {shown}", grouped(count.into())),
             Self::Differ(count) => {
-                let shown = if unfolded {
+                let shown = if unfolded && count > MOST_UNFOLDED {
+                    "one of each kind is shown, below marks of replica 0"
+                } else if unfolded {
                     "all are shown, below marks of replica 0"
                 } else {
                     "replica 0 is shown"
@@ -98,6 +103,20 @@ impl ReplicasAlike {
         match self {
             Self::Alike(count) | Self::Differ(count) => count,
             Self::Unequal(_) | Self::OneProfiled(_) => 1,
+        }
+    }
+
+    /// The replicas that have lanes when they are unfolded. Of many that differ, one of each class
+    /// stands for the others: first that of the largest class, then the exceptions.
+    pub(crate) fn unfolded(self, classes: &ReplicaClasses) -> Vec<u32> {
+        match self {
+            Self::Differ(count) if count > MOST_UNFOLDED => {
+                let mut members: Vec<&Vec<u32>> =
+                    classes.classes.iter().map(|class| &class.replicas).collect();
+                members.sort_by_key(|replicas| std::cmp::Reverse(replicas.len()));
+                members.into_iter().filter_map(|replicas| replicas.first().copied()).collect()
+            }
+            _ => (0..self.count()).collect(),
         }
     }
 }

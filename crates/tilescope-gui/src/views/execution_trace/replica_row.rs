@@ -18,10 +18,10 @@ pub(super) fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Opt
     prepared.alike.filter(|_| context.pane.is_none())
 }
 
-/// The number of replicas whose lanes are shown.
-pub(super) fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> u32 {
+/// The replicas whose lanes are shown.
+pub(super) fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Vec<u32> {
     let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
-    all.map_or(1, ReplicasAlike::count)
+    all.map_or_else(|| vec![0], |alike| alike.unfolded(&prepared.classes))
 }
 
 /// The row below the marks that shows the number of replicas and folds or unfolds their lanes.

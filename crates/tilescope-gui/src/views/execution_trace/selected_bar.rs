@@ -23,6 +23,9 @@ pub(crate) struct SelectedBar {
     pub title: String,
     /// The names and values of its properties.
     pub rows: Vec<(String, String)>,
+    /// The longest step of a group, which explains most of its length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest: Option<SelectedStep>,
 }
 
 impl SelectedBar {
@@ -57,7 +60,22 @@ impl SelectedBar {
                 "continues outside the visible range: zoom out".to_owned(),
             ));
         }
-        Self { at, sub_lane, row, range, title: title(item, &prepared.labels), rows }
+        let longest = match item.kind {
+            LaneItemKind::Syncs(_) | LaneItemKind::Operation(..) => {
+                // A file that cannot be read shows its error where steps are read.
+                let lane = prepared.trace.lane_at(at, sub_lane);
+                lane.and_then(|lane| lane.longest_in(range).ok().flatten())
+            }
+            LaneItemKind::Step(_) | LaneItemKind::Parent(..) | LaneItemKind::Bucket(..) => None,
+        };
+        if let Some(step) = &longest {
+            let words = format!("{} cycles, step {}", step.range.length(), step.step);
+            rows.push(("Longest step".to_owned(), words));
+        }
+        let longest =
+            longest.map(|of| SelectedStep { at, sub_lane, position: of.position, step: of.step });
+        let title = title(item, &prepared.labels);
+        Self { at, sub_lane, row, range, title, rows, longest }
     }
 }
 

@@ -426,6 +426,7 @@ mod tests {
             range: cycles(3, 4),
             title: "a".to_owned(),
             rows: Vec::new(),
+            longest: None,
         });
         settings.apply(TraceEvent::ShowIpus(BTreeSet::from([IpuId(1)])), None);
         settings.apply(TraceEvent::SetFilter("copy".to_owned()), None);

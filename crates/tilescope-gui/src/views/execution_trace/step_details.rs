@@ -29,8 +29,13 @@ pub(super) fn details_ui(
     (settings, queries): (&TraceSettings, &mut TraceQueries),
 ) -> Vec<TraceEvent> {
     if let Some(bar) = &settings.bar {
-        details_tables::bar_ui(ui, bar, &prepared.ipu_words(bar.at));
-    } else if let Some(mark) = settings.mark {
+        let is_path_found = prepared.known_path().is_some();
+        let why = bar.longest.and_then(|step| ask_why(ui, context, queries, (step, is_path_found)));
+        return details_tables::bar_ui(ui, bar, &prepared.ipu_words(bar.at), |ui| {
+            why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect()
+        });
+    }
+    if let Some(mark) = settings.mark {
         mark_ui(ui, context, prepared, mark, queries);
     } else if settings.chosen_steps(context.selection.step).is_empty() {
         let clock = context.opened.target.clock;

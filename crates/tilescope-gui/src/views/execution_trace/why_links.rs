@@ -3,6 +3,7 @@
 
 use super::events::TraceEvent;
 use crate::model::command::{AppCommand, SelectedStep};
+use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::spacing;
 use crate::views::ViewContext;
@@ -26,6 +27,19 @@ pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -
             events.extend(link_ui(ui, link));
             let detail = RichText::new(&link.detail).weak();
             ui.add(Label::new(detail).selectable(true).extend());
+        });
+    }
+    if let Some(operation) = chain.rearranged {
+        ui.horizontal(|ui| {
+            ui.add_space(chain.links.len() as f32 * INDENT);
+            let link = ui.link("Show both layouts in Tile mapping");
+            if link.on_hover_text("Tiles before and after the rearrangement").clicked() {
+                context.commands.push(AppCommand::SelectVariable(None));
+                context.commands.push(AppCommand::SelectOperation(Some(operation)));
+                context
+                    .commands
+                    .push(AppCommand::ShowTables(ViewId::TileMapping, "Rearrangements"));
+            }
         });
     }
     if !chain.options.is_empty() {

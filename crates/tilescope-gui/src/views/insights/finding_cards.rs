@@ -40,7 +40,9 @@ pub(super) fn findings_ui<'a>(
     for (start, row) in (first..).step_by(columns).zip(findings.chunks(columns)) {
         ui.columns(columns, |columns| {
             for ((number, finding), ui) in (start..).zip(row.iter().copied()).zip(columns) {
-                let click = ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner;
+                // Columns justify their text, which tears long names apart.
+                let card = |ui: &mut Ui| ui.vertical(|ui| finding_ui(ui, finding, number)).inner;
+                let click = ui.push_id(number, card).inner;
                 clicked = click.or(clicked);
             }
         });
@@ -136,18 +138,24 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
     apply
 }
 
-/// Shows the measured gain as a bar in front of a band from zero to the upper bound of the gain.
+/// Shows the measured gain as a bar with its interval, in front of a band from zero to the upper
+/// bound of the gain.
 fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
-    let (Some(bound), Some(measured)) = (finding.gain.share(), tried.saved(finding.subject)) else {
-        return;
-    };
+    let Some(measured) = tried.saved(finding.subject) else { return };
     let palette = ThemePalette::for_ui(ui);
-    let words = format!("Measured {}, upper bound {}", percent(measured), percent(bound));
+    let bound = finding.gain.share();
+    let interval = tried.saved_interval(finding.subject);
+    let within = interval.map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {})", percent(low), percent(high))
+    });
+    let below = bound.map_or_else(String::new, |bound| format!(", upper bound {}", percent(bound)));
+    let words = format!("Measured {}{within}{below}", percent(measured));
     ui.horizontal_wrapped(|ui| {
         let width = ui.available_width().min(BAR.x);
         let (rect, bar) = ui.allocate_exact_size(vec2(width, BAR.y), Sense::hover());
-        let most = bound.max(measured).max(0.0);
-        let least = measured.min(0.0);
+        let (low, high) = interval.unwrap_or((measured, measured));
+        let most = bound.unwrap_or(0.0).max(high).max(0.0);
+        let least = low.min(0.0);
         let scale = f64::from(width) / (most - least).max(f64::MIN_POSITIVE);
         let get_x = |gain: f64| rect.left() + ((gain - least) * scale) as f32;
         let get_bar = |gain: f64, height: f32| {
@@ -157,12 +165,24 @@ fn gain_bar_ui(ui: &mut Ui, finding: &InsightFinding, tried: &TriedProposal) {
         };
         let round = CornerRadius::same(2);
         let painter = ui.painter();
-        painter.rect_filled(get_bar(bound, BAR.y), round, palette.rule);
+        if let Some(bound) = bound {
+            painter.rect_filled(get_bar(bound, BAR.y), round, palette.rule);
+        }
         let colour = if measured > 0.0 { palette.good } else { palette.warning };
         painter.rect_filled(get_bar(measured, BAR.y - 6.0), round, colour);
         let mark = Stroke::new(1.0, palette.text);
         painter.vline(get_x(0.0), rect.y_range(), mark);
-        bar.on_hover_text("Bar: measured gain. Band: from zero to the upper bound of the gain.");
+        if let Some((low, high)) = interval {
+            let ends = [get_x(low), get_x(high)];
+            painter.hline(ends[0]..=ends[1], rect.center().y, mark);
+            for end in ends {
+                painter.vline(end, rect.shrink2(vec2(0.0, 3.0)).y_range(), mark);
+            }
+        }
+        bar.on_hover_text(
+            "Bar: measured gain. Band: from zero to the upper bound of the gain. Line: 90 % interval \
+             of the measured gain, with the errors that the two simulations do not share.",
+        );
         ui.label(RichText::new(words).size(text_size::SMALL).weak());
     });
 }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::insights::{
     InsightFacts, InsightFinding, InsightSubject, InsightVerdict, RULES, TileMemoryOverview,
-    TriedFinding, TriedFindings, ranked, tile_memory_overview, with_tried,
+    TriedFinding, TriedFindings, ranked, tile_memory_overview, with_tried, with_tried_so_far,
 };
 use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
@@ -65,6 +65,8 @@ struct InsightsQuestion {
     numbers: NumberFormat,
     /// The results of trials since the report was opened.
     tried: Option<Arc<Vec<TriedFinding>>>,
+    /// True while other trials run.
+    is_trying: bool,
 }
 
 /// The state of the view.
@@ -85,7 +87,9 @@ impl ReportView for InsightsView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let texts =
             QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
-        let key = InsightsQuestion { numbers: numbers(ui), tried: self.proof.update(ui, context) };
+        let tried = self.proof.update(ui, context);
+        let is_trying = self.proof.is_running();
+        let key = InsightsQuestion { numbers: numbers(ui), tried, is_trying };
         let found = context.ask(ui, &mut self.shown, &key, load_insights);
         found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
         self.jump.update(ui.ctx(), context);
@@ -102,7 +106,11 @@ fn load_insights(
         (None, Ok(kept)) => (kept.map_or_else(Vec::new, |kept| kept.tried), None),
         (None, Err(error)) => (Vec::new(), Some(error.to_string())),
     };
-    let findings = with_tried(ranked(&facts), &tried);
+    let findings = if question.is_trying {
+        with_tried_so_far(ranked(&facts), &tried)
+    } else {
+        with_tried(ranked(&facts), &tried)
+    };
     let verdict = InsightVerdict::read(report, question.numbers)?;
     Ok(InsightsPageData { verdict, findings, problem, picture: tile_memory_overview(&facts) })
 }
@@ -150,8 +158,10 @@ impl InsightsView {
                     InsightsFilter::All => true,
                     InsightsFilter::Only(subject) => finding.subject == subject,
                 });
+                // Cards stay where they are until all trials have ended.
+                let is_trying = self.proof.is_running();
                 let (without_gain, found): (Vec<&InsightFinding>, Vec<_>) =
-                    found.partition(|finding| finding.had_no_gain());
+                    found.partition(|finding| finding.had_no_gain() && !is_trying);
                 let (first, aside): (Vec<&InsightFinding>, Vec<_>) =
                     found.iter().partition(|finding| finding.subject == shown.verdict.first);
                 let mut click = findings_ui(ui, &first, (1, columns));

@@ -117,6 +117,11 @@ impl ProofSection {
         self.answer.latest().map(|tried| Arc::clone(tried))
     }
 
+    /// True while trials run.
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     fn ask(&mut self, context: &Context) {
         self.answer.retry();
         self.running = Some(RunningProof::new(context));

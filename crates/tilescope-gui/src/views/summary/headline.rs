@@ -5,7 +5,7 @@ use crate::model::open_report::OpenReport;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
-use egui::{Color32, CornerRadius, FontId, Galley, Sense, Stroke, Ui, WidgetInfo, vec2};
+use egui::{Color32, CornerRadius, FontId, Galley, Sense, Stroke, Ui, Vec2, WidgetInfo, vec2};
 use std::sync::Arc;
 use tilescope_analysis::headline::{HeadlineFigure, headline_figures};
 
@@ -13,8 +13,12 @@ use tilescope_analysis::headline::{HeadlineFigure, headline_figures};
 const ONE_ROW: f32 = 640.0;
 /// The largest width of a figure if there are few.
 const WIDEST: f32 = 420.0;
-/// The height of a figure.
+/// The height of a figure with one line of explanation.
 const HEIGHT: f32 = 78.0;
+/// The height of a second line.
+const SECOND_LINE: f32 = 14.0;
+/// The margin at the left and right of a figure.
+const MARGIN: f32 = 14.0;
 const GAP: f32 = spacing::L;
 
 /// Shows the key figures side by side.
@@ -29,10 +33,12 @@ pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
     let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
     let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns.max(1) as f32;
     let width = if cards.len() < 3 { width.min(WIDEST) } else { width };
+    let is_long = cards.iter().any(|card| explanation(ui, card, width).rows.len() > 1);
+    let size = vec2(width, if is_long { HEIGHT + SECOND_LINE } else { HEIGHT });
     for row in cards.chunks(columns) {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = GAP;
-            row.iter().for_each(|card| card_ui(ui, width, card));
+            row.iter().for_each(|card| card_ui(ui, size, card));
         });
         ui.add_space(spacing::S);
     }
@@ -48,21 +54,30 @@ fn whole(ui: &Ui, value: &str, colour: Color32, room: f32) -> Arc<Galley> {
     })
 }
 
+/// The explanation of a figure in a card of this width, in at most two lines.
+fn explanation(ui: &Ui, card: &HeadlineFigure, width: f32) -> Arc<Galley> {
+    let colour = ThemePalette::for_ui(ui).weak_text;
+    let font = FontId::proportional(text_size::CAPTION);
+    let room = width - 2.0 * MARGIN;
+    let lines = ui.painter().layout(card.about.clone(), font.clone(), colour, room);
+    if lines.rows.len() > 2 { elided(ui.painter(), &card.about, font, colour, room) } else { lines }
+}
+
 fn strong_font(size: f32) -> FontId {
     FontId::new(size, crate::theme::fonts::strong_family())
 }
 
-fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
-    let HeadlineFigure { title, value, about, exact, bad, .. } = card;
+fn card_ui(ui: &mut Ui, size: Vec2, card: &HeadlineFigure) {
+    let HeadlineFigure { title, value, exact, bad, .. } = card;
     let palette = ThemePalette::for_ui(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
     let exactly = if exact.is_empty() { String::new() } else { format!(" ({exact})") };
     let label = format!("{title}: {value}{exactly}");
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &label));
     let stroke = Stroke::new(1.0, if *bad { palette.error } else { palette.rule });
     let corner = CornerRadius::same(8);
     ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);
-    let inner = rect.shrink2(vec2(14.0, 10.0));
+    let inner = rect.shrink2(vec2(MARGIN, 10.0));
     let room = inner.width();
     let elide = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
     let name = elide(title, FontId::proportional(text_size::SMALL), palette.weak_text);
@@ -70,7 +85,7 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let colour = if *bad { palette.error } else { palette.text };
     let figure = whole(ui, value, colour, room);
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
-    let words = elide(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
+    let words = explanation(ui, card, size.x);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
     let hint = card.hint();
     if !hint.is_empty() {

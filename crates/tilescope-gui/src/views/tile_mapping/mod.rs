@@ -154,7 +154,7 @@ impl TileMappingView {
             if self.tab == TileMappingTab::List { TileMappingTab::Regions } else { self.tab };
         Panel::left("subjects")
             .resizable(true)
-            .default_size((width * 0.42).clamp(190.0, 520.0))
+            .default_size((width * 0.5).clamp(190.0, 560.0))
             .size_range(150.0..=(width - 160.0).max(151.0))
             .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
             .show(ui, |ui| {

@@ -15,6 +15,7 @@ pub(crate) mod spec_draft;
 mod spec_editor;
 pub(crate) mod spec_keys;
 pub(crate) mod spec_text;
+mod stage_blocks;
 mod stage_rows;
 mod variant_list;
 
@@ -310,6 +311,12 @@ impl WhatIfPanel {
             ui.add_space(spacing::S);
         }
         if let Some(text) = option_sliders::options_ui(ui, &self.draft.text, answers) {
+            self.draft.text = text;
+        }
+        let last = self.draft.last_checked().cloned();
+        let compiled = last.as_ref().and_then(|checked| checked.compiled());
+        let stages = compiled.map_or(&[][..], |compiled| &compiled.stages);
+        if let Some(text) = stage_blocks::stage_blocks_ui(ui, &self.draft.text, answers, stages) {
             self.draft.text = text;
         }
         ui.add_space(spacing::S);

@@ -84,7 +84,7 @@ fn stages_slider_ui(ui: &mut Ui, answers: &SpecAnswers, key: &SpecKeyInfo) -> Op
         let slider = ui.add(Slider::new(&mut wanted, range).show_value(false));
         slider.on_hover_text(&hint).accessible_name("Stages");
         let wanted = wanted.min(most.max(power));
-        let of = answers.blocks.map_or_else(String::new, |blocks| format!(" of {blocks} blocks"));
+        let of = answers.blocks.map_or_else(String::new, |blocks| format!(" of {blocks}"));
         aside_ui(ui, &format!("{}{of}", 1u64 << wanted));
         problem_mark_ui(ui, answers, &key.path);
         if wanted == power { None } else { Some(1 << wanted) }

@@ -13,11 +13,22 @@ use egui::accesskit::Live;
 use egui::{CollapsingHeader, Color32, Label, RichText, Sense, Ui, vec2};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tilescope_report::units::{binary_bytes, grouped};
+
+/// What is derived from a text: it is parsed once, not in every frame.
+struct ParsedText {
+    text: String,
+    values: Arc<BTreeMap<String, String>>,
+    /// The text with a path of the model that is valid in any directory.
+    whole: String,
+}
 
 /// A spec as text, which may be invalid.
 pub(crate) struct SpecDraft {
     pub text: String,
+    /// The text as it was last parsed.
+    parsed: Option<ParsedText>,
     /// The directory that the path of a model is relative to.
     base: PathBuf,
     /// The directory for specs that are only checked. No other window writes there.
@@ -37,7 +48,7 @@ pub(crate) struct SpecDraft {
 /// The answers about a visible spec.
 pub(crate) struct SpecAnswers {
     /// The keys of the spec with their values as TOML.
-    pub values: BTreeMap<String, String>,
+    pub values: Arc<BTreeMap<String, String>>,
     /// The keys that specs may have; empty until they are known.
     pub keys: QueryState<Vec<SpecKeyInfo>>,
     pub checked: QueryState<CheckedSpec>,
@@ -93,6 +104,7 @@ impl SpecDraft {
     pub(crate) fn new(text: String, base: PathBuf, check_directory: PathBuf) -> Self {
         Self {
             text,
+            parsed: None,
             base,
             check_directory,
             keys: BackgroundQuery::default(),
@@ -115,6 +127,19 @@ impl SpecDraft {
         with_whole_path(&self.text, &self.base)
     }
 
+    /// The values of the text, and the text with a whole path of the model.
+    fn parsed(&mut self) -> (Arc<BTreeMap<String, String>>, String) {
+        let known = self.parsed.take().filter(|parsed| parsed.text == self.text);
+        let parsed = known.unwrap_or_else(|| ParsedText {
+            text: self.text.clone(),
+            values: Arc::new(values(&self.text)),
+            whole: self.whole_text(),
+        });
+        let answer = (Arc::clone(&parsed.values), parsed.whole.clone());
+        self.parsed = Some(parsed);
+        answer
+    }
+
     /// Starts all queries about the text. The check runs only if the text is complete.
     pub(crate) fn ask(
         &mut self,
@@ -123,16 +148,15 @@ impl SpecDraft {
         queries: SpecQueries,
         is_complete: bool,
     ) -> SpecAnswers {
-        let values = values(&self.text);
+        let (values, whole) = self.parsed();
         let context = ui.ctx();
         let keys = self.keys.ask(context, workers, &(), move |()| (queries.keys)());
-        let model = self.model.ask(context, workers, (&values, &self.base), queries);
+        let model = self.model.ask(context, workers, (&*values, &self.base), queries);
         let directory = self.check_directory.clone();
         let question =
             move |text: &String, cancelled: &_| (queries.check)(&directory, text, cancelled);
         let checked = if is_complete {
-            let text = self.whole_text();
-            self.checked.ask_newest(context, workers, &text, question).fresh_only()
+            self.checked.ask_newest(context, workers, &whole, question).fresh_only()
         } else {
             QueryState::Waiting { overdue: false }
         };
@@ -218,6 +242,9 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
         ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
     });
     let compiled = answers.checked.answer().and_then(|checked| checked.compiled());
+    if let Some(warning) = compiled.and_then(|compiled| compiled.warning.as_deref()) {
+        ui.add(Label::new(RichText::new(warning).color(palette.warning)).wrap().selectable(true));
+    }
     if let Some(prediction) = compiled.and_then(CompiledSpec::prediction) {
         let id = ui.add(Label::new(strong(prediction)).wrap().selectable(true)).id;
         ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));

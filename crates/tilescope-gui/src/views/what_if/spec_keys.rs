@@ -85,6 +85,9 @@ pub(crate) struct CompiledSpec {
     /// The samples of the run.
     pub samples: u64,
     pub fit: MemoryFit,
+    /// A warning about the spec: IPUs without a stage.
+    #[serde(default)]
+    pub warning: Option<String>,
     pub tiles_out_of_memory: u64,
     /// The bytes that the fullest tile needs.
     pub fullest_tile_bytes: u64,

@@ -184,7 +184,7 @@ pub(super) fn with_filled_pipeline(
 }
 
 /// The text with a list of stages, on the number of IPUs that they need.
-fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> String {
+pub(super) fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> String {
     let needed = stages.iter().map(|stage| u64::from(stage.ipu) + 1).max().unwrap_or(1);
     let text = with_value(text, STAGES, &written(stages));
     let left = stages.chunk_by(|one, next| one.ipu == next.ipu).count();
@@ -288,12 +288,26 @@ fn list_ui(
     changed
 }
 
+/// True if the stages of a spec are made of whole blocks: it lists no single operations, and leaves
+/// no block out.
+pub(super) fn lists_blocks(answers: &SpecAnswers, compiled: &[CompiledStage]) -> bool {
+    match stages_of(&answers.value(STAGES)) {
+        Some(listed) => listed.is_empty() || all_blocks(&listed) == all_blocks(compiled),
+        None => false,
+    }
+}
+
 fn all_blocks(stages: &[CompiledStage]) -> Vec<String> {
     stages.iter().flat_map(|stage| stage.blocks.clone()).collect()
 }
 
 /// The stages with another first block for the stage at `at`.
-fn moved(stages: &[CompiledStage], at: usize, begin: usize, now: usize) -> Vec<CompiledStage> {
+pub(super) fn moved(
+    stages: &[CompiledStage],
+    at: usize,
+    begin: usize,
+    now: usize,
+) -> Vec<CompiledStage> {
     let mut stages = stages.to_vec();
     let before = stages[at - 1].blocks.len();
     let mut both = std::mem::take(&mut stages[at - 1].blocks);

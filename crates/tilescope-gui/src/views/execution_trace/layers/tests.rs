@@ -62,8 +62,14 @@ impl SampleTrace {
         let enlarged = &BTreeSet::new();
         let heights = &BTreeMap::new();
         let shares = self.narrow_steps.is_some();
-        let shown =
-            ShownIpus { ipus: &shown, enlarged, heights, prefs: &self.prefs, shares, replicas: 1 };
+        let shown = ShownIpus {
+            ipus: &shown,
+            enlarged,
+            heights,
+            prefs: &self.prefs,
+            shares,
+            replicas: &[0],
+        };
         let blocks = ipu_lane_layouts(&self.trace, shown, room);
         let axis = fitting_cycles(self.trace.range, regions.lanes.width());
         TraceLayout { regions, axis, blocks, scroll }

@@ -113,8 +113,8 @@ pub(crate) struct ShownIpus<'a> {
     pub prefs: &'a TracePrefs,
     /// True if lanes are graphs of shares.
     pub shares: bool,
-    /// The number of visible replicas; one image serves all that are alike.
-    pub replicas: u32,
+    /// The visible replicas; one image serves all that are alike.
+    pub replicas: &'a [u32],
 }
 
 /// The layouts of the visible IPUs, one below the other, in a height of `room`.
@@ -124,7 +124,7 @@ pub(crate) fn ipu_lane_layouts<'a>(
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {
     match shown.replicas {
-        0 | 1 => lanes_of_replica(prepared, 0, shown, room),
+        [] | [_] => lanes_of_replica(prepared, 0, shown, room),
         _ => lanes_of_replicas(prepared, shown, room),
     }
 }
@@ -187,13 +187,13 @@ fn lanes_of_replicas<'a>(
     let each = ShownIpus { enlarged: &nothing, heights: &none, ..shown };
     let mut top = 0.0;
     let mut blocks = Vec::new();
-    let height = room / replicas as f32 - REPLICA_GAP;
-    for replica in 0..replicas {
-        let own = lanes_of_replica(prepared, replica, each, height);
+    let height = room / replicas.len() as f32 - REPLICA_GAP;
+    for replica in replicas {
+        let own = lanes_of_replica(prepared, *replica, each, height);
         let total = total_height(&own);
         let moved = own.into_iter().map(|block| IpuLaneLayout {
             top: block.top + top,
-            replica: Some(replica),
+            replica: Some(*replica),
             ..block
         });
         blocks.extend(moved);
