@@ -88,7 +88,8 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
         ui.vertical(|ui| {
             ui.set_width(LIST);
             let list = ScrollArea::vertical().id_salt("help pages").max_height(room);
-            list.auto_shrink(false).show(ui, |ui| list_ui(ui, &found, overlay, fresh));
+            // Otherwise a list in a row is as high as a row.
+            list.min_scrolled_height(room).auto_shrink(false).show(ui, |ui| list_ui(ui, &found, overlay, fresh));
         });
         ui.separator();
         ui.vertical(|ui| scrolled_page_ui(ui, page, room));
@@ -117,7 +118,7 @@ fn list_ui(ui: &mut Ui, found: &[(usize, &str)], overlay: &mut OverlayState, fre
 
 fn scrolled_page_ui(ui: &mut Ui, page: Option<&str>, height: f32) {
     let area = ScrollArea::vertical().id_salt(("help page", page.map(title))).max_height(height);
-    area.auto_shrink(false).show(ui, |ui| match page {
+    area.min_scrolled_height(height).auto_shrink(false).show(ui, |ui| match page {
         Some(page) => page_ui(ui, page),
         None => drop(ui.label("No matching page.")),
     });
