@@ -4,8 +4,9 @@
 //! too large. A tensor of many times the memory shows nothing, and placing it takes long.
 
 use crate::graph::{GraphError, GraphProblem, ModelGraph};
-use crate::shape::TensorRole;
+use crate::shape::{Tensor, TensorRole};
 use crate::specification::Spec;
+use tilescope_report::units::Bytes;
 
 /// The size of a tensor, in multiples of the memory of all IPUs of a replica, above which a model
 /// is not compiled.
@@ -14,7 +15,7 @@ const MOST_TIMES: u64 = 4;
 /// Refuses a graph with a tensor that is far larger than the memory of all IPUs of a replica.
 ///
 /// # Errors
-/// Returns an error that names the first such tensor.
+/// Returns an error that names the largest tensor.
 pub(super) fn refuse_far_too_large(spec: &Spec, graph: &ModelGraph) -> Result<(), GraphError> {
     let chip = &spec.target.chip;
     let tiles = u64::from(chip.tiles) * u64::from(spec.target.ipus);
@@ -35,15 +36,21 @@ pub(super) fn refuse_far_too_large(spec: &Spec, graph: &ModelGraph) -> Result<()
             }
         }
     }
+    let mut largest: Option<(&Tensor, Bytes)> = None;
     for (tensor, is_held) in graph.tensors.iter().zip(is_held) {
         let bytes = tensor.ty.dtype.bytes() * tensor.ty.elements().0;
-        let times = bytes.0 / memory.0;
-        if is_held && times >= MOST_TIMES {
-            let problem = GraphProblem::FarTooLarge { ty: tensor.ty.clone(), bytes, times };
-            return Err(GraphError::new(&tensor.name, problem));
+        if is_held && largest.is_none_or(|(_, most)| bytes > most) {
+            largest = Some((tensor, bytes));
         }
     }
-    Ok(())
+    match largest {
+        Some((tensor, bytes)) if bytes >= MOST_TIMES * memory => {
+            let times = bytes.0 / memory.0;
+            let problem = GraphProblem::FarTooLarge { ty: tensor.ty.clone(), bytes, times };
+            Err(GraphError::new(&tensor.name, problem))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
