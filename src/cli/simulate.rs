@@ -317,15 +317,28 @@ const LARGE_FILE: usize = 50_000;
 const SECONDS_PER_NODE: f64 = 1e-4;
 const BYTES_PER_NODE: u64 = 12_000;
 
+/// The same in training. The backward pass has about twice as many operations again.
+const TRAINED_SECONDS_PER_NODE: f64 = 4e-4;
+const TRAINED_BYTES_PER_NODE: u64 = 30_000;
+
 /// The forecast for compiling this number of nodes, if it takes long.
-fn compile_forecast(nodes: usize) -> Option<String> {
+fn compile_forecast(nodes: usize, training: bool) -> Option<String> {
     if nodes < LARGE_FILE {
         return None;
     }
+    let (seconds, bytes) = if training {
+        (TRAINED_SECONDS_PER_NODE, TRAINED_BYTES_PER_NODE)
+    } else {
+        (SECONDS_PER_NODE, BYTES_PER_NODE)
+    };
     let nodes = nodes as u64;
-    let bytes = NumberFormat::default().bytes(nodes * BYTES_PER_NODE);
-    let seconds = (nodes as f64 * SECONDS_PER_NODE).round();
-    Some(format!("{} nodes: compiling takes about {bytes} and {seconds} s", grouped(nodes)))
+    let bytes = NumberFormat::default().bytes(nodes * bytes);
+    let seconds = (nodes as f64 * seconds).round();
+    Some(format!(
+        "{} nodes: compiling takes about {bytes} and {seconds} s, and several times as long if \
+         the model does not fit",
+        grouped(nodes)
+    ))
 }
 
 /// The compiled spec, unless its run is absurdly long and `--yes` was not given. The forecast for a
@@ -333,7 +346,7 @@ fn compile_forecast(nodes: usize) -> Option<String> {
 fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, CliError> {
     let most = if matches.get_flag("yes") { u64::MAX } else { MOST_RECORDS };
     let nodes = spec.model.file.as_ref().map_or(0, |file| file.graph.nodes.len());
-    if let Some(forecast) = compile_forecast(nodes) {
+    if let Some(forecast) = compile_forecast(nodes, spec.model.training) {
         let _ = writeln!(super::plain_output::stderr(), "{forecast}");
     }
     let simulation = Simulation::compile(spec, most).map_err(|error| match error {
@@ -385,8 +398,10 @@ mod tests {
 
     #[test]
     fn compiling_large_files_is_announced() {
-        assert_eq!(compile_forecast(LARGE_FILE - 1), None);
-        let forecast = compile_forecast(1_000_000).expect("a large file");
+        assert_eq!(compile_forecast(LARGE_FILE - 1, false), None);
+        let forecast = compile_forecast(1_000_000, false).expect("a large file");
         assert!(forecast.contains("1,000,000 nodes") && forecast.contains("100 s"), "{forecast}");
+        let forecast = compile_forecast(1_000_000, true).expect("a large file");
+        assert!(forecast.contains("27.9 GiB and 400 s"), "{forecast}");
     }
 }

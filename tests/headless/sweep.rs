@@ -196,7 +196,7 @@ fn no_point_of_the_front_is_dominated() {
         "--vary",
         "model.precision=float32,float16",
         "--vary",
-        "model.width=4096,4194304",
+        "model.width=4096,524288",
     ]);
     let costs = |point: &Value| -> Option<Vec<f64>> {
         ["seconds_per_sample", "memory", "ipus"].iter().map(|name| point[name].as_f64()).collect()
@@ -440,7 +440,7 @@ fn plots_show_the_results() {
     ];
     assert!(sweep(&[&many[..], &["--plot", text(&svg)]].concat()).status.success());
     assert!(std::fs::read_to_string(&svg).expect("a picture").contains("10 lines are too many"));
-    let none = ["dense_layer", "--vary", "model.width=4194304", "--plot", text(&svg)];
+    let none = ["dense_layer", "--vary", "model.width=524288", "--plot", text(&svg)];
     assert!(sweep(&none).status.success());
     assert!(std::fs::read_to_string(&svg).expect("a picture").contains("No point fits in memory."));
 }

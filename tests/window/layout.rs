@@ -299,7 +299,7 @@ fn search_results_fit_and_are_stable() {
     crate::gui_support::simulator();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("points.db");
-    let sweep = ["sweep", "dense_layer", "--vary", "model.batch_size=4,8,4194304", "--results"];
+    let sweep = ["sweep", "dense_layer", "--vary", "model.batch_size=4,8,131072", "--results"];
     let results = [file.to_str().unwrap(), "--vary", "options.device_iterations=1,2"];
     assert!(crate::common::tilescope(&[&sweep[..], &results[..]].concat()).status.success());
     let mut problems = Vec::new();

@@ -3,6 +3,7 @@
 //! the graph only see standard operators.
 
 mod attention;
+mod bags;
 mod choice;
 mod fused;
 mod quantized;
@@ -31,6 +32,7 @@ const FAMILIES: &[(&str, &[(&str, Compose)])] = &[
     (MICROSOFT, fused::OPS),
     (MICROSOFT, attention::OPS),
     (MICROSOFT, quantized::OPS),
+    ("org.pytorch.aten", bags::OPS),
     ("", quantized::OF_STANDARD),
     ("", sequence::OPS),
     ("", choice::OPS),

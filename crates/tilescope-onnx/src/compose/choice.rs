@@ -97,28 +97,52 @@ fn compress(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// At most the given number of different elements of a tensor: the first of each run of equal ones
-/// once all are sorted.
+/// The longest slices that `Unique` compares: each element takes one more sort.
+const LONGEST_SLICE: u64 = 256;
+
+/// At most the given number of different elements of a tensor, or slices of an axis: the first of
+/// each run of equal ones once all are sorted.
 fn unique(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let Some(most) = of.resolver.max_results().filter(|_| of.value(x).content.is_none()) else {
         return Ok(None);
     };
-    // Different slices of an axis are compared by all their elements, which no sort here does.
-    if of.attributes.int("axis")?.is_some() {
+    let dims = of.dims(x);
+    let axis = match of.attributes.int("axis")? {
+        Some(axis) => Some(of.axis(axis, dims.len())?),
+        None => None,
+    };
+    let all: u64 = dims.iter().product();
+    let count = axis.map_or(all, |axis| dims[axis]);
+    if all == 0 {
         return Ok(None);
     }
-    let count: u64 = of.dims(x).iter().product();
-    if count == 0 {
-        return Ok(None);
+    let length = all / count;
+    if length > LONGEST_SLICE {
+        return Err(of.error(format!(
+            "its slices have {length} elements; slices of up to {LONGEST_SLICE} are compared"
+        )));
     }
-    let flat = of.reshape("flat", x, &[count])?;
-    let k = of.ints(signed(&[count]))?;
-    let rising = [("largest", AttributeValue::Int(0))];
-    let sorted = of.nodes("sorted", "TopK", &[Some(flat), Some(k)], &rising, 2)?;
+    let mut order: Vec<usize> = (0..dims.len()).collect();
+    if let Some(axis) = axis {
+        order[..=axis].rotate_right(1);
+    }
+    let front = if axis.is_some_and(|axis| axis > 0) {
+        of.transpose("front", x, &axes(&order))?
+    } else {
+        x
+    };
+    let sorted = sorted_slices(of, front, [count, length])?;
     let before = of.slice("before", sorted[0], 0, [0, count - 1])?;
     let behind = of.slice("behind", sorted[0], 0, [1, count])?;
-    let equal = of.node("equal", "Equal", &[before, behind], &[])?;
+    let mut equal = of.node("equal", "Equal", &[before, behind], &[])?;
+    if length > 1 {
+        let elements = of.cast("equal/values", equal, ElementKind::Float32)?;
+        let axis = of.ints(vec![1])?;
+        let keep = [("keepdims", AttributeValue::Int(0))];
+        let slices = of.node("equal/slices", "ReduceMin", &[elements, axis], &keep)?;
+        equal = of.cast("equal/type", slices, ElementKind::Bool)?;
+    }
     let differ = of.node("differ", "Not", &[equal], &[])?;
     let differ = of.cast("differ/values", differ, ElementKind::Float32)?;
     let one = of.number(ElementKind::Float32, 1.0)?;
@@ -126,7 +150,17 @@ fn unique(of: &mut NodeComposition) -> Composed {
     let flags = of.concat("flags", &[one, differ], 0)?;
     let most = most.min(count);
     let places = true_places(of, "runs", flags, most)?;
-    let y = of.node("values", "Gather", &[sorted[0], places], &[])?;
+    let mut y = of.node("values", "Gather", &[sorted[0], places], &[])?;
+    if axis.is_some() {
+        let mut shape: Vec<u64> = order.iter().map(|axis| dims[*axis]).collect();
+        shape[0] = most;
+        y = of.reshape("slices", y, &shape)?;
+    }
+    if let Some(axis) = axis.filter(|axis| *axis > 0) {
+        let mut back: Vec<usize> = (0..dims.len()).collect();
+        back[..=axis].rotate_left(1);
+        y = of.transpose("back", y, &axes(&back))?;
+    }
     let mut made = vec![Some(y)];
     if of.outputs > 1 {
         made.push(Some(of.node("indices", "Gather", &[sorted[1], places], &[])?));
@@ -149,6 +183,47 @@ fn unique(of: &mut NodeComposition) -> Composed {
         made.push(Some(of.node("counts", "Sub", &[ends, places], &[])?));
     }
     Ok(Some(made))
+}
+
+/// The slices of the first axis in ascending order, and their positions before. Sorts by each
+/// element, the last one first; equal ones keep their order.
+fn sorted_slices(
+    of: &mut NodeComposition,
+    x: ValueId,
+    [count, length]: [u64; 2],
+) -> Result<[ValueId; 2], OnnxError> {
+    let k = of.ints(signed(&[count]))?;
+    let rising = [("largest", AttributeValue::Int(0))];
+    if length == 1 {
+        let flat = of.reshape("flat", x, &[count])?;
+        let sorted = of.nodes("sorted", "TopK", &[Some(flat), Some(k)], &rising, 2)?;
+        return Ok([sorted[0], sorted[1]]);
+    }
+    let rows = of.reshape("rows", x, &[count, length])?;
+    let mut places: Option<ValueId> = None;
+    for at in (0..length).rev() {
+        let part = format!("sorted/{at}");
+        let column = of.slice(&format!("{part}/column"), rows, 1, [at, at + 1])?;
+        let mut keys = of.reshape(&format!("{part}/flat"), column, &[count])?;
+        if let Some(places) = places {
+            keys = of.node(&format!("{part}/keys"), "Gather", &[keys, places], &[])?;
+        }
+        let sorted = of.nodes(&part, "TopK", &[Some(keys), Some(k)], &rising, 2)?;
+        places = Some(match places {
+            Some(places) => {
+                of.node(&format!("{part}/places"), "Gather", &[places, sorted[1]], &[])?
+            }
+            None => sorted[1],
+        });
+    }
+    let places = places.ok_or_else(|| of.error("its slices have no elements"))?;
+    let sorted = of.node("sorted", "Gather", &[rows, places], &[])?;
+    Ok([sorted, places])
+}
+
+/// Axes as a permutation.
+fn axes(order: &[usize]) -> Vec<i64> {
+    order.iter().map(|axis| i64::try_from(*axis).unwrap_or(i64::MAX)).collect()
 }
 
 /// At most the given number of boxes of each class that do not overlap a better one: the best by

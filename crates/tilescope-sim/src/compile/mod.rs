@@ -23,6 +23,7 @@ mod replica_rings;
 mod replicated_sharding;
 mod report_notes;
 mod serialized_layers;
+mod size_limit;
 mod stash;
 mod streamed_tensors;
 mod tensor_analysis;
@@ -140,6 +141,7 @@ impl<'a> ProgramSource<'a> {
     pub(crate) fn new(spec: &'a Spec) -> Result<Self, CompileError> {
         spec.calibrate_process()?;
         let (graph, stages) = build_graph(spec)?;
+        size_limit::refuse_far_too_large(spec, &graph)?;
         let plans = PlanCache::of_process();
         let trial = PlanSelectionTrial::new(spec, &graph, plans);
         let spec = match trial {

@@ -6,6 +6,7 @@ use crate::poplin::PlanError;
 use crate::popops::reduce::ReduceError;
 use crate::shape::{ShapeDisplay, TensorInfo};
 use std::ops::Range;
+use tilescope_report::units::{Bytes, binary_bytes, grouped};
 
 /// The error of operands that do not fit together, or do not fit their operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,6 +124,12 @@ pub enum GraphProblem {
     Empty(TensorInfo),
     #[error("the result is too large: {0}")]
     TooLarge(TensorInfo),
+    #[error(
+        "{ty} takes {}, {} times the memory of all IPUs of a replica: reduce model.batch_size or \
+         another size of the model",
+        binary_bytes(bytes.0), grouped(*times)
+    )]
+    FarTooLarge { ty: TensorInfo, bytes: Bytes, times: u64 },
     #[error("{size} is not a multiple of model.{part} = {of}")]
     NotMultiple { size: u64, part: String, of: u64 },
     #[error("{size} is more than model.{bound} = {most}")]

@@ -24,15 +24,18 @@
 //! addresses, computed for the largest size of each. All sums except gaps remain those of each
 //! tile.
 
+mod address_ranges;
+mod interference;
+mod live_addresses;
 mod placement;
 mod slots;
 mod tile_sums;
 
 use super::work::MemoryConstraint;
 use crate::targets::Chip;
-use ndarray::{Array1, Array2, Axis, Zip};
+use interference::SlotInterference;
 use rayon::prelude::*;
-use slots::{AllocationSlot, SlotInterferenceMatrix};
+use slots::AllocationSlot;
 use std::collections::HashMap;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, TileRange, TileRuns};
@@ -61,7 +64,7 @@ pub(crate) struct TileMemoryAllocation {
 }
 
 /// Largest number of interference checks for placing each class of one IPU separately.
-const MAX_INTERFERENCE_CHECKS: u64 = 40_000_000;
+const MAX_INTERFERENCE_CHECKS: usize = 40_000_000;
 
 /// Places all variables on the tiles `0..tiles`, IPU by IPU.
 pub(crate) fn allocate(
@@ -114,16 +117,30 @@ pub(crate) fn allocate(
     allocation
 }
 
+/// Slot on a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct HeldSlot {
+    slot: usize,
+    bytes: Bytes,
+}
+
+fn slot_numbers(held: &[HeldSlot]) -> Vec<usize> {
+    held.iter().map(|held| held.slot).collect()
+}
+
 /// State of allocating the tiles of one IPU.
 struct IpuMemoryAllocator {
+    tiles: TileRange,
     slots: Vec<AllocationSlot>,
     /// Ranges of adjacent tiles that hold the same bytes of every slot.
     columns: Vec<TileRange>,
-    /// Bytes of each slot on one tile of each column.
-    bytes: Array2<Bytes>,
+    /// Column of each tile.
+    column_of_tile: Vec<usize>,
+    /// Slots on one tile of each column, in order.
+    held: Vec<Vec<HeldSlot>>,
     /// Class of the tiles of each column.
     classes: Vec<usize>,
-    /// Addresses of the slots in each class.
+    /// Addresses in each class, parallel to the slots that its tiles hold.
     offsets: Vec<Vec<Bytes>>,
     /// Sums of one tile of each column.
     sums: Vec<(TileMemory, Vec<CategoryBytes>)>,
@@ -151,62 +168,74 @@ impl IpuMemoryAllocator {
             }
         }
         let mut columns: Vec<TileRange> = Vec::new();
-        let mut of_tile = Vec::with_capacity(begins.len());
+        let mut column_of_tile = Vec::with_capacity(begins.len());
         for (tile, begins) in tiles.iter().zip(begins) {
             match columns.last_mut().filter(|_| !begins) {
                 Some(column) => column.end = tile + 1,
                 None => columns.push(TileRange::single(tile)),
             }
-            of_tile.push(columns.len() - 1);
+            column_of_tile.push(columns.len() - 1);
         }
-        let mut bytes = Array2::from_elem((slots.len(), columns.len()), Bytes::ZERO);
-        for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
-            for (range, size) in slot.bytes.iter() {
-                let range = positions_within(tiles, range);
-                if !range.is_empty() {
-                    for column in of_tile[range.start]..=of_tile[range.end - 1] {
-                        row[column] = *size;
-                    }
+        let held = vec![Vec::new(); columns.len()];
+        let (classes, offsets, sums) = Default::default();
+        let mut ipu = Self { tiles, slots, columns, column_of_tile, held, classes, offsets, sums };
+        for slot in 0..ipu.slots.len() {
+            for (columns, bytes) in ipu.column_runs(slot) {
+                for held in &mut ipu.held[columns] {
+                    held.push(HeldSlot { slot, bytes });
                 }
             }
         }
-        let (classes, offsets, sums) = Default::default();
-        Self { slots, columns, bytes, classes, offsets, sums }
+        ipu
+    }
+
+    /// Columns that hold a slot, and its bytes on one tile of each.
+    fn column_runs(&self, slot: usize) -> Vec<(Range<usize>, Bytes)> {
+        let mut runs = Vec::new();
+        for (range, bytes) in self.slots[slot].bytes.iter() {
+            let range = positions_within(self.tiles, range);
+            if !range.is_empty() && !bytes.is_zero() {
+                let last = self.column_of_tile[range.end - 1];
+                runs.push((self.column_of_tile[range.start]..last + 1, *bytes));
+            }
+        }
+        runs
     }
 
     /// Determines the classes of tiles, places their variables and sums the memory of each tile.
     fn place(mut self, chip: &Chip) -> Self {
-        let meetings = SlotInterferenceMatrix::new(&self.slots);
-        let tiles: Vec<Vec<Bytes>> = self.bytes.columns().into_iter().map(|c| c.to_vec()).collect();
-        let (classes, mut sizes) = classify(&tiles, |tile| tile.to_vec());
-        let visits = (0..self.slots.len()).map(|slot| meetings.count(slot));
+        let interference = SlotInterference::new(&self.slots);
+        let (classes, mut largest) = classify(&self.held, <[HeldSlot]>::to_vec);
         self.classes = classes;
         // There are too many different tiles to place each separately. Tiles with the same
         // variables share addresses regardless of sizes, which only enlarges gaps.
-        if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MAX_INTERFERENCE_CHECKS {
-            let held =
-                |tile: &[Bytes]| tile.iter().map(|bytes| !bytes.is_zero()).collect::<Vec<bool>>();
-            (self.classes, sizes) = classify(&tiles, held);
+        if interference.count().saturating_mul(largest.len()) > MAX_INTERFERENCE_CHECKS {
+            (self.classes, largest) = classify(&self.held, slot_numbers);
         }
-        self.offsets = sizes
+        let slots = &self.slots;
+        self.offsets = largest
             .par_iter()
-            .map(|sizes| placement::place(chip, &self.slots, &meetings, sizes))
+            .map_init(
+                || vec![None; slots.len()],
+                |found, held| placement::place(chip, slots, &interference, held, found),
+            )
             .collect();
         let peaks = self.peaks();
         // Neighbours with equal sizes have equal sums.
-        self.sums = tiles
+        self.sums = self
+            .held
             .par_iter()
             .enumerate()
-            .map(|(tile, sizes)| {
-                let offsets = &self.offsets[self.classes[tile]];
-                tile_sums::account(chip, &self.slots, sizes, offsets, peaks[tile])
+            .map(|(column, held)| {
+                let offsets = &self.offsets[self.classes[column]];
+                tile_sums::account(chip, &self.slots, held, offsets, peaks[column])
             })
             .collect();
         self
     }
 
     /// Peak of the bytes of not-always-live variables at any step, for a tile of each column.
-    fn peaks(&self) -> Array1<Bytes> {
+    fn peaks(&self) -> Vec<Bytes> {
         // Ends precede beginnings at the same step.
         let mut changes: Vec<(u32, bool, usize)> = Vec::new();
         for (number, slot) in self.slots.iter().enumerate() {
@@ -218,14 +247,18 @@ impl IpuMemoryAllocator {
         // `false` sorts before `true`, so variables that end free their memory before others begin
         // at the same step.
         changes.sort_unstable();
-        let mut live = Array1::from_elem(self.bytes.len_of(Axis(1)), Bytes::ZERO);
+        let mut live = vec![Bytes::ZERO; self.columns.len()];
         let mut peaks = live.clone();
         for (_, begins, slot) in changes {
-            if begins {
-                live += &self.bytes.row(slot);
-                Zip::from(&mut peaks).and(&live).for_each(|peak, live| *peak = (*peak).max(*live));
-            } else {
-                live -= &self.bytes.row(slot);
+            for (columns, bytes) in self.column_runs(slot) {
+                for column in columns {
+                    if begins {
+                        live[column] += bytes;
+                        peaks[column] = peaks[column].max(live[column]);
+                    } else {
+                        live[column] -= bytes;
+                    }
+                }
             }
         }
         debug_assert!(live.iter().all(|bytes| bytes.is_zero()), "what begins to live ends");
@@ -240,40 +273,40 @@ impl IpuMemoryAllocator {
                 allocation.categories.push(range, categories);
             }
         }
-        for (number, slot) in self.slots.iter().enumerate() {
-            let Some(first) = slot.members.first() else { continue };
-            let mut placements = std::mem::take(&mut allocation.placements[*first]);
-            let row = self.bytes.row(number);
-            for (range, (bytes, class)) in self.columns.iter().zip(row.iter().zip(&self.classes)) {
-                if !bytes.is_zero() {
-                    let offset = self.offsets[*class][number];
-                    let placement = VariablePlacement { bytes: *bytes, offset };
-                    placements.push(*range, placement);
-                }
+        for (column, range) in self.columns.iter().enumerate() {
+            let offsets = &self.offsets[self.classes[column]];
+            for (held, offset) in self.held[column].iter().zip(offsets) {
+                let first = self.slots[held.slot].members[0];
+                let placement = VariablePlacement { bytes: held.bytes, offset: *offset };
+                allocation.placements[first].push(*range, placement);
             }
-            // Members are never live together and have the same bytes, so they share every address.
-            for member in &slot.members {
-                allocation.placements[*member] = placements.clone();
+        }
+        // Members are never live together and have the same bytes, so they share every address.
+        for slot in &self.slots {
+            if let [first, others @ ..] = slot.members.as_slice() {
+                for other in others {
+                    allocation.placements[*other] = allocation.placements[*first].clone();
+                }
             }
         }
     }
 }
 
-/// Classifies tiles by the `key` of their sizes. Returns the class of each tile, and for each class
-/// the largest size of every slot.
+/// Classifies tiles by the `key` of the slots that they hold. Returns the class of each tile, and
+/// for each class its slots with their largest sizes.
 fn classify<K: std::hash::Hash + Eq>(
-    tiles: &[Vec<Bytes>],
-    key: impl Fn(&[Bytes]) -> K,
-) -> (Vec<usize>, Vec<Vec<Bytes>>) {
+    tiles: &[Vec<HeldSlot>],
+    key: impl Fn(&[HeldSlot]) -> K,
+) -> (Vec<usize>, Vec<Vec<HeldSlot>>) {
     let mut numbers: HashMap<K, usize> = HashMap::new();
-    let mut largest: Vec<Vec<Bytes>> = Vec::new();
+    let mut largest: Vec<Vec<HeldSlot>> = Vec::new();
     let classes = tiles.iter().map(|tile| {
         let class = *numbers.entry(key(tile)).or_insert(largest.len());
         match largest.get_mut(class) {
             None => largest.push(tile.clone()),
             Some(largest) => {
-                for (most, bytes) in largest.iter_mut().zip(tile) {
-                    *most = (*most).max(*bytes);
+                for (most, held) in largest.iter_mut().zip(tile) {
+                    most.bytes = most.bytes.max(held.bytes);
                 }
             }
         }

@@ -1,33 +1,36 @@
 //! Placement of the variables of one tile.
 
-use super::slots::{AllocationSlot, PlacementClass, SlotInterferenceMatrix};
+use super::HeldSlot;
+use super::address_ranges::{ALIGNMENT, AddressRanges, first_common_gap};
+use super::interference::SlotInterference;
+use super::live_addresses::LiveAddresses;
+use super::slots::{AllocationSlot, PlacementClass};
 use crate::cost_constants::ELEMENT_RESERVED_BYTES;
 use crate::poplar::work::MemoryConstraint;
 use crate::targets::Chip;
 use std::cmp::Reverse;
 use tilescope_report::units::Bytes;
 
-/// Alignment of variables: the width of a load.
-const ALIGNMENT: Bytes = Bytes(8);
-
-/// Address of a slot that is absent from a tile.
-pub(crate) const ABSENT: Bytes = Bytes::MAX;
-
-/// Addresses on one tile, slot by slot. [`ABSENT`] for slots of size 0.
-pub(crate) fn place(
+/// Addresses of the slots that a tile holds. `positions` has an empty entry for every slot.
+pub(super) fn place(
     chip: &Chip,
     slots: &[AllocationSlot],
-    meetings: &SlotInterferenceMatrix,
-    sizes: &[Bytes],
+    interference: &SlotInterference,
+    held: &[HeldSlot],
+    positions: &mut [Option<usize>],
 ) -> Vec<Bytes> {
-    let first = place_in_order(chip, slots, meetings, sizes, PlacementOrder::ByMemoryConstraint);
+    let mut place_in_order = |order| {
+        let tile = TileMemoryAllocator::new(slots, interference, held, positions);
+        tile.place(chip, order)
+    };
+    let first = place_in_order(PlacementOrder::ByMemoryConstraint);
     // Variables that need interleaved memory have the fewest choices, so they go first. Only if
     // that overflows, try the order by size, which leaves smaller gaps.
-    if extent(&first, sizes) <= chip.bytes_per_tile {
+    if extent(&first, held) <= chip.bytes_per_tile {
         return first;
     }
-    let second = place_in_order(chip, slots, meetings, sizes, PlacementOrder::BySize);
-    if extent(&second, sizes) < extent(&first, sizes) { second } else { first }
+    let second = place_in_order(PlacementOrder::BySize);
+    if extent(&second, held) < extent(&first, held) { second } else { first }
 }
 
 /// Order of placing variables that are not always live.
@@ -40,60 +43,9 @@ enum PlacementOrder {
 }
 
 /// End of the highest address in use.
-fn extent(offsets: &[Bytes], sizes: &[Bytes]) -> Bytes {
-    let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
-    held.map(|(offset, size)| *offset + *size).max().unwrap_or_default()
-}
-
-fn place_in_order(
-    chip: &Chip,
-    slots: &[AllocationSlot],
-    meetings: &SlotInterferenceMatrix,
-    sizes: &[Bytes],
-    order: PlacementOrder,
-) -> Vec<Bytes> {
-    let mut tile =
-        TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], ..Default::default() };
-    let code = slots_of_class(slots, sizes, PlacementClass::Code);
-    let steady = slots_of_class(slots, sizes, PlacementClass::AlwaysLiveEven);
-    let mut passing = slots_of_class(slots, sizes, PlacementClass::FirstFit);
-    let uneven = slots_of_class(slots, sizes, PlacementClass::AlwaysLiveUneven);
-    let code_end = tile.stack_up(&code, Bytes::ZERO);
-    // Code fetches and data loads from the same memory element would conflict.
-    let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
-    passing.sort_by_key(|slot| {
-        let place = match order {
-            PlacementOrder::ByMemoryConstraint => Some(slots[*slot].memory_constraint),
-            PlacementOrder::BySize => None,
-        };
-        (Reverse(place), Reverse(sizes[*slot]), *slot)
-    });
-    for slot in passing {
-        let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
-        let always_live = slots[slot].is_always_live();
-        if let Some(few) = meetings.few(slot).filter(|_| !always_live) {
-            tile.place_among(slot, lowest, few);
-            continue;
-        }
-        tile.place_first_fit(slot, lowest, |other| {
-            // Always-live slots interfere with all others and are in no row of the matrix.
-            always_live || slots[other].is_always_live() || meetings.interferes(slot, other)
-        });
-        if always_live {
-            tile.stay(slot);
-        }
-    }
-    // These go last because their size differs on nearly every tile. Placed earlier they would
-    // shift all others, and each tile would need its own addresses.
-    for slot in uneven {
-        tile.place_first_fit(slot, steady_end, |_| true);
-    }
-    tile.offsets
-}
-
-/// The slots of a class that are not empty on the tile.
-fn slots_of_class(slots: &[AllocationSlot], sizes: &[Bytes], class: PlacementClass) -> Vec<usize> {
-    (0..slots.len()).filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == class).collect()
+fn extent(offsets: &[Bytes], held: &[HeldSlot]) -> Bytes {
+    let ends = offsets.iter().zip(held).map(|(offset, held)| *offset + held.bytes);
+    ends.max().unwrap_or_default()
 }
 
 /// Lowest address from `below` on at which a variable with the constraint `place` may begin.
@@ -112,114 +64,131 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
     }
 }
 
-/// Number of unordered ranges up to which they are inserted one by one. More are merged by sorting.
-const MOST_INSERTED: usize = 16;
-
-fn insert(ranges: &mut Vec<PlacedSlotRange>, range: PlacedSlotRange) {
-    let at = ranges.partition_point(|other| other.start < range.start);
-    ranges.insert(at, range);
-}
-
-/// Slot at its address.
-#[derive(Clone, Copy)]
-struct PlacedSlotRange {
-    start: Bytes,
-    end: Bytes,
-    slot: usize,
-}
-
-/// State of allocating one tile.
-#[derive(Default)]
+/// State of allocating one tile. Slots are numbered by their position on the tile.
 struct TileMemoryAllocator<'a> {
-    sizes: &'a [Bytes],
+    slots: &'a [AllocationSlot],
+    interference: &'a SlotInterference,
+    held: &'a [HeldSlot],
+    /// Addresses of the slots so far.
     offsets: Vec<Bytes>,
-    /// Ranges above the stacked ones, by address.
-    placed: Vec<PlacedSlotRange>,
-    /// Further ranges above the stacked ones, not yet sorted.
-    unordered: Vec<PlacedSlotRange>,
-    /// The always-live ones of these ranges, by address.
-    staying: Vec<PlacedSlotRange>,
+    /// Position of each slot of the IPU that is placed already.
+    positions: &'a mut [Option<usize>],
+    /// Addresses in use above the stacked slots.
+    placed: AddressRanges,
+    /// The always-live ones of these.
+    staying: AddressRanges,
 }
 
-impl TileMemoryAllocator<'_> {
-    /// Stacks slots from `start` upwards and returns the end.
-    fn stack_up(&mut self, slots: &[usize], start: Bytes) -> Bytes {
+impl<'a> TileMemoryAllocator<'a> {
+    fn new(
+        slots: &'a [AllocationSlot],
+        interference: &'a SlotInterference,
+        held: &'a [HeldSlot],
+        positions: &'a mut [Option<usize>],
+    ) -> Self {
+        let offsets = vec![Bytes::ZERO; held.len()];
+        let (placed, staying) = Default::default();
+        Self { slots, interference, held, offsets, positions, placed, staying }
+    }
+
+    /// Places all slots and returns their addresses.
+    fn place(mut self, chip: &Chip, order: PlacementOrder) -> Vec<Bytes> {
+        let code_end = self.stack_up(PlacementClass::Code, Bytes::ZERO);
+        // Code fetches and data loads from the same memory element would conflict.
+        let data = code_end.next_multiple_of(chip.memory_element_bytes);
+        let steady_end = self.stack_up(PlacementClass::AlwaysLiveEven, data);
+        let mut passing = self.of_class(PlacementClass::FirstFit);
+        passing.sort_by_key(|at| {
+            let place = match order {
+                PlacementOrder::ByMemoryConstraint => Some(self.slot(*at).memory_constraint),
+                PlacementOrder::BySize => None,
+            };
+            (Reverse(place), Reverse(self.held[*at].bytes), *at)
+        });
+        let mut live = None;
+        if self.interference.is_dense() {
+            let lives = passing.iter().flat_map(|at| &self.slot(*at).live_ranges);
+            live = Some(LiveAddresses::new(lives));
+        }
+        for at in passing {
+            let lowest = lowest_address(chip, self.slot(at).memory_constraint, steady_end);
+            if self.slot(at).is_always_live() {
+                self.place_always_live(at, lowest);
+            } else if let Some(live) = &mut live {
+                self.place_during(at, lowest, live);
+            } else {
+                self.place_among(at, lowest);
+            }
+        }
+        // These go last because their size differs on nearly every tile. Placed earlier they would
+        // shift all others, and each tile would need its own addresses.
+        for at in self.of_class(PlacementClass::AlwaysLiveUneven) {
+            self.place_always_live(at, steady_end);
+        }
+        for held in self.held {
+            self.positions[held.slot] = None;
+        }
+        self.offsets
+    }
+
+    fn slot(&self, at: usize) -> &'a AllocationSlot {
+        &self.slots[self.held[at].slot]
+    }
+
+    fn of_class(&self, class: PlacementClass) -> Vec<usize> {
+        (0..self.held.len()).filter(|at| self.slot(*at).class == class).collect()
+    }
+
+    /// Stacks the slots of a class from `start` upwards and returns the end.
+    fn stack_up(&mut self, class: PlacementClass, start: Bytes) -> Bytes {
         let mut next = start;
-        for slot in slots {
-            self.offsets[*slot] = next;
-            next += self.sizes[*slot].next_multiple_of(ALIGNMENT);
+        for at in self.of_class(class) {
+            self.offsets[at] = next;
+            next += self.held[at].bytes.next_multiple_of(ALIGNMENT);
         }
         next
     }
 
-    /// Places `slot` in the first gap from `lowest` on between the slots that interfere with it.
-    fn place_first_fit(&mut self, slot: usize, lowest: Bytes, meets: impl Fn(usize) -> bool) {
-        if self.unordered.len() > MOST_INSERTED {
-            self.placed.append(&mut self.unordered);
-            self.placed.sort_by_key(|placed| placed.start);
-        }
-        for range in self.unordered.drain(..) {
-            insert(&mut self.placed, range);
-        }
-        let above = self.placed.iter().filter(|other| other.end > lowest && meets(other.slot));
-        let offset = first_gap(above, lowest, self.sizes[slot]);
-        self.put(slot, offset);
+    /// Places an always-live slot in the first gap from `lowest` on.
+    fn place_always_live(&mut self, at: usize, lowest: Bytes) {
+        let size = self.held[at].bytes;
+        let offset = first_common_gap(&[&self.placed], lowest, size);
+        self.put(at, offset);
+        self.staying.insert(offset, size);
     }
 
-    /// As [`Self::place_first_fit`], for a slot that interferes with few others. Checking all slots
-    /// would be quadratic in the temporaries of a long program.
-    fn place_among(&mut self, slot: usize, lowest: Bytes, few: &[u32]) {
-        let mut met = Vec::new();
-        for other in few {
-            let slot = *other as usize;
-            let start = self.offsets[slot];
-            if start != ABSENT {
-                met.push(PlacedSlotRange { start, end: start + self.sizes[slot], slot });
+    /// Places a slot in the first gap from `lowest` on between always-live slots and the listed
+    /// ones that it interferes with.
+    fn place_among(&mut self, at: usize, lowest: Bytes) {
+        let mut others: Vec<(Bytes, Bytes)> = Vec::new();
+        for other in self.interference.list(self.held[at].slot) {
+            if let Some(other) = self.positions[*other as usize] {
+                others.push((self.offsets[other], self.held[other].bytes));
             }
         }
-        met.sort_by_key(|placed| placed.start);
-        let mut passing = met.iter().peekable();
-        let mut staying = self.staying.iter().peekable();
-        let by_address = std::iter::from_fn(|| match (passing.peek(), staying.peek()) {
-            (Some(passes), Some(stays)) if stays.start < passes.start => staying.next(),
-            (Some(_), _) => passing.next(),
-            (None, _) => staying.next(),
-        });
-        let offset = first_gap(by_address, lowest, self.sizes[slot]);
-        self.put(slot, offset);
-    }
-
-    /// Records that a placed slot is always live.
-    fn stay(&mut self, slot: usize) {
-        let start = self.offsets[slot];
-        let size = self.sizes[slot];
-        insert(&mut self.staying, PlacedSlotRange { start, end: start + size, slot });
-    }
-
-    fn put(&mut self, slot: usize, offset: Bytes) {
-        self.offsets[slot] = offset;
-        let end = offset + self.sizes[slot];
-        self.unordered.push(PlacedSlotRange { start: offset, end, slot });
-    }
-}
-
-/// First address from `lowest` on at which a variable of this size overlaps none of `others`. They
-/// are sorted by start only. Variables that never interfere may overlap, so a range may end after
-/// the next one.
-fn first_gap<'a>(
-    others: impl Iterator<Item = &'a PlacedSlotRange>,
-    lowest: Bytes,
-    size: Bytes,
-) -> Bytes {
-    let mut offset = lowest;
-    for other in others {
-        if other.end <= offset {
-            continue;
+        others.sort_unstable();
+        let mut met = AddressRanges::default();
+        for (start, size) in others {
+            met.insert(start, size);
         }
-        if offset + size <= other.start {
-            break;
-        }
-        offset = other.end.next_multiple_of(ALIGNMENT);
+        let offset = first_common_gap(&[&self.staying, &met], lowest, self.held[at].bytes);
+        self.put(at, offset);
     }
-    offset
+
+    /// As [`Self::place_among`], for slots that interfere with many others.
+    fn place_during(&mut self, at: usize, lowest: Bytes, live: &mut LiveAddresses) {
+        let lives = &self.slot(at).live_ranges;
+        let size = self.held[at].bytes;
+        let mut sets = live.during(lives);
+        sets.push(&self.staying);
+        let offset = first_common_gap(&sets, lowest, size);
+        self.put(at, offset);
+        live.insert(lives, offset, size);
+    }
+
+    fn put(&mut self, at: usize, offset: Bytes) {
+        self.offsets[at] = offset;
+        self.positions[self.held[at].slot] = Some(at);
+        self.placed.insert(offset, self.held[at].bytes);
+    }
 }

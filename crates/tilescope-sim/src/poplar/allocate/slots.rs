@@ -1,8 +1,9 @@
-//! Variables that can share an address on every tile, and interference between them.
+//! Variables that can share an address on every tile.
 
 use super::AllocationRequest;
 use crate::poplar::work::MemoryConstraint;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, TileRuns};
@@ -71,10 +72,32 @@ impl AllocationSlot {
     }
 }
 
+/// Slots of variables with the same bytes on the same tiles.
+#[derive(Default)]
+struct AlikeSlots {
+    /// Those whose last lifetime may go on, by its end.
+    live: BinaryHeap<Reverse<(u32, usize)>>,
+    /// Those whose last lifetime has ended.
+    free: BinaryHeap<Reverse<usize>>,
+}
+
+impl AlikeSlots {
+    /// Takes the first slot that is free from `step` on. Steps may not decrease between calls.
+    fn take_free(&mut self, step: u32) -> Option<usize> {
+        while let Some(Reverse((end, slot))) = self.live.peek().copied()
+            && end <= step
+        {
+            self.live.pop();
+            self.free.push(Reverse(slot));
+        }
+        self.free.pop().map(|Reverse(slot)| slot)
+    }
+}
+
 /// Assigns variables to slots, in the order of the first variable of each.
 pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlot> {
     let mut slots: Vec<AllocationSlot> = Vec::new();
-    let mut alike: HashMap<(MemoryCategory, MemoryConstraint, (usize, u32)), Vec<usize>> =
+    let mut alike: HashMap<(MemoryCategory, MemoryConstraint, (usize, u32)), AlikeSlots> =
         HashMap::new();
     // Variables with earlier starts come first, so that the lifetimes of a slot are in order.
     let mut order: Vec<usize> = (0..variables.len()).collect();
@@ -89,114 +112,20 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
         // by tile would take longer than it saves.
         let key = (variable.category, variable.memory_constraint, variable.bytes.shared_key());
         let candidates = alike.entry(key).or_default();
-        let free = candidates.iter().copied().find(|slot| {
-            slots[*slot].live_ranges.last().is_some_and(|last| last.end <= life.start)
-        });
-        match free {
+        let slot = match candidates.take_free(life.start) {
             Some(slot) => {
                 slots[slot].live_ranges.push(life.clone());
                 slots[slot].members.push(at);
+                slot
             }
             None => {
-                candidates.push(slots.len());
                 slots.push(AllocationSlot::from_request(at, variable));
+                slots.len() - 1
             }
-        }
+        };
+        candidates.live.push(Reverse((life.end, slot)));
     }
     // Restore the order of the variables, which determines addresses between equal sizes.
-    slots.sort_by_key(|slot| slot.members.iter().copied().min());
+    slots.sort_by_cached_key(|slot| slot.members.iter().copied().min());
     slots
-}
-
-/// Pairs of slots that may not share addresses.
-pub(crate) struct SlotInterferenceMatrix {
-    rows: Vec<InterferenceRow>,
-    /// Words of a row with one bit for every slot.
-    words: usize,
-}
-
-/// The slots that one slot interferes with: a list of numbers, or one bit for every slot if that
-/// takes less memory.
-enum InterferenceRow {
-    /// In the order of discovery, with repetitions.
-    Few(Vec<u32>),
-    Bits(Vec<u64>),
-}
-
-impl SlotInterferenceMatrix {
-    /// Determines interference between `slots` that are not always live. Always-live slots
-    /// interfere with all others and are in no row, and neither is code, which is stacked.
-    pub(crate) fn new(slots: &[AllocationSlot]) -> Self {
-        let words = slots.len().div_ceil(64);
-        let rows = slots.iter().map(|_| InterferenceRow::Few(Vec::new())).collect();
-        let mut meetings = Self { rows, words };
-        let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
-        for (number, slot) in
-            (0u32..).zip(slots).filter(|(_, slot)| slot.class != PlacementClass::Code)
-        {
-            lives.extend(slot.live_ranges.iter().map(|life| (life, number)));
-        }
-        lives.sort_by_key(|(life, number)| (life.start, *number));
-        let mut current: Vec<(u32, u32)> = Vec::new();
-        for (life, number) in lives {
-            // Sweep over the lifetimes by their start. Few are live at once, whereas checking all
-            // pairs would be quadratic in the temporaries of a program.
-            current.retain(|(end, _)| *end > life.start);
-            for (_, other) in &current {
-                meetings.set(number, *other);
-                meetings.set(*other, number);
-            }
-            current.push((life.end, number));
-        }
-        for row in &mut meetings.rows {
-            if let InterferenceRow::Few(met) = row {
-                met.sort_unstable();
-                met.dedup();
-            }
-        }
-        meetings
-    }
-
-    fn set(&mut self, slot: u32, other: u32) {
-        let row = &mut self.rows[slot as usize];
-        match row {
-            InterferenceRow::Few(met) if met.len() < 2 * self.words => met.push(other),
-            InterferenceRow::Few(met) => {
-                let mut bits = vec![0; self.words];
-                for other in met.iter().chain([&other]) {
-                    bits[*other as usize / 64] |= 1 << (other % 64);
-                }
-                *row = InterferenceRow::Bits(bits);
-            }
-            InterferenceRow::Bits(bits) => bits[other as usize / 64] |= 1 << (other % 64),
-        }
-    }
-
-    /// Number of slots that interfere with `slot`.
-    pub(crate) fn count(&self, slot: usize) -> u64 {
-        match &self.rows[slot] {
-            InterferenceRow::Few(met) => met.len() as u64,
-            InterferenceRow::Bits(bits) => {
-                bits.iter().map(|word| u64::from(word.count_ones())).sum()
-            }
-        }
-    }
-
-    /// The slots that interfere with `slot`, if they are few.
-    pub(crate) fn few(&self, slot: usize) -> Option<&[u32]> {
-        match &self.rows[slot] {
-            InterferenceRow::Few(met) => Some(met),
-            InterferenceRow::Bits(_) => None,
-        }
-    }
-
-    /// Returns true if `slot` interferes with `other`. Neither may be always live.
-    pub(crate) fn interferes(&self, slot: usize, other: usize) -> bool {
-        match &self.rows[slot] {
-            InterferenceRow::Few(met) => {
-                u32::try_from(other).is_ok_and(|other| met.binary_search(&other).is_ok())
-            }
-            InterferenceRow::Bits(bits) => bits[other / 64] >> (other % 64) & 1 == 1,
-        }
-    }
 }

@@ -1,28 +1,30 @@
 //! Sums of the memory of one tile: by region, by owner, and by sharing of addresses over time.
 
-use super::placement::ABSENT;
+use super::HeldSlot;
 use super::slots::AllocationSlot;
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BinaryHeap};
 use tilescope_report::units::Bytes;
 use tilescope_report::{CategoryBytes, MemoryCategory, MemoryRegion, TileMemory};
 
-/// Sums of a tile whose slots have the given sizes and addresses. `peak` is the maximum over all
-/// steps of the bytes of its not-always-live variables.
-pub(crate) fn account(
+/// Sums of a tile that holds slots at the given addresses. `peak` is the maximum over all steps of
+/// the bytes of its not-always-live variables.
+pub(super) fn account(
     chip: &Chip,
     slots: &[AllocationSlot],
-    sizes: &[Bytes],
+    held: &[HeldSlot],
     offsets: &[Bytes],
     peak: Bytes,
 ) -> (TileMemory, Vec<CategoryBytes>) {
     let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), Bytes> = BTreeMap::new();
-    owned_stretches(sizes, offsets, |start, end, owner, overlapped| {
+    owned_stretches(held, offsets, |start, end, owner, overlapped| {
         // A variable may cross a border between regions. Each byte counts in its own region.
         for (region, from, to) in regions(chip) {
             let bytes = end.min(to).saturating_sub(start.max(from));
             if !bytes.is_zero() {
-                *owners.entry((slots[owner].category, region, overlapped)).or_default() += bytes;
+                *owners
+                    .entry((slots[held[owner].slot].category, region, overlapped))
+                    .or_default() += bytes;
             }
         }
     });
@@ -35,14 +37,14 @@ pub(crate) fn account(
             bytes,
         })
         .collect();
-    let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
-    let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
+    let always = held.iter().filter(|held| slots[held.slot].is_always_live());
+    let ends = offsets.iter().zip(held).map(|(offset, held)| *offset + held.bytes);
     let memory = TileMemory {
-        including_gaps: held.map(|(offset, size)| *offset + *size).max().unwrap_or_default(),
+        including_gaps: ends.max().unwrap_or_default(),
         non_interleaved: bytes_in_region(&categories, MemoryRegion::NonInterleaved),
         interleaved: bytes_in_region(&categories, MemoryRegion::Interleaved),
         overflowed: bytes_in_region(&categories, MemoryRegion::Overflowed),
-        always_live: always.map(|(_, size)| size).sum(),
+        always_live: always.map(|held| held.bytes).sum(),
         peak_not_always_live: peak,
     };
     debug_assert!(memory.including_gaps >= memory.excluding_gaps(), "gaps only add");
@@ -71,20 +73,17 @@ fn regions(chip: &Chip) -> [(MemoryRegion, Bytes, Bytes); 3] {
     ]
 }
 
-/// Calls `found` with each range of addresses in use: start, end, largest user, and true if there
-/// are several.
+/// Calls `found` with each range of addresses in use: start, end, index of the largest user, and
+/// true if there are several.
 fn owned_stretches(
-    sizes: &[Bytes],
+    held: &[HeldSlot],
     offsets: &[Bytes],
     mut found: impl FnMut(Bytes, Bytes, usize, bool),
 ) {
-    let mut starts: Vec<(Bytes, usize)> = offsets
-        .iter()
-        .enumerate()
-        .filter(|(_, offset)| **offset != ABSENT)
-        .map(|(slot, offset)| (*offset, slot))
-        .collect();
-    let mut ends: Vec<Bytes> = starts.iter().map(|(offset, slot)| *offset + sizes[*slot]).collect();
+    let mut starts: Vec<(Bytes, usize)> =
+        offsets.iter().enumerate().map(|(user, offset)| (*offset, user)).collect();
+    let mut ends: Vec<Bytes> =
+        offsets.iter().zip(held).map(|(offset, held)| *offset + held.bytes).collect();
     starts.sort_unstable();
     ends.sort_unstable();
     // Users of the current address, the largest on top. Those that ended are dropped when they
@@ -100,7 +99,7 @@ fn owned_stretches(
         // Between two borders the same variables occupy every address. A report names one owner for
         // each, the largest.
         if live > 0 && address > at {
-            while users.peek().is_some_and(|(bytes, slot)| offsets[*slot] + *bytes <= at) {
+            while users.peek().is_some_and(|(bytes, user)| offsets[*user] + *bytes <= at) {
                 users.pop();
             }
             if let Some((_, owner)) = users.peek() {
@@ -109,8 +108,8 @@ fn owned_stretches(
         }
         at = address;
         while starts.get(next_start).is_some_and(|(offset, _)| *offset == at) {
-            let slot = starts[next_start].1;
-            users.push((sizes[slot], slot));
+            let user = starts[next_start].1;
+            users.push((held[user].bytes, user));
             next_start += 1;
         }
         while ends.get(next_end).is_some_and(|end| *end == at) {
