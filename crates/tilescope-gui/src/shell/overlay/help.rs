@@ -89,7 +89,9 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
             ui.set_width(LIST);
             let list = ScrollArea::vertical().id_salt("help pages").max_height(room);
             // Otherwise a list in a row is as high as a row.
-            list.min_scrolled_height(room).auto_shrink(false).show(ui, |ui| list_ui(ui, &found, overlay, fresh));
+            list.min_scrolled_height(room)
+                .auto_shrink(false)
+                .show(ui, |ui| list_ui(ui, &found, overlay, fresh));
         });
         ui.separator();
         ui.vertical(|ui| scrolled_page_ui(ui, page, room));
