@@ -87,7 +87,7 @@ fn paths_that_hold_no_report_are_described() {
     fs::copy(at("training/profile.pop"), at("copy.pop")).unwrap();
     let text = open_error(directory.path());
     let several =
-        "3 reports in this directory, open one of them (copy.pop, inference/, training/): ";
+        "3 reports in this directory; open one of them (copy.pop, inference/, training/): ";
     assert_eq!(text, format!("{several}{shown}"));
     for name in ["copy.pop", "inference/", "training/"] {
         assert!(Report::open(at(name)).is_ok(), "{name}");

@@ -82,7 +82,7 @@ pub enum SeriesError {
         found: String,
     },
     /// More reports than a series may have.
-    #[error("too many reports, more than {MAX_REPORTS}: name a directory with fewer")]
+    #[error("more than {MAX_REPORTS} reports: name a directory with fewer")]
     TooManyReports,
     /// A directory with too many entries to search.
     #[error(

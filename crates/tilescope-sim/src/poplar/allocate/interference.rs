@@ -56,7 +56,9 @@ impl SlotInterference {
 
 /// Number of overlaps between lifetimes that are sorted by their start, in either order.
 fn count_overlaps(lives: &[(Range<u32>, u32)]) -> usize {
-    let mut ends: Vec<u32> = lives.iter().map(|(life, _)| life.end).collect();
+    // A lifetime without steps interferes where it begins, and has not ended before that.
+    let get_end = |life: &Range<u32>| life.end.max(life.start.saturating_add(1));
+    let mut ends: Vec<u32> = lives.iter().map(|(life, _)| get_end(life)).collect();
     ends.sort_unstable();
     let mut ended = 0;
     let mut overlaps = 0;
@@ -127,6 +129,15 @@ mod tests {
             assert_eq!(interference.count(), count * (count - 1));
         }
         assert!(!SlotInterference::new(&kept_results(500)).is_dense());
+    }
+
+    #[test]
+    fn lifetimes_without_steps_overlap_those_that_began_before() {
+        let slots = [0..9, 3..3, 3..3, 9..9].map(|life| slot(vec![life], MemoryConstraint::Any));
+        let mut lives: Vec<(Range<u32>, u32)> = vec![(0..9, 0), (3..3, 1), (3..3, 2), (9..9, 3)];
+        lives.sort_by_key(|(life, number)| (life.start, *number));
+        assert_eq!(count_overlaps(&lives), 6);
+        assert!(!SlotInterference::new(&slots).is_dense());
     }
 
     proptest! {
