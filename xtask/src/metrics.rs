@@ -64,7 +64,7 @@ const LIMITS: [MetricLimit; 17] = [
     MetricLimit::new("tuple_lets", MetricTarget::AtMost(0.5)),
     MetricLimit::new("bool_matches", MetricTarget::AtMost(0.0)),
     MetricLimit::new("bool_thens", MetricTarget::AtMost(0.5)),
-    MetricLimit::new("dialect_phrases", MetricTarget::AtMost(0.0)).ceiling(30.0),
+    MetricLimit::new("dialect_phrases", MetricTarget::AtMost(0.0)).ceiling(1.0),
     MetricLimit::new("window_arrows_up", MetricTarget::AtMost(0.0)),
     MetricLimit::new("sim_import_circle", MetricTarget::AtMost(0.0)),
 ];
