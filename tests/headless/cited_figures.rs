@@ -616,7 +616,7 @@ fn query(sql: &str, parts: &BTreeMap<String, &str>, finding: &InsightFinding) ->
     sql
 }
 
-/// What the findings of a report contradict.
+/// The contradictions between the findings of a report and its tables.
 fn contradictions(report: Report, name: &str) -> Vec<String> {
     let report = Arc::new(report);
     let numbers = NumberFormat::default();

@@ -97,7 +97,8 @@ impl TriedProposal {
         match self {
             Self::Ran { time, memory, interval } => {
                 let interval = interval.map_or_else(String::new, |band| {
-                    let (low, high) = (signed_percent(band.low), signed_percent(band.high));
+                    let low = signed_percent(band.low);
+                    let high = signed_percent(band.high);
                     format!(" (90 % interval {low} to {high})")
                 });
                 let time = format!("{} time per sample{interval}", signed_percent(*time));
@@ -375,17 +376,19 @@ mod tests {
         assert_eq!(with_tried(untried, &kept.tried), found);
     }
 
+    fn sentences(found: &[InsightFinding]) -> Vec<&str> {
+        found.iter().map(|finding| finding.sentence.as_str()).collect()
+    }
+
     /// While trials run, findings stay in their order; afterwards the largest gain is first.
     #[test]
     fn findings_keep_their_order_until_all_trials_have_ended() {
-        let untried = || vec![finding("small", None), finding("large", None)];
+        let untried = vec![finding("small", None), finding("large", None)];
         let tried = [finding("small", ran(-0.1)), finding("large", ran(-0.3))];
         let tried = TriedFindings::of("spec", &tried).tried;
-        let names = |found: Vec<InsightFinding>| -> Vec<String> {
-            found.into_iter().map(|finding| finding.sentence).collect()
-        };
-        assert_eq!(names(with_tried_so_far(untried(), &tried)), ["small", "large"]);
-        assert_eq!(names(with_tried(untried(), &tried)), ["large", "small"]);
+        let while_trials_run = with_tried_so_far(untried.clone(), &tried);
+        assert_eq!(sentences(&while_trials_run), ["small", "large"]);
+        assert_eq!(sentences(&with_tried(untried, &tried)), ["large", "small"]);
     }
 
     /// The interval of a gain is that of the time, with the signs of a gain.

@@ -115,11 +115,21 @@ fn begun(
     starts: ValueId,
     [bags, count]: [u64; 2],
 ) -> Result<ValueId, OnnxError> {
-    let places = of.ints((0..i64::try_from(count).unwrap_or(0)).collect())?;
-    let places = of.reshape("places", places, &[1, count])?;
-    let starts = of.reshape("starts/bags", starts, &[bags, 1])?;
     let starts = of.cast("starts/type", starts, ElementKind::Int64)?;
-    of.node("begun", "GreaterOrEqual", &[places, starts], &[])
+    compared(of, ("begun", "GreaterOrEqual"), starts, [bags, count])
+}
+
+/// For each bag and row, the comparison of the number of the row with a bound of the bag.
+fn compared(
+    of: &mut NodeComposition,
+    (part, op): (&str, &str),
+    bounds: ValueId,
+    [bags, count]: [u64; 2],
+) -> Result<ValueId, OnnxError> {
+    let rows = of.ints((0..i64::try_from(count).unwrap_or(0)).collect())?;
+    let rows = of.reshape(&format!("{part}/rows"), rows, &[1, count])?;
+    let bounds = of.reshape(&format!("{part}/bags"), bounds, &[bags, 1])?;
+    of.node(part, op, &[rows, bounds], &[])
 }
 
 /// For each bag and row, true if the row is in the bag: the bag has begun, and the next one has not.
@@ -128,11 +138,8 @@ fn members(
     starts: ValueId,
     [bags, count]: [u64; 2],
 ) -> Result<ValueId, OnnxError> {
-    let places = of.ints((0..i64::try_from(count).unwrap_or(0)).collect())?;
-    let places = of.reshape("places/end", places, &[1, count])?;
     let ends = bag_ends(of, starts, [bags, count])?;
-    let ends = of.reshape("ends/bags", ends, &[bags, 1])?;
-    let is_before = of.node("before_end", "Less", &[places, ends], &[])?;
+    let is_before = compared(of, ("before_end", "Less"), ends, [bags, count])?;
     let begun = begun(of, starts, [bags, count])?;
     of.node("members", "And", &[begun, is_before], &[])
 }

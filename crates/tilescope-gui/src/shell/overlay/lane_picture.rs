@@ -68,10 +68,13 @@ impl<'a> LanePicture<'a> {
 
     /// The letters in it and their meaning: `F forward pass, B backward pass`.
     fn legend(&self) -> String {
-        let cells = || self.lanes.iter().flat_map(|(_, cells)| cells);
-        let has = |letter: &str| cells().any(|cell| cell.starts_with(letter));
-        let used = LETTERS.iter().filter(|of| has(of.letter));
-        let words: Vec<String> = used.map(|of| format!("{} {}", of.letter, of.meaning)).collect();
+        let mut words = Vec::new();
+        for CellLetter { letter, meaning, .. } in &LETTERS {
+            let mut cells = self.lanes.iter().flat_map(|(_, cells)| cells);
+            if cells.any(|cell| cell.starts_with(letter)) {
+                words.push(format!("{letter} {meaning}"));
+            }
+        }
         words.join(", ")
     }
 

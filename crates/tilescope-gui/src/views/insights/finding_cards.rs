@@ -41,9 +41,9 @@ pub(super) fn findings_ui<'a>(
         ui.columns(columns, |columns| {
             for ((number, finding), ui) in (start..).zip(row.iter().copied()).zip(columns) {
                 // Columns justify their text, which tears long names apart.
-                let card = |ui: &mut Ui| ui.vertical(|ui| finding_ui(ui, finding, number)).inner;
-                let click = ui.push_id(number, card).inner;
-                clicked = click.or(clicked);
+                let card = ui
+                    .push_id(number, |ui| ui.vertical(|ui| finding_ui(ui, finding, number)).inner);
+                clicked = card.inner.or(clicked);
             }
         });
     }

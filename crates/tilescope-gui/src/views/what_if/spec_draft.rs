@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tilescope_report::units::{binary_bytes, grouped};
 
-/// What is derived from a text: it is parsed once, not in every frame.
+/// Values derived from a text, which is parsed once, not in every frame.
 struct ParsedText {
     text: String,
     values: Arc<BTreeMap<String, String>>,

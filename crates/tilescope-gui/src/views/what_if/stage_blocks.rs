@@ -136,11 +136,12 @@ mod tests {
     #[test]
     fn blocks_move_to_neighbours_in_order_and_leave_one_behind() {
         let before = stages(&[&["a", "b", "c"], &["d"], &["e", "f"]]);
-        let moved = |block, to| with_block_in(&before, block, to);
-        assert_eq!(moved(1, 1), Some(stages(&[&["a"], &["b", "c", "d"], &["e", "f"]])));
-        assert_eq!(moved(4, 1), Some(stages(&[&["a", "b", "c"], &["d", "e"], &["f"]])));
+        let later = stages(&[&["a"], &["b", "c", "d"], &["e", "f"]]);
+        assert_eq!(with_block_in(&before, 1, 1), Some(later));
+        let earlier = stages(&[&["a", "b", "c"], &["d", "e"], &["f"]]);
+        assert_eq!(with_block_in(&before, 4, 1), Some(earlier));
         for (block, to) in [(0, 1), (3, 0), (3, 2), (5, 1), (4, 0), (9, 1)] {
-            assert_eq!(moved(block, to), None, "{block} to {to}");
+            assert_eq!(with_block_in(&before, block, to), None, "{block} to {to}");
         }
     }
 }

@@ -208,9 +208,8 @@ impl SpecSearch {
         let Some(running) = &self.running else { return };
         let mut found = running.progress.take_found();
         if let Some(ended) = running.task.poll() {
-            let words = || "Internal error. Please report this bug.";
             let ended = ended.unwrap_or_else(|()| SearchOutcome {
-                problem: Some(words().to_owned()),
+                problem: Some("Internal error. Please report this bug.".to_owned()),
                 ..SearchOutcome::default()
             });
             self.problem = ended.problem;
