@@ -90,7 +90,7 @@ fn rates_of_other_items_are_refused() {
     let text = PublishedFigures::TEXT.replace("sequences_per_second", "samples_per_second");
     let changed: PublishedFigures = toml::from_str(&text).expect("a list of figures");
     let error = compared(&changed).err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains("is sequences, of program bert_large_pytorch packs"), "{error}");
+    assert!(error.contains("items is sequences in one and packs in the other"), "{error}");
 }
 
 #[test]
