@@ -39,7 +39,7 @@ class SummaryTarget(TypedDict):
     tiles_per_ipu: int
     replicas: int
     ipus_per_replica: int
-    ipus_alike: int
+    identical_ipus: int
     bytes_per_tile: int
     clock_hz: int
 
@@ -211,7 +211,7 @@ class SummaryHost(TypedDict):
     """Host activity of the run."""
 
     bottleneck: Optional[str]
-    rates: List[HostRate]
+    throughput: List[HostRate]
     call: List[HostCallPart]
     tensors: List[HostTensor]
     epochs: List[HostEpoch]

@@ -99,7 +99,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     table.row("Architecture", &target.architecture)?;
     table.row("IPUs", &target.num_ipus.to_string())?;
     if target.num_ipus > 1 {
-        let alike = match target.ipus_alike {
+        let alike = match target.identical_ipus {
             1 => String::new(),
             count => format!(" x {count} identical"),
         };
@@ -287,10 +287,10 @@ fn print_limits(limits: &LimitsSummary, table: &mut TwoColumnTable) -> Result<()
 
 /// Rates of the loader alone, of synthetic and of real data, and the parts of a call.
 fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
-    for of in &host.rates {
+    for of in &host.throughput {
         let rate = short_count(of.samples_per_second.round() as u64);
-        let held_back = bottleneck_title(of.rate.bottleneck);
-        let text = format!("{rate} samples per second, limited by {held_back}");
+        let limit = bottleneck_title(of.rate.bottleneck);
+        let text = format!("{rate} samples per second, limited by {limit}");
         table.row(source_title(of.rate.source), &text)?;
     }
     for of in &host.call {

@@ -14,7 +14,7 @@ pub struct HostSummary {
     /// The bottleneck of the run; `None` if it has no rate.
     pub bottleneck: Option<&'static str>,
     /// The loader alone, synthetic data and real data, as available.
-    pub rates: Vec<HostRateSummary>,
+    pub throughput: Vec<HostRateSummary>,
     /// The parts of a call, in order.
     pub call: Vec<HostCallPartSummary>,
     /// Inputs and outputs of a call of one instance.
@@ -160,7 +160,7 @@ fn of_report(host: &HostReport) -> HostSummary {
     let real = host.rates.iter().find(|rate| rate.source == HostDataSource::RealData);
     let running = real.or(host.rates.last());
     let whole: f64 = host.call.iter().map(|time| time.seconds).sum();
-    let rates = host.rates.iter().map(|rate| HostRateSummary {
+    let throughput = host.rates.iter().map(|rate| HostRateSummary {
         source: rate.source.name(),
         samples_per_second: rate.samples_per_second,
         bottleneck: rate.bottleneck.name(),
@@ -188,7 +188,7 @@ fn of_report(host: &HostReport) -> HostSummary {
     });
     HostSummary {
         bottleneck: running.map(|rate| rate.bottleneck.name()),
-        rates: rates.collect(),
+        throughput: throughput.collect(),
         call: call.collect(),
         tensors: tensors.collect(),
         epochs: epochs.collect(),

@@ -73,7 +73,7 @@ fn add_ring(
             add_number(&mut to.from, flow.from);
         }
     }
-    let alike = target.ipus_alike();
+    let alike = target.identical_ipus();
     for (ipu, own) in sent {
         let passed = ring.passed_on(ReplicaShape::of(target), IpuId(ipu.0 * alike));
         for (replica, share) in all.iter_mut().zip(passed) {

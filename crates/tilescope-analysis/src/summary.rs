@@ -83,7 +83,7 @@ pub struct TargetSummary {
     /// IPUs of one replica.
     pub ipus_per_replica: u32,
     /// IPUs that work identically for each of them, including itself.
-    pub ipus_alike: u32,
+    pub identical_ipus: u32,
     /// Memory of one tile.
     pub bytes_per_tile: Bytes,
     pub clock_hz: u64,
@@ -283,7 +283,7 @@ fn target_summary(target: &Target) -> TargetSummary {
         tiles_per_ipu: target.tiles_per_ipu,
         replicas: target.replicas,
         ipus_per_replica: target.ipus_per_replica,
-        ipus_alike: target.ipus_alike(),
+        identical_ipus: target.identical_ipus(),
         bytes_per_tile: target.bytes_per_tile,
         clock_hz: target.clock.0,
     }

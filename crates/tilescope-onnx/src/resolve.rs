@@ -354,7 +354,7 @@ impl<'f> Resolver<'f> {
             self.keep_inlined(&draft.identity)?;
         }
         if draft.domain.is_empty() {
-            self.narrow_weights(draft.op, &inputs);
+            self.match_weight_types(draft.op, &inputs);
         }
         let view = NodeView {
             name: &draft.identity.name,

@@ -135,7 +135,7 @@ impl TuneSummary<'_> {
             best: path.best().clone(),
             dead_ends: path.dead_ends.clone(),
             untried: path.untried.clone(),
-            hopeless: path.hopeless,
+            skipped_proposals: path.skipped_proposals,
             unknown_proposals: store.unknown_proposals(),
             pareto_front: self.front(path, store).into_iter().cloned().collect(),
             shortfall: self.shortfall(path.best()).map(str::to_owned),
@@ -182,12 +182,12 @@ impl TuneSummary<'_> {
             "a larger --budget may find more"
         };
         let plural = plural(simulations);
-        let hopeless = answer.hopeless;
+        let skipped = answer.skipped_proposals;
         writeln!(output, "{simulations} simulation{plural}{known}; {end}")?;
-        if hopeless > 0 {
+        if skipped > 0 {
             writeln!(
                 output,
-                "{hopeless} proposals beside the path were skipped: they cannot beat it"
+                "{skipped} proposals beside the path were skipped: they cannot beat it"
             )?;
         }
         if answer.unknown_proposals > 0 {

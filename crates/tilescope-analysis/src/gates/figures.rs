@@ -198,10 +198,10 @@ pub(super) static FIGURES: &[FigurePattern] = &[
     figure("target.tiles_per_ipu", GateQuantity::Count),
     figure("target.replicas", GateQuantity::Count),
     figure("target.ipus_per_replica", GateQuantity::Count),
-    figure("target.ipus_alike", GateQuantity::Count),
+    figure("target.identical_ipus", GateQuantity::Count),
     figure("target.bytes_per_tile", GateQuantity::Bytes),
     figure("target.clock_hz", GateQuantity::Hertz),
-    figure("host.rates.*.samples_per_second", GateQuantity::PerSecond),
+    figure("host.throughput.*.samples_per_second", GateQuantity::PerSecond),
     figure("host.call.*.seconds", GateQuantity::Seconds),
     figure("host.call.*.share", GateQuantity::Share),
     figure("host.tensors.*.bytes", GateQuantity::Bytes),
@@ -253,6 +253,10 @@ pub(super) const SHORT_NAMES: [(&str, &str); 4] = [
     ("max_tile", "memory.max_tile_including_gaps"),
 ];
 
+/// Earlier beginnings of paths, which gates of existing pipelines may still use.
+const RENAMED: [(&str, &str); 2] =
+    [("target.ipus_alike", "target.identical_ipus"), ("host.rates.", "host.throughput.")];
+
 /// The names that a part of a path can take; `None` if it is literal.
 fn names_of(part: &str) -> Option<Vec<&'static str>> {
     match part {
@@ -293,13 +297,25 @@ impl FigurePattern {
     }
 }
 
-/// The figure with a given path or short name.
+/// The figure with a given path, earlier path or short name.
 pub fn named_figure(name: &str) -> Option<NamedFigure> {
-    let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
-    let path = short.map_or(name, |(_, path)| path);
-    let rank = FIGURES.iter().position(|figure| figure.matches(path))?;
+    let path = current_path(name);
+    let rank = FIGURES.iter().position(|figure| figure.matches(&path))?;
     let FigurePattern { quantity, of_run, .. } = FIGURES[rank];
-    Some(NamedFigure { path: path.to_owned(), rank, quantity, of_run })
+    Some(NamedFigure { path, rank, quantity, of_run })
+}
+
+/// The path for a short name or an earlier path; any other name is returned unchanged.
+fn current_path(name: &str) -> String {
+    if let Some((_, path)) = SHORT_NAMES.iter().find(|(short, _)| *short == name) {
+        return (*path).to_owned();
+    }
+    for (earlier, path) in RENAMED {
+        if let Some(rest) = name.strip_prefix(earlier) {
+            return format!("{path}{rest}");
+        }
+    }
+    name.to_owned()
 }
 
 /// The known name most similar to an unknown one.

@@ -103,6 +103,16 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
 }
 
 #[test]
+fn gates_accept_earlier_paths() {
+    for (earlier, path) in [
+        ("target.ipus_alike", "target.identical_ipus"),
+        ("host.rates.1.samples_per_second", "host.throughput.1.samples_per_second"),
+    ] {
+        assert_eq!(format!("{earlier} > 0").parse::<Gate>().expect("is known").figure(), path);
+    }
+}
+
+#[test]
 fn a_report_compared_with_itself_passes_every_gate_on_changes() {
     const LIMITS: [&str; 5] = ["> +0%", "< -0%", "> +0", "< -0", ">= +0.01%"];
     let mut gates = Vec::new();

@@ -8,10 +8,10 @@ const BEHIND: &str = "Cycles after the first replica at the next common sync";
 
 /// Rates of the loader alone, of synthetic data and of real data.
 pub fn rates(host: Option<&HostSummary>) -> DataTable {
-    table! { host.into_iter().flat_map(|host| &host.rates), |of|
+    table! { host.into_iter().flat_map(|host| &host.throughput), |of|
         text "Samples from" => source_title(of.rate.source);
         number "Samples per second" => TableCell::Real(of.samples_per_second), "Of all replicas";
-        text "Held back by" => bottleneck_title(of.rate.bottleneck), "The resource that is busy \
+        text "Limited by" => bottleneck_title(of.rate.bottleneck), "The resource that is busy \
         longest during a call";
     }
 }

@@ -149,7 +149,8 @@ pub struct TuneAnswer {
     pub dead_ends: Vec<DeadEnd>,
     pub untried: Vec<Untried>,
     /// Number of proposals beside the path that could not beat it according to their bounds.
-    pub hopeless: usize,
+    #[serde(alias = "hopeless")]
+    pub skipped_proposals: usize,
     /// Number of points with unknown proposals, because the process that computes them died.
     #[serde(alias = "untold")]
     pub unknown_proposals: usize,

@@ -81,7 +81,7 @@ pub struct TunePath {
     /// Places of the points, among those of the store, that were tried for it.
     pub beyond: Range<usize>,
     /// Number of proposals beside the path that could not beat it, according to their bounds.
-    pub hopeless: usize,
+    pub skipped_proposals: usize,
     /// True if no changes were left to try.
     pub exhausted: bool,
 }
@@ -135,7 +135,7 @@ impl<'a, 's> Tuner<'a, 's> {
             untried: Vec::new(),
             fits_if_free: None,
             beyond: 0..0,
-            hopeless: 0,
+            skipped_proposals: 0,
             exhausted: false,
         };
         let gained = Vec::new();
@@ -220,7 +220,7 @@ impl<'a, 's> Tuner<'a, 's> {
         for by in self.space.proposals(findings, self.saves_memory()) {
             let forbidden: Vec<String> =
                 self.space.forbidden(&by).into_iter().map(str::to_owned).collect();
-            let is_untried = !forbidden.is_empty() || self.space.is_hopeless(&by);
+            let is_untried = !forbidden.is_empty() || self.space.is_bound_too_low(&by);
             let is_noted = self.path.untried.iter().any(|noted| {
                 noted.moved.reasons[0].rule == by.reasons[0].rule && noted.forbidden == forbidden
             });
@@ -250,7 +250,7 @@ impl<'a, 's> Tuner<'a, 's> {
             Some(findings) => {
                 let saves_memory = self.saves_memory();
                 let proposals = self.space.proposals(findings, saves_memory).into_iter();
-                moves.extend(proposals.filter(|proposal| !self.space.is_hopeless(proposal)));
+                moves.extend(proposals.filter(|proposal| !self.space.is_bound_too_low(proposal)));
                 let mut numbers = self.space.neighbours(at, &self.proposed).into_iter();
                 moves.extend(self.space.fewer_ipus(at));
                 moves.extend(self.space.more_replicas(at));
@@ -391,8 +391,8 @@ impl<'a, 's> Tuner<'a, 's> {
             self.detours.extend(next.iter().cloned());
             self.store.run(tasks.collect())?;
         }
-        let (moves, hopeless) = self.promising();
-        self.path.hopeless = hopeless;
+        let (moves, skipped) = self.promising();
+        self.path.skipped_proposals = skipped;
         if moves.is_empty() && !next.is_empty() {
             return Ok(true);
         }
@@ -464,7 +464,7 @@ impl<'a, 's> Tuner<'a, 's> {
     /// others.
     fn promising(&self) -> (Vec<(SpecChanges, TuneMove)>, usize) {
         let mut found = Vec::new();
-        let mut hopeless = 0;
+        let mut skipped = 0;
         for from in &self.detours {
             let (Some(point), Some(findings)) = (self.store.point(from), self.store.findings(from))
             else {
@@ -474,20 +474,20 @@ impl<'a, 's> Tuner<'a, 's> {
                 continue;
             };
             for by in self.space.proposals(findings, self.saves_memory()) {
-                let hopes = !self.space.objective.is_time()
+                let may_improve = !self.space.objective.is_time()
                     || by.bound().is_none_or(|bound| score.may_beat(bound, self.score));
                 let is_new = self.store.point(&self.space.moved(from, &by)).is_none();
                 if !is_new || !self.space.allows(from, &by) {
                     continue;
                 }
-                if hopes {
+                if may_improve {
                     found.push((from.clone(), by));
                 } else {
-                    hopeless += 1;
+                    skipped += 1;
                 }
             }
         }
-        (found, hopeless)
+        (found, skipped)
     }
 
     /// A change of another point, expressed as a change of the best point.

@@ -406,8 +406,8 @@ impl TuneSpace {
         found
     }
 
-    /// True if the bound of a change is too small to try it.
-    pub fn is_hopeless(&self, by: &TuneMove) -> bool {
+    /// True if the upper bound of a change is below the smallest gain worth testing.
+    pub fn is_bound_too_low(&self, by: &TuneMove) -> bool {
         self.objective.is_time()
             && by.bound().is_some_and(|bound| bound < TriedProposal::LEAST_GAIN)
     }

@@ -115,10 +115,10 @@ fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
 
 /// The rate of the host, and the parts of a call.
 fn host_rows(host: &HostSummary) -> Vec<Fact> {
-    let rates = host.rates.iter().map(|of| {
+    let rates = host.throughput.iter().map(|of| {
         let rate = grouped(of.samples_per_second.round() as u64);
-        let held_back = bottleneck_title(of.rate.bottleneck);
-        let text = format!("{rate} samples per second, limited by {held_back}");
+        let limit = bottleneck_title(of.rate.bottleneck);
+        let text = format!("{rate} samples per second, limited by {limit}");
         Fact::new(source_title(of.rate.source), text)
     });
     let parts = host.call.iter().map(|of| {

@@ -51,26 +51,26 @@ const OF_ONE_TYPE: &[&str] = &[
 
 impl Resolver<'_> {
     /// Gives weights the 16-bit type of the other operands. Exporters that fold norms into weights
-    /// of a bfloat16 model write those as float32: the standard does not allow that, and the model
-    /// means one type.
-    pub(super) fn narrow_weights(&mut self, op: &str, inputs: &[Option<ValueId>]) {
+    /// of a bfloat16 model write those as float32, which the standard does not allow: operands must
+    /// have one type.
+    pub(super) fn match_weight_types(&mut self, op: &str, inputs: &[Option<ValueId>]) {
         let is_half =
             |element: ElementKind| [ElementKind::Float16, ElementKind::BFloat16].contains(&element);
         let is_weight = |source: ValueSource| {
             [ValueSource::Initializer, ValueSource::Constant].contains(&source)
         };
-        let mut met = None;
+        let mut half = None;
         for id in inputs.iter().flatten() {
             let value = &self.values[id.index()];
             if !is_weight(value.source) && is_half(value.element) {
-                met = Some(value.element);
+                half = Some(value.element);
             }
         }
-        let Some(met) = met.filter(|_| OF_ONE_TYPE.contains(&op)) else { return };
+        let Some(half) = half.filter(|_| OF_ONE_TYPE.contains(&op)) else { return };
         for id in inputs.iter().flatten() {
             let value = &mut self.values[id.index()];
             if is_weight(value.source) && value.element == ElementKind::Float32 {
-                value.element = met;
+                value.element = half;
             }
         }
     }

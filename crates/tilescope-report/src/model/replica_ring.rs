@@ -256,7 +256,7 @@ pub struct ReplicaShape {
 impl ReplicaShape {
     /// The replicas of a target. Each also includes the IPUs that work like those of the report.
     pub fn of(target: &Target) -> Self {
-        let ipus_per_replica = target.ipus_per_replica.saturating_mul(target.ipus_alike());
+        let ipus_per_replica = target.ipus_per_replica.saturating_mul(target.identical_ipus());
         Self { replicas: target.replicas, ipus_per_replica }
     }
 

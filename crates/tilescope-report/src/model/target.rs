@@ -109,7 +109,7 @@ impl Target {
 
     /// The number of IPUs that work like each IPU of the report, including itself: several with
     /// tensor parallelism.
-    pub fn ipus_alike(&self) -> u32 {
+    pub fn identical_ipus(&self) -> u32 {
         let shown = u64::from(self.replicas) * u64::from(self.ipus_per_replica);
         // The number of IPUs of a system is a power of two, so up to half of them may be left over.
         let most = u64::from(self.num_ipus).checked_div(shown).unwrap_or(0);

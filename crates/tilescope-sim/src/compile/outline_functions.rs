@@ -82,7 +82,7 @@ impl OutlineFunctions {
 
     /// Creates the functions whose bodies are in a sequence.
     fn add_functions(&mut self, tables: &mut ProgramTables, items: &[FragmentItem]) {
-        for call in self.calls_in(tables, items) {
+        for call in self.function_groups(tables, items) {
             if let (None, [FragmentItem::Loop { body, .. }]) = (call.work, call.items) {
                 self.add_functions(tables, body);
             }
@@ -104,7 +104,7 @@ impl OutlineFunctions {
         items: &[FragmentItem],
     ) -> Vec<ProgramId> {
         let mut nodes = Vec::new();
-        for call in self.calls_in(tables, items) {
+        for call in self.function_groups(tables, items) {
             let function = call.work.and_then(|place| {
                 self.functions.get(&self.body(tables, place)).copied().zip(Some(place))
             });
@@ -173,24 +173,24 @@ impl OutlineFunctions {
 
     /// Groups the items of a sequence, and joins the groups that belong to one function. Each
     /// joined group has the position of its first work.
-    fn calls_in<'a>(
+    fn function_groups<'a>(
         &self,
         tables: &ProgramTables,
         items: &'a [FragmentItem],
     ) -> Vec<ItemGroup<'a>> {
-        let mut calls: Vec<ItemGroup> = Vec::new();
+        let mut joined: Vec<ItemGroup> = Vec::new();
         let mut at = 0;
         for group in self.groups(items) {
             let end = at + group.items.len();
             let body = group.work.map(|place| self.body(tables, place));
-            let goes_on = body.is_some_and(|body| !self.cuts.contains(&body));
-            match calls.last_mut().filter(|last| goes_on && last.work.is_some()) {
+            let continues = body.is_some_and(|body| !self.cuts.contains(&body));
+            match joined.last_mut().filter(|last| continues && last.work.is_some()) {
                 Some(last) => last.items = &items[at - last.items.len()..end],
-                None => calls.push(group),
+                None => joined.push(group),
             }
             at = end;
         }
-        calls
+        joined
     }
 
     /// The work that all leaves of `items` belong to.

@@ -76,7 +76,11 @@ pub(super) const TOOL: McpTool = McpTool {
         AnswerField::always("simulations", AnswerKind::Whole, "Specs whose figures were needed"),
         AnswerField::always("simulated_now", AnswerKind::Whole, "Specs simulated in this search"),
         AnswerField::always("exhausted", AnswerKind::Flag, "True if nothing is left to test"),
-        AnswerField::always("hopeless", AnswerKind::Whole, "Proposals with too low an upper bound"),
+        AnswerField::always(
+            "skipped_proposals",
+            AnswerKind::Whole,
+            "Proposals beside the path that cannot beat it by their upper bounds",
+        ),
         AnswerField::always(
             "unknown_proposals",
             AnswerKind::Whole,

@@ -39,11 +39,11 @@ pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
 fn rates(host: &HostSummary) -> Vec<SummaryFactRow> {
     let rate = |of: &tilescope_analysis::host::HostRateSummary| {
         let rate = grouped(of.samples_per_second.round() as u64);
-        let held_back = bottleneck_title(of.rate.bottleneck);
-        let value = format!("{rate}, limited by {held_back}");
+        let limit = bottleneck_title(of.rate.bottleneck);
+        let value = format!("{rate}, limited by {limit}");
         derived(source_title(of.rate.source), value, "samples of a call / seconds of the call")
     };
-    host.rates.iter().map(rate).collect()
+    host.throughput.iter().map(rate).collect()
 }
 
 fn call(host: &HostSummary) -> Vec<SummaryFactRow> {

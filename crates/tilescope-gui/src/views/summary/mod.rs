@@ -362,8 +362,8 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
         rows.push(row("IPUs per replica", target.ipus_per_replica));
         rows.push(row("Number of replicas", target.replicas));
     }
-    if target.ipus_alike() > 1 {
-        rows.push(row("Identical IPUs", target.ipus_alike()));
+    if target.identical_ipus() > 1 {
+        rows.push(row("Identical IPUs", target.identical_ipus()));
     }
     if target.io_tiles_per_ipu > 0 {
         rows.push(row("I/O tiles per IPU", target.io_tiles_per_ipu));

@@ -239,7 +239,7 @@ fn neighbours_ui(painter: &Painter, (boxes, area): (&[Rect], Rect), stroke: Stro
 
 /// The IPUs of a replica in the numbering of the system: replicas follow each other.
 fn ipus_of(target: &Target, replica: u32) -> String {
-    let each = target.ipus_per_replica * target.ipus_alike();
+    let each = target.ipus_per_replica * target.identical_ipus();
     let first = replica * each;
     match each {
         1 => format!("IPU {first}"),
@@ -329,8 +329,8 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
         let stroke = Stroke::new(1.0, palette.weak_text);
         painter.extend(Shape::dashed_line(&ends, stroke, 2.0, 3.0));
     }
-    let each = count * of.target.ipus_alike();
-    let alike = of.target.ipus_alike();
+    let each = count * of.target.identical_ipus();
+    let alike = of.target.identical_ipus();
     for (place, replica) in columns.places.iter().enumerate() {
         let Some(replica) = replica else {
             let left = (replicas as usize + 1 - columns.places.len()) as u32;

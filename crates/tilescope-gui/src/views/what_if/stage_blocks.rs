@@ -55,7 +55,7 @@ fn rows_ui(ui: &mut Ui, stages: &[CompiledStage]) -> Option<Vec<CompiledStage>> 
     changed
 }
 
-/// Shows the IPU and the blocks of a stage, the first of which has the number `first`.
+/// Shows the IPU and the blocks of a stage. Its first block has the number `first`.
 fn row_ui(
     ui: &mut Ui,
     stages: &[CompiledStage],

@@ -57,7 +57,7 @@ impl<'a> ReplicaLinkCheck<'a> {
             rings,
             ring_of: ring_of.collect(),
             shape: ReplicaShape::of(target),
-            alike: target.ipus_alike(),
+            alike: target.identical_ipus(),
             ladder: find_rate(MachineInterface::LadderLinks),
             pair: find_rate(MachineInterface::PairLinks),
             gateways: find_rate(MachineInterface::Gateways),

@@ -398,24 +398,24 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Adds the moves of weight gradients to the weights: first a transposition if the innermost
-    /// dimension differs, then the exchange to their tiles.
-    pub(super) fn move_result(&mut self, operands: &ConvPassOperands) {
+    /// Adds the copies of weight gradients to the tiles of the weights: a transposition if the
+    /// innermost dimension differs, then an exchange.
+    pub(super) fn relocate_weight_gradients(&mut self, operands: &ConvPassOperands) {
         let ResultDestination::Weights(forward) = operands.result else { return };
         if self.plan.joint {
             return;
         }
-        // A joint plan computes gradients on the tiles of the weights. All others have to move
-        // them.
+        // All other plans compute gradients away from the weights; a joint plan computes them in
+        // place.
         let data_type = self.plan.params.output_type;
         let shares = weight_shares(self.machine, forward);
         let made = self.builder.phase_count().saturating_sub(1);
         // Accumulating matrix products transpose their result (poplibs `MatMul.cpp` matMulAcc),
         // unlike weight updates of convolutions with a scale tensor.
-        let turns =
+        let transposes =
             self.plan.options.pass.is_fully_connected() && !self.plan.transform().swap_operands;
         let mut read_until = None;
-        if turns {
+        if transposes {
             let name = format!("{}/regroupGradds", self.name);
             let blocks = TransposeBlockShape {
                 from: self.plan.vertex.out_chans_per_group,

@@ -86,7 +86,7 @@ pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) 
         // The next iteration reads the operands again.
         pass.used_until = [None; 2];
     }
-    pass.move_result(operands);
+    pass.relocate_weight_gradients(operands);
     // Results are written by the last phase: sums, their cast, or the move to the weights.
     let result_from = pass.builder.phase_count().saturating_sub(1);
     let mut used_until = pass.used_until;
