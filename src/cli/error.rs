@@ -244,7 +244,7 @@ pub(crate) enum JobError {
     UnchangedSpec(String),
     #[error("{0}")]
     Shortfall(String),
-    #[error("{died} of {points} points died: {again}")]
+    #[error("{died} of {points} points failed: {again}")]
     Died { died: usize, points: usize, again: &'static str },
     #[error("{end} has no {figure}: {reason}", end = .end.display())]
     NoFigure { end: PathBuf, figure: &'static str, reason: String },

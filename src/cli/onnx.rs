@@ -66,9 +66,9 @@ fn arguments(command: clap::Command) -> clap::Command {
         )
         .arg(json_argument())
         .after_help(
-            "The batch is 1 unless model.batch_size or its own name says another. Multiplications are \
-             counted, nodes folded, and the model compiled for the machine that simulate takes by itself, \
-             once every other symbolic dimension has a value.\n\n\
+            "The batch is 1 unless model.batch_size, or the name of its dimension, sets it. Once every \
+             other symbolic dimension has a value, multiply-accumulates are counted, nodes are folded, \
+             and the model is compiled for the machine that simulate chooses.\n\n\
              Examples:\n  tilescope onnx model.onnx\n  \
              tilescope onnx model.onnx --set model.dim.batch=4 --set model.dim.sequence=384\n  \
              tilescope onnx model.onnx --json",

@@ -183,7 +183,7 @@ fn print_memory(memory: &MemorySummary, table: &mut TwoColumnTable) -> Result<()
         ("Including gaps", memory.total_including_gaps),
         ("Excluding gaps", memory.total_excluding_gaps),
         ("Always live", memory.always_live),
-        ("Peak of not-always-live", memory.peak_not_always_live),
+        ("Not always live (peak)", memory.peak_not_always_live),
         ("Fullest tile", memory.max_tile_including_gaps),
     ] {
         table.row(name, &binary_bytes(bytes.0))?;

@@ -156,7 +156,7 @@ fn nonsense_is_refused() {
         ("cycles of step 0 on IPU 0 run from 0 .. 12, to 10 .. 10", |r| {
             r.steps[0].ipus[0].from_max = Cycles(12);
         }),
-        ("tile balance of step 0 on IPU 0 is no share", |r| {
+        ("tile balance of step 0 on IPU 0 is not a share", |r| {
             r.steps[0].ipus[0].active_tile_balance = f32::NAN;
         }),
         ("number of tiles of step 0 on IPU 0 is 3, above 2", |r| {

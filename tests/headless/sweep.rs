@@ -310,7 +310,7 @@ fn children_that_die_are_retried() {
     let output = running.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     assert!(
-        stderr(&output).contains("1 of 3 points died: run the same command to repeat them"),
+        stderr(&output).contains("1 of 3 points failed: run the same command to repeat them"),
         "{}",
         stderr(&output)
     );

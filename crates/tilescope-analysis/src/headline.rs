@@ -136,7 +136,7 @@ fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
             Some(rate) => with_prefix(rate, "FLOP/s"),
             None => with_prefix(peak.flops_per_cycle, "FLOPs per cycle"),
         };
-        format!("of {rate} an IPU, AMP {}", peak.name)
+        format!("of {rate} per IPU, AMP {}", peak.name)
     });
     let (value, about) = match (limits.utilisation, limits.unknown) {
         (Some(share), _) => (fine_percent(share), peak),
@@ -164,7 +164,8 @@ fn of_memory(
     let about = match target.bytes_per_tile.0 {
         0 => "tile memory unknown".to_owned(),
         _ => {
-            let unsure = if memory.fit.is_uncertain() { memory.fit.words() } else { "with gaps" };
+            let unsure =
+                if memory.fit.is_uncertain() { memory.fit.words() } else { "including gaps" };
             format!("{} of {}, {unsure}", percent(share), numbers.bytes(target.bytes_per_tile.0))
         }
     };
@@ -182,8 +183,8 @@ fn of_memory(
             title: "Memory in use",
             value: numbers.bytes(memory.total_excluding_gaps.0),
             exact: exact_bytes(memory.total_excluding_gaps.0),
-            about: format!("{with_gaps} with gaps"),
-            formula: "bytes in use on all tiles of a replica; with gaps: bytes below the highest \
+            about: format!("{with_gaps} including gaps"),
+            formula: "bytes in use on all tiles of a replica; including gaps: bytes below the highest \
                       used address of each tile",
             bad: false,
         },

@@ -36,7 +36,7 @@ impl ImportedModelSummary {
             rows.push(("Annotations without effect", listed(ignored)));
         }
         if let Some(share) = &self.unmodelled {
-            let text = format!("{}; {} come from them", operator_list(unknown), share.words());
+            let text = format!("{}; they account for {}", operator_list(unknown), share.words());
             rows.push(("Not modelled", text));
         }
         rows
@@ -71,7 +71,7 @@ impl UnmodelledShare {
         let bytes = self.bytes.map(|share| format!("{} of the bytes", percent(share)));
         let known: Vec<String> = cycles.into_iter().chain(bytes).collect();
         if known.is_empty() {
-            return "a share of the cycles and bytes that was not recorded".to_owned();
+            return "an unrecorded share of the cycles and bytes".to_owned();
         }
         known.join(" and ")
     }

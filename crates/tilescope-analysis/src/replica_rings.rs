@@ -103,7 +103,7 @@ pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     } else {
         names.join(ARROW)
     };
-    let ways = if ring.clockwise < 1.0 { "both ways round" } else { "round" };
+    let ways = if ring.clockwise < 1.0 { "in both directions around" } else { "around" };
     let rings = target.replicas / ring.ranks.max(1);
     let beside = match rings {
         0 | 1 => String::new(),
@@ -163,14 +163,16 @@ mod tests {
             programs: Vec::new(),
         };
         let said =
-            "round 0 \u{2192} 2 \u{2192} 3 \u{2192} 1 \u{2192} 0, over a ladder with two ends";
+            "around 0 \u{2192} 2 \u{2192} 3 \u{2192} 1 \u{2192} 0, over a ladder with two ends";
         assert_eq!(ring_words(&ring, &target), said);
         (ring.ranks, target.replicas) = (2, 2);
-        let said = "round 0 \u{2192} 1 \u{2192} 0, over a ladder with two ends";
+        let said = "around 0 \u{2192} 1 \u{2192} 0, over a ladder with two ends";
         assert_eq!(ring_words(&ring, &target), said);
         (ring.ranks, ring.clockwise, target.replicas) = (16, 0.5, 32);
         let said = ring_words(&ring, &target);
-        assert!(said.starts_with("both ways round 0 \u{2192} 2 \u{2192} 4 \u{2192} 6 \u{2192} … "));
+        assert!(said.starts_with(
+            "in both directions around 0 \u{2192} 2 \u{2192} 4 \u{2192} 6 \u{2192} … "
+        ));
         assert!(
             said.contains("5 \u{2192} 3 \u{2192} 1 \u{2192} 0, and another ring like it"),
             "{said}"

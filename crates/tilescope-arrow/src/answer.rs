@@ -70,15 +70,15 @@ pub enum AnswerFileError {
     Again(AnswerColumnKinds),
     /// Values of a column that share no type of a file.
     #[error(
-        "column {column:?} is of {kind}, and row {} of the answer has {found} there: a column of a \
-         Parquet file has one type; CAST({} AS TEXT) gives it one",
+        "column {column:?} holds {kind}, but row {} of the answer has {found}: a column of a Parquet \
+         file has one type; CAST({} AS TEXT) gives it one",
         grouped(*row), quoted(column)
     )]
     Mixed { column: String, row: u64, kind: &'static str, found: &'static str },
     /// An integer that a real number cannot represent exactly, in a column of real numbers.
     #[error(
-        "column {column:?} is of real numbers, and row {} of the answer has {value} there, which none \
-         of them is exactly; CAST({} AS TEXT) keeps it",
+        "column {column:?} holds real numbers, but row {} of the answer has {value}, which no real \
+         number represents exactly; CAST({} AS TEXT) keeps it",
         grouped(*row), quoted(column)
     )]
     Inexact { column: String, row: u64, value: i64 },

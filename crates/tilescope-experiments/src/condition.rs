@@ -125,7 +125,7 @@ impl ConditionReader<'_> {
         let known = LimitComparison::of_sign(&sign);
         let Some(comparison) = known else {
             let problem = match sign.as_str() {
-                "=" => format!("{name} is compared with =="),
+                "=" => format!("compare {name} with =="),
                 _ => format!("expected <, <=, >, >=, == or != after {name}"),
             };
             return Err((problem, place));

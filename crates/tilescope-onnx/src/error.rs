@@ -34,7 +34,7 @@ pub enum OnnxError {
     UnknownDimension { name: String, known: Vec<String>, nearest: Option<String> },
     /// A branch or a number of iterations was given for a node that did not need it.
     #[error(
-        "node {name:?} has no open branch or trip count{}",
+        "node {name:?} has no unknown branch or trip count{}",
         if known.is_empty() { String::new() } else { format!("; known: {}", known.join(", ")) }
     )]
     UnknownDecision { name: String, known: Vec<String> },

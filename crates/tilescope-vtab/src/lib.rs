@@ -302,7 +302,7 @@ unsafe impl VTabCursor for CursorAdapter {
         let bounds = ColumnBounds::new(&plan, values.iter());
         if let Some(column) = plan.text_of(values.iter(), |at| self.is_argument(at)) {
             let name = self.table.columns().get(column).map_or("", |column| column.name);
-            return Err(failure(format!("argument {name} is no number")));
+            return Err(failure(format!("argument {name} is not a number")));
         }
         let columns = self.table.columns().iter().enumerate();
         let arguments = columns.filter(|(_, column)| column.role == ColumnRole::Argument);

@@ -199,5 +199,5 @@ fn errors_of_a_table_are_those_of_the_query() {
     assert!(error.contains("there is no number above 1,000"), "{error}");
     let (rows, _) = asked("SELECT number FROM squares('many')");
     let error = rows.unwrap_err().to_string();
-    assert!(error.contains("argument first is no number"), "{error}");
+    assert!(error.contains("argument first is not a number"), "{error}");
 }

@@ -196,7 +196,7 @@ impl TuneSummary<'_> {
             let plural = if points == 1 { "" } else { "s" };
             writeln!(
                 output,
-                "Proposals at {points} point{plural} {verb} unknown: their process died"
+                "Proposals at {points} point{plural} {verb} unknown: their process failed"
             )?;
         }
         if let Some(file) = self.file.filter(|_| answer.shortfall.is_none()) {

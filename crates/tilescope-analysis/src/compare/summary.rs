@@ -96,7 +96,7 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
         ("Including gaps", memory.map(|memory| memory.total_including_gaps.into())),
         ("Excluding gaps", memory.map(|memory| memory.total_excluding_gaps.into())),
         ("Always live", memory.map(|memory| memory.always_live.into())),
-        ("Peak of the rest", memory.map(|memory| memory.peak_not_always_live.into())),
+        ("Not always live (peak)", memory.map(|memory| memory.peak_not_always_live.into())),
         ("Fullest tile", memory.map(|memory| memory.max_tile_including_gaps.into())),
         ("Tiles out of memory", memory.and_then(|memory| count(memory.out_of_memory_tiles))),
         ("Fits in memory", fit.map(|fit| TableCell::Text(fit.words().to_owned()))),

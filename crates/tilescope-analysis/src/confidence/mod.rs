@@ -67,7 +67,7 @@ impl BasisShares {
             ("published formulas", self.published_formulas),
             ("host and links", self.host_and_links),
             ("assumptions", self.assumptions),
-            ("waiting for others", self.waiting),
+            ("waits for other IPUs", self.waiting),
         ]
         .into_iter()
     }

@@ -51,7 +51,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let (key, cost, sentence);
     if is_inference {
         key = ITERATIONS;
-        cost = "Each call takes twice the samples, and returns the first results later";
+        cost = "Each call takes twice the samples and returns its first results later";
         sentence =
             format!("The pipeline takes {ramps} of the run to fill and drain, once per {times}.");
     } else {

@@ -60,8 +60,7 @@ fn gelu_by_erf(facts: &InsightFacts) -> Option<InsightFinding> {
         advice: "Export the model with the tanh form, torch.nn.GELU(approximate=\"tanh\"): it is \
                  a single vertex on the IPU, and the form that PopTorch uses for GELU."
             .to_owned(),
-        formula: "gain: cycles of these operations, less 1.3 of 16 for each element / cycles of \
-                  the run",
+        formula: "gain: cycles of these operations x (1 - 1.3 / 16) / cycles of the run",
         gain,
         place: ViewLocation {
             operation: wanted.keys().next().copied(),

@@ -107,6 +107,6 @@ fn more_workers(facts: &InsightFacts) -> Option<Proposal> {
 fn more_iterations(facts: &InsightFacts, times: u64) -> Option<Proposal> {
     let key = "options.device_iterations";
     let iterations = facts.spec_number(key)?.checked_mul(times)?;
-    let cost = format!("Results return once per {times} times as many iterations");
+    let cost = format!("Results are returned {times} times less often");
     facts.proposal([(key, json!(iterations))], &cost)
 }

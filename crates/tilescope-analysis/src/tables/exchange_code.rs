@@ -151,7 +151,7 @@ pub fn exchange_tiles(rows: &[ExchangeTile]) -> DataTable {
     const ONCE: &str = "In one execution; a multicast counts once";
     let table = table! { rows, |of|
         text "Tile" => of.tile;
-        unsummed_cycles "Cycles at least" => of.least.map(|least| Cycles::from_f64(least.floor())),
+        unsummed_cycles "Minimum cycles" => of.least.map(|least| Cycles::from_f64(least.floor())),
             LOWER_BOUND_HINT;
         unsummed_cycles "Cycles" => of.cycles,
             "Cycles in which it sends or receives in one execution";

@@ -29,8 +29,8 @@ pub fn live_at(rows: &[LiveVariable], steps: &[u32]) -> DataTable {
         operation "Variable" => &live.name;
         text "About" => &live.about;
         all step_titles(steps).map(TableColumn::bytes) => live.bytes.iter().copied();
-        short "First step" => first_step(live.lifetime.as_ref()), "The first step it is live in";
-        short "Last step" => last_step(live.lifetime.as_ref()), "The last step it is live in";
+        short "First step" => first_step(live.lifetime.as_ref()), "First step in which it is live";
+        short "Last step" => last_step(live.lifetime.as_ref()), "Last step in which it is live";
     };
     table.with_totals()
 }
@@ -106,8 +106,8 @@ pub fn free_blocks(timeline: &AddressTimeline, free: &FreeMemory) -> DataTable {
     table! { rows, |(block, below, above)|
         bytes "Size" => block.bytes();
         bytes "First address" => block.addresses.start;
-        text "Below it" => below.map(|of| of.name.as_str()), "The variable that ends where the block begins";
-        text "Above it" => above.map(|of| of.name.as_str()), "The variable that begins where the block ends";
+        text "Variable below" => below.map(|of| of.name.as_str()), "The variable that ends where the block begins";
+        text "Variable above" => above.map(|of| of.name.as_str()), "The variable that begins where the block ends";
         short "Above until" => last_step(above.and_then(|of| of.lifetime.as_ref())),
             "Last step of the variable above; empty for one that is always live";
     }

@@ -108,7 +108,7 @@ pub static TABLES: &[ReportTable] = &[
             Ok(live::free_blocks(&timeline, &free.unwrap_or_default()))
         },
     ),
-    drawn("program-tree", "programs", "Lines of the tree", tree),
+    drawn("program-tree", "programs", "Nodes of the program tree", tree),
     shown("operations", "operations", "Cost of every operation of the model", |report| {
         costs_of(report, OperationLayer::Model)
     }),

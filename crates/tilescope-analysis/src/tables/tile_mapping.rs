@@ -53,7 +53,7 @@ pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
         text "Part, in layout order" => region.part();
         most_bytes "Bytes per tile" => region.bytes;
         bytes "On all tiles" => Bytes(region.bytes.0 * u64::from(region.tiles.count())),
-            "Bytes per tile * number of tiles";
+            "Bytes per tile x number of tiles";
         unsummed "Address" => if addresses { Some(TableCell::Count(region.offset.0)) } else { None };
     }
 }

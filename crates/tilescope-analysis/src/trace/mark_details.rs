@@ -15,7 +15,7 @@ use tilescope_report::{
     MarkFilter, MarkKind, Report, ReportError, StepActivity, TraceMark, TrainingPass,
 };
 
-const WAITED: &str = "from the end of the stage before to the start of this one on the same IPU";
+const WAITED: &str = "from the end of the previous stage to the start of this one, on the same IPU";
 const WAITED_FOR: &str = "the stage of another IPU that ended last in that time";
 const SYNC: &str = "cycles of sync steps of the compute tiles between first and last cycle";
 const TYPICAL: &str = "cycles / cycles of the median of its kind - 1";

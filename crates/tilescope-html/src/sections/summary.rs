@@ -71,10 +71,10 @@ fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
         Fact::new("Machine", target.machine.as_deref().unwrap_or("not recorded")),
         Fact::new("IPUs", grouped(target.num_ipus.into())),
         Fact::new("Replicas", grouped(target.replicas.into())),
-        Fact::new("IPUs of a replica", grouped(target.ipus_per_replica.into())),
-        Fact::new("Tiles of an IPU", count_text(target.tiles_per_ipu.into())),
+        Fact::new("IPUs per replica", grouped(target.ipus_per_replica.into())),
+        Fact::new("Tiles per IPU", count_text(target.tiles_per_ipu.into())),
         Fact::new(
-            "Memory of a tile",
+            "Memory per tile",
             text_unless_zero(target.bytes_per_tile.0, binary_bytes(target.bytes_per_tile.0)),
         ),
         Fact::new(

@@ -51,7 +51,7 @@ fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
     let about = match (run == telling.baseline, share) {
         (true, _) => "is the baseline".to_owned(),
         (false, Some(share)) => format!("{:+.2} % from {}", share * 100.0, shown(of.baseline())),
-        (false, None) => format!("no share of {}", shown(of.baseline())),
+        (false, None) => format!("no percentage of {}", shown(of.baseline())),
     };
     Card {
         title: figure.title(series, telling),

@@ -32,7 +32,7 @@ fn called(of: &mut NodeComposition) -> Composed {
     let offsets = of.input(2)?;
     let count: u64 = of.dims(indices).iter().product();
     let ([_, width], [starts]) = (&of.dims(table)[..], &of.dims(offsets)[..]) else {
-        return Err(of.error("its table is no matrix, or its offsets are no list"));
+        return Err(of.error("its table is not a matrix, or its offsets are not a list"));
     };
     let width = *width;
     let mut bags = *starts;

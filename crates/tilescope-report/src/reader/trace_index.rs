@@ -565,7 +565,7 @@ impl IndexBuildPass<'_> {
             warnings.add(format!("{unusable} rows of steps_by_ipu are unusable: left out"));
         }
         if squeezed > 0 {
-            warnings.add(format!("{squeezed} steps overlap too many others: drawn behind them"));
+            warnings.add(format!("{squeezed} steps overlap too many others: drawn after them"));
         }
         Ok(())
     }

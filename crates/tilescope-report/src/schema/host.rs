@@ -48,7 +48,7 @@ pub(super) const HOST_EPOCHS: SchemaTable = table(
     &[
         col("id", KEY, "position"),
         col("epochs", COUNT, "number of equal epochs"),
-        col("calls", COUNT, "host calls of one of them"),
+        col("calls", COUNT, "host calls of one epoch"),
         col("samples", COUNT, "samples that it processes"),
         col("left_out", COUNT, "samples that it leaves out"),
         col("seconds", SECONDS, "its length"),

@@ -41,7 +41,7 @@ pub(super) const STEPS_BY_IPU: SchemaTable = table(
 pub(super) const EXECUTION_CYCLE_TOTALS: SchemaTable = table(
     "execution_cycle_totals",
     "cycles from the start of the trace to the end of its last step; one row",
-    &[col("total", CYCLES, "cycles, waits for the host included")],
+    &[col("total", CYCLES, "cycles, including waits for the host")],
     "",
 );
 

@@ -393,7 +393,7 @@ impl<'a> LanePass<'a> {
                 ));
             }
             if *step < last {
-                return Some(format!("step {step} comes behind step {last}"));
+                return Some(format!("step {step} comes after step {last}"));
             }
             (before, last) = (range.end, *step);
         }

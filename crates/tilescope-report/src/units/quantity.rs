@@ -52,7 +52,7 @@ pub trait Quantity:
 
 #[expect(clippy::cast_possible_truncation, reason = "a part is not more than all")]
 fn share(amount: u64, part: u64, all: u64, divide: impl Fn(u128, u128) -> u128) -> u64 {
-    debug_assert!(part <= all, "{part} is no part of {all}");
+    debug_assert!(part <= all, "{part} is more than {all}");
     // The product may exceed 64 bits.
     divide(u128::from(amount) * u128::from(part), u128::from(all)) as u64
 }

@@ -213,7 +213,7 @@ impl ExecutionWriter {
         }
         if !on_ipu.active_tile_balance.is_finite() || on_ipu.active_tile_balance < 0.0 {
             return Err(ReportError::invalid_input(format!(
-                "{} is no share",
+                "{} is not a share",
                 describe("tile balance")
             )));
         }

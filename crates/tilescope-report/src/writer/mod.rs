@@ -252,7 +252,7 @@ impl ReportWriter {
             let Some((execution, _)) =
                 writer.execution.as_ref().filter(|_| writer.samples.is_none())
             else {
-                let problem = "labels of samples come once, behind the compilation";
+                let problem = "labels of samples come once, after the compilation";
                 return Err(ReportError::invalid_input(problem));
             };
             let tiles = execution.tiles();
@@ -271,7 +271,7 @@ impl ReportWriter {
         self.refuse_after_failure(|writer| {
             let last = writer.execution.as_ref().and_then(|(execution, _)| execution.last_step());
             let (Some(step), Some(mut packed)) = (last, writer.samples.take()) else {
-                let problem = "samples come behind their step and the labels of samples";
+                let problem = "samples come after their step and the labels of samples";
                 return Err(ReportError::invalid_input(problem));
             };
             for sample in samples {

@@ -69,37 +69,37 @@ cost_constants! { MEMORY_CONSTANTS:
 
     /// Vertex code of an empty program on a tile
     EMPTY_VERTEX_CODE_BYTES = 140.0, Bytes, Measured {
-        source: "the same adder",
+        source: "the adder of docs/logging.rst",
         serves: "every tile",
     }
 
     /// Host exchange code of an empty program on a tile
     EMPTY_HOST_EXCHANGE_CODE_BYTES = 289.0, Bytes, Measured {
-        source: "the same adder",
+        source: "the adder of docs/logging.rst",
         serves: "every tile",
     }
 
     /// Internal exchange code of an empty program on a tile
     EMPTY_INTERNAL_EXCHANGE_CODE_BYTES = 48.0, Bytes, Measured {
-        source: "the same adder",
+        source: "the adder of docs/logging.rst",
         serves: "every tile",
     }
 
     /// Variables of an empty program on a tile
     EMPTY_VARIABLE_BYTES = 32.0, Bytes, Measured {
-        source: "the same adder",
+        source: "the adder of docs/logging.rst",
         serves: "every tile",
     }
 
     /// Vertex state of an empty program on a tile
     EMPTY_VERTEX_STATE_BYTES = 12.0, Bytes, Measured {
-        source: "the same adder",
+        source: "the adder of docs/logging.rst",
         serves: "every tile",
     }
 
     /// Headers of host packets of an empty program on a tile
     EMPTY_PACKET_HEADER_BYTES = 8.0, Bytes, Measured {
-        source: "the same adder",
+        source: "the adder of docs/logging.rst",
         serves: "every tile",
     }
 
@@ -111,7 +111,7 @@ cost_constants! { MEMORY_CONSTANTS:
 
     /// Control code of one step on a participating tile
     CONTROL_BYTES_PER_STEP = 24.0, Bytes, Measured {
-        source: "a launch of the same adder",
+        source: "a launch of the adder of docs/logging.rst",
         serves: "control code",
     }
 

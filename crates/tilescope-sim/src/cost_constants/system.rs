@@ -48,8 +48,8 @@ cost_constants! { SYSTEM_CONSTANTS:
 
     /// A step of a collective, excluding its sync and its bytes
     COLLECTIVE_STEP_SECONDS = 2_056.0 / 1.6e9, Ratio("s"), Measured {
-        source: "halos between 16 GC2 take 3,043 cycles, twice as many bytes 4,017 to 4,048, their \
-        syncs apart (thorbenlouw/lbm-graphcore, gaussian-blur-scaling/exchange-vs-compute.csv): \
+        source: "halos between 16 GC2 take 3,043 cycles, and 4,017 to 4,048 with twice the bytes, \
+        excluding syncs (thorbenlouw/lbm-graphcore, gaussian-blur-scaling/exchange-vs-compute.csv): \
         2,056 cycles do not depend on bytes. The data-loading tutorial with two replicas (SDK 3.1) \
         leaves 1.6 µs",
         serves: "collectives",
@@ -63,7 +63,7 @@ cost_constants! { SYSTEM_CONSTANTS:
 
     /// An exchange with the host, excluding its transfers, for any number of copies
     STREAM_HANDSHAKE_SECONDS = 15_700.0 / 1.33e9, Ratio("s"), Fitted {
-        source: "trace of the PopTorch pipelining tutorial: 40 copies, which are 23 exchanges, leave 15,700 cycles for each of these",
+        source: "trace of the PopTorch pipelining tutorial: 40 copies in 23 exchanges leave 15,700 cycles per exchange",
         serves: "host copies",
     }
 

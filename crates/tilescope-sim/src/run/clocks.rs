@@ -199,7 +199,7 @@ impl IpuClocks {
             for ipu in ipus {
                 let clock = &mut replica.of_mut(tiles)[ipu.index()];
                 let start = std::mem::replace(clock, release);
-                debug_assert!(start <= release, "a sync lets nobody go before all have come");
+                debug_assert!(start <= release, "no lane leaves a sync before all have arrived");
                 add(out, class, wait(*ipu, (tiles, active), start, release));
             }
         }

@@ -95,7 +95,7 @@ pub(super) const RESOURCES: &[Resource] = &[
         change: host_bandwidth,
         detail: |spec, factor| {
             let rate = spec.target.machine.host_bytes_per_second;
-            format!("an IPU {}", from_to(MachineUnit::BytesPerSecond, rate, rate * factor))
+            format!("{} per IPU", from_to(MachineUnit::BytesPerSecond, rate, rate * factor))
         },
     },
     Resource {
@@ -116,7 +116,7 @@ pub(super) const RESOURCES: &[Resource] = &[
         change: host_work,
         detail: |spec, factor| match spec.options.host.seconds_per_sample {
             0.0 => format!("time of loader, callbacks and framework: 1/{factor}"),
-            time => format!("a sample {} to {}", seconds(time), seconds(time / factor)),
+            time => format!("{} to {} per sample", seconds(time), seconds(time / factor)),
         },
     },
     Resource {
@@ -127,7 +127,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             let machine = &spec.target.machine;
             let internal = machine.internal_sync_cycles;
             let external = machine.external_sync_cycles;
-            format!("{internal} cycles on an IPU and {external} between IPUs to none")
+            format!("from {internal} cycles within an IPU and {external} between IPUs to 0")
         },
     },
 ];

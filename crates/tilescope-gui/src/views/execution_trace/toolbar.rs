@@ -289,7 +289,7 @@ fn colour_legend_ui(ui: &mut Ui) {
         "Critical path: the colours are those of steps; “IPU 3 Convolve” is a step of IPU 3.",
         "Pale: not on the critical path, not of the followed micro-batch, or not in the filter.",
         "Dotted base: several steps in one pixel; their colours are mixed.",
-        "Far out: each colour is as high as its share of the time. Waits in StreamCopyBegin count \
+        "Zoomed out: the height of each colour is its share of the time. Waits in StreamCopyBegin count \
          as host copies, and all syncs have the colour of the sync with other IPUs.",
     ] {
         ui.label(RichText::new(text).weak().size(text_size::SMALL));

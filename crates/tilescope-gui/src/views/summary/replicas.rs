@@ -115,7 +115,7 @@ fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
 /// Describes the path of the data around the ring, and the amounts that pass through the replicas.
 fn ring_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     let numbers = numbers(ui);
-    let ring = |ring: &ReplicaRing| format!("Data go {}.", ring_words(ring, &of.target));
+    let ring = |ring: &ReplicaRing| format!("Data travels {}.", ring_words(ring, &of.target));
     let mut lines: Vec<String> = of.rings.iter().map(ring).collect();
     lines.dedup();
     lines.extend(passed_on_words(&of.links, |bytes| numbers.bytes(bytes)));

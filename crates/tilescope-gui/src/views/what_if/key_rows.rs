@@ -85,8 +85,8 @@ fn whole_or(bound: Option<f64>, without: u64) -> u64 {
 fn in_words<'a>(path: &str, word: &'a str) -> &'a str {
     match (path, word) {
         // A file has its own types.
-        ("model.precision", "as_is") => "as in the file",
-        ("model.loss", "auto") => "that of the file",
+        ("model.precision", "as_is") => "types of the file",
+        ("model.loss", "auto") => "loss of the file",
         _ => word,
     }
 }

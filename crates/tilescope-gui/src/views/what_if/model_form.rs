@@ -341,7 +341,7 @@ fn loss_output_ui(
     let choices: Vec<(&str, &str)> =
         outputs.iter().map(|output| (output.name.as_str(), output.name.as_str())).collect();
     let about = answers.key(PATH).map_or("", |key| key.about.as_str());
-    let picked = row_ui(ui, ("Loss reads", about), |ui| {
+    let picked = row_ui(ui, ("Loss input", about), |ui| {
         let picked = word_ui(ui, (PATH, "Output that the loss reads"), &choices, &current);
         problem_mark_ui(ui, answers, PATH);
         picked

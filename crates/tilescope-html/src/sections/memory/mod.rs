@@ -32,7 +32,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let figure = tile_memory_figure(facts.report)?;
     let needs = facts.summary.memory.as_ref().map_or(0, |memory| memory.max_tile_including_gaps.0);
     let caption = format!(
-        "Bytes in use on each tile, gaps left out. The fullest tile needs {}, with gaps: {}.{}",
+        "Bytes in use on each tile, excluding gaps. The fullest tile needs {}, including gaps: {}.{}",
         binary_bytes(needs),
         of_capacity(needs, facts.target.bytes_per_tile.0),
         columns_words(&figure, "tiles"),
@@ -107,7 +107,7 @@ fn fullest(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
         bytes "Including gaps" => bytes;
         share "Of its memory" => get_share(bytes);
         bytes "Always live" => own.map(|memory| memory.always_live);
-        bytes "Peak of not always live" => own.map(|memory| memory.peak_not_always_live);
+        bytes "Not always live (peak)" => own.map(|memory| memory.peak_not_always_live);
         bytes "Overflowed" => own.map(|memory| memory.overflowed);
     };
     Ok(Block::Table { table: HtmlTable::new("memory/fullest", "The fullest tiles", &data) })

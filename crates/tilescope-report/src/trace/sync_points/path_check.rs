@@ -187,12 +187,12 @@ impl PathWalk {
             wrong.push("the path is not the sum of its stretches".to_owned());
         }
         if !is_walked? {
-            let problem = format!("{PATH_INDEX} is not the path that the sync points say");
+            let problem = format!("{PATH_INDEX} does not match the path of the sync points");
             wrong.push(problem);
         }
         let stored = path.store.stored_path_programs()?;
         if !stored.is_empty() && !are_same_sums(&stored, &programs.finish()) {
-            let problem = "trace_path_programs does not say what programs add to the path";
+            let problem = "trace_path_programs does not match the programs of the path";
             wrong.push(problem.to_owned());
         }
         Ok(wrong)
