@@ -205,7 +205,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     let matches = match arguments().try_get_matches_from(given.clone()) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help and version come this way too; a closed pipe is no error.
+            // Help and version come this way too; a closed pipe is not an error.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -244,7 +244,7 @@ fn accept_old_command_name(given: &mut [OsString]) {
     }
 }
 
-/// A first argument that is no report but a misspelt command: clap would take it for a report.
+/// A first argument that is a misspelt command, not a report: clap would take it for a report.
 fn misspelt_command(given: &[OsString]) -> Option<String> {
     let word = given.get(1)?.to_str()?;
     let known = COMMANDS.iter().any(|command| command.name == word);

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// change the direction of writing.
 pub(super) struct PlainOutput<W> {
     inner: W,
-    /// The first bytes of a character that may need an escape, until it is complete.
+    /// The first bytes of an incomplete character, which may need an escape.
     pending: Vec<u8>,
 }
 

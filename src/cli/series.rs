@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::series::{
-    FigureChoice, ReportSeries, SeriesOrder, SeriesSource, SeriesTelling, UnreadReport, arrange,
+    FigureChoice, ReportSeries, SeriesOptions, SeriesOrder, SeriesSource, UnreadReport, arrange,
     find_reports, read_reports,
 };
 use tilescope_experiments::trial::end_with_parent;
@@ -164,25 +164,25 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         Some(name) => series.run_named(name).ok_or_else(|| unknown_run(&series, name))?,
     };
     let unit = compare::unit_of(matches);
-    let telling = SeriesTelling { unit, baseline, threshold: percent / 100.0 };
+    let options = SeriesOptions { unit, baseline, threshold: percent / 100.0 };
     for UnreadReport { name, problem } in &series.unread {
         let _ = writeln!(stderr(), "warning: {name} is left out: {problem}");
     }
     if let Some(file) = page {
         // `all` figures are for programs; text shows the usual ones.
         let shown = if choice == FigureChoice::All { &FigureChoice::first() } else { &choice };
-        let of = SeriesPage { series: &series.with_figures(shown), telling, name: &name(matches) };
+        let of = SeriesPage { series: &series.with_figures(shown), options, name: &name(matches) };
         output_file::write(file, series_page(of)?.as_bytes())?;
     }
     if json {
-        return super::command::print_json(&series.document(telling), output);
+        return super::command::print_json(&series.document(options), output);
     }
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
     match (matches.get_flag("markdown"), page) {
-        (true, _) => write!(output, "{}", series.markdown(telling, limit))?,
+        (true, _) => write!(output, "{}", series.markdown(options, limit))?,
         (false, Some(file)) => writeln!(output, "{}", file.display())?,
-        (false, None) => text::print(&series, telling, limit, output)?,
+        (false, None) => text::print(&series, options, limit, output)?,
     }
     Ok(())
 }

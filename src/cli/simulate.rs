@@ -22,7 +22,7 @@ use tilescope_sim::{
 /// The default spec of `--headless`.
 pub(super) const DEFAULT_SPEC: &str = "mnist_pipeline";
 
-/// The number of records from which on a run is announced with a forecast.
+/// The minimum number of records of a run that is announced with a forecast.
 const LONG_RUN: u64 = 10_000_000;
 
 /// The number of records up to which a trial is costed again with the errors of the model.

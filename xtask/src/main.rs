@@ -33,7 +33,7 @@
 //! |---|---|---|
 //! | type definitions sharing their name | structs, enums, unions, traits and type aliases, also private ones and those inside functions, not associated types; those whose name is defined more than once anywhere, of all | < 10 % |
 //! | type names of a single word | the same definitions; those with one camel-case hump (`Made`; `DType` and `IpuId` have two, `IPU` and `Conv2d` one), of all | < 35 % |
-//! | inline comments | lines on which a `//` comment begins, alone or behind code, that has a letter or digit; not `///`, `//!`, `/* */`, `// ----`; of all lines, and of the folders in `HARD_PARTS` | > 2 % in each hard part |
+//! | inline comments | lines on which a `//` comment begins, alone or after code, that has a letter or digit; not `///`, `//!`, `/* */`, `// ----`; of all lines, and of the folders in `HARD_PARTS` | > 2 % in each hard part |
 //! | `Result<_, String>` | paths with a segment `Result` whose second type ends in `String`, in types and expressions | < 0.2 /kloc |
 //! | doc comments of three words or fewer | `///` lines that follow each other are one doc comment, on items, fields, variants and in macro calls; a word has a letter or digit | < 4 % |
 //! | assertions | `assert!`, `assert_eq!`, `assert_ne!` and their `debug_` forms, also inside other macros | > 0.7 /kloc |
@@ -51,7 +51,7 @@
 //! `self`, `super`, a crate of the project or a child module. They are followed through `use` and
 //! `pub use` to the module that defines the name; glob imports end at the module before the star.
 //! Items of `lib.rs` or `mod.rs` of a crate or layer belong to no folder and are not counted.
-//! Visibilities (`pub(super)`) and links in docs are no imports.
+//! Visibilities (`pub(super)`) and links in docs are not imports.
 //!
 //! A part or crate that does not exist, or `gui` without floors, shows `-` and fails `--check`:
 //! when a folder is renamed, it must be renamed here too (`HARD_PARTS`, `WINDOW`, `SIMULATOR` in
@@ -112,7 +112,7 @@ impl StyleArguments {
                 "--check" => parsed.check = true,
                 "--sample" => {
                     let seed = arguments.next().ok_or("--sample needs a seed")?;
-                    let seed = seed.parse().map_err(|_| format!("{seed} is no seed: a number"))?;
+                    let seed = seed.parse().map_err(|_| format!("{seed} is not a number"))?;
                     parsed.sample = Some(seed);
                 }
                 option if option.starts_with('-') => {

@@ -91,7 +91,7 @@ fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
             continue;
         }
         let package = packages.iter().find(|package| package["id"] == id);
-        let package = package.ok_or("a dependency is no package")?;
+        let package = package.ok_or("a dependency is not a package")?;
         if !package["source"].is_null() {
             let get_text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
             let manifest = PathBuf::from(get_text("manifest_path"));

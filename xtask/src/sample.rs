@@ -146,7 +146,7 @@ impl Reader<'_> {
             if doc_comment(rest).is_some() {
                 at += self.read_doc(rest, line);
             } else if is_silent(rest) {
-                // The name, a mark and the group behind it.
+                // The name, a mark and the group after it.
                 at += rest.iter().take_while(|token| !matches!(token, TokenTree::Group(_))).count();
                 at += 1;
             } else {

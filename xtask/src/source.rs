@@ -268,7 +268,7 @@ impl<'a> ItemHead<'a> {
         Self { attributes, named, kind }
     }
 
-    /// The head of an item in an `impl`; associated types are no definitions of their own.
+    /// The head of an item in an `impl`; associated types are not definitions of their own.
     pub(crate) fn of_impl_item(item: &'a ImplItem) -> Self {
         let (attributes, named): (&[Attribute], _) = match item {
             ImplItem::Const(item) => (&item.attrs, Some((&item.vis, &item.ident))),

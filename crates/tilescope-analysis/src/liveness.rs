@@ -54,7 +54,7 @@ pub struct LivenessCurve {
 }
 
 impl LivenessCurve {
-    /// The step with the most live bytes; the first of equal ones.
+    /// The step with the most live bytes, the first if several are equal.
     pub fn peak(&self) -> Option<usize> {
         let most = self.others.iter().max()?;
         self.others.iter().position(|bytes| bytes == most)

@@ -28,7 +28,7 @@ pub enum MemoryBreakdown {
     Region,
     /// By memory category.
     Category,
-    /// By lifetime.
+    /// By lifetime: always live, or not.
     Liveness,
 }
 

@@ -10,7 +10,7 @@ use tilescope_test_support::operations::{
     encoder_operations, layer_cost, layer_cycles, operation_cliffs,
 };
 
-/// The ratio from which on a difference is counted.
+/// The minimum ratio that counts as a difference.
 const CLIFF: f64 = 1.3;
 
 /// Number of lines per sweep.

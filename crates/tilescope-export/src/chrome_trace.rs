@@ -18,8 +18,8 @@ impl fmt::Display for Microseconds {
     }
 }
 
-/// The most letters of a text. Each event repeats its name, so long names in an untrusted file
-/// would turn a few megabytes into gigabytes.
+/// The maximum length of a text in characters. Each event repeats its name, so long names in an
+/// untrusted file would turn a few megabytes into gigabytes.
 const MOST_LETTERS: usize = 1024;
 
 /// A text as JSON, cut with an ellipsis beyond [`MOST_LETTERS`].

@@ -96,7 +96,7 @@ pub(crate) struct StepSlice<'a> {
     /// Its name, if that is not the name of its program.
     pub(crate) other_name: Option<&'a str>,
     pub(crate) flows: &'a SliceFlows,
-    /// Live bytes from here on, if they change.
+    /// Live bytes from this step, if they change.
     pub(crate) live: Option<u64>,
 }
 

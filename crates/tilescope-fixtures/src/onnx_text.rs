@@ -16,7 +16,7 @@ use crate::onnx_file::{value_info, weight};
 ///
 /// # Panics
 ///
-/// If the text is no model.
+/// If the text is not a model.
 pub fn model(text: &str) -> OnnxFileBuilder {
     let mut builder = TextModel { model: OnnxFileBuilder::new(20), declared: 0 };
     let mut last = Vec::new();

@@ -13,7 +13,7 @@ use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::gates::named_figure;
 use tilescope_analysis::series::{
     FigureChoice, ReportSeries, RunFigures, RunLength, SeriesBuilder, SeriesFigure,
-    SeriesOperation, SeriesRun, SeriesTelling, UnreadReport,
+    SeriesOperation, SeriesOptions, SeriesRun, UnreadReport,
 };
 use tilescope_analysis::summary::{RunWork, summary};
 use tilescope_analysis::tables::named;
@@ -279,8 +279,8 @@ fn series(reports: &[(&str, &Report)], choice: &FigureChoice) -> ReportSeries {
 }
 
 fn page_of_series(series: &ReportSeries, baseline: usize) -> String {
-    let telling = SeriesTelling { baseline, ..SeriesTelling::default() };
-    series_page(SeriesPage { series, telling, name: "nightly" }).unwrap()
+    let options = SeriesOptions { baseline, ..SeriesOptions::default() };
+    series_page(SeriesPage { series, options, name: "nightly" }).unwrap()
 }
 
 /// The tooltips of the marks of the plots, plot by plot.
@@ -307,10 +307,10 @@ fn pages_of_series_agree_with_the_series() {
     let series = series(&runs, &FigureChoice::first());
     let page = page_of_series(&series, 1);
     let document = check("series", &page);
-    let telling = SeriesTelling { baseline: 1, ..SeriesTelling::default() };
-    assert_eq!(rows(&document, "series/runs"), texts(&series.runs_table(telling)));
-    assert_eq!(rows(&document, "series/changes"), texts(&series.changes_table(telling)));
-    let operations = texts(&series.operations_table(telling));
+    let options = SeriesOptions { baseline: 1, ..SeriesOptions::default() };
+    assert_eq!(rows(&document, "series/runs"), texts(&series.runs_table(options)));
+    assert_eq!(rows(&document, "series/changes"), texts(&series.changes_table(options)));
+    let operations = texts(&series.operations_table(options));
     let (total, each) = operations.split_last().unwrap();
     assert_eq!(rows(&document, "series/operations"), each);
     let cells = Selector::parse("th, td").unwrap();
@@ -323,11 +323,11 @@ fn pages_of_series_agree_with_the_series() {
         assert_eq!(marks.len(), runs.len());
         for (run, (name, _)) in runs.iter().enumerate() {
             let mark = mark_of(marks, name);
-            let value = series.value_of_run(figure, run, telling.unit);
+            let value = series.value_of_run(figure, run, options.unit);
             let value = value.map_or("no value".to_owned(), |of| figure.figure.quantity().text(of));
             assert!(mark.starts_with(&format!("{name}: {value}")), "{mark}: {value}");
         }
-        let has_baseline = series.value_of_run(figure, 1, telling.unit).is_some();
+        let has_baseline = series.value_of_run(figure, 1, options.unit).is_some();
         let mark = mark_of(marks, "v9");
         assert_eq!(mark.ends_with(", the baseline"), has_baseline, "{mark}");
     }
@@ -337,11 +337,11 @@ fn pages_of_series_agree_with_the_series() {
     // Each change in words, the largest first.
     let words: Vec<String> =
         all(&document, "section#change-points .sentences li").into_iter().map(text).collect();
-    assert_eq!(words.len(), series.changes_table(telling).rows.len());
+    assert_eq!(words.len(), series.changes_table(options).rows.len());
     let memory =
         series.figures.iter().find(|of| of.figure.path() == "memory.total_excluding_gaps").unwrap();
-    let before = series.value_of_run(memory, 3, telling.unit).unwrap();
-    let after = series.value_of_run(memory, 4, telling.unit).unwrap();
+    let before = series.value_of_run(memory, 3, options.unit).unwrap();
+    let after = series.value_of_run(memory, 4, options.unit).unwrap();
     let percent = (after - before) / before * 100.0;
     let rise = format!("memory.total_excluding_gaps rises by {percent:.2} % at v12, from ");
     assert!(words[0].starts_with(&rise), "{rise}: {}", words[0]);
@@ -360,7 +360,7 @@ fn hostile_names_stay_text_in_series() {
     let mut series = series(&runs, &FigureChoice::first());
     series.unread.push(UnreadReport { name: HOSTILE[0].to_owned(), problem: long.clone() });
     let name = "</title><script>alert(2)</script>";
-    let of = SeriesPage { series: &series, telling: SeriesTelling::default(), name };
+    let of = SeriesPage { series: &series, options: SeriesOptions::default(), name };
     let page = series_page(of).unwrap();
     let document = check("hostile series", &page);
     assert_eq!(all(&document, "script").len(), 2, "rows, and the one that runs");
@@ -437,7 +437,7 @@ fn pages_of_long_series_are_bounded() {
     let many: Vec<String> = (0..41).map(|ipu| format!("execution.ipus.{ipu}.steps")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let series = large_series(3, &many, 1);
-    let of = SeriesPage { series: &series, telling: SeriesTelling::default(), name: "" };
+    let of = SeriesPage { series: &series, options: SeriesOptions::default(), name: "" };
     let refused = series_page(of);
     assert!(matches!(refused, Err(HtmlPageError::TooManyFigures { count: 41, most: 40 })));
 }

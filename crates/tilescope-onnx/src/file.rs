@@ -69,7 +69,7 @@ const MAX_DIMENSION: u64 = 1 << 24;
 /// A word in the names of symbols that count samples, for any exporter.
 const BATCH_WORD: &str = "batch";
 
-/// The similarity from which on a name is suggested: 1 is equal.
+/// The minimum similarity of a suggested name; 1 means equal.
 const NEAR: f64 = 0.5;
 
 /// A parsed and checked file, without weights.

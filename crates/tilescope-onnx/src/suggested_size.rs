@@ -54,7 +54,7 @@ impl OnnxFile {
 }
 
 fn by_name(symbol: &Symbol) -> Option<u64> {
-    // A dimension without a name is named after its input: `image.2` is no image.
+    // A dimension without a name is named after its input: `image.2` is not an image.
     let (input, axis) = symbol.places.first()?;
     if symbol.name == Dimension::unnamed(input, *axis) {
         return None;

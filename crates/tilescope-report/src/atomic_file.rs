@@ -267,7 +267,7 @@ pub fn check_target(path: &Path) -> Result<(), AtomicFileError> {
 
 fn is_sqlite(path: &Path) -> bool {
     let mut head = [0; MAGIC.len()];
-    // Pipes and devices are no reports, and opening one would block.
+    // Pipes and devices are not reports, and opening one would block.
     path.is_file()
         && File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
         && head == *MAGIC

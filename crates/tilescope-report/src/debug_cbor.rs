@@ -107,7 +107,7 @@ impl DebugContexts {
     /// Reads a file.
     ///
     /// # Errors
-    /// A file that is no CBOR, is cut off, or is larger than any real one.
+    /// A file that is not CBOR, is cut off, or is larger than any real one.
     pub(crate) fn read(path: &Path) -> Result<Self, DebugCborError> {
         let file = File::open(path)?;
         if file.metadata()?.len() > MAX_FILE_BYTES {

@@ -33,7 +33,7 @@ pub enum ReportError {
         names: Vec<String>,
         path: PathBuf,
     },
-    /// The file is of another kind, not a report.
+    /// The file is not a report but of another kind.
     #[error("{found}; a report is an SQLite file named profile.pop: {}", path.display())]
     NotAReport {
         /// A description of the file.

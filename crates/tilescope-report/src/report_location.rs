@@ -29,8 +29,8 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
     Err(no_report(&names, reports_inside(path)?, path))
 }
 
-/// The error for a directory that is no report itself. `names` are its files and directories; each
-/// of `reports` can be opened.
+/// The error for a directory that is not a report itself. `names` are its files and directories;
+/// each of `reports` can be opened.
 pub(crate) fn no_report(names: &[String], reports: Vec<String>, path: &Path) -> ReportError {
     let found = match (reports.as_slice(), names.len()) {
         ([_, _, ..], _) => {

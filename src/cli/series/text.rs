@@ -3,7 +3,7 @@
 use crate::cli::command::CliError;
 use crate::cli::text_table::table_lines;
 use std::io::Write;
-use tilescope_analysis::series::{ReportSeries, SeriesTelling};
+use tilescope_analysis::series::{ReportSeries, SeriesOptions};
 
 /// Width of the widest cell before the cells after it are pushed to the right.
 const CELL_WIDTH: usize = 56;
@@ -11,14 +11,14 @@ const CELL_WIDTH: usize = 56;
 /// Prints all tables; the table of operations has up to `limit` rows and its total.
 pub(super) fn print(
     series: &ReportSeries,
-    telling: SeriesTelling,
+    options: SeriesOptions,
     limit: usize,
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    for note in series.notes(telling.unit) {
+    for note in series.notes(options.unit) {
         writeln!(output, "{note}")?;
     }
-    for (title, table, note) in series.page(telling, limit) {
+    for (title, table, note) in series.page(options, limit) {
         writeln!(output, "\n{title}")?;
         if table.rows.is_empty() {
             writeln!(output, "  none")?

@@ -78,7 +78,7 @@ impl TuneSummary<'_> {
         format!("tilescope simulate {} -o step{step}{sets}", quoted(self.name))
     }
 
-    /// All feasible points that no other point beats in every objective; of equal ones, the point
+    /// All feasible points that no other point beats in every objective. Of equal points, the one
     /// with the fewest changes.
     fn front<'p>(&self, path: &TunePath, store: &'p TrialStore<'_>) -> Vec<&'p Point> {
         let mut points: Vec<&Point> = Vec::new();

@@ -34,7 +34,7 @@ pub fn markdown<'a>(
 fn first_sentence(text: &str) -> (&str, &str) {
     for (at, _) in text.match_indices(". ") {
         let rest = &text[at + 2..];
-        // A dot behind an abbreviation is followed by a small letter or a number.
+        // A dot after an abbreviation is followed by a lower-case letter or a number.
         if rest.starts_with(char::is_uppercase) {
             return (&text[..=at], rest);
         }
@@ -76,7 +76,7 @@ fn push_table(
     let summary = if summary.is_empty() { summary } else { format!(": {summary}") };
     let title = format!("{}{summary}", table.title);
     // The title is a word of ours and numbers: a line of HTML has no escapes of Markdown, which is
-    // read again behind an empty line.
+    // read again after an empty line.
     let _ = write!(text, "\n<details><summary>{title}</summary>\n\n");
     let _ = writeln!(text, "| {heading} | {source} | {target} | Change |\n|---|---:|---:|---:|");
     for row in table.rows.iter().take(limit) {

@@ -15,7 +15,7 @@ use tilescope_report::{
     ReplicaClasses, Report, ReportError, StepActivity, TrainingPass,
 };
 
-/// The largest number of links of a chain: longer explanations are no help.
+/// The maximum number of links of a chain: longer explanations do not help.
 const MAX_LINKS: usize = 8;
 
 /// The location of a step.

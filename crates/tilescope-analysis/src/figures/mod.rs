@@ -415,7 +415,7 @@ impl Figure {
     }
 
     /// The number of positions per column of layers for at most `most` columns, and the position of
-    /// each column with the largest sum; the first of equal ones.
+    /// each column with the largest sum, the first if several are equal.
     #[must_use]
     pub fn columns(&self, most: usize) -> (usize, Vec<usize>) {
         let tops = self.tops();

@@ -231,7 +231,7 @@ impl QueryParser {
         }
     }
 
-    /// The letters up to the next space.
+    /// The characters up to the next space.
     fn word(&mut self) -> String {
         let rest = self.letters[self.at..].iter();
         let word: String = rest.take_while(|letter| !letter.is_whitespace()).collect();

@@ -454,7 +454,7 @@ pub(super) fn copies(program: &ProgramNode) -> bool {
         && activity(program) == StepActivity::Host
 }
 
-/// The largest share and its key; the first of equal ones.
+/// The largest share and its key, the first if several are equal.
 pub(super) fn largest<K: Ord + Copy>(sums: &BTreeMap<K, RunShare>) -> Option<(K, RunShare)> {
     let mut largest: Option<(K, RunShare)> = None;
     for (key, share) in sums {

@@ -108,7 +108,7 @@ impl ClassCycles {
         self.0.into_iter().fold(Cycles::ZERO, Cycles::saturating_add)
     }
 
-    /// The class with the most cycles, the first of equal ones; `None` if there are no cycles.
+    /// The class with the most cycles, the first if several are equal; `None` without cycles.
     pub fn largest(&self) -> Option<CycleClass> {
         let more = |best: (CycleClass, Cycles), next: (CycleClass, Cycles)| {
             if next.1 > best.1 { next } else { best }

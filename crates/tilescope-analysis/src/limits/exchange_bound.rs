@@ -9,7 +9,7 @@ use tilescope_report::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
 /// A tile with the bytes that it sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusiestTile {
-    /// The first of equal ones.
+    /// The first if several are equal.
     pub tile: TileId,
     pub bytes: Bytes,
 }

@@ -57,7 +57,7 @@ impl FreeMemory {
         self.blocks.iter().map(FreeBlock::bytes).sum()
     }
 
-    /// The largest block; the lowest of equal ones.
+    /// The largest block, the lowest if several are equal.
     pub fn largest(&self) -> Option<&FreeBlock> {
         self.blocks.iter().reduce(|a, b| if b.bytes() > a.bytes() { b } else { a })
     }
@@ -86,7 +86,7 @@ impl AddressTimeline {
         u32::try_from(self.programs.len()).unwrap_or(u32::MAX)
     }
 
-    /// The step with the most live bytes; the first of equal ones.
+    /// The step with the most live bytes, the first if several are equal.
     pub fn peak(&self) -> Option<u32> {
         let most = self.live.iter().max()?;
         let peak = self.live.iter().position(|bytes| bytes == most)?;
@@ -140,7 +140,7 @@ impl AddressTimeline {
     }
 
     /// The variable that determines the memory need of the tile: the one with the highest end
-    /// address, the first of equal ones.
+    /// address, the first if several are equal.
     pub fn highest(&self) -> Option<HighestVariable> {
         let mut place = 0;
         for (at, placed) in self.placed.iter().enumerate() {
@@ -210,7 +210,7 @@ fn unused(
     Ok(gaps)
 }
 
-/// The longest part of a lifetime without a use; the first of equal ones.
+/// The longest part of a lifetime without a use, the first if several are equal.
 fn longest_gap(life: Range<u32>, uses: &mut [Range<u32>]) -> Option<Range<u32>> {
     uses.sort_by_key(|steps| steps.start);
     let mut longest: Option<Range<u32>> = None;

@@ -460,7 +460,7 @@ const fn plain(
     VirtualColumn { name, declaration, role: ColumnRole::Plain, unit, about }
 }
 
-/// The lane of a row, as the first columns.
+/// The first columns of tables with lanes: the lane of a row.
 const LANE: [VirtualColumn; 2] = [
     bounded("ipu", "INTEGER", "number", "IPU of the replica"),
     bounded("sub_lane", "INTEGER", "number", "0 for compute tiles, higher for those beside them"),

@@ -1,7 +1,7 @@
 //! A series as JSON.
 
 use super::{
-    FigureTrend, ReportSeries, SeriesFigure, SeriesOperation, SeriesRun, SeriesTelling,
+    FigureTrend, ReportSeries, SeriesFigure, SeriesOperation, SeriesOptions, SeriesRun,
     UnreadReport,
 };
 use crate::compare::WorkUnit;
@@ -77,18 +77,18 @@ pub struct OperationEntry<'a> {
 
 impl ReportSeries {
     /// The complete content of the series, for given options.
-    pub fn document(&self, telling: SeriesTelling) -> SeriesDocument<'_> {
-        let unit = self.unit(telling.unit);
+    pub fn document(&self, options: SeriesOptions) -> SeriesDocument<'_> {
+        let unit = self.unit(options.unit);
         let operation = |of| self.operation_entry(of, unit);
         SeriesDocument {
-            asked: telling.unit,
+            asked: options.unit,
             unit,
-            baseline: self.runs.get(telling.baseline).map_or("", |run| &run.name),
-            threshold: telling.threshold,
-            notes: self.notes(telling.unit),
+            baseline: self.runs.get(options.baseline).map_or("", |run| &run.name),
+            threshold: options.threshold,
+            notes: self.notes(options.unit),
             runs: self.runs.iter().map(RunEntry::of).collect(),
             unread: &self.unread,
-            figures: self.figures.iter().map(|of| self.figure_entry(of, telling)).collect(),
+            figures: self.figures.iter().map(|of| self.figure_entry(of, options)).collect(),
             operations: self.operations.iter().map(operation).collect(),
             operations_total: self.of_runs(|run| self.run_cycles(run, unit)),
         }
@@ -99,8 +99,8 @@ impl ReportSeries {
         (0..self.runs.len()).map(value).collect()
     }
 
-    fn figure_entry<'a>(&'a self, of: &'a SeriesFigure, telling: SeriesTelling) -> FigureEntry<'a> {
-        let unit = self.unit(telling.unit);
+    fn figure_entry<'a>(&'a self, of: &'a SeriesFigure, options: SeriesOptions) -> FigureEntry<'a> {
+        let unit = self.unit(options.unit);
         let grows_with_work = of.figure.is_of_run();
         FigureEntry {
             path: of.figure.path(),
@@ -116,9 +116,9 @@ impl ReportSeries {
             } else {
                 None
             },
-            change: self.of_runs(|run| self.change(of, run, telling)),
-            share: self.of_runs(|run| self.share(of, run, telling)),
-            trend: self.trend(of, telling),
+            change: self.of_runs(|run| self.change(of, run, options)),
+            share: self.of_runs(|run| self.share(of, run, options)),
+            trend: self.trend(of, options),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A figure over the runs as a line, with its changes, the baseline, and deviating runs.
 
-use super::{FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
+use super::{FigureTrend, ReportSeries, SeriesFigure, SeriesOptions};
 use crate::confidence::Banded;
 use crate::figures::{
     Figure, FigureAxis, FigureGuide, FigureLine, FigureMarks, FigurePoint, FigureSeries,
@@ -29,12 +29,12 @@ impl ReportSeries {
         &self,
         of: &SeriesFigure,
         trend: &FigureTrend,
-        telling: SeriesTelling,
+        options: SeriesOptions,
         most: Option<usize>,
     ) -> Figure {
         let mut values = Vec::new();
         for run in 0..self.runs.len() {
-            values.push(self.value_of_run(of, run, telling.unit).filter(|value| value.is_finite()));
+            values.push(self.value_of_run(of, run, options.unit).filter(|value| value.is_finite()));
         }
         let quantity = of.figure.quantity();
         let (unit, title) = match quantity {
@@ -50,11 +50,11 @@ impl ReportSeries {
         let foot = y.ends.map_or(0.0, |ends| ends[0]);
         let marked: Vec<usize> = match most {
             None => (0..self.runs.len()).collect(),
-            Some(most) => described_runs(&values, trend, telling.baseline, most),
+            Some(most) => described_runs(&values, trend, options.baseline, most),
         };
         let mut points = Vec::new();
         for run in marked {
-            points.push(self.run_point(of, trend, telling, (run, values[run], foot)));
+            points.push(self.run_point(of, trend, options, (run, values[run], foot)));
         }
         if values.iter().all(Option::is_none) {
             points.clear();
@@ -71,13 +71,13 @@ impl ReportSeries {
         Figure {
             title: format!(
                 "{} over {} runs",
-                of.words(self, telling),
+                of.words(self, options),
                 grouped(self.runs.len() as u64)
             ),
             x: FigureAxis::of_names("", names),
             y,
             series: series.to_vec(),
-            guides: guides(trend, values.get(telling.baseline).copied().flatten()),
+            guides: guides(trend, values.get(options.baseline).copied().flatten()),
             marks: FigureMarks { lines: lines(&values), points, ..FigureMarks::default() },
             ..Figure::default()
         }
@@ -88,19 +88,19 @@ impl ReportSeries {
         &self,
         of: &SeriesFigure,
         trend: &FigureTrend,
-        telling: SeriesTelling,
+        options: SeriesOptions,
         (run, value, foot): (usize, Option<f64>, f64),
     ) -> FigurePoint {
         let about = &self.runs[run];
         let mut text = value.map(|value| of.figure.quantity().text(value)).unwrap_or_default();
-        text.push_str(&Banded::in_brackets(self.expected(of, run, telling.unit)));
+        text.push_str(&Banded::in_brackets(self.expected(of, run, options.unit)));
         let (series, words) = if value.is_none() {
             let reason = about.not_executed.as_deref().unwrap_or("it does not have this figure");
             (ABSENT, format!("no value, {reason}"))
-        } else if run == telling.baseline {
+        } else if run == options.baseline {
             (BASELINE, format!("{text}, the baseline"))
         } else {
-            let change = self.share(of, run, telling);
+            let change = self.share(of, run, options);
             let change = change.map_or_else(String::new, |of| format!(", {:+.2} %", of * 100.0));
             let series = if trend.outliers.contains(&run) { OUTLIER } else { RUN };
             (series, format!("{text}{change}"))

@@ -197,7 +197,7 @@ pub fn read_reports(
 
 /// The options of a series: the unit of work, the baseline and the threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SeriesTelling {
+pub struct SeriesOptions {
     pub unit: WorkUnit,
     /// Index of the run that others are compared with.
     pub baseline: usize,
@@ -205,7 +205,7 @@ pub struct SeriesTelling {
     pub threshold: f64,
 }
 
-impl Default for SeriesTelling {
+impl Default for SeriesOptions {
     fn default() -> Self {
         Self { unit: WorkUnit::default(), baseline: 0, threshold: DEFAULT_THRESHOLD }
     }
@@ -263,22 +263,22 @@ impl ReportSeries {
     }
 
     /// The difference of a figure between a run and the baseline.
-    pub fn change(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
-        let before = self.value_of_run(of, telling.baseline, telling.unit)?;
-        Some(self.value_of_run(of, run, telling.unit)? - before)
+    pub fn change(&self, of: &SeriesFigure, run: usize, options: SeriesOptions) -> Option<f64> {
+        let before = self.value_of_run(of, options.baseline, options.unit)?;
+        Some(self.value_of_run(of, run, options.unit)? - before)
     }
 
     /// The same as a share of the baseline's value; `None` if that is zero.
-    pub fn share(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
-        let before = self.value_of_run(of, telling.baseline, telling.unit)?;
-        let share = self.change(of, run, telling)? / before.abs();
+    pub fn share(&self, of: &SeriesFigure, run: usize, options: SeriesOptions) -> Option<f64> {
+        let before = self.value_of_run(of, options.baseline, options.unit)?;
+        let share = self.change(of, run, options)? / before.abs();
         if share.is_finite() { Some(share) } else { None }
     }
 
     /// The behaviour of a figure over the runs.
-    pub fn trend(&self, of: &SeriesFigure, telling: SeriesTelling) -> FigureTrend {
-        let values = (0..self.runs.len()).map(|run| self.value_of_run(of, run, telling.unit));
-        trend(&values.collect::<Vec<_>>(), telling.threshold)
+    pub fn trend(&self, of: &SeriesFigure, options: SeriesOptions) -> FigureTrend {
+        let values = (0..self.runs.len()).map(|run| self.value_of_run(of, run, options.unit));
+        trend(&values.collect::<Vec<_>>(), options.threshold)
     }
 
     /// Cycles of an operation in a run per unit of work, as a mean over lanes.

@@ -1,6 +1,6 @@
 //! A series as tables.
 
-use super::{ReportSeries, SeriesFigure, SeriesOperation, SeriesTelling};
+use super::{ReportSeries, SeriesFigure, SeriesOperation, SeriesOptions};
 use crate::confidence::Banded;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::gates::GateQuantity;
@@ -10,27 +10,27 @@ use tilescope_report::units::Bytes;
 
 impl SeriesFigure {
     /// Its path with the unit of work: `execution.total_cycles (per sample)`.
-    pub fn title(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
+    pub fn title(&self, series: &ReportSeries, options: SeriesOptions) -> String {
         let path = self.figure.path();
         if self.figure.is_of_run() {
-            format!("{path} (per {})", series.unit(telling.unit).name())
+            format!("{path} (per {})", series.unit(options.unit).name())
         } else {
             path.to_owned()
         }
     }
 
     /// Its path as words, for the head of a plot: `Total cycles per sample`.
-    pub fn words(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
+    pub fn words(&self, series: &ReportSeries, options: SeriesOptions) -> String {
         let words = path_words(self.figure.path());
         if self.figure.is_of_run() {
-            format!("{words} per {}", series.unit(telling.unit).name())
+            format!("{words} per {}", series.unit(options.unit).name())
         } else {
             words
         }
     }
 
-    fn column(&self, series: &ReportSeries, telling: SeriesTelling) -> TableColumn {
-        let title = self.title(series, telling);
+    fn column(&self, series: &ReportSeries, options: SeriesOptions) -> TableColumn {
+        let title = self.title(series, options);
         match self.figure.quantity() {
             GateQuantity::Bytes => TableColumn::bytes(title),
             _ => TableColumn::number(title),
@@ -99,20 +99,20 @@ pub type PageTable = (&'static str, DataTable, Option<String>);
 impl ReportSeries {
     /// The tables for text output: runs, lasting changes, and at most `limit` operations with their
     /// total.
-    pub fn page(&self, telling: SeriesTelling, limit: usize) -> Vec<PageTable> {
+    pub fn page(&self, options: SeriesOptions, limit: usize) -> Vec<PageTable> {
         let mut page = vec![
-            ("Runs", self.runs_table(telling), None),
-            ("Change points", self.changes_table(telling), None),
+            ("Runs", self.runs_table(options), None),
+            ("Change points", self.changes_table(options), None),
         ];
         let more =
-            [("Drifts", self.drifts_table(telling)), ("Outliers", self.outliers_table(telling))];
+            [("Drifts", self.drifts_table(options)), ("Outliers", self.outliers_table(options))];
         for (title, table) in more {
             if !table.rows.is_empty() {
                 page.push((title, table, None));
             }
         }
         if !self.operations.is_empty() {
-            let mut table = self.operations_where_narrow(telling);
+            let mut table = self.operations_where_narrow(options);
             let total = table.rows.pop();
             let hidden = table.rows.len().saturating_sub(limit);
             table.rows.truncate(limit);
@@ -129,9 +129,9 @@ impl ReportSeries {
 
     /// [`ReportSeries::operations_table`] for narrow output, without a column for each of many
     /// runs.
-    pub fn operations_where_narrow(&self, telling: SeriesTelling) -> DataTable {
-        let all = self.operations_table(telling);
-        if self.is_narrow() { all } else { self.operations_in_short(&all, telling) }
+    pub fn operations_where_narrow(&self, options: SeriesOptions) -> DataTable {
+        let all = self.operations_table(options);
+        if self.is_narrow() { all } else { self.operations_in_short(&all, options) }
     }
 
     /// True if each run can have its own column in narrow output.
@@ -140,7 +140,7 @@ impl ReportSeries {
     }
 
     /// Operations of many runs: the baseline, the last run, and the least and most of all runs.
-    fn operations_in_short(&self, all: &DataTable, telling: SeriesTelling) -> DataTable {
+    fn operations_in_short(&self, all: &DataTable, options: SeriesOptions) -> DataTable {
         let columns = vec![
             all.columns[0].clone(),
             TableColumn::number("Baseline"),
@@ -151,7 +151,7 @@ impl ReportSeries {
         ];
         let mut rows = Vec::new();
         for cells in &all.rows {
-            let baseline = &cells[1 + telling.baseline];
+            let baseline = &cells[1 + options.baseline];
             let last = &cells[self.runs.len()];
             let share = match (baseline.number(), last.number()) {
                 (Some(before), Some(after)) if before > 0.0 => {
@@ -175,12 +175,12 @@ impl ReportSeries {
     }
 
     /// The page as GitHub Markdown.
-    pub fn markdown(&self, telling: SeriesTelling, limit: usize) -> String {
+    pub fn markdown(&self, options: SeriesOptions, limit: usize) -> String {
         let mut text = String::new();
-        for note in self.notes(telling.unit) {
+        for note in self.notes(options.unit) {
             text.push_str(&format!("{}\n\n", escaped(&note)));
         }
-        for (title, table, note) in self.page(telling, limit) {
+        for (title, table, note) in self.page(options, limit) {
             text.push_str(&format!("#### {title}\n\n"));
             if table.rows.is_empty() {
                 text.push_str("none\n");
@@ -202,13 +202,13 @@ impl ReportSeries {
 
     /// A row for each run: its figures, each with its bounds if any run has some, and its change as
     /// a share of the baseline's.
-    pub fn runs_table(&self, telling: SeriesTelling) -> DataTable {
+    pub fn runs_table(&self, options: SeriesOptions) -> DataTable {
         let change = TableColumn::number("Change")
             .about("The difference from the baseline as a percentage of it");
         let between = TableColumn::text("Between").about("90 % interval; empty if unknown");
         let mut columns = vec![TableColumn::text("Run"), TableColumn::text("Target")];
         for of in &self.figures {
-            columns.push(of.column(self, telling));
+            columns.push(of.column(self, options));
             if of.is_banded() {
                 columns.push(between.clone());
             }
@@ -216,16 +216,16 @@ impl ReportSeries {
         }
         let mut rows = Vec::new();
         for (run, about) in self.runs.iter().enumerate() {
-            let mark = if run == telling.baseline { " (baseline)" } else { "" };
+            let mark = if run == options.baseline { " (baseline)" } else { "" };
             let mut row =
                 vec![format!("{}{mark}", about.name).into(), about.target.as_str().into()];
             for of in &self.figures {
-                row.push(of.cell(self.value_of_run(of, run, telling.unit)));
+                row.push(of.cell(self.value_of_run(of, run, options.unit)));
                 if of.is_banded() {
-                    let band = self.expected(of, run, telling.unit);
+                    let band = self.expected(of, run, options.unit);
                     row.push(band.map(|band| TableCell::Text(of.ends(band))).into());
                 }
-                let share = self.share(of, run, telling);
+                let share = self.share(of, run, options);
                 row.push(share.map(TableCell::ChangeShare).into());
             }
             rows.push(row);
@@ -234,13 +234,13 @@ impl ReportSeries {
     }
 
     /// A row for each lasting change, in the order of figures and runs.
-    pub fn changes_table(&self, telling: SeriesTelling) -> DataTable {
+    pub fn changes_table(&self, options: SeriesOptions) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
-            rows.extend(self.trend(of, telling).changes.into_iter().map(|change| (of, change)));
+            rows.extend(self.trend(of, options).changes.into_iter().map(|change| (of, change)));
         }
         table! { rows, |(of, change)|
-            text "Figure" => of.title(self, telling);
+            text "Figure" => of.title(self, options);
             text "From run" => &self.runs[change.run].name;
             unsummed "Before" => of.cell(Some(change.before)), "Median of at most five runs before it";
             unsummed "After" => of.cell(Some(change.after)), "Median of at most five runs \
@@ -253,13 +253,13 @@ impl ReportSeries {
     }
 
     /// A row for each drift of a figure, with the runs between which it drifts.
-    pub fn drifts_table(&self, telling: SeriesTelling) -> DataTable {
+    pub fn drifts_table(&self, options: SeriesOptions) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
-            rows.extend(self.trend(of, telling).drifts.into_iter().map(|drift| (of, drift)));
+            rows.extend(self.trend(of, options).drifts.into_iter().map(|drift| (of, drift)));
         }
         table! { rows, |(of, drift)|
-            text "Figure" => of.title(self, telling);
+            text "Figure" => of.title(self, options);
             text "From run" => &self.runs[drift.first].name;
             text "To run" => &self.runs[drift.last].name;
             number "Each run" => TableCell::ChangeShare(drift.share_per_run),
@@ -268,41 +268,41 @@ impl ReportSeries {
     }
 
     /// A row for each run that deviates from its neighbours.
-    pub fn outliers_table(&self, telling: SeriesTelling) -> DataTable {
+    pub fn outliers_table(&self, options: SeriesOptions) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
-            rows.extend(self.trend(of, telling).outliers.into_iter().map(|run| (of, run)));
+            rows.extend(self.trend(of, options).outliers.into_iter().map(|run| (of, run)));
         }
         table! { rows, |(of, run)|
-            text "Figure" => of.title(self, telling);
+            text "Figure" => of.title(self, options);
             text "Run" => &self.runs[run].name;
-            unsummed "Value" => of.cell(self.value_of_run(of, run, telling.unit));
+            unsummed "Value" => of.cell(self.value_of_run(of, run, options.unit));
         }
     }
 
     /// A row for each operation with its cycles in every run, the one that varies most first; the
     /// last row is the whole run.
-    pub fn operations_table(&self, telling: SeriesTelling) -> DataTable {
+    pub fn operations_table(&self, options: SeriesOptions) -> DataTable {
         let mut columns = vec![TableColumn::text(format!(
             "Cycles (per {}, averaged over IPUs)",
-            self.unit(telling.unit).name()
+            self.unit(options.unit).name()
         ))];
         columns.extend(self.runs.iter().map(|run| TableColumn::number(run.name.as_str())));
         let mut operations: Vec<(&SeriesOperation, f64)> =
-            self.operations.iter().map(|of| (of, self.spread(of, telling))).collect();
+            self.operations.iter().map(|of| (of, self.spread(of, options))).collect();
         operations.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.name.cmp(&b.0.name)));
         let mut rows = Vec::new();
         for (operation, _) in operations {
             let mut row = vec![TableCell::from(operation.name.as_str())];
             for run in 0..self.runs.len() {
-                let cycles = self.operation_cycles(operation, run, telling.unit);
+                let cycles = self.operation_cycles(operation, run, options.unit);
                 row.push(cycles.map(TableCell::Real).into());
             }
             rows.push(row);
         }
         let mut total = vec![TableCell::from("Total")];
         for run in 0..self.runs.len() {
-            total.push(self.run_cycles(run, telling.unit).map(TableCell::Real).into());
+            total.push(self.run_cycles(run, options.unit).map(TableCell::Real).into());
         }
         rows.push(total);
         DataTable::new(columns, rows)
@@ -310,11 +310,11 @@ impl ReportSeries {
 
     /// The range of cycles of an operation over the runs; executed runs without the operation count
     /// as zero.
-    pub fn spread(&self, of: &SeriesOperation, telling: SeriesTelling) -> f64 {
+    pub fn spread(&self, of: &SeriesOperation, options: SeriesOptions) -> f64 {
         let executed =
-            (0..self.runs.len()).filter(|run| self.run_cycles(*run, telling.unit).is_some());
+            (0..self.runs.len()).filter(|run| self.run_cycles(*run, options.unit).is_some());
         let cycles =
-            executed.map(|run| self.operation_cycles(of, run, telling.unit).unwrap_or(0.0));
+            executed.map(|run| self.operation_cycles(of, run, options.unit).unwrap_or(0.0));
         let ends = (f64::INFINITY, 0.0_f64);
         let (low, high) = cycles.fold(ends, |(low, high), of| (low.min(of), high.max(of)));
         (high - low).max(0.0)

@@ -1,6 +1,6 @@
 //! The behaviour of figures over the runs as text.
 
-use super::{ChangePoint, FigureDrift, FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
+use super::{ChangePoint, FigureDrift, FigureTrend, ReportSeries, SeriesFigure, SeriesOptions};
 
 impl ReportSeries {
     /// The behaviour of a figure, with a sentence for each lasting change, then each drift, then
@@ -9,12 +9,12 @@ impl ReportSeries {
         &self,
         of: &SeriesFigure,
         trend: &FigureTrend,
-        telling: SeriesTelling,
+        options: SeriesOptions,
     ) -> Vec<String> {
         let changes = trend.changes.iter().map(|change| self.change_words(of, change));
         let drifts = trend.drifts.iter().map(|drift| self.drift_words(drift));
         let outliers = trend.outliers.iter().map(|run| {
-            let value = self.value_of_run(of, *run, telling.unit).unwrap_or(0.0);
+            let value = self.value_of_run(of, *run, options.unit).unwrap_or(0.0);
             format!(
                 "is an outlier in {}: {}",
                 self.runs[*run].name,

@@ -137,10 +137,10 @@ pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
         most_cycles "Start" => ran.and_then(ExchangeRun::mean_start), START_HINT;
         share "Tile balance" => row.balance(&list.machine), BALANCE;
         unsummed "Busiest sender" => sender.map(|of| of.tile),
-            "The tile that sends the most bytes; the first of equal ones";
+            "The tile that sends the most bytes; the first if several are equal";
         most_bytes "Sends" => sender.map(|of| of.bytes), "Bytes of the busiest sender in one execution";
         unsummed "Busiest receiver" => receiver.map(|of| of.tile),
-            "The tile that receives the most bytes; the first of equal ones";
+            "The tile that receives the most bytes; the first if several are equal";
         most_bytes "Receives" => receiver.map(|of| of.bytes),
             "Bytes of the busiest receiver in one execution";
     }

@@ -205,7 +205,7 @@ fn without_prefix(name: &str) -> &str {
     }
 }
 
-/// The part of a name behind a prefix, its number and `_`; `None` if it does not begin like this.
+/// The part of a name after a prefix, its number and `_`; `None` if it does not begin like this.
 fn behind_number<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(prefix)?;
     let digits = rest.find(|letter: char| !letter.is_ascii_digit()).filter(|at| *at > 0)?;

@@ -139,7 +139,7 @@ fn best_together(
     try_all(&mut together, base, store)?;
     sort_by_measured(&mut together);
     together.truncate(1);
-    // A combination that gains no more than one of its parts is no improvement.
+    // A combination must gain more than each of its parts to be an improvement.
     together.retain(|finding| finding.measured_gain().is_some_and(|gain| gain > best_alone));
     Ok(together)
 }

@@ -233,8 +233,8 @@ impl FitSearch<'_, '_, '_> {
         SmallestFit { found, closest }
     }
 
-    /// True if a change is certain to fit and another is not, if it changes the computation less,
-    /// or if both are certain and it is faster.
+    /// True if `found` is better than `other` in one respect: it is certain to fit and the other is
+    /// not, it changes fewer keys of the computation, or it is certain to fit and faster.
     fn has_something_over(&self, found: &FitFound, other: &FitFound) -> bool {
         let is_faster = found.cost().seconds < other.cost().seconds;
         (found.is_certain() && !other.is_certain())

@@ -404,7 +404,7 @@ impl<'a> PerfettoTrace<'a> {
         self.end_event(open, self.clock.at(cycles.start))
     }
 
-    /// Writes a complete slice on a track that is no lane.
+    /// Writes a complete slice on a track that is not a lane.
     fn mark_on_row(
         &mut self,
         (key, row): (Option<(u32, MarkKind)>, usize),

@@ -69,7 +69,7 @@ impl MessageList {
         self.messages.push(message);
     }
 
-    /// Removes a message that has been read. A missing index is no error.
+    /// Removes a message that has been read. A missing index is not an error.
     pub(crate) fn dismiss(&mut self, index: usize) {
         if index < self.messages.len() {
             self.messages.remove(index);

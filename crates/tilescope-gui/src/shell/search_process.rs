@@ -83,7 +83,7 @@ fn command(question: &SearchQuestion) -> Result<Command, ChildProgramError> {
     Ok(command)
 }
 
-/// A line of a running child that is no message for people.
+/// A line of a running child that is not a message for users.
 pub(super) enum ChildLine<'a> {
     /// The completed share in percent.
     Progress(u64),

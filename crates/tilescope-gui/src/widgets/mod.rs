@@ -350,7 +350,7 @@ pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     });
 }
 
-/// Adds the next part of a page to the column that ends highest, the first of equal ones.
+/// Adds the next part of a page to the shortest column, the first if several are equal.
 pub(crate) fn in_shortest_column<T>(
     columns: &mut [Ui],
     part: impl FnOnce(&mut Ui) -> T,

@@ -67,8 +67,8 @@ pub(crate) enum ListedFiles {
 }
 
 impl ListedFiles {
-    /// Returns true if a file is of this kind, judged by its name. A file that is no model may be a
-    /// report.
+    /// Returns true if a file is of this kind, judged by its name. A file that is not a model
+    /// may be a report.
     pub(crate) fn contains(self, path: &Path) -> bool {
         match self {
             Self::Reports => !is_simulated(path),

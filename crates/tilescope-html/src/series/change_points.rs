@@ -15,14 +15,14 @@ const MAX_SENTENCES: usize = 20;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     let series = of.series;
-    let telling = of.telling;
+    let options = of.options;
     let mut changes: Vec<(&SeriesFigure, &ChangePoint)> = Vec::new();
     for (figure, trend) in of.figures() {
         changes.extend(trend.changes.iter().map(|change| (figure, change)));
     }
     let mut blocks = Vec::new();
     if changes.is_empty() {
-        let percent = fine_percent(telling.threshold);
+        let percent = fine_percent(options.threshold);
         let text = format!("No figure changes permanently by at least {percent}.");
         blocks.push(Block::note(text));
     }
@@ -34,7 +34,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         .iter()
         .take(MAX_SENTENCES)
         .map(|(figure, change)| Sentence {
-            subject: figure.title(series, telling),
+            subject: figure.title(series, options),
             text: format!("{}.", prose(&series.change_words(figure, change))),
         })
         .collect();
@@ -47,9 +47,9 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::note(text));
     }
     let tables = [
-        ("series/changes", "Permanent changes", series.changes_table(telling)),
-        ("series/drifts", "Slow drifts", series.drifts_table(telling)),
-        ("series/outliers", "Outliers", series.outliers_table(telling)),
+        ("series/changes", "Permanent changes", series.changes_table(options)),
+        ("series/drifts", "Slow drifts", series.drifts_table(options)),
+        ("series/outliers", "Outliers", series.outliers_table(options)),
     ];
     for (id, caption, data) in tables {
         if !data.rows.is_empty() {

@@ -14,7 +14,7 @@ const MAX_WORDS: usize = 4;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     let series = of.series;
-    let telling = of.telling;
+    let options = of.options;
     let count = series.figures.len();
     let each_is_shown = count * series.runs.len() <= MAX_POINTS;
     let mut blocks = Vec::new();
@@ -28,14 +28,14 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     }
     for (figure, trend) in of.figures() {
         let most = if !each_is_shown { Some(MAX_POINTS / count) } else { None };
-        let drawn = series.line_figure(figure, trend, telling, most);
-        blocks.push(Block::heading(figure.words(series, telling)));
+        let drawn = series.line_figure(figure, trend, options, most);
+        blocks.push(Block::heading(figure.words(series, options)));
         if drawn.marks.lines.is_empty() {
             blocks.push(Block::note("No run has this figure."));
             continue;
         }
-        let words = series.trend_words(figure, trend, telling);
-        blocks.push(block(&drawn, &caption(&words, telling.threshold)));
+        let words = series.trend_words(figure, trend, options);
+        blocks.push(block(&drawn, &caption(&words, options.threshold)));
     }
     if blocks.is_empty() {
         blocks.push(Block::note("None of these figures is in any of the runs."));

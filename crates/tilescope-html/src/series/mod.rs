@@ -10,7 +10,7 @@ use crate::block::Block;
 use crate::names::shown;
 use crate::page::{HtmlPageError, PageHead, last, rendered};
 use crate::sections::{SectionEntry, counted};
-use tilescope_analysis::series::{FigureTrend, ReportSeries, SeriesFigure, SeriesTelling};
+use tilescope_analysis::series::{FigureTrend, ReportSeries, SeriesFigure, SeriesOptions};
 
 /// The most figures of a page. Together with the most points of all plots, it bounds the size of
 /// the page.
@@ -21,7 +21,7 @@ const MAX_FIGURES: usize = 40;
 pub struct SeriesPage<'a> {
     /// Runs with the figures to show.
     pub series: &'a ReportSeries,
-    pub telling: SeriesTelling,
+    pub options: SeriesOptions,
     /// The directory, or the range of revisions, of the series; empty if there are several.
     pub name: &'a str,
 }
@@ -29,7 +29,7 @@ pub struct SeriesPage<'a> {
 /// The data that all sections use.
 pub(crate) struct SeriesFacts<'a> {
     series: &'a ReportSeries,
-    telling: SeriesTelling,
+    options: SeriesOptions,
     name: &'a str,
     /// The trend of each figure.
     trends: Vec<FigureTrend>,
@@ -52,14 +52,14 @@ pub(crate) static SERIES_SECTIONS: &[SeriesSection] = &[
 /// # Errors
 /// There are more figures than a page can show.
 pub fn series_page(
-    SeriesPage { series, telling, name }: SeriesPage<'_>,
+    SeriesPage { series, options, name }: SeriesPage<'_>,
 ) -> Result<String, HtmlPageError> {
     let count = series.figures.len();
     if count > MAX_FIGURES {
         return Err(HtmlPageError::TooManyFigures { count, most: MAX_FIGURES });
     }
-    let trends = series.figures.iter().map(|figure| series.trend(figure, telling)).collect();
-    let of = SeriesFacts { series, telling, name, trends };
+    let trends = series.figures.iter().map(|figure| series.trend(figure, options)).collect();
+    let of = SeriesFacts { series, options, name, trends };
     let sections = SERIES_SECTIONS.iter().filter_map(|entry| entry.of((entry.build)(&of)));
     rendered(of.head(), &sections.collect::<Vec<_>>(), None)
 }
@@ -85,6 +85,6 @@ impl SeriesFacts<'_> {
 
     /// Name of the run that others are compared with.
     fn baseline(&self) -> &str {
-        self.series.runs.get(self.telling.baseline).map_or("", |run| &run.name)
+        self.series.runs.get(self.options.baseline).map_or("", |run| &run.name)
     }
 }

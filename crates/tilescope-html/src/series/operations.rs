@@ -14,7 +14,7 @@ const MAX_CELLS: usize = 50_000;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     let series = of.series;
-    let telling = of.telling;
+    let options = of.options;
     if series.operations.is_empty() {
         return vec![Block::note("No run was executed, so operations have no cycles.")];
     }
@@ -22,7 +22,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
                  lanes of a run. Together with idle time and steps without an operation they add up to the run. \
                  The operation that varies the most comes first.";
     let mut blocks = vec![Block::note(about)];
-    let narrow = series.operations_where_narrow(telling);
+    let narrow = series.operations_where_narrow(options);
     let caption = "Cycles of operations over the runs";
     blocks.push(Block::Table { table: with_total("series/operations", caption, narrow) });
     if series.is_narrow() {
@@ -31,7 +31,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     let cells = (series.operations.len() + 1) * (series.runs.len() + 1);
     blocks.push(if cells <= MAX_CELLS {
         let caption = "Cycles of operations in every run";
-        let all = series.operations_table(telling);
+        let all = series.operations_table(options);
         let table = with_total("series/operations-by-run", caption, all).folded();
         Block::Table { table }
     } else {

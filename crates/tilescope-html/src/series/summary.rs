@@ -18,7 +18,7 @@ const MAX_NOTES: usize = 5;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     let series = of.series;
-    let telling = of.telling;
+    let options = of.options;
     let mut blocks = Vec::new();
     if let Some(last) = series.runs.len().checked_sub(1) {
         let figures = series.figures.iter().take(MAX_CARDS);
@@ -26,7 +26,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::Cards { cards: figures.map(|figure| card(of, figure, last)).collect() });
     }
     blocks.push(Block::Facts { rows: facts(of) });
-    let notes = series.notes(telling.unit);
+    let notes = series.notes(options.unit);
     if notes.len() <= MAX_NOTES {
         blocks.extend(notes.iter().map(|text| Block::note(prose(text))))
     } else {
@@ -43,18 +43,18 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
 /// A figure of the last run, with its distance from the baseline.
 fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
     let series = of.series;
-    let telling = of.telling;
-    let value = series.value_of_run(figure, run, telling.unit);
-    let share = series.share(figure, run, telling);
-    let width = series.expected(figure, run, telling.unit);
+    let options = of.options;
+    let value = series.value_of_run(figure, run, options.unit);
+    let share = series.share(figure, run, options);
+    let width = series.expected(figure, run, options.unit);
     let width = width.map_or_else(String::new, |band| format!("{}, ", band.width_words()));
-    let about = match (run == telling.baseline, share) {
+    let about = match (run == options.baseline, share) {
         (true, _) => "is the baseline".to_owned(),
         (false, Some(share)) => format!("{:+.2} % from {}", share * 100.0, shown(of.baseline())),
         (false, None) => format!("no percentage of {}", shown(of.baseline())),
     };
     Card {
-        title: figure.title(series, telling),
+        title: figure.title(series, options),
         value: value.map_or_else(|| "—".to_owned(), |value| figure.figure.quantity().text(value)),
         about: if value.is_some() {
             width + &about
@@ -68,7 +68,7 @@ fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
 
 fn facts(of: &SeriesFacts<'_>) -> Vec<Fact> {
     let series = of.series;
-    let telling = of.telling;
+    let options = of.options;
     let mut targets: Vec<&str> = series.runs.iter().map(|run| run.target.as_str()).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -77,8 +77,8 @@ fn facts(of: &SeriesFacts<'_>) -> Vec<Fact> {
         Fact::new("Runs", grouped(series.runs.len() as u64)),
         Fact::new("Baseline", of.baseline()),
         Fact::new("Target", targets.join(", ")),
-        Fact::new("Figures are shown per", series.unit(telling.unit).name()),
-        Fact::new("Smallest reported change", fine_percent(telling.threshold)),
+        Fact::new("Figures are shown per", series.unit(options.unit).name()),
+        Fact::new("Smallest reported change", fine_percent(options.threshold)),
         Fact::new("Change points", grouped(changes as u64)),
     ]
 }

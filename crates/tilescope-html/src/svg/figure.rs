@@ -79,7 +79,7 @@ pub(super) fn drawn(figure: &Figure) -> Svg {
     if bars.is_empty() { Plot::new(figure).draw() } else { bars_svg(figure, bars) }
 }
 
-/// The range of a column of layers that is more than one place, as a sentence behind others.
+/// The number of places that a column of layers covers, as a sentence to append; empty for one.
 pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
     match figure.columns(COLUMNS).0 {
         1 => String::new(),

@@ -15,7 +15,7 @@ const MARGIN: f64 = 12.0;
 /// Height of the title, and of a line of the legend.
 const TITLE: f64 = 30.0;
 const LINE: f64 = 20.0;
-/// A square of the legend, and room behind an entry.
+/// A square of the legend, and the space after an entry.
 const SQUARE: f64 = 11.0;
 const GAP: f64 = 18.0;
 /// Width of a figure in which nothing is drawn.

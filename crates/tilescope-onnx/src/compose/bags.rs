@@ -144,7 +144,7 @@ fn members(
     of.node("members", "And", &[begun, is_before], &[])
 }
 
-/// The first row behind each bag.
+/// The first row after each bag.
 fn bag_ends(
     of: &mut NodeComposition,
     starts: ValueId,

@@ -199,7 +199,7 @@ fn unused_nodes_are_dropped() {
     assert_eq!(sources, expected);
 }
 
-/// Statistics of a normalisation are no parameters.
+/// Statistics of a normalisation are not parameters.
 #[test]
 fn statistics_are_no_parameters() {
     let model = onnx_text::model("BatchNormalization f32:2,8,4,4 w:8 w:8 w:8 w:8");

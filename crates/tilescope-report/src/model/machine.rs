@@ -98,7 +98,7 @@ pub struct MachineChange {
 }
 
 impl MachineChange {
-    /// True if the constant was fitted to a measurement and is no change of the machine.
+    /// True if the constant was fitted to a measurement and does not change the machine.
     pub fn is_calibration(&self) -> bool {
         self.key.starts_with(CALIBRATION_PREFIX)
     }

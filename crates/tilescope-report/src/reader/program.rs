@@ -80,7 +80,7 @@ impl ProgramNodeTable {
         &self.roots
     }
 
-    /// Adds further types of programs behind the first one wherever the tree has it.
+    /// Adds further types of programs after the first one wherever the tree has it.
     fn add_beside(&mut self, further: &BTreeMap<ProgramId, Vec<ProgramId>>) {
         if further.is_empty() {
             return;
@@ -279,7 +279,7 @@ impl Report {
                 && let Some(first) = programs.get(source).cloned()
             {
                 let node = ProgramNode { children: Vec::new(), compute_set: None, ..first };
-                // Further types come behind all programs of the file, in the order of their ids.
+                // Further types come after all programs of the file, in the order of their ids.
                 programs.nodes.push((id, node));
                 further.entry(source).or_default().push(id);
             }

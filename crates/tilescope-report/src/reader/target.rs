@@ -353,7 +353,7 @@ impl Report {
     }
 
     /// Power and price of the machine, part by part; empty if they are not known. A kind with an
-    /// unreadable row is left out: a sum over some parts is no figure of the machine.
+    /// unreadable row is left out: a sum over some parts is not a figure of the machine.
     pub fn running_costs(&self) -> Result<Vec<RunningCost>, ReportError> {
         let columns = ["kind", "part", "count", "each", "currency", "basis", "source"];
         let all = SelectQuery::all("running_costs", &columns).clauses("ORDER BY id");

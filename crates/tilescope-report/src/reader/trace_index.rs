@@ -5,7 +5,7 @@
 //! go to further lanes below the first, as the tools people know draw them.
 //!
 //! Poplar gives all steps of a stream copy (begin, mid, end) the id of one program. Totals are by
-//! program and type of step, so each further type of a program gets an id behind those of the file.
+//! program and type of step, so each further type of a program gets an id after those of the file.
 
 use super::index_cache::{self, CacheFile, CachePlace};
 use super::step_row::{COLUMNS, StepRow};
@@ -281,7 +281,7 @@ fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
     Ok(internal)
 }
 
-/// The first id behind those of programs in the file; `None` if programs have types themselves,
+/// The first id after those of programs in the file; `None` if programs have types themselves,
 /// or no id is free.
 fn first_free_id(db: &ReportDatabase) -> Result<Option<u32>, ReportError> {
     if db.has("programs", "type") || !db.has("programs", "id") {
@@ -524,7 +524,7 @@ impl IndexBuildPass<'_> {
     }
 
     /// A lane on which `bar` overlaps nothing, and the bar. If all lanes are taken, the bar is
-    /// moved behind the end of the lane that is free first.
+    /// moved to the end of the lane that is free first.
     fn free_lane(&mut self, row: &StepRow, bar: CycleRange) -> (u8, CycleRange) {
         let first = row.sub_lane.unwrap_or(0);
         let mut lanes =

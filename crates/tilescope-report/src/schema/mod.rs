@@ -18,7 +18,7 @@
 //! replica as before.
 //!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
-//! half-open run of tiles; the columns behind them hold for each tile of the run. Cycles count from
+//! half-open run of tiles; the following columns apply to each tile of the run. Cycles count from
 //! the start of the trace. NULL means no value.
 
 mod host;

@@ -57,7 +57,7 @@ impl PyramidNode {
 
 /// Number of steps below a full node of `level`.
 pub(super) fn steps_per_node(level: u32) -> u64 {
-    debug_assert!((1..=MAX_LEVELS).contains(&level), "steps themselves are no level: {level}");
+    debug_assert!((1..=MAX_LEVELS).contains(&level), "steps themselves are not a level: {level}");
     LEAF_STEPS * FAN_OUT.pow(level - 1)
 }
 

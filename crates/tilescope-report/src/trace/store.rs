@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Size of the cache of decoded pieces, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
-/// The number of blocks of sync points from which on a walk over them takes longer than 30 ms.
+/// The number of blocks of sync points that a walk takes about 30 ms for.
 const LONG_WALK: u64 = if cfg!(test) { 2 } else { 64 };
 /// The most lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;

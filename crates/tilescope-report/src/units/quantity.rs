@@ -252,10 +252,10 @@ macro_rules! quantity {
 }
 quantity!(/// A number of clock cycles of an IPU: a duration, or a moment counted from the first cycle.
     Cycles);
-quantity!(/// A number of bytes: a size, or an address counted from the start of a memory. How it is
-    /// written depends on who reads it: see [`NumberFormat`](super::NumberFormat).
+quantity!(/// A number of bytes: a size, or an address counted from the start of a memory. Its text
+    /// depends on the reader: see [`NumberFormat`](super::NumberFormat).
     Bytes);
-quantity!(/// A number of elements of tensors, whatever their type.
+quantity!(/// A number of elements of tensors of any type.
     Elements);
 
 impl Mul<Bytes> for Elements {

@@ -113,7 +113,7 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         runs
     }
 
-    /// Appends a run behind all others. It is merged with the last run if they touch and have the
+    /// Appends a run after all others. It is merged with the last run if they touch and have the
     /// same value.
     pub fn push(&mut self, tiles: TileRange, value: T) {
         if tiles.count() == 0 {

@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// Keys whose largest value is no burden: the batch of models without one, and two vectors.
+    /// Keys whose largest value is harmless: the batch of models without one, and two vectors.
     const BOUNDED: [&str; 6] = [
         "adder model.batch_size",
         "adder model.elements",

@@ -68,7 +68,7 @@ pub(super) fn plan_fully_connected(
         cheapest_fully_connected_plans(machine, params, options, LOWERED_PLANS)?;
     let joint = fastest(joint, |plans| training_cycles(machine, plans));
     let separate = fastest_passes(machine, separate);
-    // The first of equal ones: no weights move between the passes of a joint plan.
+    // A joint plan wins a tie, because no weights move between its passes.
     let chosen = joint.into_iter().chain(separate).min_by_key(|(_, cycles)| *cycles);
     chosen.map_or_else(
         || planner::plan_fully_connected(machine, params, options),

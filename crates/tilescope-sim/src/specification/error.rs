@@ -124,7 +124,7 @@ impl fmt::Display for SpecWarning {
     }
 }
 
-/// The fewest letters with which a word is completed to a name.
+/// The minimum number of letters of a word that is completed to a name.
 const SHORTEST_BEGINNING: usize = 3;
 
 /// Returns the choice most similar to `word`, if any is similar enough to explain a typing error.

@@ -55,7 +55,7 @@ pub(super) struct LanePicture<'a> {
 }
 
 impl<'a> LanePicture<'a> {
-    /// Reads a block of Markdown; `None` if it is no picture.
+    /// Reads a block of Markdown; `None` if it is not a picture.
     pub(super) fn read(block: &'a str) -> Option<Self> {
         let text = block.trim().strip_prefix(START)?.strip_suffix("```")?;
         let mut lanes = Vec::new();

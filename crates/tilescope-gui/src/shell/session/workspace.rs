@@ -295,6 +295,6 @@ fn give_back_memory_of(closed: ReportPage) {
         std::thread::sleep(LONGEST_DROP);
         tilescope_heap::give_back();
     };
-    // Without a thread the memory stays, which is no reason to fail.
+    // Without a thread the memory is not returned, which is harmless.
     let _ = std::thread::Builder::new().spawn(wait_and_give_back);
 }

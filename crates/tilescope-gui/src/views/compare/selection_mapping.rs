@@ -7,7 +7,7 @@ use tilescope_analysis::compare::ReportAlignment;
 use tilescope_report::units::ReplicaClassId;
 use tilescope_report::{Report, ReportError};
 
-/// The mapper of commands to the other side.
+/// Maps commands of one side of a comparison to the other.
 pub(crate) struct OtherSideMapper<'a> {
     pub alignment: &'a ReportAlignment,
     /// The side that issued a command.

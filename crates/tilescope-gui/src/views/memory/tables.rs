@@ -223,7 +223,7 @@ impl TreeLayout {
     }
 }
 
-/// Lines of a tree, given by their depths, cut into at most so many columns of about the same
+/// Lines of a tree, given by their depths, cut into at most `most` columns of about the same
 /// height. A column begins with a part that is not deep in the tree.
 fn tree_columns(depths: &[u32], most: usize) -> Vec<Range<usize>> {
     let fill = |height: usize| {

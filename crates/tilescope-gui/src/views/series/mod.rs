@@ -17,7 +17,7 @@ use tilescope_analysis::compare::WorkUnit;
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::figures::Figure;
 use tilescope_analysis::series::{
-    FigureChoice, ReportSeries, SeriesFigure, SeriesOrder, SeriesTelling, arrange, find_reports,
+    FigureChoice, ReportSeries, SeriesFigure, SeriesOptions, SeriesOrder, arrange, find_reports,
     read_reports,
 };
 
@@ -104,7 +104,7 @@ fn read(
 
 /// The formatted contents of a series, cached for each choice of figures.
 struct ShownSeries {
-    of: (u64, SeriesTelling, String),
+    of: (u64, SeriesOptions, String),
     table: Versioned<Arc<DataTable>>,
     plots: Vec<Figure>,
     /// The number of plots above the limit.
@@ -114,21 +114,21 @@ struct ShownSeries {
 }
 
 impl ShownSeries {
-    fn new(series: &ReportSeries, of: (u64, SeriesTelling, String), choice: &FigureChoice) -> Self {
-        let telling = of.1;
+    fn new(series: &ReportSeries, of: (u64, SeriesOptions, String), choice: &FigureChoice) -> Self {
+        let options = of.1;
         let chosen = series.with_figures(choice);
         let plots = chosen.figures.iter().take(MOST_PLOTS);
         let plot = |figure: &SeriesFigure| {
-            chosen.line_figure(figure, &chosen.trend(figure, telling), telling, None)
+            chosen.line_figure(figure, &chosen.trend(figure, options), options, None)
         };
         let plots = plots.map(plot).collect();
         Self {
             of,
-            table: Versioned::new(Arc::new(chosen.runs_table(telling))),
+            table: Versioned::new(Arc::new(chosen.runs_table(options))),
             plots,
             hidden_plots: chosen.figures.len().saturating_sub(MOST_PLOTS),
-            notes: series.notes(telling.unit),
-            changes: sentences(&chosen.changes_table(telling)),
+            notes: series.notes(options.unit),
+            changes: sentences(&chosen.changes_table(options)),
         }
     }
 }
@@ -152,7 +152,7 @@ pub(crate) struct SeriesPanel {
     reading: Option<ReadingSeries>,
     series: Option<Versioned<ReportSeries>>,
     problem: Option<String>,
-    telling: SeriesTelling,
+    options: SeriesOptions,
     /// The figures as typed.
     figures: String,
     /// The last valid choice of figures.
@@ -172,7 +172,7 @@ impl SeriesPanel {
             reading: None,
             series: None,
             problem: None,
-            telling: SeriesTelling::default(),
+            options: SeriesOptions::default(),
             figures: FIRST_FIGURES.to_owned(),
             choice: FigureChoice::All,
             figures_problem: None,
@@ -217,7 +217,7 @@ impl SeriesPanel {
             Ok(series) => {
                 let is_pinned = |path: &Path| std::path::absolute(path).ok().as_deref() == pinned;
                 let baseline = series.runs.iter().position(|run| is_pinned(&run.path));
-                self.telling.baseline = baseline.unwrap_or(0);
+                self.options.baseline = baseline.unwrap_or(0);
                 (self.chosen, self.shown) = (None, None);
                 self.series = Some(Versioned::new(series));
             }
@@ -246,8 +246,8 @@ impl SeriesPanel {
             ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
         }
         let Some(series) = self.series.clone() else { return };
-        self.telling_ui(ui);
-        let key = (series.version(), self.telling, self.figures.clone());
+        self.options_ui(ui);
+        let key = (series.version(), self.options, self.figures.clone());
         if self.shown.as_ref().is_none_or(|shown| shown.of != key) {
             self.choose_figures();
             self.shown = Some(ShownSeries::new(&series, key, &self.choice));
@@ -300,7 +300,7 @@ impl SeriesPanel {
     }
 
     /// The choice of figures and of their unit of work.
-    fn telling_ui(&mut self, ui: &mut Ui) {
+    fn options_ui(&mut self, ui: &mut Ui) {
         ui.horizontal_wrapped(|ui| {
             ui.weak("Figures");
             let width = (ui.available_width() - 220.0).clamp(160.0, 520.0);
@@ -310,8 +310,8 @@ impl SeriesPanel {
                  part",
             );
             let units = WorkUnit::ALL.map(|unit| (unit, unit.title()));
-            if let Some(unit) = choice_ui(ui, "Show per", &units, self.telling.unit) {
-                self.telling.unit = unit;
+            if let Some(unit) = choice_ui(ui, "Show per", &units, self.options.unit) {
+                self.options.unit = unit;
             }
         });
         if let Some(problem) = &self.figures_problem {
@@ -345,7 +345,7 @@ impl SeriesPanel {
         let colour = if run.is_some() { palette.text } else { palette.weak_text };
         ui.add(Label::new(RichText::new(&words).color(colour)).truncate()).on_hover_text(&words);
         let path = run.map(|run| std::path::absolute(&run.path).unwrap_or(run.path.clone()));
-        let baseline = series.runs.get(self.telling.baseline);
+        let baseline = series.runs.get(self.options.baseline);
         let baseline =
             baseline.map(|run| std::path::absolute(&run.path).unwrap_or(run.path.clone()));
         ui.horizontal_wrapped(|ui| {
@@ -364,7 +364,7 @@ impl SeriesPanel {
             }
             let is_pinned = path.is_some() && path.as_deref() == pinned;
             if !is_pinned && button(ui, "Pin as baseline", true) {
-                self.telling.baseline = self.chosen.unwrap_or(0);
+                self.options.baseline = self.chosen.unwrap_or(0);
                 commands.push(AppCommand::PinBaseline(path.clone()));
             }
             if is_pinned && button(ui, "Unpin baseline", true) {

@@ -483,7 +483,7 @@ fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
     });
 }
 
-/// A value of an option: numbers with thousands apart, and few figures behind the point.
+/// A value of an option: numbers with grouped thousands and few digits after the point.
 fn option_words(value: &str) -> String {
     match TableCell::of_value(value) {
         TableCell::Count(count) => grouped(count),

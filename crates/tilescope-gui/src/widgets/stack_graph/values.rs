@@ -84,7 +84,7 @@ impl StackedValues {
         stack
     }
 
-    /// Layers that all start at zero, one behind the other: the values of several compared objects,
+    /// Layers that overlap and all start at zero: the values of several compared objects,
     /// not the parts of one.
     pub(crate) fn overlaid(layers: Vec<StackLayer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);

@@ -13,7 +13,7 @@ const GROUPED_WITHIN: usize = 12;
 pub(crate) struct TableQuestion {
     /// The table of the rows.
     pub generation: u64,
-    /// The column that rows are sorted by; behind the last one all rows are alike.
+    /// The column that rows are sorted by. Past the last one, all rows are equal.
     pub column: usize,
     pub descending: bool,
     /// In lower case.
@@ -26,7 +26,7 @@ pub(crate) struct TableQuestion {
 /// A visible group, which takes one line.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ShownGroup {
-    /// Its label behind those of the groups that it is in.
+    /// Its label, after those of the groups that contain it.
     pub path: String,
     pub depth: usize,
     pub group: RowGroup,

@@ -254,7 +254,7 @@ impl Report {
         for (program, traffic) in self.exchange_totals()? {
             let arrived = traffic.bytes_in;
             let sent = traffic.bytes_delivered;
-            // The other end of a stream copy is no tile.
+            // The other end of a stream copy is not a tile.
             let between_tiles =
                 programs.get(program).is_none_or(|node| node.kind != ProgramKind::StreamCopyMid);
             law.check(!between_tiles || arrived == sent, || {

@@ -115,7 +115,7 @@ impl NarrowValues<'_> {
         }
     }
 
-    /// The shape of a node's result if its operands are as narrow as they can be.
+    /// The shape of a node's result for the narrowest possible operands.
     fn narrowest_result(&self, node: &OnnxNode) -> Option<Vec<u64>> {
         let output = node.outputs.first().copied().flatten()?;
         let operands = self.operands(node);

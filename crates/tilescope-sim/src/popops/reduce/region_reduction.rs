@@ -279,7 +279,7 @@ fn takes_many(form: ReductionSpecialisation) -> bool {
     )
 }
 
-/// Number of regions from which on a separate vertex is cheaper than adding them to a general
+/// Minimum number of regions for which a separate vertex is cheaper than adding them to a general
 /// vertex.
 fn worthwhile(form: ReductionSpecialisation) -> usize {
     // From this number on, a separate vertex has less state than these regions add to the general

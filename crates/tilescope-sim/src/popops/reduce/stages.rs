@@ -27,7 +27,7 @@ use std::rc::Rc;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Elements, TileId, TileRange, TileRuns};
 
-/// Number of partial results per result from which on another stage between tiles pays (poplibs
+/// Minimum number of partials per result for which another stage between tiles pays off (poplibs
 /// lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
 const PARTIALS_WORTH_A_STAGE: u64 = 64;
 

@@ -1,4 +1,4 @@
-//! Replicas that the host serves equally: those of equally fast instances, with the same place in
+//! Replicas that the host serves equally: those of equally fast instances, at the same position in
 //! the round of a callback thread.
 
 use super::instance::InstanceResources;

@@ -51,7 +51,7 @@ fn ends(layout: &TraceLayout<'_>) -> (u64, u64) {
 
 fn of_cycles(layout: &TraceLayout<'_>) -> TraceRuler {
     let step = tick_step(layout.axis.scale(), TICK_DISTANCE);
-    // Steps are 1, 2 or 5 times a power of ten: below 5 a fifth is no whole number of cycles.
+    // Steps are 1, 2 or 5 times a power of ten: below 5 a fifth is not a whole number of cycles.
     let minor = if step >= PARTS { step / PARTS } else { step };
     let (left, last) = ends(layout);
     let base = base_of_cycles(left, last);
