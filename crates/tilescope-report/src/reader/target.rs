@@ -150,6 +150,7 @@ impl Report {
             }
         })?;
         if read == Some(None) {
+            // Most views need only the number of tiles, so an unusable row is not an error.
             self.warnings.add("the target is incomplete: inferred from tiles and IPUs");
         }
         let Some(target) = read.flatten() else { return Ok(None) };
@@ -193,6 +194,7 @@ impl Report {
     fn highest_tile(&self) -> Result<u32, ReportError> {
         for table in ["memory_by_tile", "vars_info"] {
             if self.db.has(table, "tile") {
+                // A single wrong number must not hide the valid ones.
                 let within = format!("tile BETWEEN 0 AND {}", MAX_TILES - 1);
                 let highest =
                     self.db.worked_out(table, &format!("max(tile) FILTER (WHERE {within})"))?;
@@ -270,6 +272,7 @@ impl Report {
         let target = self.target()?;
         let generation = ChipGeneration::of(&target.architecture);
         let mut rates = self.compute_rates()?;
+        // Other tools record no rates, but those of known chips are published.
         if rates.is_empty() {
             rates = generation.map(ChipGeneration::compute_rates).unwrap_or_default();
         }

@@ -65,6 +65,7 @@ pub(super) struct ExecutedProgram {
 impl PreparedTrace {
     /// The program of the steps of `kind` that have the id `source` in the file.
     pub(super) fn program_of(&self, source: ProgramId, kind: ProgramKind) -> ProgramId {
+        // The class of a step includes the other end of its stream, which `kind` does not tell.
         for stream in [StreamEndpoint::Host, StreamEndpoint::RemoteBuffer] {
             if let Some(id) = self.further_types.get(&(source, StepClass::new(kind, stream))) {
                 return *id;
@@ -142,6 +143,7 @@ impl Report {
 
     /// Programs that ran in a foreign file, with their kind and compute set.
     pub(super) fn executed_programs(&self) -> Result<Vec<ExecutedProgram>, ReportError> {
+        // Files with types of programs need no evidence from executed steps.
         if self.db.has("programs", "type") {
             return Ok(Vec::new());
         }
@@ -472,6 +474,7 @@ impl IndexBuildPass<'_> {
             compute_set: None,
         });
         let (class, program) = self.class_and_program(&facts);
+        // Rows of some tools have durations only; their steps follow each other on their lane.
         let clock = self.lanes.end(lane_of(row.ipu, row.sub_lane.unwrap_or(0)));
         let Some(bar) = row.bar(clock) else {
             self.unusable += 1;
@@ -488,6 +491,7 @@ impl IndexBuildPass<'_> {
             bytes_out: row.bytes_out,
         };
         self.lanes.push(LaneRecord { lane: lane_of(row.ipu, sub_lane), record, details: None });
+        // Complete pieces are written at once, so memory does not grow with the run.
         self.lanes.complete().try_for_each(|blob| blob.insert(&self.rows))?;
         Ok(true)
     }
@@ -500,6 +504,7 @@ impl IndexBuildPass<'_> {
         if let Some(known) = self.ids.get(&(source.0, class)) {
             return (class, Some(*known));
         }
+        // Neither ids nor their number can be trusted in a foreign file, so the list is bounded.
         if self.executed.len() >= MAX_PROGRAMS {
             return (class, Some(source));
         }
@@ -518,6 +523,8 @@ impl IndexBuildPass<'_> {
         if is_known && !self.executed.contains_key(&source.0) {
             return source;
         }
+        // Without a free id, types share the id of the file: their totals are mixed, but nothing is
+        // lost.
         let Some(free) = self.next_free_id else { return source };
         self.next_free_id = free.checked_add(1);
         ProgramId(free)

@@ -345,6 +345,8 @@ impl<'a> StepTally<'a> {
     fn add_run(&mut self, mut current: u32, mut steps: usize) -> Option<u32> {
         let top = self.jumps.len().checked_sub(1)?;
         while steps > 0 {
+            // The largest jump that fits, so a run takes about as many lookups as its length has
+            // bits.
             let level = (steps.ilog2() as usize).min(top);
             *self.counts.get_mut(level)?.get_mut(current as usize)? += 1;
             current = *self.jumps.get(level)?.get(current as usize)?;
@@ -383,6 +385,7 @@ impl<'a> StepTally<'a> {
 
 /// The number of zeros at the start of some bytes.
 fn count_leading_zeros(bytes: &[u8]) -> usize {
+    // Runs of expected steps are long, and words are compared faster than bytes.
     let (words, _) = bytes.as_chunks::<16>();
     let whole = words.iter().take_while(|word| u128::from_ne_bytes(**word) == 0).count() * 16;
     let rest = bytes.get(whole..).unwrap_or_default();
@@ -391,6 +394,7 @@ fn count_leading_zeros(bytes: &[u8]) -> usize {
 
 /// Steps with these facts; `None` if no step can have them.
 fn equal_steps(facts: &StepFields, times: u64) -> Option<EqualSteps> {
+    // The position does not matter here: equal steps are counted by length and bytes.
     let record = StepDeltaBase::default().record(facts)?;
     Some(EqualSteps { times, ..EqualSteps::of(&record) })
 }

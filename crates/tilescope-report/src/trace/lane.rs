@@ -140,6 +140,7 @@ impl<'a> TraceLane<'a> {
             let fits = |level: &u32| {
                 position.is_multiple_of(steps_per_segment(*level)) && find_end(*level) <= end
             };
+            // The largest segment that fits saves the most decoding.
             match (0..levels).rev().find(fits) {
                 Some(level) => {
                     let at = position / steps_per_segment(level);
@@ -147,6 +148,7 @@ impl<'a> TraceLane<'a> {
                     position = find_end(level);
                 }
                 None => {
+                    // Single steps are read only up to the next segment, whose sums are stored.
                     let stop = (position + 1).next_multiple_of(SEGMENT_STEPS).min(end);
                     let mut counter = StepCounter::default();
                     let steps = position..stop;
@@ -248,9 +250,11 @@ impl<'a> TraceLane<'a> {
         let measure_longest = |window| -> Result<Option<Cycles>, ReportError> {
             Ok(self.totals(window)?.longest.map(|longest| longest.cycles))
         };
+        // A lane whose steps all have no cycles has no longest step.
         let longest = measure_longest(window)?.filter(|cycles| !cycles.is_zero());
         let Some(longest) = longest else { return Ok(None) };
         loop {
+            // Each half costs O(log steps), so the whole search takes O(log cycles x log steps).
             let middle = window.start + window.length() / 2;
             let left = CycleRange::new(window.start, middle);
             let right = CycleRange::new(middle, window.end);
@@ -282,10 +286,12 @@ impl<'a> TraceLane<'a> {
         let LaneInfo { ipu, sub_lane, .. } = self.info();
         self.visit_chunks(positions, |chunk, positions| {
             let mut details = Vec::new();
+            // Reports with rows of steps have their details there, not in chunks.
             if self.store.has_details(self.info) {
                 let number = chunk.first / CHUNK_STEPS as u64;
                 details = self.store.read_details(self.info, number, &chunk.items)?;
             }
+            // Details cover the whole chunk, also if only a part of it is wanted.
             let skipped = place_in_piece(positions.start, chunk.first);
             let mut details = details.iter().skip(skipped);
             for (at, record) in (positions.start..).zip(self.part(chunk, positions)?) {
@@ -392,6 +398,7 @@ impl<'a> TraceLane<'a> {
         }
         let LaneInfo { ipu, sub_lane, .. } = self.info();
         let mut rows = Vec::with_capacity(steps.len());
+        // Details are stored by chunk, so steps of different chunks need different pieces.
         for part in steps.chunk_by(|a, b| end_of_chunk(a.position) == end_of_chunk(b.position)) {
             let Some(first) = part.first() else { continue };
             let positions = first.position..first.position + part.len() as u64;
@@ -421,6 +428,7 @@ impl<'a> TraceLane<'a> {
         )?;
         let mut found = Vec::new();
         while position < steps && found.len() < limit {
+            // A chunk at a time: a small limit must not decode a long range of ids.
             let rest = position..end_of_chunk(position).min(steps);
             let chunk = self.chunk_of(position)?;
             let details = self.details_of(position)?;
@@ -552,6 +560,8 @@ impl<'a> TraceLane<'a> {
         mut chunk: HeldChunk,
         cycle: Cycles,
     ) -> Result<HeldChunk, ReportError> {
+        // Neighbouring chunks are tried first. If the cycle is further away, the caller's search
+        // from the root decodes less than a walk.
         for _ in 0..MOST_CHUNKS_AHEAD {
             let next = end_of_chunk(chunk.piece.first);
             let is_behind = chunk.piece.items.last().is_some_and(|last| last.range.end <= cycle);

@@ -107,6 +107,7 @@ impl ProgramStepSums {
                 // The usual case: a long run executes the same programs all the time.
                 all.iter_mut().zip(&part).for_each(|(sums, more)| sums.add(more));
             } else {
+                // Parts with other programs are rare: sort, then merge neighbours with equal keys.
                 all.extend(part);
                 all.sort_by_key(Self::key);
                 all.dedup_by(|more, sums| {
@@ -139,6 +140,8 @@ impl ProgramStepSums {
         let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
         let mut cursor = VarintReader::new(&raw);
         let count = entry_count(&mut cursor)?;
+        // Columns are stored one after the other, so each is read for all entries at once, and
+        // those that sums do not need are skipped without being decoded.
         let empty = ProgramStepSums::from(&empty_totals((None, StepClass::default()), first));
         let mut all = vec![empty; count];
         for sums in &mut all {
@@ -167,6 +170,7 @@ impl ProgramStepSums {
             }
             sums.first_position = first + place;
         }
+        // Every step of a segment belongs to exactly one entry.
         let counted = all.iter().try_fold(0u64, |sum, sums| sum.checked_add(sums.steps));
         if counted == Some(steps) { Some(all) } else { None }
     }
@@ -283,6 +287,8 @@ impl ProgramTotals {
 
     /// A segment that begins at a position, not packed yet: column after column.
     pub(super) fn encode(mut self, first: u64) -> Vec<u8> {
+        // Readers merge segments entry by entry (see `ProgramStepSums::joined`), which requires the
+        // same order in all of them.
         self.sort();
         let mut raw = Vec::with_capacity(self.entries.len() * 16 + 16);
         write_varint(&mut raw, self.entries.len() as u64);
@@ -297,9 +303,13 @@ impl ProgramTotals {
         write_column(&|totals| totals.bytes_out.0);
         write_column(&|totals| totals.bytes_moved.0);
         write_column(&|totals| totals.least_bytes_moved.0);
+        // A difference, because a program mostly moves the same bytes: a column of zeros packs to
+        // almost nothing.
         write_column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
+        // A varint holds 64 bits, so the squares take two columns.
         write_column(&|totals| (totals.squared_cycles >> 64) as u64);
         write_column(&|totals| low_half(totals.squared_cycles));
+        // Relative to the segment, so that the number stays small in long runs.
         write_column(&|totals| totals.first_position - first);
         for totals in &self.entries {
             totals.lengths.write(&mut raw);
@@ -392,6 +402,8 @@ impl StepCounter {
     pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
         let key = (record.program, record.class);
         let each = StepAmounts::of(record);
+        // Loops execute programs in a fixed order, so the program that followed last time is tried
+        // before the hash map.
         let follower = self.repeated.get(self.last).map(|last| last.follower);
         let at = match follower.filter(|at| self.repeated[*at].key == key) {
             Some(at) => at,
@@ -409,6 +421,7 @@ impl StepCounter {
         };
         self.last = at;
         let RepeatedStep { each: before, times, first_position, .. } = &mut self.repeated[at];
+        // The amounts differ from those counted so far: sum these, and count anew.
         if *before != each {
             self.totals.entries[at].add_steps(*first_position, *before, *times);
             (*before, *times, *first_position) = (each, 0, position);
@@ -441,6 +454,7 @@ fn empty_totals((program, class): TotalsKey, first_position: u64) -> ProgramStep
         bytes_in: Bytes::ZERO,
         bytes_out: Bytes::ZERO,
         bytes_moved: Bytes::ZERO,
+        // The neutral element of a minimum.
         least_bytes_moved: Bytes(u64::MAX),
         most_bytes_moved: Bytes::ZERO,
         squared_cycles: 0,

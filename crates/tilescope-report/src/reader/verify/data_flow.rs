@@ -221,6 +221,7 @@ impl<'a> DataFlowCheck<'a> {
         self.end_joint_step();
         let states = self.replicas.iter().flat_map(|of| self.buffers.iter().zip(&of.buffers));
         for (buffer, state) in states {
+            // The backward passes of a run read all that its forward passes stashed.
             if !state.stashed.is_empty() {
                 let count = state.stashed.len();
                 let name = &buffer.name;
@@ -301,6 +302,7 @@ impl<'a> DataFlowCheck<'a> {
                 *sync = Some(ExternalSync { step: record.step, joins_replicas, joins_group });
             }
         }
+        // All IPUs of the replica have met, so no earlier copy can still use its links.
         if self.groups.is_some_and(|groups| groups.gs1.len() == ipus.len()) {
             self.links.all_met();
         }
@@ -351,6 +353,7 @@ impl<'a> DataFlowCheck<'a> {
         let Some((at, record)) = on_ipus.first() else { return };
         let syncs: Vec<Option<StepId>> = on_ipus
             .iter()
+            // Taken, because a sync permits one copy.
             .map(|(at, _)| self.sync_of(*at).and_then(Option::take).map(|sync| sync.step))
             .collect();
         let waited = syncs.iter().all(|sync| sync.is_some() && Some(sync) == syncs.first());
@@ -359,6 +362,7 @@ impl<'a> DataFlowCheck<'a> {
             self.unsynced.add(|| format!("{words} joins IPUs that have not waited for each other"));
         }
         let is_send = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
+        // Sends come first, because no IPU can pass on data that it receives in the same step.
         for wanted in [true, false] {
             for (at, record) in on_ipus {
                 let places = self.role(record.program).map_or(0..0, |role| role.accesses.clone());
@@ -375,6 +379,7 @@ impl<'a> DataFlowCheck<'a> {
     fn own_step(&mut self, at: ReplicaIpu, record: &StepRecord, role: &ProgramRole) {
         let ProgramRole { is_external_sync, needs_sync, joins_replicas, .. } = *role;
         let sync = ExternalSync { step: record.step, joins_replicas, joins_group: true };
+        // Any other step ends the effect of a sync: a copy must follow it directly.
         let now = if is_external_sync { Some(sync) } else { None };
         if role.uses_links {
             self.links.copy(at.class, at.ipu, record);

@@ -143,9 +143,11 @@ impl CriticalPath {
     /// The spans to draw of `window` on `pixels` pixels, in order, like [`TraceLane::spans`]: at
     /// most `6 * pixels + 6` spans.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<PathSpan>, ReportError> {
+        // At least one cycle, because positions are divided by it.
         let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
         let mut sources = SpanSourceCollector { window, pixel, done: Vec::new(), narrow: None };
         for group in self.groups_in(window) {
+            // A group narrower than a pixel has its sums; its stretches need not be decoded.
             if group.range.length() < pixel {
                 sources.add_narrow(*group);
                 continue;
@@ -175,6 +177,8 @@ impl CriticalPath {
             match *source {
                 PathSpanSource::OfLane { lane, range, inside } => {
                     for span in self.lane(lane)?.spans(inside, count_pixels(inside))? {
+                        // The lane returns whole steps, but the path may leave the lane in the
+                        // middle of one.
                         let range = span.range().intersection(range);
                         spans.push(PathSpan::OfLane { lane, range, span });
                     }
@@ -197,6 +201,8 @@ impl CriticalPath {
             }
             self.visit_stretches(group.range.intersection(window), &mut |stretch| {
                 let inside = stretch.range.intersection(window);
+                // Stored sums are those of whole stretches; only the two at the edges are summed
+                // anew.
                 let own = if inside == stretch.range {
                     stretch.totals
                 } else {
@@ -265,6 +271,7 @@ impl CriticalPath {
     /// The same over the whole path: stored in reports since version 2.8, computed once for others.
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
         self.store.path_programs(|| {
+            // Files of older versions store no sums, and those of a damaged file do not add up.
             let stored = self.store.stored_path_programs()?;
             if self.is_whole(&stored) { Ok(stored) } else { self.programs_in(self.range()) }
         })
@@ -292,6 +299,7 @@ impl CriticalPath {
         while found.len() < limit && !window.is_empty() {
             let end = self.end_of_block(window.start).min(window.end).max(window.start + Cycles(1));
             self.visit_stretches(CycleRange::new(window.start, end), &mut |stretch| {
+                // A stretch across the border of two blocks is visited once for each.
                 if found.last() != Some(&stretch) && found.len() < limit {
                     found.push(stretch);
                 }
@@ -306,6 +314,7 @@ impl CriticalPath {
     pub fn stretch_count_in(&self, window: CycleRange) -> Result<u64, ReportError> {
         let mut count = 0;
         for group in self.groups_in(window) {
+            // A single stretch touches the window because its group does.
             if group.stretches == 1 || group.range.intersection(window) == group.range {
                 count += group.stretches;
                 continue;
@@ -368,6 +377,7 @@ impl CriticalPath {
         if let Some(next) = next.filter(|next| next.range.start < stretch.range.end) {
             return Ok(Some((lane, next)));
         }
+        // Stretches follow each other without gaps, so the next one begins where this one ends.
         let Some(stretch) = self.stretch_at(stretch.range.end)? else { return Ok(None) };
         let own = self.lane(stretch.lane)?;
         let first = own.touching(stretch.range)?.start;
@@ -580,6 +590,7 @@ impl SpanSourceCollector {
     }
 
     fn add_narrow(&mut self, group: StretchGroup) {
+        // A narrow stretch may cross the border of a pixel; it is drawn once, where it begins.
         let pixel = group.range.start.saturating_sub(self.window.start) / self.pixel;
         match &mut self.narrow {
             Some((at, narrow)) if *at == pixel => *narrow = narrow.followed_by(&group),

@@ -169,6 +169,7 @@ impl SyncPointRecorder {
         }
         let of_ipu = &mut self.ipus[at];
         if sub_lane > 0 && of_ipu.overlap.is_none() {
+            // So far the IPU had only compute tiles, so its overlaps start after their last step.
             let compute = of_ipu.lanes.iter().map(|lane| &self.lanes[lane.0]);
             let last = compute.filter(|lane| lane.sub_lane == 0).map(|lane| lane.last).next();
             of_ipu.overlap = Some(IpuOverlap::behind(last.unwrap_or_default()));
@@ -260,6 +261,7 @@ impl SyncPointRecorder {
         let is_sync = kind == ProgramKind::Sync;
         if may_join {
             self.watch_overlap(lane, record, is_sync);
+            // Which lane arrived last is known only after all parts of the step.
             self.shared.push((lane, *record));
             return;
         }
@@ -302,6 +304,7 @@ impl SyncPointRecorder {
         }
         let overlaps = self.ipus.into_iter().filter_map(|lanes| lanes.overlap);
         let mut beside: Vec<BesideCompute> = overlaps.flat_map(IpuOverlap::finish).collect();
+        // By lane, so that the table does not depend on the order in which IPUs appear.
         beside.sort_unstable_by_key(|sum| (sum.lane, sum.program, sum.class.code()));
         (blocks, beside)
     }
@@ -338,6 +341,7 @@ impl SyncPointRecorder {
         }
         let mut rest = shared.as_slice();
         while !rest.is_empty() {
+            // Classes of replicas that do not meet in this step have separate joins.
             let first = rest.chunk_by(|a, b| self.meet(a, b)).next().map_or(0, <[_]>::len);
             let (group, others) = rest.split_at(first);
             self.join(group);
@@ -372,7 +376,10 @@ impl SyncPointRecorder {
             return false;
         };
         let mut parts = shared.iter().zip(iter_lanes());
+        // Without a gap before the step, no lane waited for another one.
         let idle = parts.any(|((_, record), lane)| lane.end() < record.range.start);
+        // Lanes of other tools may overlap: a lane that is still busy when the step begins proves
+        // no join.
         let have_come = iter_lanes().all(|lane| lane.steps > 0)
             && shared.iter().all(|(_, record)| arrived <= record.range.start);
         if !idle || !have_come {
@@ -412,6 +419,7 @@ impl SyncPointRecorder {
         let is_waiting = |record: &StepRecord| record.range.end >= arrived;
         let is_sync = shared.iter().all(|(_, record)| record.class.kind() == ProgramKind::Sync);
         let iter_joined = || shared.iter().filter(|(_, record)| is_waiting(record));
+        // Lanes may leave a sync at different cycles; the sync ends when the first one leaves.
         let release = iter_joined().map(|(_, record)| record.range.end).min();
         let last = iter_joined().position(|(_, record)| record.range.start == arrived);
         if !is_sync || iter_joined().count() < 2 {
@@ -428,11 +436,13 @@ impl SyncPointRecorder {
                 continue;
             }
             let CycleRange { start, end } = record.range;
+            // The path goes through the last lane to arrive, so its stretch includes the sync.
             if members.len() == last {
                 lane.sum(&StepRecord { range: CycleRange::new(start, release), ..*record });
                 stretch = lane.stretch;
             }
             lane.pass(record);
+            // Cycles after the release belong to the lane alone, and to its next stretch.
             let rest = StepRecord { range: CycleRange::new(release, end), ..*record };
             lane.stretch = Some(StretchSums::empty(release));
             if !rest.range.is_empty() {
@@ -455,6 +465,7 @@ impl SyncPointRecorder {
 
     fn add_join(&mut self, mut join: LaneJoin, release: Cycles, stretch: Option<StretchSums>) {
         let last = join.members.get(join.last).map_or(0, |member| member.lane);
+        // Lane numbers that rise are stored as small differences.
         join.members.sort_unstable_by_key(|member| member.lane);
         join.last = join.members.partition_point(|member| member.lane < last);
         self.add_point(SyncPoint { release, kind: SyncPointKind::Join(join), stretch });
@@ -463,6 +474,7 @@ impl SyncPointRecorder {
     /// True if a lane waits in a sync for other tiles of its IPU, and continues when they are done.
     fn waits_in(&mut self, lane: LaneIndex, record: &StepRecord) -> bool {
         let CycleRange { start, end } = record.range;
+        // A sync of no cycles delays nothing.
         if start == end {
             return false;
         }
@@ -528,6 +540,7 @@ impl SyncPointRecorder {
         let waiting = self.lanes[lane.0].place();
         let others = self.ipus[ipu].lanes.iter().filter(|other| **other != lane);
         let others = others.filter(|other| may(&self.lanes[other.0]));
+        // The last lane to end determines the wait; of several, the one with the lowest index.
         let from = others.max_by_key(|other| {
             let other = &self.lanes[other.0];
             (other.end(), Reverse(other.number))
