@@ -82,6 +82,7 @@ impl FirstMarks {
 
     /// True if a mark that starts at `first` would be among them.
     fn has_room_for(&mut self, first: Cycles) -> bool {
+        // Before the first cut there is no bound, and every chunk would be read.
         if self.last.is_none() {
             self.cut();
         }
@@ -89,6 +90,7 @@ impl FirstMarks {
     }
 
     fn push(&mut self, id: i64, mark: TraceMark) {
+        // Enough earlier marks are known, so this one would be cut later.
         if self.last.is_some_and(|last| last < mark.cycles.start) {
             return;
         }
@@ -182,6 +184,7 @@ impl Report {
                 start.0
             ));
         }
+        // Integers of SQLite are signed, so it cannot read `usize::MAX`.
         let limit = filter.limit.min(u32::MAX as usize);
         let rest =
             format!("WHERE {} ORDER BY first_cycle, id LIMIT {limit}", conditions.join(" AND "));
@@ -282,6 +285,7 @@ impl Report {
         class: ReplicaClassId,
     ) -> Result<Arc<Vec<PackedMarks>>, ReportError> {
         let is_first = class == ReplicaClassId(0);
+        // Kept apart, because most reports have no classes and never need the second list.
         let known = if is_first { &self.mark_chunks } else { &self.replica_mark_chunks };
         known.get(|| {
             let columns = ["id", "kind", "ipu", "first_cycle", "end_cycle", "rows", "class"];

@@ -118,6 +118,7 @@ impl ProgramNodeTable {
                 continue;
             }
             seen[start] = VisitState::OnPath;
+            // A stack instead of recursion: a hostile file may nest programs arbitrarily deep.
             let mut path = vec![(start, 0)];
             while let Some((place, next)) = path.pop() {
                 let Some(&child) = self.nodes[place].1.children.get(next) else {
@@ -137,6 +138,7 @@ impl ProgramNodeTable {
         }
         circular.sort_unstable();
         for part in circular.chunk_by(|a, b| a.0 == b.0) {
+            // Children are removed after the walk, because it refers to them by index.
             let mut cut = part.iter().map(|(_, index)| *index).peekable();
             let mut index = 0;
             self.nodes[part[0].0].1.children.retain(|_| {
@@ -197,11 +199,14 @@ impl Report {
             self.read_children(&mut programs)?;
             for (program, operation) in &self.debug_info()?.operation_of {
                 if let Some(program) = programs.get_mut(*program) {
+                    // The report itself takes precedence over the file beside it.
                     program.operation = program.operation.or(Some(*operation));
                 }
             }
             self.read_outlined(&mut programs)?;
             self.read_executed_kinds(&mut programs)?;
+            // Last, because the readers above add references; the tree must be complete before it
+            // is cut.
             self.drop_dangling(&mut programs)?;
             let cut = programs.break_reference_loops();
             if cut > 0 {
@@ -286,6 +291,7 @@ impl Report {
             if let Some(program) = programs.get_mut(id) {
                 program.kind = class.kind();
                 program.stream = class.stream();
+                // Some tools record compute sets of programs, others only those of steps.
                 program.compute_set = program.compute_set.or(compute_set);
             }
         }

@@ -195,6 +195,7 @@ impl TracePass<'_> {
             let head = lane.head().filter(|record| end.is_none_or(|end| (record.step, at) < end));
             next.extend(head.map(|record| Reverse((record.step, at))));
         }
+        // `fill` searches a chunk when it is used up, so the current one was not searched yet.
         for lane in &mut *lanes {
             lane.find_last_edges();
         }
@@ -215,6 +216,8 @@ impl TracePass<'_> {
     pub(crate) fn finish(self) -> VerifiedTrace {
         let lanes: Vec<VerifiedLane> =
             self.lanes.into_iter().map(LanePass::into_verified).collect();
+        // Steps of a broken lane are missing, so a comparison with the path would only repeat its
+        // error.
         let path = self.path.filter(|_| lanes.iter().all(|lane| lane.broken.is_none()));
         VerifiedTrace { lanes, path: path.map_or_else(|| Ok(Vec::new()), PathCheck::finish) }
     }
@@ -317,6 +320,7 @@ impl<'a> LanePass<'a> {
     /// Checks the current chunk. Returns the first invariant that it breaks.
     fn check_steps(&mut self, chunk: u64) -> Result<Option<String>, ReportError> {
         let records = Arc::clone(&self.records);
+        // Sums of unordered steps are undefined, so order is checked first.
         if let Some(broken) = self.disorder(&records) {
             return Ok(Some(broken));
         }

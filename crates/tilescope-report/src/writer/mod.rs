@@ -132,6 +132,7 @@ impl ReportWriter {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(part.temporary_path(), flags)
             .map_err(|e| ReportError::sqlite_writing(&e, part.temporary_path()))?;
+        // Rows go into all tables in turn, so each table keeps its statement.
         connection.set_prepared_statement_cache_capacity(schema::TABLES.len());
         let writer = Self {
             connection,
@@ -142,6 +143,8 @@ impl ReportWriter {
             samples: None,
             failed: false,
         };
+        // No journal and no syncs: the file has a temporary name until it is complete, so a crash
+        // leaves nothing that a reader could open.
         writer.rows().execute(&format!(
             "PRAGMA page_size = {PAGE_BYTES}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
              PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST;
@@ -149,6 +152,7 @@ impl ReportWriter {
             schema::APPLICATION_ID,
             schema::user_version(schema::FORMAT),
         ))?;
+        // An empty table takes a page, so tables that few reports need are created on demand.
         let is_for_few = |name| tables_of_few().any(|few| few == name);
         for table in schema::TABLES.iter().filter(|table| !is_for_few(table.name)) {
             writer.rows().execute(&table.create())?;
@@ -188,6 +192,7 @@ impl ReportWriter {
 
     /// Writes the compiled program. Must be called once, before any step.
     pub fn compilation(&mut self, compilation: &CompilationReport) -> Result<(), ReportError> {
+        // A second compilation would mix the ids of two programs.
         if self.execution.is_some() {
             return self.refuse_after_failure(|_| {
                 Err(ReportError::invalid_input("a report has one compilation"))
