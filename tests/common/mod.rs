@@ -42,7 +42,7 @@ pub(crate) fn sets(words: &str) -> Vec<String> {
     words.split_whitespace().map(full).collect()
 }
 
-/// Why a spec is refused, when it is read or when it is compiled.
+/// The reason why a spec is refused when it is read or compiled.
 pub(crate) fn refusal(name: &str, overrides: &[&str]) -> String {
     let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
     let source = SpecSource::find(name, &overrides).expect("a spec");

@@ -217,7 +217,7 @@ fn questions(report: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Where a value does not fit a JSON schema, of what the schemas of tools use.
+/// The places where a value does not fit a JSON schema, for the keywords that schemas of tools use.
 fn misfits(value: &Value, schema: &Value, place: &str) -> Vec<String> {
     let kinds = match &schema["type"] {
         Value::String(kind) => vec![kind.as_str()],

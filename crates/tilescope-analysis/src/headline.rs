@@ -16,9 +16,9 @@ pub struct HeadlineFigure {
     pub title: &'static str,
     pub value: String,
     pub about: String,
-    /// The value with all its digits, where it is shown with fewer; else empty.
+    /// The value with all its digits if it is shown with fewer; empty otherwise.
     pub exact: String,
-    /// How it is worked out; empty where the title says it.
+    /// The calculation of the value; empty if the title says it.
     pub formula: &'static str,
     /// True if it is the reason that the program cannot run.
     pub bad: bool,
@@ -124,7 +124,7 @@ pub fn run_words(run: &ExecutionSummary) -> String {
     }
 }
 
-/// `, -12 to +14 %`; nothing where no band is known.
+/// `, -12 to +14 %`; empty without a known band.
 fn width_words(band: Option<Banded>) -> String {
     band.map_or_else(String::new, |band| format!(", {}", band.width_words()))
 }

@@ -5,7 +5,7 @@ use arrow_schema::{DataType, Field};
 use std::collections::HashMap;
 use tilescope_report::Report;
 
-/// Units that say no more than that a value is a number.
+/// Units that state only that a value is a number.
 const PLAIN: [&str; 4] = ["", "id", "number", "count"];
 
 /// A column with the unit of its numbers and its description, if known.

@@ -25,7 +25,7 @@ pub(super) struct QueryBudget {
 
 impl QueryBudget {
     /// The budget for a file of this size. The smallest row takes about six bytes of the file, and
-    /// a scan spends at most some hundred instructions on a row.
+    /// a scan spends at most a few hundred instructions on a row.
     pub(super) fn for_file(bytes: u64) -> Self {
         // A remote machine may report any size for its file.
         let full = bytes.saturating_mul(64).saturating_add(50_000_000);

@@ -181,9 +181,9 @@ impl ErrorProneRun<'_> {
 /// The factors that bound the true time of a run in nine of ten cases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunFactors {
-    /// From the errors of its parts alone.
+    /// The factors from the errors of its parts alone.
     pub parts: FactorBand,
-    /// With the errors of whole programs.
+    /// The same with the errors of whole programs.
     pub program: FactorBand,
 }
 

@@ -38,11 +38,11 @@ pub enum TableCell {
     RealChange(f64),
     /// Time.
     Seconds(f64),
-    /// How much more, or less, time.
+    /// A difference in time.
     SecondsChange(f64),
     /// The difference of two shares of one.
     ShareChange(f64),
-    /// Nothing where other rows have a number.
+    /// No value, in a column where other rows have a number.
     Missing,
 }
 

@@ -76,7 +76,7 @@ pub enum ColumnAggregate {
     /// They add up within a group. All rows have no total: IPUs run at the same time, and not all
     /// bytes live together.
     SumOfGroup,
-    /// The largest says most.
+    /// The largest is the most informative.
     Max,
     /// Neither means anything.
     None,
@@ -120,8 +120,8 @@ pub struct TableColumn {
     /// True for short text.
     #[serde(skip)]
     pub short: bool,
-    /// How its numbers aggregate: bytes that never live together, and cycles of IPUs that run at the
-    /// same time, add up to nothing.
+    /// The aggregation of its numbers. Sums of bytes that are never live together, and of cycles of
+    /// IPUs that run at the same time, mean nothing.
     #[serde(skip)]
     pub aggregate: ColumnAggregate,
     /// The property of an operation that it names.

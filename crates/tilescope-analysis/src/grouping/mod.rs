@@ -115,11 +115,11 @@ impl GroupKey {
 /// The label of rows that have no such property.
 pub const NO_LABEL: &str = "(none)";
 
-/// Why rows cannot be grouped.
+/// The reason why rows cannot be grouped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupingError {
-    /// They name no operations.
+    /// No column names operations.
     #[error(
         "no column of the table {table:?} names operations, so its rows cannot be grouped; in SQL, \
          layer_of(name) and similar functions group by the name of a program"

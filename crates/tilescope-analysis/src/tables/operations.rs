@@ -25,9 +25,9 @@ pub struct OperationColumn {
     part: Option<ReportPart>,
     /// True if only operations of the model have it.
     model: bool,
-    /// How operations aggregate.
+    /// The aggregation over operations.
     pub(crate) aggregate: ColumnAggregate,
-    /// Where it comes from.
+    /// The source of its values.
     figure: ColumnFigure,
 }
 

@@ -63,7 +63,7 @@ pub struct RepeatedMarks {
 
 impl RepeatedMarks {
     /// The repeated marks in a row of blocks; only those in `within` count. If lengths differ too
-    /// much, the typical mark is chosen among some thousand marks in the middle.
+    /// much, the typical mark is chosen among a few thousand marks in the middle.
     pub(crate) fn in_blocks(
         kind: MarkKind,
         blocks: &[MarkBlock],
@@ -255,7 +255,7 @@ fn typical_of(mut places: Vec<MarkPlace>) -> Option<TypicalMark> {
     Some(typical)
 }
 
-/// How many marks repeat together: the shortest period that four of five lengths keep.
+/// The number of marks that repeat together: the shortest period that four of five lengths keep.
 fn marks_together(places: &[MarkPlace]) -> usize {
     let length = |place: &MarkPlace| place.range.length();
     for period in 1..=MOST_TOGETHER {

@@ -9,7 +9,7 @@ use crate::graph::ValueId;
 
 pub(super) const OPS: &[(&str, Compose)] = &[("ATen", called)];
 
-/// How the rows of a bag become one (aten/src/ATen/native/EmbeddingBag.cpp).
+/// The reduction of the rows of a bag to one row (aten/src/ATen/native/EmbeddingBag.cpp).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BagMode {
     Sum,

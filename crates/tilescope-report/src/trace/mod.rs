@@ -205,7 +205,7 @@ impl Trace {
 }
 
 /// The index of `position` in a piece that begins with `first`. Pieces are chunks of steps or
-/// blocks of nodes, some thousands each. The result is out of bounds of any piece if the difference
+/// blocks of nodes, a few thousand each. The result is out of bounds of any piece if the difference
 /// does not fit.
 fn place_in_piece(position: u64, first: u64) -> usize {
     usize::try_from(position - first).unwrap_or(usize::MAX)

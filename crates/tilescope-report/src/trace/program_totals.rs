@@ -2,7 +2,7 @@
 //!
 //! A *segment* holds the totals of each program over 2^18 consecutive steps of a lane, and 16
 //! segments are merged into one of the next level, like nodes of the pyramid. A report has few
-//! programs, each executed often, so that a segment is small compared to its steps: some thousand
+//! programs, each executed often, so that a segment is small compared to its steps: a few thousand
 //! entries for a quarter of a million.
 
 // All code here reads bytes from untrusted files.

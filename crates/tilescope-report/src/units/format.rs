@@ -1,7 +1,7 @@
-//! How quantities are written: the only place that decides about digits, separators and units.
+//! Formats of quantities: the only place that chooses digits, separators and units.
 //!
-//! People read three or four significant figures with a unit; [`grouped`] and [`exact_bytes`] write
-//! whole numbers in full, for sentences that count and where a pointer rests on a short one.
+//! Most texts have three or four significant digits with a unit. [`grouped`] and [`exact_bytes`]
+//! write whole numbers in full, for counts in sentences and for the tooltips of short numbers.
 
 use serde::{Deserialize, Serialize};
 

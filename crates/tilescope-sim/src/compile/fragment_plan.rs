@@ -179,7 +179,7 @@ fn preloads(plan: &ProgramPlan, schedule: ExecutionPhaseIoSchedule) -> bool {
 
 /// Returns the off-chip operands of one role of the updates that a stage makes after its backward
 /// pass.
-fn updated_behind(plan: &ProgramPlan, stage: usize, role: TensorRole) -> BTreeSet<TensorId> {
+fn off_chip_operands(plan: &ProgramPlan, stage: usize, role: TensorRole) -> BTreeSet<TensorId> {
     if plan.schedule.update != WeightUpdateTiming::PerPhase {
         return BTreeSet::new();
     }
@@ -196,7 +196,7 @@ fn preloaded_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     if !preloads(plan, settings.optimizer_state_io_schedule) {
         return BTreeSet::new();
     }
-    updated_behind(plan, stage, TensorRole::OptimizerState)
+    off_chip_operands(plan, stage, TensorRole::OptimizerState)
 }
 
 /// Returns the optimiser state that is loaded on demand, but before all other work of a phase:
@@ -210,7 +210,7 @@ fn clustered_state(plan: &ProgramPlan, stage: usize) -> BTreeSet<TensorId> {
     {
         return BTreeSet::new();
     }
-    updated_behind(plan, stage, TensorRole::OptimizerState)
+    off_chip_operands(plan, stage, TensorRole::OptimizerState)
 }
 
 /// Returns the off-chip tensors that are on the chip when a stage makes its updates, because the
@@ -239,7 +239,7 @@ fn weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<Ten
         mine.flat_map(|node| off_chip_weights(plan, node)).collect();
     let settings = plan.spec.options.execution_phase_settings;
     if pass == TrainingPass::Backward && preloads(plan, settings.weight_io_schedule) {
-        weights.extend(updated_behind(plan, stage, TensorRole::Parameter));
+        weights.extend(off_chip_operands(plan, stage, TensorRole::Parameter));
     }
     weights
 }
@@ -286,7 +286,7 @@ fn released_weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTr
     }
     if pass == TrainingPass::Backward {
         for step in plan.placement.steps_of_ipu(stage) {
-            still_read.extend(updated_behind(plan, step, TensorRole::Parameter));
+            still_read.extend(off_chip_operands(plan, step, TensorRole::Parameter));
         }
     }
     weights(plan, stage, pass).difference(&still_read).copied().collect()

@@ -200,9 +200,9 @@ fn visible_lines(rows: &[MemoryTreeRow], folded: &BTreeSet<String>) -> Vec<TreeL
 #[derive(Clone, Copy)]
 struct TreeLayout {
     columns: usize,
-    /// Of a column of the page.
+    /// The width of a column of the page.
     width: f32,
-    /// Of names within it.
+    /// The width of the names in it.
     names: f32,
 }
 

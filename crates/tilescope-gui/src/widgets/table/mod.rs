@@ -32,11 +32,11 @@ const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
 /// The width of the labels of groups, if there is room or the table scrolls.
 const GROUP_WIDTH: f32 = 300.0;
-/// Of the bars of shares, with their number.
+/// The width of the bars of shares with their numbers.
 const SHARE_WIDTH: f32 = 136.0;
 /// Room for the number of a share beside its bar.
 const SHARE_NUMBER: f32 = 54.0;
-/// As wide as bytes are where three figures are enough.
+/// The widest number of bytes that is shown with three significant digits.
 const WIDEST_BYTES: &str = "+1023 KiB";
 /// Name of the choice of groups.
 const GROUP_BY: &str = "Group by";

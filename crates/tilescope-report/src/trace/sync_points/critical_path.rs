@@ -294,7 +294,7 @@ impl CriticalPath {
         limit: usize,
     ) -> Result<Vec<PathStretch>, ReportError> {
         let mut found = Vec::new();
-        // Nothing is read beyond the limit: each block has some thousand stretches.
+        // Nothing is read beyond the limit: each block has a few thousand stretches.
         let mut window = window.intersection(self.range());
         while found.len() < limit && !window.is_empty() {
             let end = self.end_of_block(window.start).min(window.end).max(window.start + Cycles(1));
@@ -556,7 +556,7 @@ fn within(
 }
 
 /// The source of the spans of a part of the path.
-#[expect(clippy::large_enum_variant, reason = "some thousand at most, mostly narrow")]
+#[expect(clippy::large_enum_variant, reason = "a few thousand at most, mostly narrow")]
 enum PathSpanSource {
     /// A stretch at least as wide as a pixel, and its part inside the window.
     OfLane {

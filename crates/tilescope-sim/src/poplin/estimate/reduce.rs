@@ -43,7 +43,7 @@ fn split_stages_at(depth: u64, next: u64, stages: u32) -> (Vec<u64>, f32) {
 /// One stage of a reduction, on one tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvReduceStage {
-    /// Number of partial sums that are added to one.
+    /// Number of partial sums that are added into one.
     pub depth: u64,
     pub outputs: Elements,
     /// True for the last stage.

@@ -22,8 +22,8 @@ use crate::targets::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// Maximum number of split points, partial ones included, in the search for one plan: some ten
-/// seconds. A large convolution visits 10^7.
+/// Maximum number of split points, partial ones included, in the search for one plan, which
+/// takes tens of seconds. A large convolution visits 10^7.
 pub(crate) const MAX_POINTS: u64 = 1 << 28;
 
 /// Split with its full estimate.
