@@ -98,7 +98,7 @@ def point_figures(
         "total_bytes": memory["total_excluding_gaps"],
         "out_of_memory_tiles": tiles,
         "report": output,
-        "error": f"does not fit in memory: {tiles} tiles are over" if tiles else None,
+        "error": f"does not fit in memory: {tiles} tiles exceed their memory" if tiles else None,
     }
 
 

@@ -28,7 +28,7 @@ def value(of: Any) -> str:
     if hasattr(of, "item"):
         # Numbers of numpy, torch and similar packages.
         return value(of.item())
-    raise TypeError(f"a spec has numbers, texts, flags and lists, not {type(of).__name__}")
+    raise TypeError(f"a spec has numbers, strings, booleans and lists, not {type(of).__name__}")
 
 
 def document(spec: Mapping[str, Any]) -> str:
@@ -36,7 +36,7 @@ def document(spec: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for section, entries in spec.items():
         if not isinstance(entries, Mapping):
-            raise TypeError(f"a spec has tables such as model and options; {section} is none")
+            raise TypeError(f"a spec has tables such as model and options; {section} is not a table")
         lines.append(f"[{_key(section)}]")
         lines += [f"{_key(key)} = {value(of)}" for key, of in entries.items()]
     return "\n".join(lines) + "\n"

@@ -280,7 +280,7 @@ fn stages_are_annotated_balanced_or_listed() {
     assert!(spec(&window).contains("ipus = 4") && says(&window, "0: stage0"));
     choose(&mut window, "Stages", "Listed below");
     assert!(spec(&window).contains("[[\"stage0\"], [\"stage1\"], [\"stage2\"], [\"stage3\"]]"));
-    click(&mut window, Role::Button, "Join stage 3 with the one before");
+    click(&mut window, Role::Button, "Merge stage 3 with the previous one");
     assert!(spec(&window).contains("[\"stage2\", \"stage3\"]]"), "{}", spec(&window));
     assert!(spec(&window).contains("ipus = 3") && says(&window, "Fits"));
     click(&mut window, Role::Button, "Another stage");

@@ -377,7 +377,9 @@ class PoplarExecutor:
         if rate is None:
             memory = self._summary.get("memory", {})
             tiles = memory.get("out_of_memory_tiles")
-            _log.say(f"{self._kind()}: does not fit, {tiles} tiles are over; see the report")
+            _log.say(
+                f"{self._kind()}: does not fit: {tiles} tiles exceed their memory; see the report"
+            )
         else:
             _log.say(
                 f"{self._kind()}: {rate:,.0f} samples per second simulated on "

@@ -12,7 +12,7 @@ def set_level(level) -> None:
     global _level
     if isinstance(level, str):
         if level.upper() not in _LEVELS:
-            raise ValueError(f"unknown log level {level!r}: it is one of {', '.join(_LEVELS)}")
+            raise ValueError(f"unknown log level {level!r}; known: {', '.join(_LEVELS)}")
         level = _LEVELS[level.upper()]
     _level = int(level)
 

@@ -332,7 +332,7 @@ class Options(groups.Group):
         try:
             eval(f"options.{line}", {"__builtins__": {}}, namespace)
         except Exception as error:
-            raise ConfigFileError(f"{place}: {line!r} is no option: {error}") from error
+            raise ConfigFileError(f"{place}: {line!r} is not an option: {error}") from error
 
     def _apply_json(self, group, values: dict) -> None:
         for name, value in values.items():

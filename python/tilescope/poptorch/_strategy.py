@@ -10,7 +10,7 @@ class Stage:
     def __init__(self, *block_ids: str) -> None:
         for block in block_ids:
             if not isinstance(block, str):
-                raise Error(f"blocks are named by text, not {block!r}")
+                raise Error(f"the name of a block is a string, not {block!r}")
         self._blocks = list(block_ids)
         self._stage_id = -1
         self._phase_id = -1

@@ -74,7 +74,7 @@ fn not_executed(figures: &ReportSummary) -> Option<String> {
     }
     Some(match figures.out_of_memory_tiles() {
         0 => "it was compiled but not run".to_owned(),
-        1 => "it does not fit in memory: 1 tile is over".to_owned(),
-        tiles => format!("it does not fit in memory: {} tiles are over", grouped(tiles)),
+        1 => "it does not fit in memory: 1 tile exceeds its memory".to_owned(),
+        tiles => format!("it does not fit in memory: {} tiles exceed their memory", grouped(tiles)),
     })
 }

@@ -128,17 +128,17 @@ const APP_ACTIONS: &[AppAction] = &[
             }
         }),
     AppAction::new(ActionGroup::Report, "swap-sides", "Swap source and target")
-        .help("Exchange the two reports of a comparison.")
+        .help("Swap the two reports of a comparison.")
         .runs(|session| session.page()?.compared().map(|_| AppCommand::SwapSides)),
     AppAction::new(ActionGroup::Report, "end-comparison", "End the comparison")
         .help("Close the target and keep the source.")
         .runs(|session| session.page()?.compared().map(|_| AppCommand::EndComparison)),
     AppAction::new(ActionGroup::Report, "next-tab", "Next report")
-        .help("Show the tab after this one.")
+        .help("Show the next tab.")
         .keys(&[KeyShortcut::ctrl(Key::Tab)])
         .runs(|session| (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(true))),
     AppAction::new(ActionGroup::Report, "previous-tab", "Previous report")
-        .help("Show the tab before this one.")
+        .help("Show the previous tab.")
         .keys(&[KeyShortcut::ctrl(Key::Tab).shift()])
         .runs(|session| {
             if session.workspace().tab_count() > 1 {

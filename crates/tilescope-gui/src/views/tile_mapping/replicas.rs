@@ -57,7 +57,7 @@ fn about(ui: &Ui, share: &ReplicaShare) -> String {
     let whole = numbers.bytes(share.whole.0);
     match share.shards {
         1 => format!(
-            "Each of the {replicas} replicas holds all of it: {whole}, {held} on their \
+            "Each of the {replicas} replicas holds the whole tensor: {whole}, {held} on their \
                       tiles."
         ),
         shards => format!(
@@ -99,7 +99,7 @@ fn row_ui(ui: &mut Ui, share: &ReplicaShare, title: &str, shards: Option<u32>) {
                 let part = Rect::from_x_y_ranges(left..=left + each.max(2.0), bar.y_range());
                 (part, format!("part {} of {shards}", own + 1))
             }
-            None => (bar, "all of it".to_owned()),
+            None => (bar, "the whole tensor".to_owned()),
         };
         painter.rect_filled(part.intersect(bar), CornerRadius::same(2), palette.accent);
         let line = Stroke::new(1.0, palette.outline);

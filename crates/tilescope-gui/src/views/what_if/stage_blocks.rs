@@ -71,7 +71,7 @@ fn row_ui(
             let chip = ui.add(Button::new(words).small().sense(Sense::click_and_drag()));
             chip.dnd_set_drag_payload(DraggedBlock(block));
             let chip = chip.accessible_name(format!("Block {name} of stage {at}"));
-            let chip = chip.on_hover_text("Drag it to the stage before or after this one");
+            let chip = chip.on_hover_text("Drag it to the previous or the next stage");
             changed = menu_ui(&chip, stages, (at, block)).or(changed.take());
         }
     });

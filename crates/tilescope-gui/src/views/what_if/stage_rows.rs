@@ -269,7 +269,7 @@ fn list_ui(
             {
                 changed = Some(moved(listed, at, begin, start));
             }
-            let words = format!("Join stage {at} with the one before");
+            let words = format!("Merge stage {at} with the previous one");
             if icon_button_ui(ui, Icon::Close, &words).clicked() {
                 changed = Some(joined(listed, at));
             }
@@ -279,7 +279,7 @@ fn list_ui(
     let largest = listed.iter().enumerate().max_by_key(|(_, stage)| stage.blocks.len());
     if let Some((at, stage)) = largest.filter(|(_, stage)| stage.blocks.len() > 1) {
         row_ui(ui, ("", ""), |ui| {
-            let hint = format!("Cuts stage {at}, which has {} blocks, in two", stage.blocks.len());
+            let hint = format!("Split stage {at} ({} blocks) in two", stage.blocks.len());
             if ui.button("Another stage").on_hover_text(hint).clicked() {
                 changed = Some(cut(listed, at));
             }
