@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_analysis::find::{CatalogueItem, SearchCatalogue, SearchQuery, SearchResults, find};
-use tilescope_report::units::{Bytes, binary_bytes, grouped};
+use tilescope_report::units::{binary_bytes, grouped};
 
 /// `tilescope find`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "find", arguments, run };
@@ -92,9 +92,6 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
     if found.hits.is_empty() {
         writeln!(output, "No matches.")?;
     }
-    let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), grouped);
-    let bytes =
-        |value: Option<Bytes>| value.map_or_else(|| "-".to_owned(), |value| binary_bytes(value.0));
     for (source, totals) in &found.totals {
         let sums = format!(
             "{} {}, count {}, cycles {}, {}",
@@ -114,8 +111,8 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
     for hit in found.hits.iter().take(limit) {
         let list = hit.thing.source().name();
         let count = grouped(hit.count);
-        let cycles = number(hit.cycles.map(|cycles| cycles.0));
-        let size = bytes(hit.bytes);
+        let cycles = hit.cycles.map_or_else(|| "-".to_owned(), |cycles| grouped(cycles.0));
+        let size = hit.bytes.map_or_else(|| "-".to_owned(), |bytes| binary_bytes(bytes.0));
         let kind = &hit.kind;
         let name = &hit.name;
         writeln!(output, "{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;

@@ -409,27 +409,27 @@ struct KnownErrors {
 fn point(row: &Row<'_>) -> rusqlite::Result<Point> {
     let changes: String = row.get(0)?;
     let outcome: String = row.get(1)?;
-    let problem = || row.get::<_, Option<String>>(9).map(Option::unwrap_or_default);
+    let read_problem = || row.get::<_, Option<String>>(9).map(Option::unwrap_or_default);
     // Negative numbers are invalid, and count as missing.
-    let number = |at: usize| -> rusqlite::Result<Option<u64>> {
+    let read_number = |at: usize| -> rusqlite::Result<Option<u64>> {
         Ok(row.get::<_, Option<i64>>(at)?.and_then(|value| u64::try_from(value).ok()))
     };
-    let unreadable = |error: serde_json::Error| {
+    let to_error = |error: serde_json::Error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     };
     let errors: Option<String> = row.get(10)?;
-    let errors = errors.map(|json| serde_json::from_str(&json)).transpose().map_err(unreadable)?;
+    let errors = errors.map(|json| serde_json::from_str(&json)).transpose().map_err(to_error)?;
     let KnownErrors { expected_seconds, fit, expected_fullest_tile } = errors.unwrap_or_default();
     Ok(Point {
-        changes: serde_json::from_str(&changes).map_err(unreadable)?,
+        changes: serde_json::from_str(&changes).map_err(to_error)?,
         outcome: match outcome.as_str() {
-            "refused" => TrialOutcome::Refused(problem()?),
-            "died" => TrialOutcome::Died(problem()?),
+            "refused" => TrialOutcome::Refused(read_problem()?),
+            "died" => TrialOutcome::Died(read_problem()?),
             _ => TrialOutcome::Figures(TrialFigures {
-                cycles: number(2)?.map(Cycles),
+                cycles: read_number(2)?.map(Cycles),
                 seconds: row.get(3)?,
-                samples: number(4)?.unwrap_or(1),
-                fullest_tile_bytes: Bytes(number(5)?.unwrap_or(0)),
+                samples: read_number(4)?.unwrap_or(1),
+                fullest_tile_bytes: Bytes(read_number(5)?.unwrap_or(0)),
                 ipus: row.get::<_, Option<u32>>(6)?.unwrap_or(1),
                 watts: row.get(7)?,
                 price_per_hour: row.get(8)?,

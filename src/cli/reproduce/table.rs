@@ -91,20 +91,22 @@ fn print_counts(
     fitted_constants: &[String],
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let of = |kind: PublishedFigureKind| rows.iter().filter(move |row| row.kind == kind.name());
-    let predicted = |wanted: fn(&FigureVerdict<'_>) -> bool| {
-        of(PublishedFigureKind::Predicted).filter(|row| wanted(&row.verdict)).count()
+    let count_rows =
+        |kind: PublishedFigureKind| rows.iter().filter(|row| row.kind == kind.name()).count();
+    let count_predicted = |is_wanted: fn(&FigureVerdict<'_>) -> bool| {
+        let predicted = PublishedFigureKind::Predicted.name();
+        rows.iter().filter(|row| row.kind == predicted && is_wanted(&row.verdict)).count()
     };
     writeln!(
         output,
         "\nPredicted figures: {} met, {} missed for known reasons, {} missed. Not counted: {} used \
          for fitting, {} inputs, {} of unnamed programs",
-        predicted(|v| matches!(v, FigureVerdict::Pass | FigureVerdict::PassListedAsMiss)),
-        predicted(|v| matches!(v, FigureVerdict::KnownMiss(_))),
-        predicted(|v| *v == FigureVerdict::Miss),
-        of(PublishedFigureKind::Fitted).count(),
-        of(PublishedFigureKind::Input).count(),
-        of(PublishedFigureKind::Illustrated).count(),
+        count_predicted(|v| matches!(v, FigureVerdict::Pass | FigureVerdict::PassListedAsMiss)),
+        count_predicted(|v| matches!(v, FigureVerdict::KnownMiss(_))),
+        count_predicted(|v| *v == FigureVerdict::Miss),
+        count_rows(PublishedFigureKind::Fitted),
+        count_rows(PublishedFigureKind::Input),
+        count_rows(PublishedFigureKind::Illustrated),
     )?;
     print_coverage(rows, output)?;
     let fitted = fitted_constants.join("; ");

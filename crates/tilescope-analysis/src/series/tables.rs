@@ -311,12 +311,17 @@ impl ReportSeries {
     /// The range of cycles of an operation over the runs; executed runs without the operation count
     /// as zero.
     pub fn spread(&self, of: &SeriesOperation, options: SeriesOptions) -> f64 {
-        let executed =
-            (0..self.runs.len()).filter(|run| self.run_cycles(*run, options.unit).is_some());
-        let cycles =
-            executed.map(|run| self.operation_cycles(of, run, options.unit).unwrap_or(0.0));
-        let ends = (f64::INFINITY, 0.0_f64);
-        let (low, high) = cycles.fold(ends, |(low, high), of| (low.min(of), high.max(of)));
+        let mut low = f64::INFINITY;
+        let mut high = 0.0_f64;
+        for run in 0..self.runs.len() {
+            if self.run_cycles(run, options.unit).is_none() {
+                continue;
+            }
+            let cycles = self.operation_cycles(of, run, options.unit).unwrap_or(0.0);
+            low = low.min(cycles);
+            high = high.max(cycles);
+        }
+        // Without an executed run, `low` is infinite.
         (high - low).max(0.0)
     }
 }

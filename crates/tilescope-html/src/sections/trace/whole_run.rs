@@ -76,10 +76,14 @@ fn legend(facts: &PageFacts<'_>) -> Vec<LegendEntry> {
         ("sync", StepActivity::Sync, "Sync"),
         ("other", StepActivity::Other, "Other"),
     ];
-    let of_activities = entries.into_iter().filter(|(name, ..)| has(name));
-    let of_activities = of_activities
-        .map(|(_, activity, title)| LegendEntry::new(colours::activity(activity), title));
-    of_activities.chain([LegendEntry::new("lane", "Idle")]).collect()
+    let mut legend = Vec::new();
+    for (name, activity, title) in entries {
+        if has(name) {
+            legend.push(LegendEntry::new(colours::activity(activity), title));
+        }
+    }
+    legend.push(LegendEntry::new("lane", "Idle"));
+    legend
 }
 
 fn picture(

@@ -87,12 +87,13 @@ impl BlockTransposition {
         let blocks = blocks.spread(elements, tiles, data_type);
         let mut left = blocks.count(elements);
         let each = left.div_ceil(holders.max(1));
-        let counts = (0..holders).map(|_| {
+        let mut counts = Vec::new();
+        for _ in 0..holders {
             let count = each.min(left);
             left -= count;
-            count
-        });
-        Self { blocks, counts: counts.collect() }
+            counts.push(count);
+        }
+        Self { blocks, counts }
     }
 
     /// Returns the blocks of a tensor with `stored` elements on each tile, whose rows have `group`
