@@ -25,7 +25,7 @@ pub struct HeadlineFigure {
 }
 
 impl HeadlineFigure {
-    /// The words where a pointer rests on it: all digits, and how it is worked out.
+    /// The text of its tooltip: all digits, and the calculation.
     pub fn hint(&self) -> String {
         let parts = [self.exact.as_str(), self.formula];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
@@ -74,7 +74,7 @@ pub fn headline_figures(
 }
 
 fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<HeadlineFigure> {
-    // What people ask for first is time; cycles stand in for it where the clock is not known.
+    // Users look for the time first; without a known clock, cycles take its place.
     let cycles = short_cycles(run.total_cycles.0);
     let (value, rest) = if run.seconds > 0.0 {
         (seconds(run.seconds), cycles)

@@ -5,9 +5,9 @@
 //! | file | content |
 //! |---|---|
 //! | `table` | [`read_table`]: any table by name, as batches |
-//! | `records` | rows that are made while they are read, executed steps batch by batch |
-//! | `views` | tables that are made whole, by what their cells hold |
-//! | `column` | columns, by what is declared of them |
+//! | `records` | rows that are built while they are read, executed steps batch by batch |
+//! | `views` | tables that are built at once, by the contents of their cells |
+//! | `column` | columns, by their declarations |
 //! | `metadata` | units of columns, and the report that a table is of |
 //! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
 //! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |

@@ -1,6 +1,6 @@
 //! The addresses of the parts of a variable, as one blob.
 //!
-//! The variables that an allocator puts in front of another one differ from tile to tile. The parts
+//! The variables that an allocator places before another one differ from tile to tile. The parts
 //! of a variable therefore start at hundreds of addresses, although they have only two or three
 //! sizes. As rows, they would make up most of a report. A blob is a list of strided runs in the
 //! order of their first tiles. Each run has three or five integers: the tiles since the first tile

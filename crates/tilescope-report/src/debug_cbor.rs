@@ -1,13 +1,13 @@
-//! `debug.cbor`: the names that frameworks and libraries gave to what they made, as Poplar writes
-//! it beside a report.
+//! `debug.cbor`: the names that frameworks and libraries give to their operations. Poplar writes it
+//! beside a report.
 //!
 //! Its layout is not documented. This reader relies on what the public tests of Poplar's frameworks
 //! read: a map with `contexts`, a list of maps, and `stringTable`, the strings that numbers in the
 //! contexts refer to. A context has an `id`, the id of its parent, the `layer` that made it, a
 //! name, and fields of its layer: `opName` and `opType` of ONNX, `op_name` and `op_type` of XLA.
 //!
-//! Files have hundreds of megabytes. They are therefore read as a stream, and only what is used
-//! later is kept.
+//! Files have hundreds of megabytes. They are therefore read as a stream, and only the used
+//! parts are kept.
 
 // All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]

@@ -1,6 +1,6 @@
 //! The file of an open report, held for as long as the report is open.
 //!
-//! SQLite opens a file by its name, anew for each connection. In between, another file may take the
+//! SQLite opens a file by its name for each connection. In between, another file may take the
 //! name, and could get the inode number of the old one if that were closed. A file that is modified
 //! in place keeps its number: only its size and times show the change.
 

@@ -299,7 +299,7 @@ fn sign_of(change: i128) -> &'static str {
     ["-", "", "+"][(change.signum() + 1) as usize]
 }
 
-/// The sign in front of a difference that is more.
+/// The sign before a positive difference.
 fn plus_of(change: f64) -> &'static str {
     if change > 0.0 { "+" } else { "" }
 }

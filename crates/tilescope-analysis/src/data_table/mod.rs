@@ -179,8 +179,8 @@ fn unexecuted(cell: &TableCell) -> String {
     }
 }
 
-/// Spreadsheets would evaluate foreign names that begin like a formula, so these get an apostrophe
-/// in front.
+/// Prefixes a text that begins like a formula with an apostrophe, so that spreadsheets do not
+/// evaluate names from a file.
 fn without_formula(text: &str) -> String {
     let begins_like_one = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if begins_like_one { format!("'{text}") } else { text.to_owned() }

@@ -184,7 +184,7 @@ impl DataTable {
         groups
     }
 
-    /// A column over some rows: as the column says for numbers; the words, if all have the same.
+    /// The value of a column over some rows: numbers are aggregated; a text is kept if all rows have it.
     pub fn aggregate(&self, column: usize, rows: &[u32]) -> TableCell {
         let cells = || rows.iter().filter_map(|row| self.rows.get(*row as usize)?.get(column));
         let mut known = cells().filter(|cell| **cell != TableCell::Missing);

@@ -83,8 +83,8 @@ fn whole(picture: &Svg, label: &str, is_dark: bool) -> String {
     )
 }
 
-/// Rules of what a picture has, with its colours in place: not every program that draws SVG knows
-/// variables.
+/// The style rules that a picture uses, with colours in place of variables, because not every
+/// program that draws SVG supports these.
 fn style_sheet(body: &str, is_dark: bool) -> String {
     let mut rules = String::new();
     for rule in PICTURE_STYLE.lines() {

@@ -421,7 +421,7 @@ impl StepCounter {
         };
         self.last = at;
         let RepeatedStep { each: before, times, first_position, .. } = &mut self.repeated[at];
-        // The amounts differ from those counted so far: sum these, and count anew.
+        // The amounts differ from those counted so far: sum these, and start a new count.
         if *before != each {
             self.totals.entries[at].add_steps(*first_position, *before, *times);
             (*before, *times, *first_position) = (each, 0, position);

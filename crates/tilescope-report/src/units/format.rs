@@ -58,7 +58,7 @@ fn four_figures(value: f64) -> String {
 /// Smaller numbers are written as a power of ten.
 const LEAST_WITHOUT_POWER: f64 = 1e-4;
 
-/// A number with thousands separators and three or four figures, those in front of the point in full:
+/// A number with thousands separators and three or four digits, and all digits before the point:
 /// `25,830`, `25.83`, `25`, `0.01234`, `1.234e-6`.
 pub fn grouped_real(value: f64) -> String {
     let size = value.abs();
@@ -68,7 +68,7 @@ pub fn grouped_real(value: f64) -> String {
     if size > 0.0 && size < LEAST_WITHOUT_POWER {
         return format!("{value:.3e}");
     }
-    // Zeros before the first figure, the one in front of the point included.
+    // Zeros before the first significant digit, including the one before the point.
     let zeros = (0..=4).take_while(|zeros| size * 10f64.powi(*zeros) < 1.0).count();
     let decimals = match size {
         size if size.fract() == 0.0 => 0,

@@ -113,7 +113,7 @@ impl CostConstant {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "small and not negative, as a test says"
+        reason = "small and not negative, as a test checks"
     )]
     pub(crate) fn count(&self) -> u64 {
         debug_assert!(matches!(self.unit, ConstantUnit::Count(_)), "{}", self.name);

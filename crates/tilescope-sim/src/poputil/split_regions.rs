@@ -55,7 +55,7 @@ pub(crate) fn split_regions(stretches: &[Range<u64>], bounds: SplitBounds) -> Ve
             current.start += length;
             wanted -= length;
         }
-        debug_assert_eq!(wanted, 0, "the stretches hold what is split");
+        debug_assert_eq!(wanted, 0, "the stretches hold all split elements");
         found.push(pieces);
     }
     found

@@ -62,7 +62,7 @@ impl TensorLayout {
         // First tiles from which all parts fit without wrapping past the last tile.
         let free = tiles + 1 - held.tile_count();
         let held = held.shifted(place(hash(shape.iter().copied()), free));
-        debug_assert_eq!(held.total(), elements, "an operand lies on tiles as a whole");
+        debug_assert_eq!(held.total(), elements, "tiles hold the whole operand");
         Self { elements: held, order: ElementOrder::Linear }
     }
 

@@ -1,4 +1,4 @@
-//! The fullest tile: how much of its memory is in use, and what that says of the program.
+//! The fullest tile: how much of its memory is in use, and whether the program fits.
 
 use crate::model::command::AppCommand;
 use crate::theme::{ThemePalette, numbers, spacing};

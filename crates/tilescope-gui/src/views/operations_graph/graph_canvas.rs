@@ -400,8 +400,8 @@ fn width_of(painter: &Painter, text: &str, font: &FontId, ink: Color32) -> f32 {
     painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x
 }
 
-/// Lays out a name in `room`. The last parts of a name say most, so as many of them as fit are kept
-/// whole.
+/// Lays out a name in `room`. The last parts of a name are the most specific, so those that fit are
+/// kept.
 fn fitted(painter: &Painter, text: &str, (font, ink): (FontId, Color32), room: f32) -> Arc<Galley> {
     let mut shown = text.to_owned();
     if width_of(painter, text, &font, ink) > room {

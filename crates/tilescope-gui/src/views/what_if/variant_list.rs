@@ -335,7 +335,7 @@ fn save(variant: &SpecVariant, path: &Path) -> Result<(), VariantSaveError> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "saves what a button asks to save, and says when it has"
+    reason = "a button requests the copy, and its end is reported"
 )]
 fn copy_whole(from: &Path, to: &Path) -> Result<(), VariantSaveError> {
     let mut copy = AtomicFile::create(to)?;

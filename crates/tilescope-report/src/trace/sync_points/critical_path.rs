@@ -202,7 +202,7 @@ impl CriticalPath {
             self.visit_stretches(group.range.intersection(window), &mut |stretch| {
                 let inside = stretch.range.intersection(window);
                 // Stored sums are those of whole stretches; only the two at the edges are summed
-                // anew.
+                // again.
                 let own = if inside == stretch.range {
                     stretch.totals
                 } else {

@@ -84,7 +84,7 @@ impl PathChecks {
 /// steps, and none of these may have slack.
 struct PathWalk {
     path: CriticalPath,
-    /// True if the sync points say the same path.
+    /// True if the sync points give the same path.
     is_walked: Result<bool, ReportError>,
     /// The block of the current stretch, and the index of the stretch in it. The first stretch of
     /// the path is in no block.

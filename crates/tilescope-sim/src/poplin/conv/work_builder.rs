@@ -190,7 +190,7 @@ impl ConvWorkBuilder {
 fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
     let received: Bytes = flows.iter().map(|flow| flow.received).sum();
     let held: Bytes = flows.iter().map(|flow| flow.sent).sum();
-    debug_assert!(received.is_zero() || !held.is_zero(), "what is received lies on some tile");
+    debug_assert!(received.is_zero() || !held.is_zero(), "received data is held by some tile");
     let mut delivered = Vec::new();
     let mut sent = Bytes::ZERO;
     let mut delivered_before = Bytes::ZERO;

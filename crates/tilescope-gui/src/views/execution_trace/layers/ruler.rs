@@ -25,7 +25,7 @@ pub(crate) struct RulerTick {
     pub label: Option<String>,
 }
 
-/// The lines of the ruler, and what stands in front of them.
+/// The lines of the ruler, and the text before them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TraceRuler {
     /// `Cycles`, or what numbers are offsets from: `11,591.4 M +`.
