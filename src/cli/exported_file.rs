@@ -22,8 +22,8 @@ const BUDGET_OF_BYTE: u64 = 4;
 /// Bytes that an export may write for each row or step: several times what any format takes.
 const BUDGET_OF_ROW: u64 = 1 << 10;
 
-/// The most bytes of an export. Rows share the texts of a report, and a file repeats them: a long
-/// name in an untrusted report of some megabytes would fill the disk.
+/// The maximum number of bytes of an export. Rows share the texts of a report, and a file repeats
+/// them: a long name in an untrusted report of a few megabytes would fill the disk.
 struct OutputBudget {
     most: u64,
     rows: u64,

@@ -32,7 +32,7 @@ const TRIPS_KEY: &str = "model.trips.";
 /// The key of the most results of operators whose number of results depends on data.
 const RESULTS_KEY: &str = "model.max_results";
 
-/// The most refused nodes that are listed.
+/// The maximum number of refused nodes that are listed.
 const MOST_REFUSED: usize = 10;
 
 /// The key of the batch, for any name of its symbol.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Environment variable that requests machine-readable progress: `progress 42` lines on stderr.
 pub(super) const LINES_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
-/// The least time between two lines with results.
+/// The minimum time between two lines with results.
 const FOUND_PERIOD: Duration = Duration::from_millis(250);
 
 /// The factor by which the pause after a report exceeds the time that the report took.

@@ -25,7 +25,7 @@ use tilescope_report::remote::RemoteAddress;
 /// `tilescope query`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "query", arguments, run };
 
-/// The most bytes of a query in a file.
+/// The maximum number of bytes of a query in a file.
 const MAX_SQL_BYTES: u64 = 1 << 20;
 
 /// The formats of answers; the first one is the default.

@@ -29,7 +29,7 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "series", arguments, r
 /// The default number of rows of a printed table.
 const DEFAULT_LIMIT: &str = "20";
 
-/// The most specs that are simulated for a series.
+/// The maximum number of specs that are simulated for a series.
 const MAX_SPECS: usize = 200;
 
 const AFTER_HELP: &str = "\

@@ -27,7 +27,7 @@ use tilescope_report::temporary_directory::TemporaryDirectory;
 /// `tilescope sweep`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sweep", arguments, run };
 
-/// The most points of a sweep: at a second each, a third of a year of simulations.
+/// The maximum number of points of a sweep: at a second each, a third of a year of simulations.
 const MOST_POINTS: usize = 10_000_000;
 
 const AFTER_HELP: &str = "\

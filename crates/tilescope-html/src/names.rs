@@ -2,7 +2,8 @@
 
 use tilescope_report::units::grouped;
 
-/// The most letters of a name that is shown completely, and the number shown of longer ones.
+/// The maximum number of letters of a name that is shown completely, and the number shown of longer
+/// ones.
 const NAME: (usize, usize) = (500, 400);
 /// The same for sentences, which may contain names.
 const PROSE: (usize, usize) = (2_000, 1_800);

@@ -13,7 +13,7 @@ use tilescope_report::units::grouped;
 const FIRST_ROWS: usize = 12;
 /// Tables with up to this number of rows are in the text completely.
 const WHOLE_ROWS: usize = 24;
-/// The most rows of a table in a page; the command line has all of them.
+/// The maximum number of rows of a table in a page; the command line has all of them.
 pub(crate) const MAX_ROWS: usize = 2_000;
 /// The largest integer that JavaScript represents exactly.
 const MAX_SCRIPT_NUMBER: u64 = 1 << 53;

@@ -59,7 +59,8 @@ pub struct DimValues {
     pub branches: BTreeMap<String, bool>,
     /// Name of a `Loop` -> number of its iterations.
     pub trips: BTreeMap<String, u64>,
-    /// The most results of operators whose number of results depends on data, such as `NonZero`.
+    /// The maximum number of results of operators whose number of results depends on data, such as
+    /// `NonZero`.
     pub max_results: Option<u64>,
 }
 

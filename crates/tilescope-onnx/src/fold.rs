@@ -10,7 +10,7 @@ use crate::constant::{ConstantData, ConstantTensor};
 use crate::element::ElementKind;
 use crate::shape::{self, NodeView, TensorType};
 
-/// The most elements of a tensor that is evaluated.
+/// The maximum number of elements of a tensor that is evaluated.
 const MAX_ELEMENTS: u64 = 1 << 16;
 
 /// True if the result of an operator depends only on shapes, not on values.

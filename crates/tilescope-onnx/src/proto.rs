@@ -99,7 +99,7 @@ fn signed(value: u64) -> i64 {
     value.cast_signed()
 }
 
-/// The most operator sets of a file; above any real number.
+/// The maximum number of operator sets of a file; above any real number.
 const MAX_IMPORTS: usize = 1000;
 
 /// Decodes messages.

@@ -28,18 +28,18 @@ use std::sync::Arc;
 pub(crate) use attributes::NodeIdentity;
 pub(crate) use loops::NodeParts;
 
-/// The most elements of a tensor: a thousand times the number of parameters of today's largest
-/// models.
+/// The maximum number of elements of a tensor: a thousand times the number of parameters of today's
+/// largest models.
 const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// The most nodes from functions, branches, loops and composed operators, beside those of the
-/// graph.
+/// The maximum number of nodes from functions, branches, loops and composed operators, beside those
+/// of the graph.
 const MAX_INLINED: usize = 1 << 18;
 
-/// The most elements of tensors that folding reads and writes in total.
+/// The maximum number of elements of tensors that folding reads and writes in total.
 const MAX_FOLDED: u64 = 1 << 27;
 
-/// The most bytes of names and attributes, which nested functions could make long.
+/// The maximum number of bytes of names and attributes, which nested functions could make long.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 
 /// Domain, name and overload of a function.

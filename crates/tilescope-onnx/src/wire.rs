@@ -17,7 +17,7 @@ const MAX_TEXT_BYTES: u64 = 64 * 1024;
 /// The deepest nesting of messages, as in protobuf's own parser.
 const MAX_DEPTH: u32 = 100;
 
-/// The most memory of the structures read from a file.
+/// The maximum memory of the structures read from a file.
 const MAX_MEMORY_BYTES: u64 = 1 << 30;
 
 /// The value of a field, by its wire type.

@@ -27,11 +27,11 @@ use std::path::Path;
 const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The largest number of contexts that are kept.
 const MAX_CONTEXTS: usize = 1 << 22;
-/// The most bytes of all names and layers.
+/// The maximum number of bytes of all names and layers.
 const MAX_TEXT_BYTES: usize = 128 << 20;
-/// The most ancestors that are followed.
+/// The maximum number of ancestors that are followed.
 const MAX_ANCESTORS: usize = 256;
-/// The most names that are joined into one.
+/// The maximum number of names that are joined into one.
 const MAX_JOINED: usize = 64;
 
 /// The reason why the contexts of a file cannot be used.

@@ -232,7 +232,7 @@ impl ReportError {
     }
 }
 
-/// The most reports that a message names.
+/// The maximum number of reports that a message names.
 const NAMED: usize = 12;
 
 /// The first of the names, and the number of the others.

@@ -14,11 +14,12 @@ use super::schema::{ColumnType, SchemaTable};
 use rusqlite::types::ValueRef;
 use std::ops::Range;
 
-/// The most rows of a part.
+/// The maximum number of rows of a part.
 pub(super) const MAX_PART_ROWS: usize = 4096;
 /// Raw bytes after which a part is complete.
 const FULL_PART_BYTES: usize = 256 << 10;
-/// The most raw bytes of a part: a complete one, and the addresses of a variable on all tiles.
+/// The maximum number of raw bytes of a part: a complete one, and the addresses of a variable on
+/// all tiles.
 const MAX_PART_BYTES: usize = 16 << 20;
 
 /// Cells of one column, encoded.

@@ -10,7 +10,7 @@ use crate::profile_readers::PROFILE_READERS;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most entries of a directory that are examined.
+/// The maximum number of entries of a directory that are examined.
 const MAX_ENTRIES: usize = 10_000;
 
 /// The report file that `path`, a directory or a file, refers to.

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use tilescope_analysis::series::{SeriesOrder, SeriesSource, UnreadReport, arrange};
 use tilescope_sim::specification::SpecSource;
 
-/// The most bytes of Git's output that are read: the limit of a spec.
+/// The maximum number of bytes of Git's output that are read: the limit of a spec.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Number of letters of a commit's subject in the name of its run.

@@ -87,7 +87,7 @@ pub struct FitResult {
     pub held_out: Option<HeldOutError>,
 }
 
-/// The fewest operations for which some can be held out.
+/// The minimum number of operations for which some can be held out.
 pub const MIN_OPERATIONS: usize = 4;
 
 /// The largest number of parts that operations are divided into.

@@ -184,7 +184,8 @@ impl DataTable {
         groups
     }
 
-    /// The value of a column over some rows: numbers are aggregated; a text is kept if all rows have it.
+    /// The value of a column over some rows: numbers are aggregated, and a text is kept if all rows
+    /// have it.
     pub fn aggregate(&self, column: usize, rows: &[u32]) -> TableCell {
         let cells = || rows.iter().filter_map(|row| self.rows.get(*row as usize)?.get(column));
         let mut known = cells().filter(|cell| **cell != TableCell::Missing);
@@ -221,7 +222,7 @@ impl DataTable {
         let whole = first_sum.map(|at| self.aggregate(at, &all));
         let mut columns = vec![
             TableColumn::text(key.title()).about(key.about()),
-            TableColumn::number("Rows").about("Rows of the table that it is made of"),
+            TableColumn::number("Rows").about("Rows of the table in the group"),
         ];
         let mut rows: Vec<Vec<TableCell>> = groups
             .iter()

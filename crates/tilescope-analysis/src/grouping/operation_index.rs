@@ -129,8 +129,8 @@ impl OperationIndex {
         Some(label).filter(|label: &Cow<'_, str>| !label.is_empty())
     }
 
-    /// The operation of a row: that of its program, or else the one whose name is the longest prefix of
-    /// the row's name.
+    /// The operation of a row: that of its program, or else the one whose name is the longest prefix
+    /// of the row's name.
     fn operation(&self, row: RowSubject<'_>) -> Option<&ModelOperation> {
         if let Some(program) = row.program.and_then(|id| self.programs.get(id)) {
             let of = program.operation.and_then(|of| self.operations.get(of.index()));

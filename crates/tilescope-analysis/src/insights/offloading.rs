@@ -21,7 +21,7 @@ const KINDS: [&str; 4] = [STATE, ACTIVATIONS, ACCUMULATORS, WEIGHTS];
 const EXECUTION: &str = "options.execution";
 const SETS: &str = "options.execution_phase_settings.stages";
 
-/// The least gain that justifies phases: they multiply the run time.
+/// The minimum gain that justifies phases: they multiply the run time.
 const LEAST_BY_PHASES: f64 = 0.1;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {

@@ -22,7 +22,7 @@ struct ShardedKind {
     key: &'static str,
     what: &'static str,
     cost: &'static str,
-    /// The least gain that justifies the cost.
+    /// The minimum gain that justifies the cost.
     least: f64,
     holds: fn(&InsightFacts, &TileVariable) -> bool,
 }

@@ -21,7 +21,7 @@ struct TimeShareRule {
     /// The programs that take the share.
     programs: fn(&InsightFacts, &ProgramNode) -> bool,
     gain: SharedGain,
-    /// The least gain that justifies the change.
+    /// The minimum gain that justifies the change.
     least: f64,
     /// True if these programs are outside a typical iteration, as those of weight updates.
     anywhere: bool,

@@ -10,7 +10,7 @@ use tilescope_report::units::{fine_percent, grouped};
 pub(super) const SECTION: SeriesSection =
     SeriesSection { id: "change-points", title: "Change points", build };
 
-/// The most changes described in words; the table has all of them.
+/// The maximum number of changes described in words; the table has all of them.
 const MAX_SENTENCES: usize = 20;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {

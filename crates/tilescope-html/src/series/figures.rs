@@ -7,9 +7,9 @@ use tilescope_report::units::{fine_percent, grouped};
 
 pub(super) const SECTION: SeriesSection = SeriesSection { id: "figures", title: "Figures", build };
 
-/// The most points, over all plots, with a tooltip.
+/// The maximum number of points, over all plots, with a tooltip.
 const MAX_POINTS: usize = 20_000;
-/// The most remarks below a plot; the tables have all of them.
+/// The maximum number of remarks below a plot; the tables have all of them.
 const MAX_WORDS: usize = 4;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {

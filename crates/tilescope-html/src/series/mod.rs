@@ -12,8 +12,8 @@ use crate::page::{HtmlPageError, PageHead, last, rendered};
 use crate::sections::{SectionEntry, counted};
 use tilescope_analysis::series::{FigureTrend, ReportSeries, SeriesFigure, SeriesOptions};
 
-/// The most figures of a page. Together with the most points of all plots, it bounds the size of
-/// the page.
+/// The maximum number of figures of a page. Together with the most points of all plots, it bounds
+/// the size of the page.
 const MAX_FIGURES: usize = 40;
 
 /// A series and its display options.

@@ -9,7 +9,7 @@ use tilescope_report::units::grouped;
 pub(super) const SECTION: SeriesSection =
     SeriesSection { id: "operations", title: "Operations", build };
 
-/// The most cells of a table with a column for each run.
+/// The maximum number of cells of a table with a column for each run.
 const MAX_CELLS: usize = 50_000;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {

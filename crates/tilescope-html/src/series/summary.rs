@@ -13,7 +13,7 @@ pub(super) const SECTION: SeriesSection = SeriesSection { id: "summary", title: 
 
 /// Number of figures of the last run on cards.
 const MAX_CARDS: usize = 5;
-/// The most notes in a list; more notes become a table.
+/// The maximum number of notes in a list; more notes become a table.
 const MAX_NOTES: usize = 5;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {

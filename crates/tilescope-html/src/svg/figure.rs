@@ -22,11 +22,11 @@ const FOOT: f64 = 24.0;
 const ROW: f64 = 22.0;
 const NAMES: f64 = 240.0;
 const NUMBERS: f64 = 150.0;
-/// The most marks drawn, and the most with a tooltip.
+/// The maximum number of marks drawn, and the most with a tooltip.
 const MOST_MARKS: usize = 4_000;
 const MOST_TITLES: usize = 1_000;
 const MOST_BARS: usize = 200;
-/// The most points of a line, and columns of layers: more would not be visible.
+/// The maximum number of points of a line, and columns of layers: more would not be visible.
 const MOST_OF_LINE: usize = 1_080;
 const COLUMNS: usize = 504;
 const RADIUS: f64 = 6.0;

@@ -120,7 +120,7 @@ fn split(of: &mut NodeComposition) -> Composed {
     sequence(of, single)
 }
 
-/// The most tensors of a sequence; above that of any model.
+/// The maximum number of tensors of a sequence; above that of any model.
 const MOST_PARTS: usize = 1 << 16;
 
 /// All tensors along one axis, or along a new one.

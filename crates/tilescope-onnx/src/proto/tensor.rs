@@ -9,15 +9,15 @@ use crate::wire::FieldValue;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
-/// The most integers or booleans of a tensor that are read: shapes, indices and their masks. Larger
-/// ones are data.
+/// The maximum number of integers or booleans of a tensor that are read: shapes, indices and their
+/// masks. Larger ones are data.
 const MAX_WHOLE_NUMBERS: u64 = 1 << 16;
 
-/// The most dimensions of a tensor.
+/// The maximum number of dimensions of a tensor.
 pub(crate) const MAX_RANK: usize = 32;
 
-/// The most floats of a tensor that are read: scale factors, bounds, exponents. Larger ones are
-/// weights.
+/// The maximum number of floats of a tensor that are read: scale factors, bounds, exponents. Larger
+/// ones are weights.
 const MAX_FLOATS: u64 = 64;
 
 #[derive(Debug)]

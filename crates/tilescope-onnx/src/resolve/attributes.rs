@@ -10,7 +10,7 @@ use crate::proto::{AttributeProto, AttributeValueProto, NodeProto};
 /// its path: `['', 'encoder', 'encoder.layer.0', 'linear_3']`. The last is the node itself.
 const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
 
-/// The most attributes of a node; above any operator's number.
+/// The maximum number of attributes of a node; above any operator's number.
 const MAX_ATTRIBUTES: usize = 1000;
 
 /// The names of a node.

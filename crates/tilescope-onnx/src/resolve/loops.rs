@@ -24,7 +24,7 @@ impl<'f> Resolver<'f> {
         self.given.branches.get(name).copied()
     }
 
-    /// The most results of operators whose number of results depends on data.
+    /// The maximum number of results of operators whose number of results depends on data.
     pub(crate) fn max_results(&self) -> Option<u64> {
         self.given.max_results
     }

@@ -15,7 +15,7 @@ use std::cell::Cell;
 
 /// Bytes of a word.
 const WORD: u64 = 8;
-/// The most segments of a message; writers make a few dozen.
+/// The maximum number of segments of a message; writers make a few dozen.
 const MAX_SEGMENTS: u64 = 1 << 16;
 /// The number of times that the words of a message may be read; a sound one needs a single pass.
 const MAX_VISITS: u64 = 2;

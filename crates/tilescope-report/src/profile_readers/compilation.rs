@@ -12,7 +12,7 @@ const TILES_PER_COLUMN: u32 = 64;
 const BYTES_PER_TILE: Bytes = Bytes(624 << 10);
 const MEMORY_ELEMENT_BYTES: Bytes = Bytes(16 << 10);
 const INTERLEAVED_OFFSET: Bytes = Bytes(208 << 10);
-/// The most names of operations or kernels that are written out.
+/// The maximum number of names of operations or kernels that are written out.
 const MAX_JOINED_NAMES: usize = 3;
 
 /// Builds the compiled program of a run.

@@ -38,7 +38,7 @@ const KNOWN_VERSIONS: RangeInclusive<u32> = 1..=5;
 /// A larger number means another schema, not a version of this one.
 const MAX_VERSION: u32 = 64;
 
-/// The least number of bytes of a sample, with the fields of the first version in its step.
+/// The minimum number of bytes of a sample, with the fields of the first version in its step.
 const LEAST_SAMPLE_BYTES: usize = 48;
 
 /// True for a `.capnp` file, or one that has the length in its header.

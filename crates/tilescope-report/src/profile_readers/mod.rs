@@ -34,7 +34,7 @@ pub struct ProfileReader {
     pub tool: &'static str,
     /// The file name that the tool uses. A directory with such a file can be opened, too.
     pub file_name: &'static str,
-    /// The most bytes at the start of a file that are needed to recognize it.
+    /// The maximum number of bytes at the start of a file that are needed to recognize it.
     head_bytes: u64,
     /// Returns true if a file of that name, start and size is such a profile.
     recognizes: fn(&Path, &[u8], u64) -> bool,

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Tiles of the chip that all supported tools target (see `compilation`).
 pub(super) const TILES_PER_IPU: u32 = 1472;
-/// The most chips of a program: all of a pod of 64.
+/// The maximum number of chips of a program: all of a pod of 64.
 const MAX_IPUS: u32 = 64;
 /// The number of programs above which phases are no longer distinguished.
 const MAX_PROGRAMS: usize = 1 << 16;

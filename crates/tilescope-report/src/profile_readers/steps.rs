@@ -26,7 +26,8 @@ pub(super) struct StepKeys {
     tiles: Vec<Range<usize>>,
 }
 
-/// The most steps of a profile: each takes memory, and as many samples as a program has tiles.
+/// The maximum number of steps of a profile: each takes memory, and as many samples as a program
+/// has tiles.
 const MAX_STEPS: usize = 1 << 20;
 
 /// The kinds of step that an idle tile takes part in, in order of preference.

@@ -26,7 +26,7 @@ const FILE: &str = "debug.cbor";
 const CACHE: &str = "debug";
 /// The size of a file, in bytes, up to which reading takes at most 20 ms.
 const SHORT_FILE_BYTES: u64 = 1 << 20;
-/// The most bytes of debug information that are kept for one file.
+/// The maximum number of bytes of debug information that are kept for one file.
 const MAX_CACHED_BYTES: usize = 1 << 28;
 
 /// The prefix of TensorFlow's directories of single reports; shared files are in their parent.
@@ -47,7 +47,7 @@ const FRAMEWORK_LAYERS: [&str; 8] = [
 /// The layer of objects that Poplar itself made.
 const LOWEST_LAYER: &str = "poplar";
 
-/// The most parts of a name that are compared.
+/// The maximum number of parts of a name that are compared.
 const MAX_PARTS: usize = 64;
 
 /// Operations and contexts of programs, as far as they were found.

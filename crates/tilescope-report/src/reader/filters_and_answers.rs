@@ -110,7 +110,7 @@ pub struct VariableFilter {
     pub category: Option<MemoryCategory>,
     /// Start after this one.
     pub after: Option<VariableId>,
-    /// The most variables to return.
+    /// The maximum number of variables to return.
     pub limit: usize,
 }
 
@@ -122,7 +122,7 @@ pub struct MarkFilter {
     pub ipu: Option<IpuId>,
     /// Only marks that share a cycle with this window.
     pub window: Option<CycleRange>,
-    /// The most marks to return, from the start.
+    /// The maximum number of marks to return, from the start.
     pub limit: usize,
 }
 

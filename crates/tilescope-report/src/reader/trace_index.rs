@@ -30,7 +30,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Rows between two progress reports, and between two row numbers recorded for finding steps.
 const ROWS_PER_LOOK: u64 = 8192;
-/// The most programs whose kind is kept.
+/// The maximum number of programs whose kind is kept.
 const MAX_PROGRAMS: usize = 1 << 22;
 /// The highest id of such a program.
 const MAX_PROGRAM_ID: u32 = 1 << 22;

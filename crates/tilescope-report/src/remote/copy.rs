@@ -32,7 +32,7 @@ use tempfile::TempDir;
 const CACHE_FOLDER: &str = "remote";
 /// Limits on the copies in the cache.
 const LIMITS: CacheLimits = CacheLimits { entries: 16, bytes: 32 << 30 };
-/// The most files listed from a directory without a report.
+/// The maximum number of files listed from a directory without a report.
 const MAX_ENTRIES: usize = 1000;
 /// The list of copied files. It is also the lock file.
 const COPIED_FILE: &str = "copied.json";

@@ -20,9 +20,9 @@ const PIECES_WAITING: usize = 16;
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// The longest line of an answer. Paths have up to 4 KiB.
 const MAX_LINE_BYTES: usize = 8 << 10;
-/// The most bytes of greetings of login scripts that are skipped.
+/// The maximum number of bytes of greetings of login scripts that are skipped.
 const MAX_NOISE_BYTES: usize = 64 << 10;
-/// The most bytes of error messages of `ssh` that are kept.
+/// The maximum number of bytes of error messages of `ssh` that are kept.
 const MAX_COMPLAINT: usize = 2 << 10;
 /// The time in which `ssh` must exit after its pipe has ended.
 const PATIENCE: Duration = Duration::from_secs(3);

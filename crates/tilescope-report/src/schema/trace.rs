@@ -216,7 +216,7 @@ pub(super) const MARK_ROWS: SchemaTable = table(
 
 pub(super) const MARK_BLOCKS: SchemaTable = table(
     super::MARK_BLOCKS,
-    "blocks of up to 64 marks that a block of mark_rows is made of; since version 2.10",
+    "blocks of up to 64 marks that make up a block of mark_rows; since version 2.10",
     &[
         col("id", KEY, "mark_rows.id * 2^32 + position of the block"),
         col("data", BLOB, "compressed blocks"),

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// The number of steps above which the sums of a lane are stored: shorter lanes are read in a
 /// millisecond.
 pub(super) const LONG_LANE: u64 = 1 << 16;
-/// The most sums of a lane; with more, its steps are read instead.
+/// The maximum number of sums of a lane; with more, its steps are read instead.
 const MAX_SUMS: usize = 1 << 18;
 /// The largest unpacked list, in bytes.
 const MAX_BYTES: usize = 1 << 23;

@@ -11,7 +11,7 @@ use crate::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use rusqlite::params;
 use std::collections::BTreeMap;
 
-/// The most programs, over all lanes, with expectations: 100 MB.
+/// The maximum number of programs, over all lanes, with expectations: 100 MB.
 const MAX_PREDICTIONS: usize = 1 << 20;
 
 /// A step on its lane, to be written to the index.

@@ -92,7 +92,7 @@ impl TraceLane<'_> {
     }
 }
 
-/// The most spans for this number of pixels.
+/// The maximum number of spans for this number of pixels.
 fn most_spans(pixels: u32) -> u64 {
     2 * u64::from(pixels.max(1)) + 1
 }

@@ -21,11 +21,12 @@ use std::collections::HashMap;
 pub(super) const SEGMENT_STEPS: u64 = if cfg!(test) { 1 << 5 } else { 1 << 18 };
 /// Levels that [`MAX_STEPS`] steps can need.
 const MAX_SEGMENT_LEVELS: u32 = 5;
-/// The most entries of a segment: all programs of the largest report, of several kinds each.
+/// The maximum number of entries of a segment: all programs of the largest report, of several kinds
+/// each.
 const MAX_ENTRIES: usize = 1 << 21;
 /// Number of columns of an entry besides its lengths.
 const COLUMNS: usize = 12;
-/// The most bytes of a segment, unpacked.
+/// The maximum number of bytes of a segment, unpacked.
 const MAX_SEGMENT_BYTES: usize = 256 << 20;
 
 /// Number of steps below a full segment of `level`.

@@ -7,7 +7,7 @@ use crate::codec::{VarintReader, pack, unpack, write_varint};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// The most programs of a lane with expectations.
+/// The maximum number of programs of a lane with expectations.
 const MAX_EXPECTATIONS: usize = 1 << 16;
 /// Number of facts about a step.
 pub(super) const STEP_FIELD_COUNT: usize = 12;
@@ -19,7 +19,7 @@ const MAX_EXPECTATION_BYTES: usize = MAX_EXPECTATIONS * 10 * (STEP_FIELD_COUNT +
 pub(super) const NO_EXPECTATION: u32 = u32::MAX;
 /// Number of levels of jumps: the highest skips as many steps as a chunk has.
 const JUMP_LEVELS: usize = 13;
-/// The most jumps of a lane that are kept. With more programs there are fewer levels.
+/// The maximum number of jumps of a lane that are kept. With more programs there are fewer levels.
 const MAX_JUMPS: usize = 1 << 16;
 
 /// Facts about a step, relative to the step before it on the lane: see `chunk`.

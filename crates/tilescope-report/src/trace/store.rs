@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 const CACHE_BYTES: usize = 64 << 20;
 /// The number of blocks of sync points that a walk takes about 30 ms for.
 const LONG_WALK: u64 = if cfg!(test) { 2 } else { 64 };
-/// The most lanes of a report.
+/// The maximum number of lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 /// Tables of lanes: those of the first class of replicas, and those of the others.
 const LANES: &str = "trace_lanes";

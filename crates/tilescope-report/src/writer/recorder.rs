@@ -10,9 +10,10 @@ use crate::trace::{SyncPrograms, TraceIndexWriter};
 use crate::units::{IpuId, ReplicaClassId};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// The most batches of steps in the queue for the index.
+/// The maximum number of batches of steps in the queue for the index.
 const MAX_QUEUED_STEPS: usize = 32;
-/// The most batches of pieces queued while the compiled program is written: some 200 MB of index.
+/// The maximum number of batches of pieces queued while the compiled program is written: some 200
+/// MB of index.
 const MAX_QUEUED_PIECES: usize = 256;
 
 /// Records the steps of an execution.

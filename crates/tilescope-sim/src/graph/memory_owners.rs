@@ -3,8 +3,8 @@
 use crate::shape::TensorId;
 use std::collections::BTreeMap;
 
-/// The most tensors that one view joins. A concatenation of more is a copy, so that long chains of
-/// concatenations take memory in proportion to their length.
+/// The maximum number of tensors that one view joins. A concatenation of more is a copy, so that
+/// long chains of concatenations take memory in proportion to their length.
 const MOST_JOINED_TENSORS: usize = 128;
 
 /// The tensors that own the memory of each tensor: itself, the operand that it is a view of, or the

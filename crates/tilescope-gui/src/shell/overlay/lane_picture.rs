@@ -11,7 +11,7 @@ const START: &str = "```lanes\n";
 const LANE: f32 = 18.0;
 /// The width of a cell.
 const CELL: f32 = 34.0;
-/// The least width of the names.
+/// The minimum width of the names.
 const NAMES: f32 = 84.0;
 /// The cell of a lane that does nothing.
 const NOTHING: &str = ".";

@@ -19,7 +19,7 @@ const GAP: f64 = 12.0;
 /// Widest chip, and most chips side by side.
 const WIDEST: f64 = 340.0;
 const MOST_BESIDE: usize = 8;
-/// The most chips drawn: those of the largest pod.
+/// The maximum number of chips drawn: those of the largest pod.
 const MAX_CHIPS: u32 = 256;
 /// Colours of an image: a scale of 254, one for no tile, one for overfull tiles.
 const SCALE: u8 = 253;

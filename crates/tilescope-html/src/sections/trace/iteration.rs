@@ -15,7 +15,7 @@ use tilescope_report::trace::{LaneInfo, Trace};
 use tilescope_report::units::{CycleRange, IpuId, grouped};
 use tilescope_report::{MarkKind, ReportError, ReportPart, TrainingPass};
 
-/// The most marks that are read; of a longer run, those of the first iterations.
+/// The maximum number of marks that are read; of a longer run, those of the first iterations.
 const MAX_MARKS: u64 = 1 << 16;
 const HEADING: &str = "Stages and micro-batches";
 const ROW: f64 = 20.0;

@@ -25,7 +25,7 @@ const NAMES: f64 = 120.0;
 const PLOT: f64 = WIDTH - NAMES;
 /// Height of an axis.
 const AXIS: f64 = 24.0;
-/// The most lanes drawn; tables have the others.
+/// The maximum number of lanes drawn; tables have the others.
 const MAX_LANES: usize = 256;
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {

@@ -12,7 +12,7 @@ use tilescope_report::trace::{PerActivity, Trace};
 use tilescope_report::units::{CycleRange, Cycles, Quantity, percent};
 use tilescope_report::{ReportError, StepActivity};
 
-/// The most columns over all lanes, to bound the size of a page.
+/// The maximum number of columns over all lanes, to bound the size of a page.
 const MAX_COLUMNS: f64 = 12_000.0;
 /// Height of the row of the critical path.
 const PATH_HEIGHT: f64 = 24.0;

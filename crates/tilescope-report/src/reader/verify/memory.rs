@@ -8,8 +8,8 @@ use crate::units::{Bytes, ProgramId, TileRuns};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The most parts of variables on tiles that are placed one by one. A file of a few bytes may claim
-/// more; for those, only sums over whole runs are checked.
+/// The maximum number of parts of variables on tiles that are placed one by one. A file of a few
+/// bytes may claim more; for those, only sums over whole runs are checked.
 const MAX_PARTS: u64 = 1 << 28;
 
 /// Sums over variables, tile by tile.

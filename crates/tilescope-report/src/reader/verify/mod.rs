@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of steps compared at a time.
 const BATCH: usize = 4096;
-/// The most findings reported per invariant; further ones are only counted.
+/// The maximum number of findings reported per invariant; further ones are only counted.
 const MAX_REPORTED_VIOLATIONS: usize = 5;
 /// The number of variables and marks checked at a time.
 const PAGE: usize = 10_000;

@@ -21,7 +21,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-/// The most threads that read steps of the path, each with a decoded chunk of every lane.
+/// The maximum number of threads that read steps of the path, each with a decoded chunk of every
+/// lane.
 const MOST_THREADS: usize = 8;
 
 /// The longest chain of steps of a run, each waiting for the previous one: from the first cycle to

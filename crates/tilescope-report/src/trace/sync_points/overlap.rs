@@ -8,8 +8,8 @@ use super::super::step_record::{StepClass, StepRecord};
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most busy periods of the compute tiles of an IPU that are kept for later steps of other
-/// tiles. In a simulated run, those steps come before the compute tiles continue.
+/// The maximum number of busy periods of the compute tiles of an IPU that are kept for later steps
+/// of other tiles. In a simulated run, those steps come before the compute tiles continue.
 const MAX_KEPT: usize = 1 << 12;
 
 /// Steps of a program on a lane beside compute tiles.

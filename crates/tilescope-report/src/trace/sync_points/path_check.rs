@@ -18,7 +18,7 @@ use crate::schema::PATH_INDEX;
 use crate::units::Cycles;
 use std::sync::Arc;
 
-/// The most descriptions that are kept: all steps of a path may be wrong.
+/// The maximum number of descriptions that are kept: all steps of a path may be wrong.
 const MAX_DESCRIPTIONS: usize = 100;
 
 /// Checks of the sync points and of the path. An error in reading ends them, and is the result.

@@ -10,8 +10,8 @@ use super::walk::{Contradiction, FoundStretch, LanePlaces, WalkObserver, WalkSta
 use crate::units::{CycleRange, Cycles, ProgramId};
 use std::collections::BTreeMap;
 
-/// The most sums over neighbouring stretches that are kept: 20 MB, and more than a screen has
-/// pixels.
+/// The maximum number of sums over neighbouring stretches that are kept: 20 MB, and more than a
+/// screen has pixels.
 const MAX_SUMS: usize = 1 << 16;
 
 /// The critical path and the slack of a lane in figures.

@@ -10,7 +10,7 @@ use super::walk::PathHop;
 use crate::error::ReportError;
 use crate::units::{CycleRange, Cycles};
 
-/// The most stretches that are searched for what led to a place.
+/// The maximum number of stretches that are searched for what led to a place.
 const MAX_STRETCHES: usize = 1 << 14;
 
 /// A lane waits for another one.
